@@ -27,7 +27,7 @@ let package = Package(
         .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
     ],
     targets: [
-        // System libraries: a module map each, nothing else.
+        // System libraries, each with only a module map.
         .systemLibrary(
             name: "COpenBLAS", pkgConfig: "openblas",
             providers: [.apt(["libopenblas-dev"]), .brew(["openblas"])]),
@@ -47,7 +47,7 @@ let package = Package(
             name: "CLCMS", pkgConfig: "lcms2",
             providers: [.apt(["liblcms2-dev"]), .brew(["little-cms2"])]),
 
-        // The library, in the order in which data walks through it.
+        // The modules; each depends only on modules above it.
         .target(name: "CImprintKernels", exclude: ["README.md"]),
         .target(name: "CImprintCodecs", dependencies: ["CPNG"], exclude: ["README.md"]),
         .target(name: "CImprintBase", exclude: ["README.md", "marks.imprint"]),
@@ -115,7 +115,7 @@ let package = Package(
                 .product(name: "FlyingFox", package: "FlyingFox"),
             ],
             exclude: ["README.md"], resources: [.embedInCode("Page")], swiftSettings: settings),
-        // Runs before the tool's shared libraries start; for executables only.
+        // Code that runs before the shared libraries of the command-line tool are initialized; only for executables.
         .target(name: "CStartup", exclude: ["README.md"]),
         .executableTarget(
             name: "imprint-cli",
@@ -126,13 +126,13 @@ let package = Package(
             ],
             exclude: ["README.md"], swiftSettings: settings),
 
-        // What makes a Swift type of a model in the builds of those who use it, so it depends on nothing.
+        // Generates the Swift type of a model. Users of the plugin build it, so it has no dependencies.
         .executableTarget(name: "ImprintModelGenerator", exclude: ["README.md"], swiftSettings: settings),
         .plugin(name: "ImprintModels", capability: .buildTool(), dependencies: ["ImprintModelGenerator"]),
 
         .target(name: "TestSupport", dependencies: ["ImprintCore"], path: "Tests/TestSupport", swiftSettings: settings),
         .target(name: "CHeapMeter", path: "Tests/CHeapMeter"),
-        // A process that tests kill while it saves.
+        // A process that tests kill while it saves a model.
         .executableTarget(
             name: "SaveLoop", dependencies: ["ImprintModel", "ImprintNetwork", "ImprintImages"], path: "Tests/SaveLoop",
             swiftSettings: settings),
@@ -174,7 +174,7 @@ let package = Package(
             name: "ImprintModelGeneratorTests",
             dependencies: ["ImprintModelGenerator", "Imprint", "ImprintTraining", "TestSupport"],
             exclude: ["Fixtures"], swiftSettings: settings),
-        // Builds docs/examples and packages of its own, as users do.
+        // Builds docs/examples and temporary packages like a user.
         .testTarget(
             name: "ExampleTests",
             dependencies: ["ImprintModel", "ImprintInterop", "ImprintImages", "ImprintNetwork", "TestSupport"],
@@ -194,7 +194,7 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-// The tool that makes the reference documentation, for those alone who make it: `./run docs`.
+// The plugin that builds the reference documentation; only `./run docs` needs it.
 if Context.environment["IMPRINT_DOCS"] != nil {
     package.dependencies.append(.package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.4.0"))
 }

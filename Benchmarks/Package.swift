@@ -2,7 +2,7 @@
 
 import PackageDescription
 
-// A package of its own, so that those who use Imprint neither fetch nor build it.
+// A separate package, so that users of Imprint neither fetch nor build it.
 let package = Package(
     name: "imprint-benchmarks",
     products: [.library(name: "AllocationCounter", type: .dynamic, targets: ["CAllocationCounter"])],

@@ -1,4 +1,4 @@
-"""Holds the lines of `imprint bench train --json` against thresholds.json: allocations a step, and the peak of memory.
+"""Compares the output of `imprint bench train --json` with thresholds.json: allocations per step, and peak memory.
 
     ./run bench --check
 """
@@ -8,27 +8,27 @@ import pathlib
 import sys
 
 THRESHOLDS = pathlib.Path(__file__).resolve().parent / "thresholds.json"
-FIGURES = {"allocations": "allocations a step", "peakMemory": "bytes of memory at the peak"}
+METRICS = {"allocations": "allocations per step", "peakMemory": "bytes of peak memory"}
 
 
-def place(line):
+def name(line):
     return f"{line['case']} on {line['threads']} thread{'s' if line['threads'] > 1 else ''}"
 
 
-def complaints(thresholds, lines):
-    """A sentence for each figure that is above its threshold, was not measured, or has no threshold."""
+def problems(thresholds, lines):
+    """Yields a message for each metric that exceeds its threshold, was not measured, or has no threshold."""
     for case in sorted(thresholds.keys() - {line["case"] for line in lines}):
         yield f"{case} has thresholds but was not measured; correct its name in {THRESHOLDS.name}."
     for line in lines:
         if line["case"] not in thresholds:
-            yield f"{place(line)} has no thresholds; add them to {THRESHOLDS.name}."
+            yield f"{name(line)} has no thresholds; add them to {THRESHOLDS.name}."
             continue
-        for figure, words in FIGURES.items():
-            found, allowed = line.get(figure), thresholds[line["case"]][figure]
+        for metric, description in METRICS.items():
+            found, allowed = line.get(metric), thresholds[line["case"]][metric]
             if found is None:
-                yield f"{place(line)}: {words} are not counted on this system, {allowed} are allowed."
+                yield f"{name(line)}: {description} are not measured on this system, expected at most {allowed}."
             elif found > allowed:
-                yield f"{place(line)}: found {found} {words}, allowed are {allowed}."
+                yield f"{name(line)}: found {found} {description}, expected at most {allowed}."
 
 
 def main():
@@ -36,9 +36,9 @@ def main():
     for text in sys.stdin:
         line = json.loads(text)
         lines.append(line)
-        print(f"{place(line)}: " + ", ".join(f"{line.get(key)} {words}" for key, words in FIGURES.items()), flush=True)
-    found = list(complaints(json.loads(THRESHOLDS.read_text()), lines))
-    print("\n".join(found or ["All is within the thresholds."]), file=sys.stderr)
+        print(f"{name(line)}: " + ", ".join(f"{line.get(key)} {words}" for key, words in METRICS.items()), flush=True)
+    found = list(problems(json.loads(THRESHOLDS.read_text()), lines))
+    print("\n".join(found or ["All metrics are within the thresholds."]), file=sys.stderr)
     sys.exit(1 if found else 0)
 
 

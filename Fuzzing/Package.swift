@@ -2,7 +2,7 @@
 
 import PackageDescription
 
-// A package of its own, so that those who use Imprint do not build it; CONTRIBUTING.md has the command.
+// A separate package, so that users of Imprint do not build it. CONTRIBUTING.md has the command.
 let package = Package(
     name: "imprint-fuzzing",
     platforms: [.macOS(.v15)],

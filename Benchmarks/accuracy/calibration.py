@@ -1,10 +1,10 @@
-"""What calibration is worth on photos that the model has not seen.
+"""Measures the effect of calibration on held-out photos.
 
     python3 Benchmarks/accuracy/calibration.py PHOTOS [--imprint .build/release/imprint] [--folds 4] [-- OPTIONS OF imprint train]
 
-The photos are divided into folds, so that those which `imprint audit` finds to belong together (copies, near-duplicates, bursts)
-are in one. For each fold a model is trained on the others, a part of which it keeps back to validate on and to calibrate with, once with
-calibration and once without, and both are evaluated on the fold. Prints a table in Markdown.
+Cross-validation: copies, near-duplicates and bursts, as found by `imprint audit`, are in one fold. For each fold, a model is trained on the
+other folds with a validation set for calibration, once with calibration and once without, and both models are evaluated on the fold. Prints
+a Markdown table.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from folds import folds, grouped, lines, link, parsed
+from folds import audit_groups, link, make_folds, parse_arguments, run_json
 
 
 def main():
@@ -21,26 +21,26 @@ def main():
     parser.add_argument("--imprint", default=".build/release/imprint")
     parser.add_argument("--folds", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
-    given, options = parsed(parser)
+    args, options = parse_arguments(parser)
 
-    parts = folds(grouped(given.imprint, given.photos), given.folds, given.seed)
+    parts = make_folds(audit_groups(args.imprint, args.photos), args.folds, args.seed)
     rows = []
-    print("| fold | photos | accuracy | temperature | calibration error, before | after | log loss, before | after |")
+    print("| fold | photos | accuracy | temperature | ECE, before | after | log loss, before | after |")
     print("|---|---|---|---|---|---|---|---|")
-    for held_out in range(given.folds):
-        with tempfile.TemporaryDirectory() as place:
-            place = Path(place)
-            link([file for i, part in enumerate(parts) if i != held_out for file in part], given.photos, place / "train")
-            link(parts[held_out], given.photos, place / "test")
+    for held_out in range(args.folds):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = Path(folder)
+            link([file for i, part in enumerate(parts) if i != held_out for file in part], args.photos, folder / "train")
+            link(parts[held_out], args.photos, folder / "test")
             row = {}
             for name, extra in (("after", []), ("before", ["--no-calibration"])):
-                model = str(place / f"{name}.imprint")
-                finished = lines(
-                    given.imprint, "train", str(place / "train"), "--output", model, "--validation", "0.25",
-                    "--seed", str(given.seed), "--json", *options, *extra)[-1]
-                row[name] = lines(given.imprint, "evaluate", model, str(place / "test"), "--json")[-1]
+                model = str(folder / f"{name}.imprint")
+                finished = run_json(
+                    args.imprint, "train", str(folder / "train"), "--output", model, "--validation", "0.25",
+                    "--seed", str(args.seed), "--json", *options, *extra)[-1]
+                row[name] = run_json(args.imprint, "evaluate", model, str(folder / "test"), "--json")[-1]
                 row["calibration"] = row.get("calibration") or finished.get("calibration")
-            assert row["before"]["confusion"] == row["after"]["confusion"], "calibration must not change what is said"
+            assert row["before"]["confusion"] == row["after"]["confusion"], "calibration must not change predictions"
             rows.append((
                 row["after"]["accuracy"], row["calibration"]["temperature"], row["before"]["calibrationError"],
                 row["after"]["calibrationError"], row["before"]["logLoss"], row["after"]["logLoss"]))

@@ -1,4 +1,4 @@
-"""Marks and scenes, drawn with Pillow. Nothing here knows how Imprint makes its own pictures of a mark."""
+"""Logos and scenes, drawn with Pillow, independently of the compositing in Imprint."""
 
 import colorsys
 import math
@@ -6,9 +6,9 @@ import string
 
 from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageFont, ImageStat
 
-SIDE = 480  # of a mark, in pixels
+SIDE = 480  # of a logo, in pixels
 
-# Marks: what they consist of, from the lowest layer up, each a mask and its colour ----------------------------------------
+# Logos: their layers from the lowest to the highest, each a mask and its colour -------------------------------------------
 
 
 def letter():
@@ -20,7 +20,7 @@ def letter():
 
 
 def leaf():
-    """A leaf whose veins are left open, on a stem."""
+    """A leaf with cut-out veins, on a stem."""
     halves = []
     for left in (-140, 120):
         halves.append(mask())
@@ -46,7 +46,7 @@ def crest():
     return [(shield, (150, 20, 40)), (ImageChops.darker(charge, shield), (245, 200, 60))]
 
 
-MARKS = {"letter": letter, "leaf": leaf, "crest": crest}
+LOGOS = {"letter": letter, "leaf": leaf, "crest": crest}
 
 
 def shape(random):
@@ -68,39 +68,39 @@ def shape(random):
 
 
 def word(random):
-    """Some letters."""
+    """A word of random letters."""
     line = mask()
     write(line, "".join(random.choices(string.ascii_letters, k=random.randint(3, 6))), 130, 240, 240, bold=random.choice((0, 6)))
     return [(line, color(random))]
 
 
-def picture(layers):
-    """A mark in its own colours on nothing."""
-    whole = Image.new("RGBA", (SIDE, SIDE), layers[0][1] + (0,))
+def artwork(layers):
+    """Returns a logo in its original colours on a transparent background."""
+    image = Image.new("RGBA", (SIDE, SIDE), layers[0][1] + (0,))
     for form, tone in layers:
-        whole.alpha_composite(Image.merge("RGBA", [*Image.new("RGB", whole.size, tone).split(), form]))
-    return whole.crop(whole.getbbox())
+        image.alpha_composite(Image.merge("RGBA", [*Image.new("RGB", image.size, tone).split(), form]))
+    return image.crop(image.getbbox())
 
 
 # Scenes -----------------------------------------------------------------------------------------------------------------
 
 
-def scene(random, layers=None, own_colors=0.3):
-    """A picture of things that are no mark, with a mark or something like it where layers of one are given, seen by a camera."""
+def scene(random, layers=None, original_color_probability=0.3):
+    """Returns an image of background and clutter, with a logo or hard negative if there are layers, and with camera effects."""
     size = random.choice(((640, 480), (480, 640), (600, 600), (640, 400)))
-    image = ground(random, size)
+    image = background(random, size)
     for _ in range(random.randrange(22)):
         clutter(random, image)
     sharpness = 1.4
     if layers:
         span = min(size) * math.exp(random.uniform(math.log(0.06), math.log(0.6)))
-        place(random, image, layers, span, random.random() < own_colors)
+        composite(random, image, layers, span, random.random() < original_color_probability)
         sharpness = min(1.4, span / 30)
     return camera(random, image, random.uniform(0, sharpness))
 
 
-def ground(random, size):
-    """A gradient, with a texture on most."""
+def background(random, size):
+    """Returns a gradient, in most cases with a texture."""
     slope = Image.linear_gradient("L").rotate(random.uniform(0, 360), Image.Resampling.BICUBIC).crop((38, 38, 218, 218))
     image = Image.composite(*(Image.new("RGB", size, color(random)) for _ in range(2)), slope.resize(size))
     kind = random.randrange(5)
@@ -127,7 +127,7 @@ def ground(random, size):
 
 
 def clutter(random, image):
-    """A shape, a line or a word anywhere."""
+    """Draws a shape, a line or a word at a random position."""
     draw = ImageDraw.Draw(image)
     x, y = random.uniform(0, image.width), random.uniform(0, image.height)
     reach = math.exp(random.uniform(math.log(8), math.log(150)))
@@ -151,8 +151,8 @@ def clutter(random, image):
         image.paste(fill, (0, 0), layer)
 
 
-def place(random, image, layers, span, keeps_colors):
-    """Puts layers anywhere, turned, in perspective, and in colours that stand out."""
+def composite(random, image, layers, span, keeps_colors):
+    """Composites layers at a random position, with rotation, perspective and contrasting colours."""
     left, top = random.uniform(0, image.width - span), random.uniform(0, image.height - span)
     turn = math.radians(random.uniform(-15, 15))
     corners = []
@@ -161,12 +161,12 @@ def place(random, image, layers, span, keeps_colors):
         corners += [(
             left + span / 2 + reach * (x * math.cos(turn) - y * math.sin(turn)),
             top + span / 2 + reach * (x * math.sin(turn) + y * math.cos(turn)))]
-    behind = ImageStat.Stat(image.crop((round(left), round(top), round(left + span) + 1, round(top + span) + 1)).convert("L")).mean[0]
-    # A mark of two tones may have its upper one left open.
+    background_luma = ImageStat.Stat(image.crop((round(left), round(top), round(left + span) + 1, round(top + span) + 1)).convert("L")).mean[0]
+    # The upper layer of a logo with two colours may be cut out.
     opens = len(layers) > 1 and not keeps_colors and random.random() < 0.3
     if opens:
         layers = [(ImageChops.subtract(layers[0][0], layers[1][0]), layers[0][1])]
-    below = behind
+    below = background_luma
     for form, tone in layers:
         if not keeps_colors or abs(luma(tone) - below) < 70:
             tone = contrasting(random, below)
@@ -175,8 +175,8 @@ def place(random, image, layers, span, keeps_colors):
 
 
 def warped(form, corners, size):
-    """A mask of SIDE x SIDE pixels whose corners (upper left, lower left, lower right, upper right) are seen at others."""
-    # Four times as fine, for edges without steps; smaller forms for small marks.
+    """Warps a mask of SIDE x SIDE pixels to new corners: upper left, lower left, lower right, upper right."""
+    # Supersampling by 4 for antialiased edges; a smaller mask for small logos.
     scale = 4
     span = max(abs(a - c) for a, c in zip(corners[0], corners[2])) * scale
     form = form.resize((max(round(min(span, SIDE)), 8),) * 2, Image.Resampling.LANCZOS)
@@ -189,13 +189,13 @@ def warped(form, corners, size):
         rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y, u], [0, 0, 0, x, y, 1, -v * x, -v * y, v]]
     width, height = right - left, bottom - top
     fine = form.transform((width * scale, height * scale), Image.Transform.PERSPECTIVE, solved(rows), Image.Resampling.BICUBIC)
-    whole = Image.new("L", size, 0)
-    whole.paste(fine.resize((width, height), Image.Resampling.BOX), (left, top))
-    return whole
+    result = Image.new("L", size, 0)
+    result.paste(fine.resize((width, height), Image.Resampling.BOX), (left, top))
+    return result
 
 
 def camera(random, image, blur):
-    """Light from a side, blur and noise."""
+    """Returns the image with light from one side, blur and noise."""
     light = random.uniform(0.6, 1)
     slope = Image.linear_gradient("L").rotate(random.choice((0, 90, 180, 270))).resize(image.size)
     image = Image.composite(image, image.point(lambda value: value * light), slope)
@@ -205,7 +205,7 @@ def camera(random, image, blur):
     return ImageChops.add(image, noise.point(lambda value: value * strength), offset=-round(127 * strength))
 
 
-# What they are made of --------------------------------------------------------------------------------------------------
+# Shapes, colours and geometry -------------------------------------------------------------------------------------------
 
 
 def mask():
@@ -213,7 +213,7 @@ def mask():
 
 
 def write(layer, text, size, x, y, bold=0):
-    """Writes text around a place of a mask, in the font that Pillow brings along."""
+    """Draws text centred at a point of a mask, in the default font of Pillow."""
     ImageDraw.Draw(layer).text((x, y), text, 255, ImageFont.load_default(size), "mm", stroke_width=bold)
 
 
@@ -232,7 +232,7 @@ def luma(tone):
 
 
 def contrasting(random, other):
-    """A colour whose lightness is at least 90 of 255 away."""
+    """Returns a colour whose luma differs by at least 90 of 255."""
     while True:
         tone = color(random)
         if abs(luma(tone) - other) >= 90:
@@ -240,7 +240,7 @@ def contrasting(random, other):
 
 
 def solved(rows):
-    """The solution of linear equations, each a row of coefficients and what they add up to (Gauss and Jordan)."""
+    """Returns the solution of linear equations, each a row of coefficients and the right-hand side (Gauss-Jordan elimination)."""
     for i in range(len(rows)):
         pivot = max(range(i, len(rows)), key=lambda k: abs(rows[k][i]))
         rows[i], rows[pivot] = rows[pivot], rows[i]

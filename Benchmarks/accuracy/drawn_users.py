@@ -1,19 +1,19 @@
-"""What tuning a model to one person is worth, on the pictures of invented people.
+"""Measures the effect of personalizing a model for one user, on drawn images of simulated users.
 
     python3 Benchmarks/accuracy/drawn_users.py BASE EVALUATION OUTPUT [--recipe two-circles] [--users 20] [--photos 20] [--test 200] \\
         [--imprint .build/release/imprint] [-- OPTIONS OF imprint personalize]
 
-BASE is a model of the recipe, EVALUATION a folder of pictures that it has not seen. For each user draws as many photos to learn from
-and, from another seed, pictures to test on (`imprint draw RECIPE --user N`), tunes BASE to the photos, and measures base and
-personalization on the test pictures and on EVALUATION. Prints a table in Markdown. OUTPUT keeps pictures and personalizations;
-what is there is not drawn again.
+BASE is a model of the recipe, EVALUATION a folder of held-out images. For each user, the script draws --photos training images and, from
+another seed, --test test images (`imprint draw RECIPE --user N`), personalizes BASE with the training images, and evaluates BASE and the
+personalization on the test images and on EVALUATION. Prints a Markdown table. OUTPUT keeps images and personalizations; existing images
+are not drawn again.
 """
 
 import argparse
 import statistics
 from pathlib import Path
 
-from folds import lines, parsed
+from folds import parse_arguments, run_json
 
 
 def main():
@@ -26,38 +26,38 @@ def main():
     parser.add_argument("--photos", type=int, default=20)
     parser.add_argument("--test", type=int, default=200)
     parser.add_argument("--imprint", default=".build/release/imprint")
-    given, options = parsed(parser)
+    args, options = parse_arguments(parser)
 
     def accuracy(data, *more):
-        return lines(given.imprint, "evaluate", str(given.base), str(data), "--json", *more)[-1]["accuracy"]
+        return run_json(args.imprint, "evaluate", str(args.base), str(data), "--json", *more)[-1]["accuracy"]
 
-    on_evaluation = accuracy(given.evaluation)
+    on_evaluation = accuracy(args.evaluation)
     print("| user | before | after | gain | on EVALUATION | change | bytes | seconds |")
     print("|---|---|---|---|---|---|---|---|")
     rows = []
-    for user in range(1, given.users + 1):
-        place = given.output / f"user-{user}"
-        draw(given, user, place / "photos", given.photos, 1)
-        draw(given, user, place / "test", given.test, 2)
-        delta = place / "personalization"
-        finished = lines(
-            given.imprint, "personalize", str(given.base), str(place / "photos"), "--output", str(delta), "--json",
+    for user in range(1, args.users + 1):
+        folder = args.output / f"user-{user}"
+        draw(args, user, folder / "photos", args.photos, 1)
+        draw(args, user, folder / "test", args.test, 2)
+        delta = folder / "personalization"
+        finished = run_json(
+            args.imprint, "personalize", str(args.base), str(folder / "photos"), "--output", str(delta), "--json",
             *options)[-1]
-        before, after = accuracy(place / "test"), accuracy(place / "test", "--personalization", str(delta))
-        rest = accuracy(given.evaluation, "--personalization", str(delta))
+        before, after = accuracy(folder / "test"), accuracy(folder / "test", "--personalization", str(delta))
+        rest = accuracy(args.evaluation, "--personalization", str(delta))
         row = (before, after, after - before, rest, rest - on_evaluation, finished["bytes"], finished["seconds"])
         rows.append(row)
         print(f"| {user} {text(row)}", flush=True)
-    middle = [statistics.median(column) for column in zip(*rows)]
-    print(f"| median {text(middle)}")
+    medians = [statistics.median(column) for column in zip(*rows)]
+    print(f"| median {text(medians)}")
     print(f"| lowest {text([min(column) for column in zip(*rows)])}")
-    print(f"\nThe base has {on_evaluation:.1%} on EVALUATION.")
+    print(f"\nThe accuracy of BASE on EVALUATION is {on_evaluation:.1%}.")
 
 
-def draw(given, user, place, count, seed):
-    if not place.exists():
-        lines(
-            given.imprint, "draw", given.recipe, "--user", str(user), "--output", str(place), "--count", str(count), "--seed",
+def draw(args, user, folder, count, seed):
+    if not folder.exists():
+        run_json(
+            args.imprint, "draw", args.recipe, "--user", str(user), "--output", str(folder), "--count", str(count), "--seed",
             str(1000 * user + seed), "--json")
 
 

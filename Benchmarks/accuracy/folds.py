@@ -1,4 +1,4 @@
-"""Folds of a data set that keep together what `imprint audit` finds to belong together: copies, near-duplicates, bursts."""
+"""Folds of a data set that keep copies, near-duplicates and bursts together, as found by `imprint audit`."""
 
 import json
 import os
@@ -8,14 +8,15 @@ import sys
 from pathlib import Path
 
 
-def parsed(parser):
-    """What the command line says, and what is behind its "--": options of imprint train."""
+def parse_arguments(parser):
+    """Returns the parsed arguments, and the arguments after "--", which are options of imprint."""
     arguments = sys.argv[1:]
     end = arguments.index("--") if "--" in arguments else len(arguments)
     return parser.parse_args(arguments[:end]), arguments[end + 1 :]
 
 
-def lines(*command):
+def run_json(*command):
+    """Runs a command, and returns the JSON objects that it prints; exits if the command fails."""
     run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if run.returncode != 0:
         sys.exit(f"{' '.join(command)}\n{run.stderr}")
@@ -23,24 +24,24 @@ def lines(*command):
 
 
 def photo_files(photos):
-    """The files of the data set, in their order."""
+    """Returns the files of the data set, sorted."""
     return sorted(str(path) for label in photos.iterdir() if label.is_dir() for path in label.rglob("*") if path.is_file())
 
 
-def listed(file, photos):
-    """The files of the data set in the groups of a JSON file, a list of lists of paths relative to it; each other one by itself."""
+def read_groups(file, photos):
+    """Returns the groups of a JSON file, a list of lists of paths relative to the data set; each other file is a separate group."""
     groups = [[str(photos / path) for path in group] for group in json.loads(file.read_text())]
     named = [path for group in groups for path in group]
     files = photo_files(photos)
     if unknown := set(named) - set(files):
-        sys.exit(f"{file} names {sorted(unknown)[0]}, which is not there; expected paths relative to {photos}.")
+        sys.exit(f"{file} lists {sorted(unknown)[0]}, which does not exist; expected paths relative to {photos}.")
     if len(named) > len(set(named)):
-        sys.exit(f"{file} names a photo twice; expected each in one group.")
+        sys.exit(f"{file} lists a photo twice; expected each photo in one group.")
     return groups + [[path] for path in files if path not in set(named)]
 
 
-def grouped(imprint, photos):
-    """The files of the data set in groups that show the same."""
+def audit_groups(imprint, photos):
+    """Returns the files of the data set in the groups of near-duplicates and bursts that imprint audit finds."""
     files = photo_files(photos)
     root = {file: file for file in files}
 
@@ -49,19 +50,19 @@ def grouped(imprint, photos):
             file = root[file]
         return file
 
-    for finding in lines(imprint, "audit", str(photos), "--json"):
+    for finding in run_json(imprint, "audit", str(photos), "--json"):
         if finding.get("kind") in ("copies", "nearDuplicates", "bursts", "acrossLabels"):
-            together = [str(Path(file)) for file in finding["files"]]
-            for file in together[1:]:
-                root[find(file)] = find(together[0])
+            similar = [str(Path(file)) for file in finding["files"]]
+            for file in similar[1:]:
+                root[find(file)] = find(similar[0])
     groups = {}
     for file in files:
         groups.setdefault(find(file), []).append(file)
     return list(groups.values())
 
 
-def folds(groups, count, seed):
-    """Groups dealt out, the largest first, each to the fold that has the fewest photos of its label."""
+def make_folds(groups, count, seed):
+    """Assigns groups, the largest first, to the fold that has the fewest photos of the label of the group."""
     groups = list(groups)
     random.Random(seed).shuffle(groups)
     parts = [[] for _ in range(count)]

@@ -1,4 +1,4 @@
-"""Accuracy and AUC of predictions, with intervals that count groups, not photos: those of one walk are right or wrong together."""
+"""Accuracy and AUC with bootstrap intervals over groups of photos, because the predictions for a burst are correlated."""
 
 import itertools
 import random
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Prediction(NamedTuple):
-    """What was said of a photo: its confidence in one of two labels, and whether it bears this one."""
+    """The prediction for a photo: the confidence in one of two labels, and whether that is the true label."""
     score: float
     is_positive: bool
     is_correct: bool
@@ -15,18 +15,18 @@ class Prediction(NamedTuple):
 
 
 def accuracy(predictions, weights):
-    """The share of right answers, each counting as often as the weight of its group says; none where all weigh nothing."""
-    right = sum(weights[prediction.group] for prediction in predictions if prediction.is_correct)
-    all_of_them = sum(weights[prediction.group] for prediction in predictions)
-    return right / all_of_them if all_of_them else None
+    """Returns the accuracy, weighted by group; None if the sum of the weights is 0."""
+    correct = sum(weights[prediction.group] for prediction in predictions if prediction.is_correct)
+    total = sum(weights[prediction.group] for prediction in predictions)
+    return correct / total if total else None
 
 
 def auc(predictions, weights):
-    """The chance that a photo with the label scores above one without, half of it where they are even; in order of their scores."""
+    """Returns the AUC of predictions that are sorted by score; ties count half."""
     wins = positives = negatives = 0
-    for _, even in itertools.groupby(predictions, key=lambda prediction: prediction.score):
+    for _, ties in itertools.groupby(predictions, key=lambda prediction: prediction.score):
         counts = Counter()
-        for prediction in even:
+        for prediction in ties:
             counts[prediction.is_positive] += weights[prediction.group]
         wins += counts[True] * (negatives + counts[False] / 2)
         positives += counts[True]
@@ -35,7 +35,7 @@ def auc(predictions, weights):
 
 
 def bootstrap(measure, runs, resamples=1000):
-    """A measure's mean over runs, and the 2.5th and 97.5th percentile of it over groups drawn anew, with replacement."""
+    """Returns the mean of a metric over runs, and its 2.5th and 97.5th percentiles over bootstrap samples of the groups."""
     runs = [sorted(run) for run in runs]
     groups = sorted({prediction.group for run in runs for prediction in run})
 
@@ -43,8 +43,8 @@ def bootstrap(measure, runs, resamples=1000):
         values = [value for value in (measure(run, weights) for run in runs) if value is not None]
         return sum(values) / len(values) if values else None
 
-    source = random.Random(1)
-    drawn = (mean(Counter(source.choices(groups, k=len(groups)))) for _ in range(resamples))
-    drawn = sorted(value for value in drawn if value is not None)
-    whole = mean(Counter(groups))
-    return None if whole is None else (whole, drawn[int(0.025 * len(drawn))], drawn[int(0.975 * len(drawn))])
+    generator = random.Random(1)
+    samples = (mean(Counter(generator.choices(groups, k=len(groups)))) for _ in range(resamples))
+    samples = sorted(value for value in samples if value is not None)
+    estimate = mean(Counter(groups))
+    return None if estimate is None else (estimate, samples[int(0.025 * len(samples))], samples[int(0.975 * len(samples))])

@@ -1,12 +1,12 @@
-"""What averaging the personalizations of some invented people is worth to other people.
+"""Measures the effect of merging the personalizations of simulated users on the accuracy for other users.
 
     python3 Benchmarks/accuracy/merged_users.py BASE EVALUATION OUTPUT [--recipe two-circles] [--users 20] [--photos 20] [--test 200] \\
         [--merge "OPTIONS OF imprint merge"] [--imprint .build/release/imprint] [-- OPTIONS OF imprint personalize]
 
-BASE is a model of the recipe, EVALUATION a folder of pictures that it has not seen. Draws photos of users 1 to N, tunes BASE to those of
-each, merges all these personalizations, and measures BASE and the merged model on the test pictures of N other users, N + 1 to 2 N, and
-on EVALUATION. Prints a table in Markdown, and the gain photo by photo with an interval by bootstrap over users. OUTPUT keeps pictures and
-models; pictures that are there are not drawn again, so it may be that of drawn_users.py.
+BASE is a model of the recipe, EVALUATION a folder of held-out images. The script draws images of users 1 to N, personalizes BASE for each of
+them, merges the personalizations, and evaluates BASE and the merged model on the test images of N other users, N + 1 to 2 N, and on
+EVALUATION. Prints a Markdown table, and the mean gain per image with a bootstrap interval over users. OUTPUT keeps images and models;
+existing images are not drawn again, so it may be the output folder of drawn_users.py.
 """
 
 import argparse
@@ -15,10 +15,10 @@ from collections import namedtuple
 from pathlib import Path
 
 from drawn_users import draw
-from folds import lines, parsed
+from folds import parse_arguments, run_json
 from intervals import bootstrap
 
-# 1 where only the merged model is right about a photo, -1 where only the base is, else 0.
+# 1 if only the merged model classifies an image correctly, -1 if only the base model does, else 0.
 Gain = namedtuple("Gain", "group value")
 
 
@@ -31,63 +31,65 @@ def main():
     parser.add_argument("--users", type=int, default=20)
     parser.add_argument("--photos", type=int, default=20)
     parser.add_argument("--test", type=int, default=200)
-    parser.add_argument("--merge", default="", help="options of imprint merge, in one word")
+    parser.add_argument("--merge", default="", help="options of imprint merge, as one argument")
     parser.add_argument("--imprint", default=".build/release/imprint")
-    given, options = parsed(parser)
+    args, options = parse_arguments(parser)
 
     deltas = []
-    for user in range(1, given.users + 1):
-        place = given.output / f"user-{user}"
-        draw(given, user, place / "photos", given.photos, 1)
-        deltas.append(str(place / "to-merge"))
-        lines(
-            given.imprint, "personalize", str(given.base), str(place / "photos"), "--output", deltas[-1], "--json",
+    for user in range(1, args.users + 1):
+        folder = args.output / f"user-{user}"
+        draw(args, user, folder / "photos", args.photos, 1)
+        deltas.append(str(folder / "to-merge"))
+        run_json(
+            args.imprint, "personalize", str(args.base), str(folder / "photos"), "--output", deltas[-1], "--json",
             *options)
-    merged = given.output / "merged.imprint"
-    finished = lines(
-        given.imprint, "merge", str(given.base), *deltas, "--output", str(merged), "--json", *given.merge.split())[-1]
+    merged = args.output / "merged.imprint"
+    finished = run_json(
+        args.imprint, "merge", str(args.base), *deltas, "--output", str(merged), "--json", *args.merge.split())[-1]
 
-    def answers(model, data):
-        """Whether each picture was answered right, by its file."""
-        *images, _ = lines(given.imprint, "evaluate", str(model), str(data), "--images", "--json")
+    def correctness(model, data):
+        """Returns whether each image is classified correctly, by file."""
+        *images, _ = run_json(args.imprint, "evaluate", str(model), str(data), "--images", "--json")
         return {image["file"]: image["correct"] for image in images}
 
-    def compared(data, group):
-        before, after = answers(given.base, data), answers(merged, data)
+    def compare(data, group):
+        before, after = correctness(args.base, data), correctness(merged, data)
         gains = [Gain(group, int(after[file]) - int(before[file])) for file in before]
-        return share(before), share(after), gains
+        return accuracy(before), accuracy(after), gains
 
     rows, pairs = [], []
-    for user in range(given.users + 1, 2 * given.users + 1):
-        place = given.output / f"user-{user}"
-        draw(given, user, place / "test", given.test, 2)
-        before, after, gains = compared(place / "test", user)
+    for user in range(args.users + 1, 2 * args.users + 1):
+        folder = args.output / f"user-{user}"
+        draw(args, user, folder / "test", args.test, 2)
+        before, after, gains = compare(folder / "test", user)
         rows.append((before, after, after - before))
         pairs += gains
-    print(f"| {given.users} other users | base | merged | gain |")
+    print(f"| {args.users} other users | base | merged | gain |")
     print("|---|---|---|---|")
     columns = list(zip(*rows))
     for name, measure in [("median", statistics.median), ("mean", statistics.mean), ("lowest", min), ("highest", max)]:
         print(f"| {name} {text([measure(column) for column in columns])}")
-    before, after, own = compared(given.evaluation, 0)
+    before, after, evaluation_gains = compare(args.evaluation, 0)
     print(f"| EVALUATION {text((before, after, after - before))}")
     mean, low, high = bootstrap(mean_gain, [pairs])
     print(
-        f"\nPhoto by photo, other users gain {100 * mean:+.2f} points (95 % interval over users {100 * low:+.2f} to "
+        f"\nThe mean gain of other users is {100 * mean:+.2f} points (95 % interval over users {100 * low:+.2f} to "
         f"{100 * high:+.2f}); {sum(row[2] > 0 for row in rows)} users gain, {sum(row[2] < 0 for row in rows)} lose.")
-    pictures = [Gain(place, gain.value) for place, gain in enumerate(own)]
-    mean, low, high = bootstrap(mean_gain, [pictures])
-    print(f"EVALUATION gains {100 * mean:+.2f} points (95 % interval over pictures {100 * low:+.2f} to {100 * high:+.2f}).")
-    print(f"{finished['users']} personalizations of {finished['examples']} photos, {finished['clipped']} clipped", end="")
+    image_gains = [Gain(index, gain.value) for index, gain in enumerate(evaluation_gains)]
+    mean, low, high = bootstrap(mean_gain, [image_gains])
+    print(
+        f"The mean gain on EVALUATION is {100 * mean:+.2f} points (95 % interval over images {100 * low:+.2f} to "
+        f"{100 * high:+.2f}).")
+    print(f"{finished['users']} personalizations from {finished['examples']} photos, {finished['clipped']} clipped", end="")
     print(f", ε = {finished['epsilon']:.3g} for δ = {finished['delta']:g}." if "epsilon" in finished else ".")
 
 
-def share(answers):
-    return sum(answers.values()) / len(answers)
+def accuracy(correctness):
+    return sum(correctness.values()) / len(correctness)
 
 
 def mean_gain(gains, weights):
-    """The mean gain, each counting as often as the weight of its group says."""
+    """Returns the mean gain, weighted by group."""
     total = sum(weights[gain.group] for gain in gains)
     return sum(weights[gain.group] * gain.value for gain in gains) / total if total else None
 

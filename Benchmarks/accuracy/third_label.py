@@ -1,12 +1,11 @@
-"""How well a label that is added from ten photos is known, and what it does to the others.
+"""Measures the accuracy of a label that is added by personalization, and its effect on the other labels.
 
-    python3 Benchmarks/accuracy/third_label.py BASE EVALUATION OUTPUT [--marks 40] [--photos 10] [--test 200] \\
+    python3 Benchmarks/accuracy/third_label.py BASE EVALUATION OUTPUT [--logos 40] [--photos 10] [--test 200] \\
         [--imprint .build/release/imprint] [-- OPTIONS OF imprint personalize]
 
-BASE is a model of two-circles, EVALUATION a folder of its pictures that it has not seen. Draws marks that chance puts together, in the
-style of two-circles, adds each to BASE from so many photos, and measures: the recall of the new label at the threshold from which on 95 %
-of what is called so is right, on its test pictures together with those of EVALUATION; how many of its test pictures are called so without a
-threshold; and the accuracy on EVALUATION before and after. Prints a table in Markdown.
+BASE is a model of two-circles, EVALUATION a folder of held-out images of two-circles. The script draws random logos in the style of
+two-circles, adds each of them to BASE with --photos images, and measures: the recall of the new label at 95 % precision, on its test images
+and EVALUATION; the recall without a threshold; and the accuracy on EVALUATION before and after. Prints a Markdown table.
 """
 
 import argparse
@@ -15,7 +14,7 @@ import shutil
 import statistics
 from pathlib import Path
 
-from folds import lines, parsed
+from folds import parse_arguments, run_json
 
 
 def main():
@@ -23,25 +22,25 @@ def main():
     parser.add_argument("base", type=Path)
     parser.add_argument("evaluation", type=Path)
     parser.add_argument("output", type=Path)
-    parser.add_argument("--marks", type=int, default=40)
+    parser.add_argument("--logos", "--marks", type=int, default=40)
     parser.add_argument("--photos", type=int, default=10)
     parser.add_argument("--test", type=int, default=200)
     parser.add_argument("--imprint", default=".build/release/imprint")
-    given, options = parsed(parser)
+    args, options = parse_arguments(parser)
 
-    names = draw(given)
-    before = evaluated(given, given.evaluation)
-    print("| mark | recall at 95 % precision | recall | on EVALUATION before | after | change |")
+    names = draw(args)
+    before = evaluate(args, args.evaluation)
+    print("| logo | recall at 95 % precision | recall | on EVALUATION before | after | change |")
     print("|---|---|---|---|---|---|")
     rows = []
     for name in names:
-        place = given.output / name
-        delta = place / "personalization"
-        lines(
-            given.imprint, "personalize", str(given.base), str(place / "photos"), "--output", str(delta), "--json",
+        folder = args.output / name
+        delta = folder / "personalization"
+        run_json(
+            args.imprint, "personalize", str(args.base), str(folder / "photos"), "--output", str(delta), "--json",
             *options)
-        old = evaluated(given, given.evaluation, delta)
-        new = evaluated(given, place / "test", delta)
+        old = evaluate(args, args.evaluation, delta)
+        new = evaluate(args, folder / "test", delta)
         row = (
             recall(name, new, old, 0.95), accuracy(new), accuracy(before), accuracy(old), accuracy(old) - accuracy(before))
         rows.append(row)
@@ -50,33 +49,33 @@ def main():
     print(f"| lowest {text([min(column) for column in zip(*rows)])}")
 
 
-def draw(given):
-    """Pictures to learn from and to test on, of each mark; returns the marks' names."""
+def draw(args):
+    """Draws training and test images of each logo, and returns the names of the logos."""
     recipe = json.loads(Path("datasets/two-circles.json").read_text())
     del recipe["compositing"]
-    names = [f"Mark{number}" for number in range(1001, 1001 + max(given.marks, 2))]
+    names = [f"Mark{number}" for number in range(1001, 1001 + max(args.logos, 2))]
     recipe["name"] = "third"
     recipe["labels"] = [
         {"name": name, "marks": [{"kind": "invented", "weight": 1, "number": int(name[4:])}]} for name in names]
-    given.output.mkdir(parents=True, exist_ok=True)
-    file = given.output / "third.json"
+    args.output.mkdir(parents=True, exist_ok=True)
+    file = args.output / "third.json"
     file.write_text(json.dumps(recipe))
-    for part, count, seed in (("photos", given.photos, 1), ("test", given.test, 2)):
-        drawn = given.output / part
-        if drawn.exists():
+    for part, count, seed in (("photos", args.photos, 1), ("test", args.test, 2)):
+        folder = args.output / part
+        if folder.exists():
             continue
-        lines(
-            given.imprint, "draw", str(file), "--output", str(drawn), "--count", str(count * len(names)), "--seed", str(seed),
+        run_json(
+            args.imprint, "draw", str(file), "--output", str(folder), "--count", str(count * len(names)), "--seed", str(seed),
             "--json")
         for name in names:
-            shutil.copytree(drawn / name, given.output / name / part / name)
+            shutil.copytree(folder / name, args.output / name / part / name)
     return names
 
 
-def evaluated(given, data, delta=None):
+def evaluate(args, data, delta=None):
     more = ["--personalization", str(delta)] if delta else []
     return [
-        line for line in lines(given.imprint, "evaluate", str(given.base), str(data), "--images", "--json", *more)
+        line for line in run_json(args.imprint, "evaluate", str(args.base), str(data), "--images", "--json", *more)
         if line.get("event") == "image"]
 
 
@@ -84,18 +83,19 @@ def accuracy(images):
     return sum(image["correct"] for image in images) / len(images)
 
 
-def recall(name, own, others, precision):
-    """The greatest recall of a label at a threshold from which on it is so precise."""
+def recall(name, positives, negatives, precision):
+    """Returns the maximum recall of a label at a threshold with at least a precision."""
 
     def confidence(image):
-        return next(seen["confidence"] for seen in image["observations"] if seen["label"] == name)
+        return next(one["confidence"] for one in image["observations"] if one["label"] == name)
 
-    ranked = sorted([(confidence(image), True) for image in own] + [(confidence(image), False) for image in others], reverse=True)
+    ranked = sorted(
+        [(confidence(image), True) for image in positives] + [(confidence(image), False) for image in negatives], reverse=True)
     best = hits = 0
-    for place, (_, is_own) in enumerate(ranked, 1):
-        hits += is_own
-        if hits / place >= precision:
-            best = max(best, hits / len(own))
+    for count, (_, is_positive) in enumerate(ranked, 1):
+        hits += is_positive
+        if hits / count >= precision:
+            best = max(best, hits / len(positives))
     return best
 
 

@@ -1,4 +1,4 @@
-"""The cases of `imprint bench`, as the peers need them; the names are those of Sources/ImprintBenchmarks."""
+"""The cases of `imprint bench` for the peers, with the names of Sources/ImprintBenchmarks."""
 
 # case: network, input size, channels, batch size, labels
 TRAIN = {
@@ -8,7 +8,7 @@ TRAIN = {
     "logonet-224": ("logonet", 224, 3, 32, 2),
     "mobilenet-v1-224": ("mobilenet-v1", 224, 3, 16, 1000),
     "resnet-50-224": ("resnet-50", 224, 3, 8, 1000),
-    # No labels: forward alone, up to the features, as where only a new last layer is trained.
+    # No labels: only the forward pass up to the features, as in training of only the head.
     "mobilenet-v1-features-224": ("mobilenet-v1", 224, 3, 32, None),
 }
 
@@ -20,10 +20,10 @@ PREDICT = {
     "logonet-96": ("logonet", 96, 3, 1, 2),
 }
 
-# What no peer does: a photo at all sizes at which a model that spots a logo looks at it, and what apps ask for.
-SPOT = ("logospot-299x532",)
+# Cases without a peer: logo detection on an image pyramid, and workloads of apps.
+DETECTION = ("logospot-299x532",)
 APPS = ("requests/1-task", "requests/16-tasks", "stream-30-fps")
-ALONE = (*SPOT, *APPS)
+WITHOUT_PEERS = (*DETECTION, *APPS)
 
 # layer: kernel size, input channels, output channels, input size, stride, groups
 CONVOLUTIONS = {
@@ -42,7 +42,7 @@ CONVOLUTIONS = {
 
 ALL_PASSES = ("forward", "dataGradient", "weightGradient", "backward")
 
-# layer: its passes; none where the layer is one case
+# layer: its passes; empty if the layer is a single case
 LAYERS = {
     "sgemm-1024": (),
     **{name: ALL_PASSES for name in CONVOLUTIONS},
@@ -59,7 +59,7 @@ LOAD = ("mobilenet-v1-224", "resnet-50-224")
 
 SUITES = {
     "train": list(TRAIN),
-    "predict": [*PREDICT, *SPOT],
+    "predict": [*PREDICT, *DETECTION],
     "load": list(LOAD),
     "data": list(DATA),
     "apps": list(APPS),
@@ -69,7 +69,7 @@ SUITES = {
 
 TORCH = ["torch-eager", "torch-channels-last", "torch-tuned"]
 
-# The programs that the cases of a suite are compared with.
+# The peers of each suite.
 PEERS = {
     "train": TORCH + ["tensorflow"],
     "predict": TORCH + ["onnxruntime", "openvino", "ncnn"],
@@ -81,14 +81,14 @@ PEERS = {
 
 
 def is_file(case):
-    """Whether a case is a model in a file instead of one of these."""
+    """Returns whether a case is an ONNX file."""
     return case.endswith(".onnx")
 
 
 def peers(suite, case):
-    """Those of the suite's programs that know the case: ncnn takes one image at a time, PyTorch reads no ONNX."""
+    """Returns the peers that support a case: ncnn has no batches, and PyTorch does not read ONNX."""
     if is_file(case):
         return [peer for peer in PEERS[suite] if peer not in TORCH]
-    if case in ALONE:
+    if case in WITHOUT_PEERS:
         return []
     return [peer for peer in PEERS[suite] if peer != "ncnn" or PREDICT[case][3] == 1]

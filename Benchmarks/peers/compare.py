@@ -1,9 +1,9 @@
-"""Measures cases in Imprint and in other programs by turns, on the same cores, and says how they compare.
+"""Measures cases in Imprint and in other programs alternately, on the same cores, and compares the results.
 
-    ./run bench --peers                            # training, prediction and data
-    ./run bench --peers train logonet-96           # a suite, or the cases whose names begin so
+    ./run bench --peers                            # training, prediction, loading and data
+    ./run bench --peers train logonet-96           # a suite, or the cases whose names begin with a prefix
     ./run bench --peers conv3x3-64 --peer torch-tuned --rounds 5 --json
-    ./run bench --peers mobilenet_v2.onnx          # a model in a file, which is imported first
+    ./run bench --peers mobilenet_v2.onnx          # an ONNX file, which Imprint imports first
 """
 
 import argparse
@@ -27,11 +27,11 @@ FOLDER = pathlib.Path(__file__).resolve().parent
 SCRIPTS = {
     "torch": "torch_peer.py", "tensorflow": "tensorflow_peer.py", "pillow": "data_peer.py", "opencv": "data_peer.py"}
 LOWER_IS_BETTER = ("ms", "µs")
-# More of a core than this, used by others during a measurement, makes it worth little.
+# If other processes use more of a core than this, the measurement is not reliable.
 BUSY = 0.1
 
 
-def threads_of(count):
+def thread_count(count):
     return f"{count} thread" if count == 1 else f"{count} threads"
 
 
@@ -40,7 +40,7 @@ def note(text):
 
 
 def physical_cores():
-    """One logical processor of each core that this process may use."""
+    """Returns one logical processor of each core that this process may use."""
     if not hasattr(os, "sched_getaffinity"):
         return list(range(os.cpu_count() or 1))
     cores = {}
@@ -51,7 +51,7 @@ def physical_cores():
 
 
 def busy_seconds():
-    """The processor time that all processes have used; None where the system does not tell."""
+    """Returns the processor time of all processes; None if the system does not report it."""
     try:
         fields = pathlib.Path("/proc/stat").read_text().split()[1:9]
     except OSError:
@@ -60,13 +60,14 @@ def busy_seconds():
     return (user + nice + system + interrupt + soft_interrupt + steal) / os.sysconf("SC_CLK_TCK")
 
 
-def own_seconds():
-    children, own = resource.getrusage(resource.RUSAGE_CHILDREN), resource.getrusage(resource.RUSAGE_SELF)
-    return children.ru_utime + children.ru_stime + own.ru_utime + own.ru_stime
+def process_seconds():
+    """Returns the processor time of this process and its children."""
+    usages = [resource.getrusage(resource.RUSAGE_CHILDREN), resource.getrusage(resource.RUSAGE_SELF)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 class Failure(Exception):
-    """A program is not installed, or fails."""
+    """A program that is not installed, or that failed."""
 
     def __init__(self, reason, is_missing):
         super().__init__(reason)
@@ -82,18 +83,18 @@ class Comparison:
         self.imported = {}
 
     def run(self, command, threads):
-        """Runs a command on the first `threads` cores, and returns the line that it printed."""
+        """Runs a command on the first `threads` cores, and returns the JSON object that it printed."""
         cores = set(self.cores[:threads])
         pin = (lambda: os.sched_setaffinity(0, cores)) if hasattr(os, "sched_setaffinity") else None
-        before, own, start = busy_seconds(), own_seconds(), time.monotonic()
+        busy_before, process_before, start = busy_seconds(), process_seconds(), time.monotonic()
         process = subprocess.run(command, capture_output=True, text=True, preexec_fn=pin)
         if process.returncode:
             errors = process.stderr.strip().splitlines() or [f"exit code {process.returncode}"]
             is_missing = process.returncode == UNAVAILABLE
             raise Failure(errors[-1] if is_missing else "fails: " + "\n  ".join(errors[-5:]), is_missing)
         line = json.loads(process.stdout.splitlines()[-1])
-        if before is not None:
-            others = busy_seconds() - before - (own_seconds() - own)
+        if busy_before is not None:
+            others = busy_seconds() - busy_before - (process_seconds() - process_before)
             line["others"] = max(0.0, others / (time.monotonic() - start))
         return line
 
@@ -109,7 +110,7 @@ class Comparison:
         return [python, str(FOLDER / script), peer, suite, case, *options]
 
     def imported_model(self, file):
-        """The weights file of a model in a file."""
+        """Imports an ONNX file, unless that is done, and returns the path of the model file."""
         if file not in self.imported:
             self.imported[file] = f"{self.options.folder}/{len(self.imported)}-{pathlib.Path(file).stem}.imprint"
             command = [self.options.imprint, "import", file, "--output", self.imported[file]]
@@ -119,48 +120,48 @@ class Comparison:
         return self.imported[file]
 
     def available(self, peers):
-        """Those that are asked for and were not found missing."""
+        """Returns the selected peers, without those that are known to be missing."""
         wanted = self.options.peer or peers
         return [peer for peer in peers if peer in wanted and peer not in self.missing]
 
     def measure(self, suite, case, threads):
-        """Imprint and every peer in turn, round after round: a list of lines for each."""
+        """Measures Imprint and every peer in each round, and returns a list of results for each."""
         lines = collections.defaultdict(list)
-        sides = ["imprint", *self.available(cases.peers(suite, case))]
+        programs = ["imprint", *self.available(cases.peers(suite, case))]
         for number in range(self.options.rounds):
-            for side in list(sides):
-                note(f"{case}, {threads_of(threads)}, round {number + 1}: {side}")
+            for program in list(programs):
+                note(f"{case}, {thread_count(threads)}, round {number + 1}: {program}")
                 try:
-                    line = self.run(self.command(side, suite, case, threads), threads)
+                    line = self.run(self.command(program, suite, case, threads), threads)
                 except Failure as failure:
-                    if side == "imprint":
+                    if program == "imprint":
                         sys.exit(f"imprint {failure}")
-                    note(f"{side} is left out: {failure}")
-                    sides.remove(side)
+                    note(f"{program} is skipped: {failure}")
+                    programs.remove(program)
                     if failure.is_missing:
-                        self.missing.append(side)
+                        self.missing.append(program)
                     continue
-                lines[side].append(line)
-                self.versions[side] = line.get("version", "")
+                lines[program].append(line)
+                self.versions[program] = line.get("version", "")
         return lines
 
     def row(self, suite, case, threads):
         lines = self.measure(suite, case, threads)
         unit = lines["imprint"][0]["unit"]
         lower_is_better = unit in LOWER_IS_BETTER
-        sides = {}
-        for peer, rounds in lines.items():
+        results = {}
+        for program, rounds in lines.items():
             medians = [line["median"] for line in rounds]
-            sides[peer] = {
+            results[program] = {
                 "median": statistics.median(medians), "min": min(medians), "max": max(medians),
                 "peakMemory": max(line["peakMemory"] for line in rounds)}
-        imprint = sides.pop("imprint")
-        for peer in sides.values():
+        imprint = results.pop("imprint")
+        for peer in results.values():
             ratio = imprint["median"] / peer["median"]
             peer["ratio"] = 1 / ratio if lower_is_better else ratio
         others = [line["others"] for rounds in lines.values() for line in rounds if "others" in line]
         return {
-            "bench": suite, "case": case, "threads": threads, "unit": unit, "imprint": imprint, "peers": sides,
+            "bench": suite, "case": case, "threads": threads, "unit": unit, "imprint": imprint, "peers": results,
             "others": max(others, default=None)}
 
 
@@ -168,21 +169,21 @@ def number(value):
     return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
 
 
-def spread(side):
-    return f"{number(side['median'])} ({number(side['min'])}–{number(side['max'])})"
+def spread(result):
+    return f"{number(result['median'])} ({number(result['min'])}–{number(result['max'])})"
 
 
-def against(side):
-    """A peer's figure, and how many times as fast Imprint is."""
-    return f"{number(side['median'])} ({side['ratio']:.2f}x)" if side else "–"
+def comparison_text(result):
+    """Formats the median of a peer, and the speed of Imprint relative to it."""
+    return f"{number(result['median'])} ({result['ratio']:.2f}x)" if result else "–"
 
 
-def memory(sides):
-    return f"{min(side['peakMemory'] for side in sides) / 1e6:.0f} MB" if sides else "–"
+def memory(results):
+    return f"{min(result['peakMemory'] for result in results) / 1e6:.0f} MB" if results else "–"
 
 
 class Table:
-    """Prints rows as they come, as plain text, Markdown or JSON."""
+    """Prints rows immediately, as plain text, Markdown or JSON."""
 
     def __init__(self, form):
         self.form = form
@@ -190,7 +191,7 @@ class Table:
         self.peers = []
 
     def add(self, row, peers):
-        """Prints a row; where a suite begins, its heading, with a column for each of the peers."""
+        """Prints a row, and before the first row of a suite a heading with a column for each peer."""
         if self.form == "json":
             print(json.dumps(row, ensure_ascii=False), flush=True)
             return
@@ -198,17 +199,17 @@ class Table:
             if self.suite:
                 print()
             self.suite, self.peers = row["bench"], peers
-            self.line([self.suite, "threads", "unit", "Imprint", *peers], ["memory", "least peer's memory"])
+            self.line([self.suite, "threads", "unit", "Imprint", *peers], ["memory", "lowest peer memory"])
             if self.form == "markdown":
                 print("|---" * (6 if self.suite == "train" else 4) + "|---" * len(peers) + "|")
         self.line(
             [pathlib.Path(row["case"]).name if cases.is_file(row["case"]) else row["case"], str(row["threads"]), row["unit"], spread(row["imprint"]),
-             *(against(row["peers"].get(peer)) for peer in self.peers)],
+             *(comparison_text(row["peers"].get(peer)) for peer in self.peers)],
             [memory([row["imprint"]]), memory(row["peers"].values())])
 
-    def line(self, texts, of_training):
-        """One line; training has columns that the other suites have not."""
-        texts += of_training if self.suite == "train" else []
+    def line(self, texts, training_texts):
+        """Prints a line; the suite `train` has additional columns."""
+        texts += training_texts if self.suite == "train" else []
         if self.form == "markdown":
             print("| " + " | ".join(texts) + " |", flush=True)
         else:
@@ -217,7 +218,7 @@ class Table:
 
 
 def machine(imprint):
-    """What the figures belong to, in a few lines."""
+    """Returns a description of the machine and of the build of Imprint, in a few lines."""
     processor = platform.processor() or platform.machine()
     try:
         info = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
@@ -235,8 +236,8 @@ def machine(imprint):
     ]
 
 
-def chosen(names):
-    """The cases of the suites, or those whose names begin so, in the order of the tables."""
+def select_cases(names):
+    """Returns the cases of suites, or those whose names begin with a prefix, in the order of the tables."""
     every = [(suite, case) for suite, known in cases.SUITES.items() for case in known]
     wanted, files = set(), []
     for name in names or ["train", "predict", "load", "data"]:
@@ -258,25 +259,25 @@ def chosen(names):
 def main():
     parser = argparse.ArgumentParser(
         prog="./run bench --peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("case", nargs="*", help="suites, or the beginnings of cases (default: train, predict, load and data), or ONNX files")
-    parser.add_argument("--imprint", default=".build/release/imprint", help="the command line tool")
-    parser.add_argument("--peer", action="append", help="a peer to compare with (default: all that a case has)")
-    parser.add_argument("--threads", type=int, action="append", help="a number of threads (default: one, then two)")
-    parser.add_argument("--rounds", type=int, default=3, help="how often both sides have their turn")
-    parser.add_argument("--seconds", type=float, default=2, help="how long each turn is")
-    parser.add_argument("--data", help="a folder of photos, one sub-folder per label (default: drawn pictures)")
+    parser.add_argument("case", nargs="*", help="suites, prefixes of case names, or ONNX files (default: train, predict, load and data)")
+    parser.add_argument("--imprint", default=".build/release/imprint", help="the command-line tool")
+    parser.add_argument("--peer", action="append", help="a peer to compare with (default: all peers of a case)")
+    parser.add_argument("--threads", type=int, action="append", help="a number of threads (default: 1, then 2)")
+    parser.add_argument("--rounds", type=int, default=3, help="the number of measurements of each program")
+    parser.add_argument("--seconds", type=float, default=2, help="the time of each measurement")
+    parser.add_argument("--data", help="a folder of photos, one sub-folder per label (default: drawn images)")
     forms = parser.add_mutually_exclusive_group()
-    forms.add_argument("--json", dest="form", action="store_const", const="json", help="one JSON object a row")
-    forms.add_argument("--markdown", dest="form", action="store_const", const="markdown", help="tables in Markdown")
-    parser.add_argument("--check", action="store_true", help="read the arguments, and measure nothing")
+    forms.add_argument("--json", dest="form", action="store_const", const="json", help="print one JSON object per row")
+    forms.add_argument("--markdown", dest="form", action="store_const", const="markdown", help="print Markdown tables")
+    parser.add_argument("--check", action="store_true", help="check the arguments, and do not measure")
     options = parser.parse_args()
     known = sorted({peer for peers in cases.PEERS.values() for peer in peers})
     for peer in options.peer or []:
         if peer not in known:
             parser.error(f"there is no peer \"{peer}\"; choose from {', '.join(known)}")
     if options.rounds < 1 or options.seconds <= 0 or min(options.threads or [1]) < 1:
-        parser.error("--rounds and --threads are at least 1, --seconds more than 0")
-    wanted = chosen(options.case)
+        parser.error("expected at least 1 for --rounds and --threads, and more than 0 for --seconds")
+    wanted = select_cases(options.case)
     if options.check:
         return
     comparison = Comparison(options)
@@ -293,7 +294,7 @@ def main():
             print("\n".join(machine(options.imprint)) + "\n", flush=True)
         for threads in options.threads or [1, 2]:
             if threads > len(comparison.cores):
-                note(f"{threads_of(threads)} left out: there are only {len(comparison.cores)} cores.")
+                note(f"Skipped {thread_count(threads)}: there are only {len(comparison.cores)} cores.")
                 continue
             for suite, case in wanted:
                 row = comparison.row(suite, case, threads)
@@ -303,7 +304,7 @@ def main():
                     busy.append(row)
     if options.form != "json":
         print()
-        # The three ways to run PyTorch are one program.
+        # The three PyTorch peers have the same version.
         versions = {peer.partition("-")[0]: version for peer, version in comparison.versions.items() if version}
         if versions:
             print("Compared with " + ", ".join(f"{peer} {version}" for peer, version in versions.items()) + ".")
@@ -312,7 +313,7 @@ def main():
         for row in busy:
             print(
                 f"Other processes used up to {row['others']:.1f} cores while {row['case']} ran on "
-                f"{threads_of(row['threads'])}.")
+                f"{thread_count(row['threads'])}.")
 
 
 try:

@@ -1,4 +1,4 @@
-"""Pillow and OpenCV: photos read, cut and scaled to 224x224 pixels, varied, and made into floats."""
+"""Pillow and OpenCV: decode photos, crop and scale them to 224x224 pixels, augment them, and convert them to floats."""
 
 import multiprocessing.pool
 import pathlib
@@ -8,12 +8,12 @@ from cases import DATA
 from measure import arguments, measure, missing
 
 SIZE = 224
-# As many photos as `imprint bench data` reads.
-MOST_PHOTOS = 128
+# The maximum number of photos, as in `imprint bench data`.
+MAXIMUM_PHOTO_COUNT = 128
 
 
-def draw():
-    """What Imprint's flip, rotate and blur draw: mirrored or not, degrees, and the blur's deviation or none."""
+def random_augmentation():
+    """Returns random parameters as in Imprint: whether to flip, degrees, and the standard deviation of the blur or None."""
     blur = random.uniform(0.003, 0.015) * SIZE if random.random() < 1 / 3 else None
     return random.random() < 0.5, random.uniform(-15, 15), blur
 
@@ -24,7 +24,7 @@ def pillow():
     from PIL import Image, ImageFilter, ImageOps
 
     def read(file):
-        flips, degrees, blur = draw()
+        flips, degrees, blur = random_augmentation()
         image = Image.open(file)
         image.draft("RGB", (SIZE, SIZE))
         image = ImageOps.fit(ImageOps.exif_transpose(image).convert("RGB"), (SIZE, SIZE), Image.Resampling.BILINEAR)
@@ -45,7 +45,7 @@ def opencv():
     cv2.setNumThreads(1)
 
     def read(file):
-        flips, degrees, blur = draw()
+        flips, degrees, blur = random_augmentation()
         image = cv2.imread(str(file), cv2.IMREAD_COLOR)
         height, width = image.shape[:2]
         side = min(height, width)
@@ -54,8 +54,8 @@ def opencv():
         image = cv2.resize(image, (SIZE, SIZE), interpolation=cv2.INTER_AREA if side > SIZE else cv2.INTER_LINEAR)
         if flips:
             image = cv2.flip(image, 1)
-        turn = cv2.getRotationMatrix2D((SIZE / 2, SIZE / 2), degrees, 1)
-        image = cv2.warpAffine(image, turn, (SIZE, SIZE), flags=cv2.INTER_LINEAR)
+        rotation = cv2.getRotationMatrix2D((SIZE / 2, SIZE / 2), degrees, 1)
+        image = cv2.warpAffine(image, rotation, (SIZE, SIZE), flags=cv2.INTER_LINEAR)
         if blur:
             image = cv2.GaussianBlur(image, (0, 0), blur)
         return image.astype(numpy.float32) * (1 / 127.5) - 1
@@ -65,13 +65,13 @@ def opencv():
 
 options = arguments("Measures reading photos.", ["pillow", "opencv"])
 if options.case not in DATA or not options.data:
-    raise SystemExit(f"expected a case of {', '.join(DATA)}, and the folder of photos in --data")
+    raise SystemExit(f"expected one of the cases {', '.join(DATA)}, and a folder of photos in --data")
 try:
     read, version = {"pillow": pillow, "opencv": opencv}[options.peer]()
 except ModuleNotFoundError as error:
     missing(error)
 files = sorted(f for f in pathlib.Path(options.data).rglob("*") if f.suffix.lower() in (".jpg", ".jpeg", ".png"))
-files = files[:: -(-len(files) // MOST_PHOTOS)]
+files = files[:: -(-len(files) // MAXIMUM_PHOTO_COUNT)]
 random.seed(0)
 with multiprocessing.pool.ThreadPool(options.threads) as threads:
     step = (lambda: threads.map(read, files)) if options.threads > 1 else lambda: [read(file) for file in files]

@@ -1,4 +1,4 @@
-"""export.py CASE FILE writes the network of a prediction as FILE, which ends in .onnx or .ncnn.param.
+"""export.py CASE FILE exports the network of a prediction case to FILE, which ends in .onnx or .ncnn.param.
 
 CASE is a case of `imprint bench predict` or a classifier of torchvision, such as mobilenet_v2, with random weights.
 """
@@ -16,7 +16,7 @@ from networks import NETWORKS
 
 
 def network_of(case):
-    """The network and an image; activations stay in a sane range, as they do in a network that has been trained."""
+    """Returns the network and an input; batch normalization statistics keep activations in the range of a trained network."""
     torch.manual_seed(0)
     if case in PREDICT:
         network, size, channels, batch, labels = PREDICT[case]

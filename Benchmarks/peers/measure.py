@@ -1,4 +1,4 @@
-"""What the peers' scripts share: arguments, timing, and the JSON line of a measurement."""
+"""Code shared by the scripts of the peers: arguments, timing, and JSON output."""
 
 import argparse
 import json
@@ -8,19 +8,19 @@ import statistics
 import sys
 import time
 
-# How a script says that the peer is not installed (EX_UNAVAILABLE).
+# The exit code of a script whose peer is not installed (EX_UNAVAILABLE).
 UNAVAILABLE = 69
 
 
 def arguments(description, peers):
-    """Reads PEER SUITE CASE, and has the numerical libraries use as many threads as are asked for."""
+    """Parses the arguments, and sets the number of threads of the numerical libraries."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("peer", choices=peers)
     parser.add_argument("suite", choices=["train", "predict", "load", "layers", "data"])
     parser.add_argument("case")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=2)
-    parser.add_argument("--data", help="the folder of photos that the suite data reads")
+    parser.add_argument("--data", help="the folder of photos for the suite data")
     options = parser.parse_args()
     for library in ("OMP", "MKL", "OPENBLAS"):
         os.environ[f"{library}_NUM_THREADS"] = str(options.threads)
@@ -28,13 +28,13 @@ def arguments(description, peers):
 
 
 def missing(error):
-    """Says that the peer is not installed, and ends."""
+    """Reports that the peer is not installed, and exits."""
     print(f"{error.name} is not installed", file=sys.stderr)
     sys.exit(UNAVAILABLE)
 
 
 def measure(options, step, unit, work=1.0, batch=1, version=""):
-    """Times `step` as `imprint bench` does, and prints the line. `work` is what a step does, in units of a rate."""
+    """Times `step` as `imprint bench` does, and prints the result. `work` is the work of a step, for rates per second."""
     for _ in range(2):
         step()
     times = []

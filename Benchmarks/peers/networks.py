@@ -1,4 +1,4 @@
-"""Imprint's networks in PyTorch, with the same layers and shapes; see docs/networks.md."""
+"""The networks of Imprint in PyTorch, with the same layers and shapes; see docs/networks.md."""
 
 from torch import nn
 
@@ -15,7 +15,7 @@ def relu():
 
 
 def head(features, labels):
-    """A global average and, where there are labels, a dense layer."""
+    """Global average pooling and, if there are labels, a dense layer."""
     layers = [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
     return nn.Sequential(*layers, *([nn.Linear(features, labels)] if labels else []))
 

@@ -1,6 +1,6 @@
-"""Programs that predict but do not train: ONNX Runtime, OpenVINO and ncnn, with float32 throughout.
+"""Inference runtimes: ONNX Runtime, OpenVINO and ncnn, in float32.
 
-The case may be an ONNX file. The suite load is from a file to the first prediction.
+The case may be an ONNX file. The suite load measures loading a file, including the first prediction.
 """
 
 import atexit
@@ -17,7 +17,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent
 
 
 def exported(kind):
-    """The file of the network, written in a process of its own where it is missing or out of date."""
+    """Returns the file of the network; a separate process writes it if it is missing or out of date."""
     if is_file(options.case):
         return options.case if kind == "onnx" else converted(options.case)
     file = FOLDER / ".models" / f"{options.case.replace('/', '-')}.{kind}"
@@ -29,7 +29,7 @@ def exported(kind):
 
 
 def converted(model):
-    """An ONNX file as ncnn reads it."""
+    """Converts an ONNX file to the format of ncnn, and returns its path."""
     import pnnx
 
     folder = tempfile.mkdtemp()
@@ -45,7 +45,7 @@ def converted(model):
 
 
 def input_of(model):
-    """Name and shape of an ONNX file's image."""
+    """Returns the name and shape of the input of an ONNX file."""
     import onnx
 
     graph = onnx.load(model, load_external_data=False).graph

@@ -1,4 +1,4 @@
-"""TensorFlow: training steps, compiled into graphs, of the networks of networks.py."""
+"""TensorFlow: training steps, compiled into graphs, with the networks of networks.py."""
 
 import os
 
@@ -7,7 +7,7 @@ from measure import arguments, measure, missing
 
 
 def convolution(x, outputs, kernel, stride=1, depthwise=False, activation=None):
-    # Padded as PyTorch does, by half the kernel on every side; "same" is that where the stride is 1.
+    # Pad as PyTorch does, by half the kernel on every side; for stride 1 this equals "same".
     if stride > 1 and kernel > 1:
         x = layers.ZeroPadding2D(kernel // 2)(x)
     padding = "same" if stride == 1 else "valid"

@@ -1,8 +1,7 @@
 """PyTorch: training steps, predictions and layers.
 
-torch-eager is PyTorch as it comes. torch-channels-last has images and weights in the order that its convolutions like
-best. torch-tuned besides keeps the memory that tensors give back, whose pages the system would otherwise have to clear
-for every step.
+torch-eager is PyTorch with default settings. torch-channels-last stores images and weights in the memory format that is fastest
+for convolutions. torch-tuned additionally keeps freed memory, so that the system does not clear its pages in every step.
 """
 
 import os
@@ -50,7 +49,7 @@ def training_step(case, memory_format):
 
 
 def layer_of(name, memory_format):
-    """The layer, its input, and what a pass does: an amount and its unit."""
+    """Returns the layer, its input, and the work of a pass."""
     batch = 16
     if name in CONVOLUTIONS:
         kernel, inputs, outputs, size, stride, groups = CONVOLUTIONS[name]
@@ -73,7 +72,7 @@ def layer_of(name, memory_format):
 
 
 def layer_pass(case, memory_format):
-    """The step, what it does, the unit of that, and the batch size."""
+    """Returns the step, its work, the unit of the result, and the batch size."""
     if case == "softmax-cross-entropy-1000":
         logits, labels = torch.randn(16, 1000, requires_grad=True), torch.arange(16) * 7
         return lambda: torch.autograd.grad(functional.cross_entropy(logits, labels), logits), 1, "µs", 16
@@ -116,7 +115,7 @@ def main():
 
 options = arguments("Measures PyTorch.", ["torch-eager", "torch-channels-last", "torch-tuned"])
 if options.peer == "torch-tuned" and os.environ.get("GLIBC_TUNABLES") != TUNABLES:
-    # The C library reads its settings when a program starts.
+    # The C library reads its tunables when a program starts.
     os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, "GLIBC_TUNABLES": TUNABLES})
 try:
     import torch

@@ -1,13 +1,12 @@
 #include "imprint_base.h"
 
-// The file becomes part of the program: there is no folder of resources that could be left behind. #embed is of C23, and clang has it
-// for older C too.
+// Embeds the model in the program, so there is no resource folder to deploy. #embed is a C23 feature that clang also supports in older C.
 #pragma clang diagnostic ignored "-Wc23-extensions"
-static const unsigned char marks[] = {
+static const unsigned char model[] = {
 #embed "marks.imprint"
 };
 
-const unsigned char *imprint_base_marks(size_t *count) {
-    *count = sizeof marks;
-    return marks;
+const unsigned char *imprint_base_model(size_t *count) {
+    *count = sizeof model;
+    return model;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/// A PNG while it is decoded.
+/// The state of a PNG decoder.
 typedef struct {
     const uint8_t *bytes;
     size_t count, position;
@@ -37,12 +37,12 @@ static void release(png_structp decoder, png_voidp memory) { free(memory); }
 
 static void read_bytes(png_structp decoder, png_bytep target, size_t count) {
     png_reading *reading = png_get_io_ptr(decoder);
-    if (count > reading->count - reading->position) png_error(decoder, "the file ends early");
+    if (count > reading->count - reading->position) png_error(decoder, "the file is truncated");
     memcpy(target, reading->bytes + reading->position, count);
     reading->position += count;
 }
 
-/// Asks the decoder for 8 bits a sample, in colour, with alpha as the result has it.
+/// Requests 8-bit RGB samples, with or without alpha depending on `channels`.
 static void set_format(png_structp decoder, png_infop info, uint32_t channels) {
     png_byte type = png_get_color_type(decoder, info);
     int has_alpha = (type & PNG_COLOR_MASK_ALPHA) || png_get_valid(decoder, info, PNG_INFO_tRNS);
@@ -54,18 +54,18 @@ static void set_format(png_structp decoder, png_infop info, uint32_t channels) {
     png_read_update_info(decoder, info);
 }
 
-/// Reads all rows; jumps out where the file is damaged.
+/// Reads all rows; leaves by longjmp if the file is damaged.
 static void read_rows(png_reading *reading, const imprint_reduction *reduction, uint8_t *samples) {
     png_structp decoder = reading->decoder;
     png_read_info(decoder, reading->info);
     if (png_get_image_width(decoder, reading->info) != reduction->width
         || png_get_image_height(decoder, reading->info) != reduction->height)
-        png_error(decoder, "the size differs from that in the header");
-    // Without png_set_interlace_handling, each pass of an interlaced picture gives the pixels that are its own.
+        png_error(decoder, "the image size does not match the header");
+    // Without png_set_interlace_handling, each pass of an interlaced image yields only its own pixels.
     int is_interlaced = png_get_interlace_type(decoder, reading->info) == PNG_INTERLACE_ADAM7;
     set_format(decoder, reading->info, reduction->channels);
     if (png_get_rowbytes(decoder, reading->info) != (size_t)reduction->width * reduction->channels)
-        png_error(decoder, "the rows have another length than the header says");
+        png_error(decoder, "the row length does not match the header");
     reading->row = malloc((size_t)reduction->width * reduction->channels);
     if (!reading->row
         || !imprint_box_sums_begin(&reading->boxes, reduction, reduction->channels == 4, is_interlaced, samples)) {
@@ -94,7 +94,7 @@ static void read_rows(png_reading *reading, const imprint_reduction *reduction, 
 
 imprint_decoding_status imprint_decode_png_reduced(
     const uint8_t *bytes, size_t count, const imprint_reduction *reduction, uint8_t *samples, char message[128]) {
-    // Its address is in the decoder, so that no register keeps an old value of a field across longjmp.
+    // On the heap, with its address in the decoder, so longjmp cannot restore outdated fields from registers.
     png_reading *reading = calloc(1, sizeof(png_reading));
     if (!reading) return IMPRINT_OUT_OF_MEMORY;
     reading->bytes = bytes;

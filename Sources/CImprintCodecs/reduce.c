@@ -24,7 +24,7 @@ int imprint_box_sums_begin(
     return 1;
 }
 
-/// The first pixel of the box at `index`.
+/// Returns the first pixel of the box at `index`.
 static uint64_t box_start(uint64_t index, uint64_t length, uint64_t reduced) {
     return (index * length + reduced - 1) / reduced;
 }

@@ -2,7 +2,7 @@
 
 #include "vectors.h"
 
-// Sums are taken in float over this many rows and then added in double: fast, and exact enough for any image size.
+// Sums over this many rows are computed in float and added in double, which is fast and accurate for any image size.
 enum { block_rows = 64, block_channels = 256 };
 
 KERNEL(void, imprint_broadcast_row,
@@ -11,7 +11,7 @@ KERNEL(void, imprint_broadcast_row,
     for (size_t r = 0; r < rows; r++) memcpy(y + r * channels, row, channels * sizeof(float));
 }
 
-// Sums of a term over the rows; x and dy are those of a row's channels from c0 on.
+// sums[c] = the sum over the rows of a term, which can use the index of the element, `index`.
 #define CHANNEL_SUMS(term)                                                             \
     for (size_t c0 = 0; c0 < channels; c0 += block_channels) {                         \
         size_t width = channels - c0 < block_channels ? channels - c0 : block_channels; \
@@ -21,7 +21,7 @@ KERNEL(void, imprint_broadcast_row,
             float partial[block_channels] = {0};                                       \
             for (size_t r = r0; r < end; r++)                                          \
                 for (size_t i = 0; i < width; i++) {                                   \
-                    size_t place = r * channels + c0 + i;                              \
+                    size_t index = r * channels + c0 + i;                              \
                     partial[i] += (term);                                              \
                 }                                                                      \
             for (size_t i = 0; i < width; i++) sums[c0 + i] += partial[i];             \
@@ -31,13 +31,13 @@ KERNEL(void, imprint_broadcast_row,
 KERNEL(void, imprint_channel_sums,
        (const float *x, double *sums, size_t rows, size_t channels),
        (x, sums, rows, channels)) {
-    CHANNEL_SUMS(x[place])
+    CHANNEL_SUMS(x[index])
 }
 
 KERNEL(void, imprint_prelu_slope_sums,
        (const float *x, const float *dy, double *sums, size_t rows, size_t channels),
        (x, dy, sums, rows, channels)) {
-    CHANNEL_SUMS((x[place] > 0 ? 0 : x[place]) * dy[place])
+    CHANNEL_SUMS((x[index] > 0 ? 0 : x[index]) * dy[index])
 }
 
 KERNEL(void, imprint_prelu_forward,
@@ -54,7 +54,7 @@ KERNEL(void, imprint_prelu_backward,
         IN_PLACE for (size_t c = 0; c < channels; c++) dx[c] = x[c] > 0 ? dy[c] : slope[c] * dy[c];
 }
 
-// One loop for each combination of what there is, so that none is tested for inside.
+// One loop per combination of operands, so the inner loops have no branches.
 #define AFFINE(value)                                                    \
     for (size_t r = 0; r < rows; r++, x += channels, y += channels)      \
         IN_PLACE for (size_t c = 0; c < channels; c++) y[c] = (value);
@@ -87,7 +87,7 @@ KERNEL(void, imprint_scale_columns,
        (const float *x, size_t stride, const float *factor, float *y, size_t rows, size_t columns),
        (x, stride, factor, y, rows, columns)) {
     for (size_t r = 0; r < rows; r++, x += stride, y += columns) {
-        // No processor foresees rows that lie pages apart.
+        // Hardware prefetchers do not follow rows that are pages apart.
         for (size_t c = 0; c < columns; c += lanes) __builtin_prefetch(x + 16 * stride + c);
         if (factor)
             for (size_t c = 0; c < columns; c++) y[c] = factor[c] * x[c];

@@ -11,7 +11,7 @@
 #include <arm_acle.h>
 #endif
 
-// The remainders of four bits, of the polynomial 0x1EDC6F41 with its bits reversed.
+// The remainders of 4-bit values for the bit-reversed polynomial 0x1EDC6F41.
 static const uint32_t remainders[16] = {
     0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3, 0x61c69362, 0x7198540d,
     0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9, 0xc38d26c4, 0xd3d3e1ab, 0xe330a81a, 0xf36e6f75,
@@ -31,13 +31,14 @@ uint32_t imprint_crc32c_by_table(uint32_t checksum, const void *bytes, size_t co
 }
 
 #if defined(__x86_64__) && defined(__linux__)
-// The length of a lane; the instruction takes three cycles and can begin in each of them, so three lanes are done at once.
+// The length of a lane in bytes. The CRC instruction has a latency of three cycles and a throughput of one per cycle, so three lanes run
+// interleaved.
 enum { lane = 2048 };
-// x^(8 lane - 33) and x^(16 lane - 33), bits reversed, by which a remainder is multiplied to move it on by one lane and by two (Gopal et
-// al., "Fast CRC computation for iSCSI polynomial using CRC32 instruction", 2011).
+// Bit-reversed x^(8 lane - 33) and x^(16 lane - 33), which advance a remainder by one lane and by two lanes (Gopal et al., "Fast CRC
+// computation for iSCSI polynomial using CRC32 instruction", 2011).
 static const uint64_t one_lane = 0xa51b6135, two_lanes = 0x82f89c77;
 
-__attribute__((target("sse4.2,pclmul"))) static inline uint64_t moved(uint64_t state, uint64_t distance) {
+__attribute__((target("sse4.2,pclmul"))) static inline uint64_t advanced(uint64_t state, uint64_t distance) {
     __m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)state), _mm_cvtsi64_si128((long long)distance), 0);
     return _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
 }
@@ -57,7 +58,7 @@ __attribute__((target("sse4.2,pclmul"))) static uint32_t by_instruction(uint32_t
             second = _mm_crc32_u64(second, word_at(bytes + lane + i));
             third = _mm_crc32_u64(third, word_at(bytes + 2 * lane + i));
         }
-        wide = moved(wide, two_lanes) ^ moved(second, one_lane) ^ third;
+        wide = advanced(wide, two_lanes) ^ advanced(second, one_lane) ^ third;
     }
     for (; count >= 8; bytes += 8, count -= 8) wide = _mm_crc32_u64(wide, word_at(bytes));
     state = (uint32_t)wide;
@@ -90,7 +91,7 @@ KERNEL(int, imprint_all_finite, (const float *x, size_t count), (x, count)) {
     for (size_t i = 0; i < count; i++) {
         uint32_t bits;
         memcpy(&bits, &x[i], 4);
-        // All bits of the exponent are set in what is no number.
+        // The exponent bits of infinity and NaN are all set.
         found |= (bits & 0x7f800000) == 0x7f800000;
     }
     return !found;

@@ -2,7 +2,7 @@
 
 #include "logarithm.h"
 
-// Activations that need the exponential function.
+// Activations that use the exponential function.
 
 INLINE void swish_part(const float *x, float *y, size_t i, size_t n) {
     vec v = VEC_OF(n, x + i, 0), e = -v;
@@ -11,10 +11,10 @@ INLINE void swish_part(const float *x, float *y, size_t i, size_t n) {
 }
 
 KERNEL(void, imprint_swish_forward, (const float *x, float *y, size_t count), (x, y, count)) {
-    OVER_NUMBERS(count, swish_part, x, y)
+    FOR_EACH_VECTOR(count, swish_part, x, y)
 }
 
-INLINE void swish_slope_part(const float *x, const float *dy, float *dx, size_t i, size_t n) {
+INLINE void swish_backward_part(const float *x, const float *dy, float *dx, size_t i, size_t n) {
     vec v = VEC_OF(n, x + i, 0), g = VEC_OF(n, dy + i, 0), e = -v;
     exponential(&e);
     vec s = 1 / (1 + e);
@@ -22,7 +22,7 @@ INLINE void swish_slope_part(const float *x, const float *dy, float *dx, size_t 
 }
 
 KERNEL(void, imprint_swish_backward, (const float *x, const float *dy, float *dx, size_t count), (x, dy, dx, count)) {
-    OVER_NUMBERS(count, swish_slope_part, x, dy, dx)
+    FOR_EACH_VECTOR(count, swish_backward_part, x, dy, dx)
 }
 
 INLINE void elu_part(const float *x, float *y, float alpha, size_t i, size_t n) {
@@ -33,7 +33,7 @@ INLINE void elu_part(const float *x, float *y, float alpha, size_t i, size_t n) 
 }
 
 KERNEL(void, imprint_elu_forward, (const float *x, float *y, size_t count, float alpha), (x, y, count, alpha)) {
-    OVER_NUMBERS(count, elu_part, x, y, alpha)
+    FOR_EACH_VECTOR(count, elu_part, x, y, alpha)
 }
 
 KERNEL(void, imprint_elu_backward,
@@ -51,7 +51,7 @@ INLINE void tanh_part(const float *x, float *y, size_t i, size_t n) {
     vec e = -2 * size;
     exponential(&e);
     vec far = (1 - e) / (1 + e);
-    // Near 0 that difference has few bits left; the polynomial is that of tanhf in Moshier's Cephes library.
+    // Near 0 the difference 1 - e cancels, so a polynomial replaces it, that of tanhf in Moshier's Cephes library.
     vec z = v * v;
     vec p = -5.70498872745e-3f * z + 2.06390887954e-2f;
     p = p * z - 5.37397155531e-2f;
@@ -63,7 +63,7 @@ INLINE void tanh_part(const float *x, float *y, size_t i, size_t n) {
 }
 
 KERNEL(void, imprint_tanh_forward, (const float *x, float *y, size_t count), (x, y, count)) {
-    OVER_NUMBERS(count, tanh_part, x, y)
+    FOR_EACH_VECTOR(count, tanh_part, x, y)
 }
 
 KERNEL(void, imprint_tanh_backward, (const float *y, const float *dy, float *dx, size_t count), (y, dy, dx, count)) {
@@ -72,11 +72,11 @@ KERNEL(void, imprint_tanh_backward, (const float *y, const float *dy, float *dx,
 
 INLINE void softplus_part(const float *x, float *y, size_t i, size_t n) {
     vec v = VEC_OF(n, x + i, 0);
-    // Compared this way round, NaN stays.
+    // This order of comparison passes NaN.
     vec above = v < 0 ? (vec)0 : v;
     vec e = v > 0 ? -v : v;
     exponential(&e);
-    // log(1 + e), with 1 + e halved where it is far from 1.
+    // log(1 + e), with 1 + e halved if it is far from 1.
     ivec halved = e > 0.41421356f;
     vec z = halved ? 0.5f * (e - 1) : e;
     logarithm_near_one(&z);
@@ -84,10 +84,10 @@ INLINE void softplus_part(const float *x, float *y, size_t i, size_t n) {
 }
 
 KERNEL(void, imprint_softplus_forward, (const float *x, float *y, size_t count), (x, y, count)) {
-    OVER_NUMBERS(count, softplus_part, x, y)
+    FOR_EACH_VECTOR(count, softplus_part, x, y)
 }
 
-INLINE void softplus_slope_part(const float *y, const float *dy, float *dx, size_t i, size_t n) {
+INLINE void softplus_backward_part(const float *y, const float *dy, float *dx, size_t i, size_t n) {
     vec e = -VEC_OF(n, y + i, 0), g = VEC_OF(n, dy + i, 0);
     exponential(&e);
     STORE_OF(n, dx + i, g * (1 - e));
@@ -96,5 +96,5 @@ INLINE void softplus_slope_part(const float *y, const float *dy, float *dx, size
 KERNEL(void, imprint_softplus_backward,
        (const float *y, const float *dy, float *dx, size_t count),
        (y, dy, dx, count)) {
-    OVER_NUMBERS(count, softplus_slope_part, y, dy, dx)
+    FOR_EACH_VECTOR(count, softplus_backward_part, y, dy, dx)
 }

@@ -1,14 +1,14 @@
 #include "window.h"
 
-// Depthwise convolution. Square kernels of 3 or 5 with a stride of 1 or 2 over at least one vector of channels go
-// through tiles of pixels whose sums stay in registers while every pixel that leads to them is read once; the compiler
-// unrolls these loops for each kernel and stride. All others take the plain loops.
+// Depthwise convolution. Kernels of 3x3 or 5x5 with stride 1 or 2 and at least one vector of channels are computed in tiles of pixels: their
+// sums stay in registers, and each input pixel is read once per tile. The compiler unrolls these loops for each kernel and stride. Other
+// kernels use the plain loops.
 
-// A tile's height and width in pixels of the output.
+// The height and width of a tile in output pixels.
 INLINE int32_t tile_rows(int32_t kernel) { return kernel == 3 ? 2 : 1; }
-enum { tile_columns = 4, most_rows = 2, most_taps = 25 };
+enum { tile_columns = 4, max_rows = 2, max_taps = 25 };
 
-// The vectors of channels whose sums over an image, the gradient of the weights, are kept in the first cache.
+// The number of vectors of channels whose weight gradients are accumulated at once, small enough for the L1 cache.
 enum { group = 8 };
 
 INLINE int has(const imprint_window *w, int32_t kernel, int32_t stride) {
@@ -16,7 +16,7 @@ INLINE int has(const imprint_window *w, int32_t kernel, int32_t stride) {
         && w->stride_width == stride && w->dilation_height == 1 && w->dilation_width == 1 && w->channels >= lanes;
 }
 
-// Calls tiled(…, kernel, stride) with constants where there are tiles for the window, else plain(…).
+// Calls tiled(…, kernel, stride) with constants if the window has a tiled version, else plain(…).
 #define CHOOSE(w, tiled, plain, ...)                        \
     if (has(w, 3, 1)) tiled(w, __VA_ARGS__, 3, 1);          \
     else if (has(w, 3, 2)) tiled(w, __VA_ARGS__, 3, 2);     \
@@ -28,7 +28,7 @@ INLINE void load_taps(const float *weight, size_t channels, int32_t kernel, vec 
     UNROLL for (int32_t t = 0; t < kernel * kernel; t++) taps[t] = VEC(weight + t * channels);
 }
 
-// Whether the tile of the output at (oy, ox) and all that its windows cover lie inside.
+// Whether the output tile at (oy, ox) lies inside the output, and its windows lie inside the input.
 INLINE int is_whole(const imprint_window *w, int32_t oy, int32_t ox, int32_t kernel, int32_t stride) {
     const int32_t rows = tile_rows(kernel);
     int32_t iy = oy * stride - w->padding_top, ix = ox * stride - w->padding_left;
@@ -38,9 +38,9 @@ INLINE int is_whole(const imprint_window *w, int32_t oy, int32_t ox, int32_t ker
 
 // Forward ----------------------------------------------------------------------------------------------------------
 
-// The tile whose first pixel is (oy, ox); `at_edge` says that a part of it or of what it reads may lie outside.
+// Computes the tile whose first pixel is (oy, ox). If `at_edge`, parts of the tile or its windows may lie outside.
 INLINE void forward_tile(const imprint_window *w, const float *x, const float *weight, float *y,
-                         const imprint_finish *finish, int32_t oy, int32_t ox, int32_t kernel, int32_t stride,
+                         const imprint_bias_clamp *bias_clamp, int32_t oy, int32_t ox, int32_t kernel, int32_t stride,
                          int at_edge) {
     const int32_t rows = tile_rows(kernel);
     ptrdiff_t channels = w->channels, x_row = w->width * channels, y_row = w->output_width * channels;
@@ -51,7 +51,7 @@ INLINE void forward_tile(const imprint_window *w, const float *x, const float *w
     int large = is_large(w);
     for (size_t v = 0; v < vec_count(channels); v++) {
         size_t c = vec_start(v, channels);
-        vec taps[most_taps], sums[most_rows][tile_columns];
+        vec taps[max_taps], sums[max_rows][tile_columns];
         load_taps(weight + c, channels, kernel, taps);
         UNROLL for (int32_t r = 0; r < rows; r++)
             UNROLL for (int32_t p = 0; p < tile_columns; p++) sums[r][p] = 0;
@@ -69,12 +69,12 @@ INLINE void forward_tile(const imprint_window *w, const float *x, const float *w
                     }
             }
         }
-        vec bias = finish->bias ? VEC(finish->bias + c) : (vec)0;
+        vec bias = bias_clamp->bias ? VEC(bias_clamp->bias + c) : (vec)0;
         UNROLL for (int32_t r = 0; r < rows; r++)
             UNROLL for (int32_t p = 0; p < tile_columns; p++) {
                 vec sum = sums[r][p] + bias;
-                sum = sum < finish->floor ? (vec)finish->floor : sum;
-                sum = sum > finish->ceiling ? (vec)finish->ceiling : sum;
+                sum = sum < bias_clamp->floor ? (vec)bias_clamp->floor : sum;
+                sum = sum > bias_clamp->ceiling ? (vec)bias_clamp->ceiling : sum;
                 if (!at_edge || (oy + r < w->output_height && ox + p < w->output_width))
                     STORE(out + r * y_row + p * channels + c, sum);
             }
@@ -82,16 +82,17 @@ INLINE void forward_tile(const imprint_window *w, const float *x, const float *w
 }
 
 INLINE void forward_tiles(const imprint_window *w, const float *x, const float *weight, float *y, int32_t first_row,
-                          int32_t end_row, const imprint_finish *finish, int32_t kernel, int32_t stride) {
+                          int32_t end_row, const imprint_bias_clamp *bias_clamp, int32_t kernel, int32_t stride) {
     const int32_t rows = tile_rows(kernel);
     for (int32_t oy = first_row; oy < end_row; oy += rows)
         for (int32_t ox = 0; ox < w->output_width; ox += tile_columns)
-            if (is_whole(w, oy, ox, kernel, stride)) forward_tile(w, x, weight, y, finish, oy, ox, kernel, stride, 0);
-            else forward_tile(w, x, weight, y, finish, oy, ox, kernel, stride, 1);
+            if (is_whole(w, oy, ox, kernel, stride))
+                forward_tile(w, x, weight, y, bias_clamp, oy, ox, kernel, stride, 0);
+            else forward_tile(w, x, weight, y, bias_clamp, oy, ox, kernel, stride, 1);
 }
 
 INLINE void forward_plain(const imprint_window *w, const float *x, const float *weight, float *y, int32_t first_row,
-                          int32_t end_row, const imprint_finish *finish) {
+                          int32_t end_row, const imprint_bias_clamp *bias_clamp) {
     size_t channels = w->channels;
     FOR_EACH_OUTPUT_OF(w, first_row, end_row)
     float *out = y + OUTPUT_OFFSET(w);
@@ -101,24 +102,24 @@ INLINE void forward_plain(const imprint_window *w, const float *x, const float *
         for (size_t c = 0; c < channels; c++) out[c] += in[c] * tap[c];
     }
     for (size_t c = 0; c < channels; c++) {
-        float sum = finish->bias ? out[c] + finish->bias[c] : out[c];
-        sum = sum < finish->floor ? finish->floor : sum;
-        out[c] = sum > finish->ceiling ? finish->ceiling : sum;
+        float sum = bias_clamp->bias ? out[c] + bias_clamp->bias[c] : out[c];
+        sum = sum < bias_clamp->floor ? bias_clamp->floor : sum;
+        out[c] = sum > bias_clamp->ceiling ? bias_clamp->ceiling : sum;
     }
     END_FOR_EACH_OUTPUT
 }
 
 KERNEL(void, imprint_depthwise_forward,
        (const imprint_window *w, const float *x, const float *weight, float *y, int32_t first_row, int32_t rows,
-        const imprint_finish *finish),
-       (w, x, weight, y, first_row, rows, finish)) {
-    CHOOSE(w, forward_tiles, forward_plain, x, weight, y, first_row, first_row + rows, finish)
+        const imprint_bias_clamp *bias_clamp),
+       (w, x, weight, y, first_row, rows, bias_clamp)) {
+    CHOOSE(w, forward_tiles, forward_plain, x, weight, y, first_row, first_row + rows, bias_clamp)
 }
 
 // Backward, input --------------------------------------------------------------------------------------------------
 
-// A tile of dx: the pixels under the first taps of a tile of windows, stride times as many a row and a column. (oy, ox)
-// is the first window; windows up to `before` rows and columns earlier reach into these pixels too.
+// Computes a tile of dx: the pixels under the first taps of a tile of windows, `stride` pixels per window along each axis. (oy, ox) is the
+// first window; windows up to `before` rows and columns earlier also overlap the tile.
 INLINE void backward_input_tile(const imprint_window *w, const float *dy, const float *weight, float *dx, int32_t oy,
                                 int32_t ox, int32_t kernel, int32_t stride, int at_edge) {
     const int32_t rows = stride == 1 ? tile_rows(kernel) : 1, before = (kernel - 1) / stride;
@@ -130,7 +131,7 @@ INLINE void backward_input_tile(const imprint_window *w, const float *dy, const 
     int large = is_large(w);
     for (size_t v = 0; v < vec_count(channels); v++) {
         size_t c = vec_start(v, channels);
-        vec taps[most_taps], sums[2 * most_rows][2 * tile_columns];
+        vec taps[max_taps], sums[2 * max_rows][2 * tile_columns];
         load_taps(weight + c, channels, kernel, taps);
         UNROLL for (int32_t r = 0; r < rows * stride; r++)
             UNROLL for (int32_t p = 0; p < tile_columns * stride; p++) sums[r][p] = (vec)0;
@@ -190,8 +191,8 @@ KERNEL(void, imprint_depthwise_backward_input,
 
 // Backward, weight -------------------------------------------------------------------------------------------------
 
-// Adds the products of a tile of dy with the windows over x to `sums`, for the vectors of channels first ..< end. Where
-// pixels of the tile lie outside, dy counts as 0.
+// Adds the products of a tile of dy and its windows in x to `sums`, for the vectors of channels first ..< end. Outside the output, dy
+// counts as 0.
 INLINE void backward_weight_tile(const imprint_window *w, const float *x, const float *dy, size_t first, size_t end,
                                  vec *sums, int32_t oy, int32_t ox, int32_t kernel, int32_t stride, int at_edge) {
     const int32_t rows = tile_rows(kernel);
@@ -202,7 +203,7 @@ INLINE void backward_weight_tile(const imprint_window *w, const float *x, const 
     int large = is_large(w);
     for (size_t v = first; v < end; v++, sums += kernel * kernel) {
         size_t c = vec_start(v, channels);
-        vec products[most_taps], outs[most_rows][tile_columns];
+        vec products[max_taps], outs[max_rows][tile_columns];
         UNROLL for (int32_t t = 0; t < kernel * kernel; t++) products[t] = sums[t];
         UNROLL for (int32_t r = 0; r < rows; r++)
             UNROLL for (int32_t p = 0; p < tile_columns; p++)
@@ -235,7 +236,7 @@ INLINE void backward_weight_tiles(const imprint_window *w, const float *x, const
     size_t channels = w->channels, all = vec_count(channels);
     for (size_t first = 0; first < all; first += group) {
         size_t end = all < first + group ? all : first + group;
-        vec sums[group * most_taps] __attribute__((aligned(64)));
+        vec sums[group * max_taps] __attribute__((aligned(64)));
         memset(sums, 0, group * taps * sizeof(vec));
         for (int32_t oy = 0; oy < w->output_height; oy += rows)
             for (int32_t ox = 0; ox < w->output_width; ox += tile_columns)
@@ -244,7 +245,7 @@ INLINE void backward_weight_tiles(const imprint_window *w, const float *x, const
                 else backward_weight_tile(w, x, dy, first, end, sums, oy, ox, kernel, stride, 1);
         for (size_t v = first; v < end; v++)
             for (int32_t t = 0; t < taps; t++) {
-                // Channels that the vector before has counted already are left out.
+                // Skips channels that overlap with the previous vector.
                 size_t c = vec_start(v, channels);
                 for (size_t lane = v * lanes - c; lane < lanes; lane++)
                     dweight[t * channels + c + lane] += sums[(v - first) * taps + t][lane];

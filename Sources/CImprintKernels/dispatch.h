@@ -1,10 +1,12 @@
-// One source, several machine codes: on x86-64, each kernel exists for three instruction sets, and a call runs the best one
-// that the processor has.
+// Runtime dispatch: on x86-64, each kernel is compiled for three instruction sets, and a call runs the best one that the CPU supports.
 
 #ifndef IMPRINT_DISPATCH_H
 #define IMPRINT_DISPATCH_H
 
 #pragma clang fp contract(fast)
+
+// A function that a kernel calls; see KERNEL.
+#define INLINE static inline __attribute__((always_inline))
 
 // The instruction sets, from the oldest to the newest: SSE2; AVX2 with fused multiply-add; AVX-512.
 enum { imprint_baseline, imprint_v3, imprint_v4 };
@@ -13,8 +15,7 @@ enum { imprint_baseline, imprint_v3, imprint_v4 };
 extern int imprint_instruction_set __attribute__((visibility("hidden")));
 
 #if defined(__x86_64__)
-// The features of x86-64-v3 and v4. "arch=x86-64-v4" would also tune for the first processors of its kind, which are slow with
-// 512-bit vectors, and split these in two.
+// The features of x86-64-v3 and v4. "arch=x86-64-v4" would also tune for the first CPUs with AVX-512, and use only 256-bit vectors.
 #define IMPRINT_V3 "avx2,bmi,bmi2,f16c,fma,lzcnt,movbe,popcnt"
 #define IMPRINT_V4 IMPRINT_V3 ",avx512f,avx512vl,avx512bw,avx512dq,avx512cd"
 
@@ -44,8 +45,8 @@ extern int imprint_instruction_set __attribute__((visibility("hidden")));
 #define KERNEL(type, name, parameters, arguments) type name parameters
 #endif
 
-// Precedes a loop whose iterations are independent even if the output overwrites the input element by element. Without it,
-// the compiler tests whether the buffers overlap, and takes the scalar loop for a result in place.
+// Precedes a loop whose iterations are independent even if the output overwrites the input element by element. Without it, the compiler
+// tests whether the buffers overlap, and runs a scalar loop if they do.
 #define IN_PLACE _Pragma("clang loop vectorize(assume_safety)")
 
 #endif

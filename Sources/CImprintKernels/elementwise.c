@@ -3,7 +3,7 @@
 #include "exponential.h"
 
 KERNEL(void, imprint_relu_forward, (const float *x, float *y, size_t count, float ceiling), (x, y, count, ceiling)) {
-    // Compared this way round, NaN fails both tests and is passed on: a run that diverged must show in its loss.
+    // This order of comparison passes NaN, which makes divergence visible in the loss.
     IN_PLACE for (size_t i = 0; i < count; i++) {
         float v = x[i] < 0 ? 0 : x[i];
         y[i] = v > ceiling ? ceiling : v;
@@ -14,7 +14,7 @@ KERNEL(void, imprint_relu_backward,
        (const float *y, const float *dy, float *dx, size_t count, float ceiling),
        (y, dy, dx, count, ceiling)) {
     IN_PLACE for (size_t i = 0; i < count; i++) {
-        // Loaded in any case, or only AVX could load many at once.
+        // The unconditional load lets the loop vectorise without masked loads, which only AVX has.
         float g = dy[i];
         dx[i] = ((y[i] > 0) & (y[i] < ceiling)) ? g : 0;
     }
@@ -39,7 +39,7 @@ INLINE void sigmoid_part(const float *x, float *y, size_t i, size_t n) {
 }
 
 KERNEL(void, imprint_sigmoid_forward, (const float *x, float *y, size_t count), (x, y, count)) {
-    OVER_NUMBERS(count, sigmoid_part, x, y)
+    FOR_EACH_VECTOR(count, sigmoid_part, x, y)
 }
 
 KERNEL(void, imprint_sigmoid_backward,
@@ -79,14 +79,14 @@ KERNEL(void, imprint_scale, (const float *x, float factor, float *y, size_t coun
 KERNEL(void, imprint_masked_scale,
        (const float *x, const uint8_t *keep, float factor, float *y, size_t count),
        (x, keep, factor, y, count)) {
-    // By bits: a choice would become loads under a mask, which do not start the processor's prefetching.
+    // A bit mask instead of a conditional, which would compile to masked loads; these do not trigger hardware prefetching.
     IN_PLACE for (size_t i = 0; i < count; i++) y[i] = float_of(bits_of(factor * x[i]) & -(uint32_t)keep[i]);
 }
 
 KERNEL(void, imprint_clip_forward,
        (const float *x, float *y, size_t count, float minimum, float maximum),
        (x, y, count, minimum, maximum)) {
-    // Compared this way round, NaN is passed on.
+    // This order of comparison passes NaN.
     IN_PLACE for (size_t i = 0; i < count; i++) {
         float v = x[i] < minimum ? minimum : x[i];
         y[i] = v > maximum ? maximum : v;
@@ -122,13 +122,13 @@ KERNEL(void, imprint_hard_sigmoid_backward,
 }
 
 KERNEL(void, imprint_maximum_forward,
-       (const float *a, const float *b, float *y, uint8_t *choice, uint8_t place, size_t count),
-       (a, b, y, choice, place, count)) {
+       (const float *a, const float *b, float *y, uint8_t *choice, uint8_t index, size_t count),
+       (a, b, y, choice, index, count)) {
     if (choice) {
         IN_PLACE for (size_t i = 0; i < count; i++) {
             float u = a[i], v = b[i];
             uint8_t before = choice[i];
-            choice[i] = ((v > u) | (v != v)) ? place : before;
+            choice[i] = ((v > u) | (v != v)) ? index : before;
             y[i] = ((v > u) | (v != v)) ? v : u;
         }
     } else {
@@ -140,10 +140,10 @@ KERNEL(void, imprint_maximum_forward,
 }
 
 KERNEL(void, imprint_maximum_backward,
-       (const uint8_t *choice, uint8_t place, const float *dy, float *dx, size_t count),
-       (choice, place, dy, dx, count)) {
+       (const uint8_t *choice, uint8_t index, const float *dy, float *dx, size_t count),
+       (choice, index, dy, dx, count)) {
     IN_PLACE for (size_t i = 0; i < count; i++) {
         float g = dy[i];
-        dx[i] = choice[i] == place ? g : 0;
+        dx[i] = choice[i] == index ? g : 0;
     }
 }

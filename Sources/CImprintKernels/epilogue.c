@@ -2,7 +2,7 @@
 
 #include "dispatch.h"
 
-// One loop for each combination of what is added, so that none is tested for inside.
+// One loop per combination of operands, so the inner loops have no branches.
 #define EPILOGUE(sum)                                                        \
     for (size_t r = 0; r < rows; r++, y += channels, shortcut += step)       \
         for (size_t c = 0; c < channels; c++) {                              \

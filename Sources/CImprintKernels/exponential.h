@@ -1,20 +1,20 @@
-// The exponential function, 16 numbers at a time.
+// The exponential function of vectors.
 
 #ifndef IMPRINT_EXPONENTIAL_H
 #define IMPRINT_EXPONENTIAL_H
 
 #include "vectors.h"
 
-// x = e^x, at most 1.1 units in the last place off: 0 of -infinity, infinity beyond the greatest float, NaN of NaN.
+// x = e^x, with an error of at most 1.1 ULP. -infinity gives 0, overflow gives infinity, NaN stays NaN.
 //
-// With n the integer nearest to x / log 2, e^x = 2^n e^r and |r| <= log 2 / 2. r is exact enough because log 2 is taken
-// in two parts, the first of so few bits that n times it is exact (Cody and Waite, "Software manual for the elementary
-// functions", 1980). The polynomial in r is that of expf in Moshier's Cephes library.
+// With n the integer nearest to x / log 2, e^x = 2^n e^r and |r| <= log 2 / 2. To compute r accurately, log 2 is split into two parts, the
+// first with so few bits that its product with n is exact (Cody and Waite, "Software manual for the elementary functions", 1980). The
+// polynomial in r is that of expf in Moshier's Cephes library.
 INLINE void exponential(vec *x) {
-    // Beyond these it is infinite and rounds to 0. Compared this way round, NaN stays.
+    // Results outside these bounds are 0 or infinite. This order of comparison passes NaN.
     vec v = *x < -104 ? (vec)-104 : *x;
     v = v > 89 ? (vec)89 : v;
-    // A sum with 1.5 * 2^23 has no bits after the point, and n in its last ones.
+    // Adding 1.5 * 2^23 rounds to an integer, and leaves n in the low bits.
     vec shifted = v * 1.44269504f + 0x1.8p23f;
     ivec n = (ivec)shifted - (ivec)(vec)0x1.8p23f;
     vec whole = shifted - 0x1.8p23f;
@@ -25,7 +25,7 @@ INLINE void exponential(vec *x) {
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = (p * (r * r) + r) + 1;
-    // In two steps, since 2^n alone may be too large or too small for a float where the result is not.
+    // In two steps, because 2^n may overflow or underflow even if the result does not.
     ivec half = n >> 1;
     *x = p * (vec)((half + 127) << 23) * (vec)((n - half + 127) << 23);
 }

@@ -4,10 +4,10 @@
 
 // The error function and the Gaussian error linear unit.
 
-// For v: erf(|v|) where |v| < 1, and erfc(|v|) elsewhere; e = exp(-v * v).
+// near = erf(|v|), valid for |v| < 1; far = erfc(|v|), valid for |v| >= 1; e = exp(-v * v).
 //
-// near = |v| p(v^2) and far = e q(1 / (1 + |v| / 2)). p and q interpolate erf(x) / x on [0, 1] and exp(x^2) erfc(x) on
-// [1, 11] at Chebyshev nodes; the results are at most 6 units in the last place off, beside the rounding of v^2.
+// near = |v| p(v^2) and far = e q(1 / (1 + |v| / 2)). The polynomials p and q interpolate erf(x) / x on [0, 1] and exp(x^2) erfc(x) on
+// [1, 11] at Chebyshev nodes. The error is at most 6 ULP, plus the rounding of v^2.
 INLINE void error_functions(const vec *v, vec *near, vec *far, vec *e) {
     vec size = *v < 0 ? -*v : *v;
     vec s = size * size;
@@ -41,10 +41,10 @@ INLINE void erf_part(const float *x, float *y, size_t i, size_t n) {
 }
 
 KERNEL(void, imprint_erf_forward, (const float *x, float *y, size_t count), (x, y, count)) {
-    OVER_NUMBERS(count, erf_part, x, y)
+    FOR_EACH_VECTOR(count, erf_part, x, y)
 }
 
-INLINE void erf_slope_part(const float *x, const float *dy, float *dx, size_t i, size_t n) {
+INLINE void erf_backward_part(const float *x, const float *dy, float *dx, size_t i, size_t n) {
     vec v = VEC_OF(n, x + i, 0), e = -v * v;
     exponential(&e);
     // 2 / sqrt(pi).
@@ -52,7 +52,7 @@ INLINE void erf_slope_part(const float *x, const float *dy, float *dx, size_t i,
 }
 
 KERNEL(void, imprint_erf_backward, (const float *x, const float *dy, float *dx, size_t count), (x, dy, dx, count)) {
-    OVER_NUMBERS(count, erf_slope_part, x, dy, dx)
+    FOR_EACH_VECTOR(count, erf_backward_part, x, dy, dx)
 }
 
 // twice = 1 + erf(v / sqrt(2)), e = exp(-v * v / 2).
@@ -72,10 +72,10 @@ INLINE void gelu_part(const float *x, float *y, size_t i, size_t n) {
 }
 
 KERNEL(void, imprint_gelu_forward, (const float *x, float *y, size_t count), (x, y, count)) {
-    OVER_NUMBERS(count, gelu_part, x, y)
+    FOR_EACH_VECTOR(count, gelu_part, x, y)
 }
 
-INLINE void gelu_slope_part(const float *x, const float *dy, float *dx, size_t i, size_t n) {
+INLINE void gelu_backward_part(const float *x, const float *dy, float *dx, size_t i, size_t n) {
     vec v = VEC_OF(n, x + i, 0), twice, e;
     normal_distribution(&v, &twice, &e);
     // 1 / sqrt(2 pi).
@@ -83,10 +83,10 @@ INLINE void gelu_slope_part(const float *x, const float *dy, float *dx, size_t i
 }
 
 KERNEL(void, imprint_gelu_backward, (const float *x, const float *dy, float *dx, size_t count), (x, dy, dx, count)) {
-    OVER_NUMBERS(count, gelu_slope_part, x, dy, dx)
+    FOR_EACH_VECTOR(count, gelu_backward_part, x, dy, dx)
 }
 
-// y = x / (1 + exp(-2 sqrt(2 / pi) (x + 0.044715 x^3))), which is the same as with the hyperbolic tangent.
+// y = x / (1 + exp(-2 sqrt(2 / pi) (x + 0.044715 x^3))), which equals the formula with the hyperbolic tangent.
 INLINE void gelu_tanh_part(const float *x, float *y, size_t i, size_t n) {
     vec v = VEC_OF(n, x + i, 0);
     vec e = v * (-1.59576912f - 0.0713548163f * v * v);
@@ -95,12 +95,12 @@ INLINE void gelu_tanh_part(const float *x, float *y, size_t i, size_t n) {
 }
 
 KERNEL(void, imprint_gelu_tanh_forward, (const float *x, float *y, size_t count), (x, y, count)) {
-    OVER_NUMBERS(count, gelu_tanh_part, x, y)
+    FOR_EACH_VECTOR(count, gelu_tanh_part, x, y)
 }
 
-INLINE void gelu_tanh_slope_part(const float *x, const float *dy, float *dx, size_t i, size_t n) {
+INLINE void gelu_tanh_backward_part(const float *x, const float *dy, float *dx, size_t i, size_t n) {
     vec v = VEC_OF(n, x + i, 0);
-    // Beyond, the slope is 0 or 1, and its terms are too large to be multiplied. Compared this way round, NaN stays.
+    // For |x| > 16 the derivative is 0 or 1, and its terms would overflow. This order of comparison passes NaN.
     v = v < -16 ? (vec)-16 : v;
     v = v > 16 ? (vec)16 : v;
     vec e = v * (-1.59576912f - 0.0713548163f * v * v);
@@ -113,5 +113,5 @@ INLINE void gelu_tanh_slope_part(const float *x, const float *dy, float *dx, siz
 KERNEL(void, imprint_gelu_tanh_backward,
        (const float *x, const float *dy, float *dx, size_t count),
        (x, dy, dx, count)) {
-    OVER_NUMBERS(count, gelu_tanh_slope_part, x, dy, dx)
+    FOR_EACH_VECTOR(count, gelu_tanh_backward_part, x, dy, dx)
 }

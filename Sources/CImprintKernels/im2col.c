@@ -1,7 +1,6 @@
 #include "window.h"
 
-// Copies a few floats, the usual length of a kernel's row, where calling memcpy would take longer than the copy. The
-// last vector reaches back over floats that the one before it copied as well.
+// Copies a few floats, such as a kernel row, faster than a call of memcpy. The last vector overlaps the previous one.
 #define COPY_IN(type)                                                                                 \
     do {                                                                                              \
         const size_t width = sizeof(type) / sizeof(float);                                            \
@@ -27,24 +26,24 @@ INLINE void add(float *to, const float *from, size_t count) {
     for (; i < count; i++) to[i] += from[i];
 }
 
-// How the matrix and the image meet.
+// The direction: im2col copies from the image, col2im adds to the image.
 typedef enum { copying, adding } transfer;
 
-// Takes `count` floats that lie side by side both in the image and in the matrix from the one to the other.
+// Transfers `count` floats that are contiguous in both the image and the matrix.
 INLINE void move(transfer how, float *image, float *column, size_t count) {
     if (how == copying) copy(column, image, count);
     else add(image, column, count);
 }
 
-// Goes through the windows of the pixels first_pixel ..< first_pixel + pixels. The taps of a row of the kernel lie side
-// by side in the image too where they are neighbours and all channels take part.
+// Transfers the windows of the output pixels first_pixel ..< first_pixel + pixels. A kernel row is contiguous in the image without dilation
+// and groups.
 INLINE void walk(transfer how, const imprint_window *w, float *image, size_t first_channel, size_t channels,
                  size_t first_pixel, size_t pixels, float *columns) {
     const ptrdiff_t pixel = w->channels, row = w->width * pixel;
     const ptrdiff_t row_step = w->dilation_height * row, tap_step = w->dilation_width * pixel;
-    const int side_by_side = w->dilation_width == 1 && channels == (size_t)pixel;
-    const int32_t runs = side_by_side ? 1 : w->kernel_width;
-    const size_t length = side_by_side ? w->kernel_width * channels : channels;
+    const int contiguous = w->dilation_width == 1 && channels == (size_t)pixel;
+    const int32_t runs = contiguous ? 1 : w->kernel_width;
+    const size_t length = contiguous ? w->kernel_width * channels : channels;
     const int32_t last_row = w->height - 1 - (w->kernel_height - 1) * w->dilation_height;
     const int32_t last_column = w->width - 1 - (w->kernel_width - 1) * w->dilation_width;
     int32_t oy = (int32_t)(first_pixel / w->output_width), ox = (int32_t)(first_pixel % w->output_width);
@@ -73,8 +72,7 @@ INLINE void walk(transfer how, const imprint_window *w, float *image, size_t fir
     }
 }
 
-// A square kernel over few channels, the first layer of most networks: with these numbers constant, the compiler
-// unrolls the copies.
+// Square kernels over few channels, as in the first layer of most networks. With constant sizes, the compiler unrolls the copies.
 INLINE int is_known(const imprint_window *w, size_t channels, int32_t known_channels, int32_t kernel) {
     return w->channels == known_channels && channels == (size_t)known_channels && w->kernel_height == kernel
         && w->kernel_width == kernel && w->dilation_height == 1 && w->dilation_width == 1;

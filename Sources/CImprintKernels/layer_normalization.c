@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-// Each row is normalized with its own mean and variance. Sums go over 16 numbers at a time, then over the 16 lanes in
-// order, so they do not depend on how wide the processor's vectors are.
+// Each row is normalized by its mean and variance. Sums are accumulated in 16 lanes, which are added in order, so results do not depend on
+// the vector width of the CPU.
 
 INLINE float lane_sum(const vec *v) {
     float sum = 0;
@@ -13,7 +13,7 @@ INLINE float lane_sum(const vec *v) {
     return sum;
 }
 
-// The mean of a row, and 1 / sqrt(variance + epsilon).
+// Computes the mean of a row and 1 / sqrt(variance + epsilon).
 INLINE void row_statistics(const float *x, size_t channels, float epsilon, float *mean, float *inverse) {
     vec sum = 0;
     size_t c = 0;
@@ -54,7 +54,7 @@ KERNEL(void, imprint_layer_norm_sums,
     }
 }
 
-INLINE void slope_sums_part(const float *x, const float *dy, const float *scale, float mean, float inverse, vec *sum,
+INLINE void backward_sums_part(const float *x, const float *dy, const float *scale, float mean, float inverse, vec *sum,
                             vec *product, size_t i, size_t n) {
     vec g = VEC_OF(n, dy + i, 0) * VEC_OF(n, scale + i, 0);
     *sum += g;
@@ -68,7 +68,7 @@ KERNEL(void, imprint_layer_norm_backward,
         float mean, inverse;
         row_statistics(x, channels, epsilon, &mean, &inverse);
         vec sum = 0, product = 0;
-        OVER_NUMBERS(channels, slope_sums_part, x, dy, scale, mean, inverse, &sum, &product)
+        FOR_EACH_VECTOR(channels, backward_sums_part, x, dy, scale, mean, inverse, &sum, &product)
         float a = lane_sum(&sum) / channels, b = lane_sum(&product) / channels;
         IN_PLACE for (size_t c = 0; c < channels; c++) {
             dx[c] = inverse * (dy[c] * scale[c] - a - (x[c] - mean) * inverse * b);

@@ -1,4 +1,4 @@
-// The natural logarithm and powers, 16 numbers at a time.
+// The natural logarithm and powers of vectors.
 
 #ifndef IMPRINT_LOGARITHM_H
 #define IMPRINT_LOGARITHM_H
@@ -19,7 +19,7 @@ INLINE void logarithm_near_one(vec *z) {
     *z = p * v * square - 0.5f * square + v;
 }
 
-// x = x^exponent for x of at least the smallest normal float; infinity and NaN are taken as they are.
+// x = x^exponent, for x of at least the smallest normal float, infinity or NaN.
 INLINE void power(vec *x, float exponent) {
     // x = 2^n m with m between sqrt(1/2), whose bits are subtracted, and sqrt(2).
     ivec bits = (ivec)*x;

@@ -2,8 +2,8 @@
 
 #include "vectors.h"
 
-// Every pass walks over channels in vectors of 16, then 8, then single numbers, so that any number of channels works and
-// the usual ones run at the speed of memory. A part of a pass is written once, for `n` numbers of such a vector.
+// Every pass processes channels in vectors of 16, then 8, then single elements: any number of channels works, and common ones reach memory
+// bandwidth. The body of a pass (`part`) is written once, for a vector of `n` channels.
 typedef double wide_vec __attribute__((ext_vector_type(lanes)));
 
 #define READ(address) VEC_OF(n, address, 0)
@@ -18,8 +18,8 @@ typedef double wide_vec __attribute__((ext_vector_type(lanes)));
         for (; c < (channels); c++) part(__VA_ARGS__, c, 1);                     \
     }
 
-// Calls part(..., r, 4, c, n) for four rows at a time and (..., r, 1, c, n) for the others: sums lie in memory, and this
-// way are read and written a quarter as often. Rows that are long enough go one by one, since memory is fastest in order.
+// Calls part(..., r, 4, c, n) for four rows at a time and part(..., r, 1, c, n) for the remaining rows. Sums are in memory, and four rows at a
+// time access them a quarter as often. Long rows are processed one by one, because sequential access is fastest.
 #define OVER_ROWS(rows, channels, part, ...)                                                                  \
     {                                                                                                         \
         size_t r = 0;                                                                                         \
@@ -51,7 +51,7 @@ KERNEL(void, imprint_moments,
        (x, rows, channels, mean, m2)) {
     memset(mean, 0, channels * sizeof(float));
     memset(m2, 0, channels * sizeof(float));
-    // Deviations from the first row: what all rows have in common costs no digits of the sum.
+    // Sums the differences from the first row, which avoids cancellation if the mean is large.
     OVER_ROWS(rows, channels, add_deviations, x, channels, x, mean)
     for (size_t c = 0; c < channels; c++) mean[c] = x[c] + mean[c] / rows;
     OVER_ROWS(rows, channels, add_squares, x, channels, mean, m2)
@@ -83,21 +83,21 @@ KERNEL(void, imprint_merge_moments,
 // Forward ----------------------------------------------------------------------------------------------------------
 
 #define SCALED(t, x) (READ((t)->factor + c) * (x) + READ((t)->offset + c))
-// Compared this way round, NaN fails both tests and is passed on: a run that diverged must show in its loss.
+// This order of comparison passes NaN, which makes divergence visible in the loss.
 #define CLAMPED(t, value)                            \
     ({                                               \
         vec w_ = (value);                            \
         w_ = w_ < (t)->floor ? (vec)(t)->floor : w_; \
         w_ > (t)->ceiling ? (vec)(t)->ceiling : w_;  \
     })
-// g where the activation let the value through, else 0.
+// g if the activation passes the value, else 0.
 #define MASKED(t, value, g)                                       \
     ({                                                            \
         vec w_ = (value);                                         \
         ((w_ > (t)->floor) & (w_ < (t)->ceiling)) ? (g) : (vec)0; \
     })
-// Stands between loads and what chooses among them. Without it they become loads under a mask, which do not start the
-// processor's prefetching and take three times as long.
+// A compiler barrier between loads and a selection. Without it, the loads become masked, which does not trigger hardware prefetching and
+// takes three times as long.
 #define LOADED __asm__("" ::: "memory")
 
 INLINE void forward_part(const imprint_normalization *t, const float *x, const float *shortcut, float *z, size_t c,
@@ -117,7 +117,7 @@ KERNEL(void, imprint_normalization_forward,
     }
 }
 
-// The four pixels of a 2x2 window whose first is at x; the next row of the image begins `line` numbers later.
+// Pixel `tap` of the 2x2 window that begins at x; `line` is the number of elements per image row.
 #define PIXEL(x, line, channels, tap) ((x) + ((tap) >> 1) * (line) + ((tap) & 1) * (channels))
 
 INLINE void forward_pooled_part(const imprint_normalization *t, const float *x, size_t line, float *z, uint8_t *choice,
@@ -130,7 +130,7 @@ INLINE void forward_pooled_part(const imprint_normalization *t, const float *x, 
         best = larger ? v : best;
         winner = larger ? (ivec)tap : winner;
     }
-    // The clamp does not change which is the largest, but for values to which no gradient passes.
+    // Clamping after the maximum gives the same index, except for values that pass no gradient.
     WRITE(z + c, CLAMPED(t, best));
     bytes chosen = __builtin_convertvector(winner, bytes);
     memcpy(choice + c, &chosen, n);
@@ -146,10 +146,10 @@ KERNEL(void, imprint_normalization_forward_pooled,
 
 // Backward: sums ---------------------------------------------------------------------------------------------------
 
-// Sums are taken in float over so many rows and then added in double: fast, and exact enough for any image size.
+// Sums over this many rows are computed in float and added in double, which is fast and accurate for any image size.
 enum { block_rows = 64, block_channels = 2048 };
 
-// What is added up in float: the gradients, and the gradients times the deviations.
+// Sums in float: of the gradients, and of the gradients times (x - mean).
 typedef struct {
     float gradients[block_channels], products[block_channels];
 } block_sums;
@@ -159,10 +159,10 @@ INLINE void sums_part(const imprint_normalization *t, const float *x, const floa
     size_t c = c0 + i;
     vec gradients = READ(sums->gradients + i), products = READ(sums->products + i), mean = READ(t->mean + c);
     for (size_t r = first; r < first + rows; r++) {
-        size_t place = r * t->channels + c;
-        vec value = READ(x + place), g = READ(dz + place);
+        size_t index = r * t->channels + c;
+        vec value = READ(x + index), g = READ(dz + index);
         LOADED;
-        g = MASKED(t, z ? READ(z + place) : SCALED(t, value), g);
+        g = MASKED(t, z ? READ(z + index) : SCALED(t, value), g);
         gradients += g;
         products += g * (value - mean);
     }
@@ -182,16 +182,16 @@ static inline void add_block(const block_sums *block, double *sums, size_t chann
     }
 }
 
-static inline size_t least(size_t a, size_t b) { return a < b ? a : b; }
+static inline size_t minimum(size_t a, size_t b) { return a < b ? a : b; }
 
 KERNEL(void, imprint_normalization_sums,
        (const imprint_normalization *t, const float *x, const float *z, const float *dz, double *sums, size_t rows),
        (t, x, z, dz, sums, rows)) {
     size_t channels = t->channels;
     for (size_t r0 = 0; r0 < rows; r0 += block_rows) {
-        size_t height = least(block_rows, rows - r0), start = r0 * channels;
+        size_t height = minimum(block_rows, rows - r0), start = r0 * channels;
         for (size_t c0 = 0; c0 < channels; c0 += block_channels) {
-            size_t width = least(block_channels, channels - c0);
+            size_t width = minimum(block_channels, channels - c0);
             block_sums block;
             clear_block(&block, width);
             OVER_ROWS(height, width, sums_part, t, x + start, z ? z + start : 0, dz + start, &block, c0)
@@ -222,9 +222,9 @@ KERNEL(void, imprint_normalization_sums_pooled,
        (t, x, width, choice, dz, sums)) {
     size_t channels = t->channels, line = width * channels;
     for (size_t i0 = 0; i0 < width / 2; i0 += block_rows) {
-        size_t end = least(i0 + block_rows, width / 2);
+        size_t end = minimum(i0 + block_rows, width / 2);
         for (size_t c0 = 0; c0 < channels; c0 += block_channels) {
-            size_t part = least(block_channels, channels - c0);
+            size_t part = minimum(block_channels, channels - c0);
             block_sums block;
             clear_block(&block, part);
             for (size_t i = i0; i < end; i++)

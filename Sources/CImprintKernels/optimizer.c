@@ -43,7 +43,7 @@ KERNEL(void, imprint_adamw,
         const imprint_adamw_step *step),
        (parameters, gradients, means, squares, count, step)) {
     float beta1 = step->beta1, beta2 = step->beta2, scale = step->gradient_scale;
-    // m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon), with the divisors taken out of the loop.
+    // m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon), with the constant divisors hoisted out of the loop.
     float rate = step->rate / step->mean_correction, root = 1 / sqrtf(step->square_correction);
     float keep = 1 - step->rate * step->weight_decay;
     for (size_t i = 0; i < count; i++) {

@@ -1,10 +1,10 @@
-// A square patch seen through an affine map: bilinear, borders continued.
+// Image patches: affine sampling, halving and recolouring.
 
 #include "imprint_kernels.h"
 
 #include "dispatch.h"
 
-static inline __attribute__((always_inline)) float within(float value, float last) {
+INLINE float within(float value, float last) {
     value = value > 0 ? value : 0;
     return value < last ? value : last;
 }

@@ -1,24 +1,24 @@
 #include "window.h"
 
-// Pools without dilation over at least one vector of channels keep what they find in registers, a vector of channels at
-// a time. All others take the plain loops.
+// Pooling without dilation over at least one vector of channels keeps its results in registers, one vector of channels at a time. Other
+// windows use the plain loops.
 
-// In place of ?:, which takes longer on SSE2.
+// Replaces ?:, which is slower with SSE2.
 #define SELECT(mask, a, b) (((mask) & (a)) | (~(mask) & (b)))
 
 INLINE int has_vectors(const imprint_window *w) {
     return w->channels >= lanes && w->dilation_height == 1 && w->dilation_width == 1;
 }
 
-// The part of a window that lies inside the image, and what the window's result is: the one with the offset `out`.
+// The part of a window inside the image, and the offset `out` of its output.
 typedef struct {
-    const float *in;  // where the window's first tap lies, or would lie
+    const float *in;  // the first tap of the window, possibly outside the image
     size_t out;
     int32_t iy0, ix0;
     int32_t ky0, ky1, kx0, kx1;
 } part;
 
-// Calls pool(w, part, large, …) for every window; those of 2 x 2 or 3 x 3 inside the image as a whole are unrolled.
+// Calls pool(w, part, large, …) for every window, unrolled for 2x2 and 3x3 windows inside the image.
 #define FOR_EACH_WINDOW(w, pool, ...)                                                                          \
     do {                                                                                                       \
         size_t channels = (w)->channels;                                                                       \
@@ -61,15 +61,15 @@ INLINE void max_plain(const imprint_window *w, const float *x, float *y, uint8_t
     uint8_t *chosen = choice ? choice + OUTPUT_OFFSET(w) : 0;
     for (size_t c = 0; c < channels; c++) {
         float best = 0;
-        uint8_t place = 0;
+        uint8_t index = 0;
         int first = 1;
         FOR_EACH_TAP {
             float value = x[INPUT_OFFSET(w) + c];
-            if (first || value > best) best = value, place = (uint8_t)TAP(w);
+            if (first || value > best) best = value, index = (uint8_t)TAP(w);
             first = 0;
         }
         out[c] = best;
-        if (chosen) chosen[c] = place;
+        if (chosen) chosen[c] = index;
     }
     END_FOR_EACH_OUTPUT
 }
@@ -87,12 +87,12 @@ INLINE int has_tiles(const imprint_window *w, int32_t kernel, int32_t stride) {
         && w->stride_width == stride;
 }
 
-// The rows and columns of windows that a tile of dx stands under, which has stride times as many pixels.
+// The number of rows and columns of windows per tile of dx, which has `stride` pixels per window along each axis.
 INLINE int32_t tile_rows(int32_t stride) { return stride == 1 ? 2 : 1; }
 INLINE int32_t tile_columns(int32_t stride) { return stride == 1 ? 4 : 1; }
 
-// The tile of dx under the tile of windows at (oy, ox): every window that reaches into it is read once, and every pixel
-// written once. Windows up to `before` rows and columns earlier reach into it too.
+// Computes the tile of dx under the tile of windows at (oy, ox). Each overlapping window is read once, each pixel is written once. Windows
+// up to `before` rows and columns earlier also overlap the tile.
 INLINE void max_backward_tile(const imprint_window *w, const float *dy, const uint8_t *choice, float *dx, int32_t oy,
                               int32_t ox, int32_t kernel, int32_t stride, int at_edge) {
     const int32_t rows = tile_rows(stride), columns = tile_columns(stride), before = (kernel - 1) / stride;
@@ -151,7 +151,7 @@ INLINE void max_backward_plain(const imprint_window *w, const float *dy, const u
         float *in = dx + INPUT_OFFSET(w);
         uint8_t tap = (uint8_t)TAP(w);
         for (size_t c = 0; c < channels; c++) {
-            // Loaded in any case, or only AVX could load many at once.
+            // The unconditional load lets the loop vectorise without masked loads, which only AVX has.
             float g = out[c];
             in[c] += chosen[c] == tap ? g : 0;
         }
@@ -170,13 +170,12 @@ KERNEL(void, imprint_max_pool_backward,
 
 // Mean -------------------------------------------------------------------------------------------------------------
 
-// How much of a window that begins at `origin` lies before the end of the border behind an axis of `size` pixels: the
-// last one may reach beyond it.
+// The length of a window that begins at `origin` inside an axis of `size` pixels and its far padding; the last window may extend beyond.
 INLINE int32_t counted(int32_t origin, int32_t kernel, int32_t size, int32_t padding) {
     return smaller(kernel, size + padding - origin);
 }
 
-// One over the number of pixels that an average was taken over.
+// The reciprocal of the number of averaged pixels.
 INLINE float share(const imprint_window *w, int32_t iy0, int32_t ix0, int32_t rows, int32_t columns,
                    int counts_padding) {
     if (!counts_padding) return 1.0f / (rows * columns);

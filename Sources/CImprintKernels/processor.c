@@ -15,8 +15,7 @@ static int best_instruction_set(void) {
     return __builtin_cpu_supports("x86-64-v3") ? imprint_v3 : imprint_baseline;
 }
 
-// Runs before main, so that no kernel has to test whether the choice is made. IMPRINT_KERNELS lets tests choose an older
-// instruction set.
+// Runs before main, so kernels need not check for initialization. IMPRINT_KERNELS selects an older instruction set for tests.
 __attribute__((constructor)) static void choose_instruction_set(void) {
     int best = best_instruction_set();
     const char *name = getenv("IMPRINT_KERNELS");
@@ -24,7 +23,7 @@ __attribute__((constructor)) static void choose_instruction_set(void) {
     if (!name) return;
     int chosen = strcmp(name, "baseline") == 0 ? imprint_baseline : strcmp(name, "v3") == 0 ? imprint_v3 : -1;
     if (chosen >= 0 && chosen <= best) imprint_instruction_set = chosen;
-    else fprintf(stderr, "IMPRINT_KERNELS is \"%s\", which this processor cannot use. Expected baseline or v3.\n", name);
+    else fprintf(stderr, "IMPRINT_KERNELS: this CPU does not support \"%s\". Expected \"baseline\" or \"v3\".\n", name);
 }
 #endif
 

@@ -1,5 +1,5 @@
-// Products of a matrix with a panel of another, for processors with 32 registers of 16 numbers: sums stay in registers
-// over the whole inner axis, and are finished before they are stored.
+// The product of a matrix and a packed panel, for CPUs with 32 registers of 16 floats. Sums stay in registers over the whole inner axis,
+// and bias and clamp are applied before they are stored.
 
 #include "imprint_kernels.h"
 
@@ -12,10 +12,10 @@ typedef struct {
     size_t inner, columns;
     float *y;
     size_t y_stride, rows;
-    const imprint_finish *finish;
+    const imprint_bias_clamp *bias_clamp;
 } product;
 
-// `rows` rows and `vectors` vectors of y.
+// Computes `rows` rows and `vectors` vectors of y.
 INLINE void tile(const product *p, size_t row, size_t column, const int rows, const int vectors) {
     const float *x = p->x + row * p->x_stride, *w = p->panel + column;
     vec sums[8][4];
@@ -29,7 +29,7 @@ INLINE void tile(const product *p, size_t row, size_t column, const int rows, co
             UNROLL for (int v = 0; v < vectors; v++) sums[r][v] += value * weights[v];
         }
     }
-    const imprint_finish *f = p->finish;
+    const imprint_bias_clamp *f = p->bias_clamp;
     UNROLL for (int v = 0; v < vectors; v++) {
         vec bias = f->bias ? VEC(f->bias + column + v * lanes) : (vec)0;
         UNROLL for (int r = 0; r < rows; r++) {
@@ -43,13 +43,13 @@ INLINE void tile(const product *p, size_t row, size_t column, const int rows, co
 
 #define REST(n)                                           \
     case n:                                               \
-        if (n < most) tile(p, row, column, n, vectors);   \
+        if (n < max_rows) tile(p, row, column, n, vectors);   \
         break;
 
-// All rows of `vectors` vectors, `most` rows at a time.
-INLINE void strip(const product *p, size_t column, const int vectors, const int most) {
+// Computes all rows of `vectors` vectors, `max_rows` rows at a time.
+INLINE void strip(const product *p, size_t column, const int vectors, const int max_rows) {
     size_t row = 0;
-    for (; row + most <= p->rows; row += most) tile(p, row, column, most, vectors);
+    for (; row + max_rows <= p->rows; row += max_rows) tile(p, row, column, max_rows, vectors);
     switch (p->rows - row) {
         REST(1)
         REST(2)
@@ -63,10 +63,10 @@ INLINE void strip(const product *p, size_t column, const int vectors, const int 
 
 KERNEL(void, imprint_multiply_panel,
        (const float *x, size_t x_stride, const float *panel, size_t inner, size_t columns, float *y, size_t y_stride,
-        size_t rows, const imprint_finish *finish),
-       (x, x_stride, panel, inner, columns, y, y_stride, rows, finish)) {
+        size_t rows, const imprint_bias_clamp *bias_clamp),
+       (x, x_stride, panel, inner, columns, y, y_stride, rows, bias_clamp)) {
     if (columns < lanes) __builtin_trap();
-    product p = {x, x_stride, panel, inner, columns, y, y_stride, rows, finish};
+    product p = {x, x_stride, panel, inner, columns, y, y_stride, rows, bias_clamp};
     size_t column = 0;
     for (; column + 4 * lanes <= columns; column += 4 * lanes) strip(&p, column, 4, 6);
     switch ((columns - column) / lanes) {
@@ -74,6 +74,6 @@ KERNEL(void, imprint_multiply_panel,
         case 2: strip(&p, column, 2, 8); break;
         case 1: strip(&p, column, 1, 8); break;
     }
-    // The last vector reaches back over columns that are there already.
+    // The last vector overlaps the previous one, and recomputes some columns.
     if (columns % lanes) strip(&p, columns - lanes, 1, 8);
 }

@@ -4,22 +4,20 @@
 
 #include "dispatch.h"
 
-#define PART_OF_CLONE static inline __attribute__((always_inline))
-
 typedef uint8_t bytes4 __attribute__((vector_size(4)));
 typedef int32_t ints4 __attribute__((vector_size(16)));
 typedef float floats4 __attribute__((vector_size(16), aligned(4)));
 
-enum { wide = 4 };  // samples in the vector of a pixel, of which some may be those of its neighbour
+enum { wide = 4 };  // samples per vector, which may include samples of the next pixel
 
-// A row of sums, and a row of bytes for the results; vectors overshoot the end of each.
+// A row of sums and a row of result bytes; vectors write past the end of each.
 size_t imprint_resample_scratch(size_t width, const imprint_axis *columns, size_t channels) {
     return width * channels + wide + columns->count * wide / sizeof(float) + 1;
 }
 
-// sums[i] = the weighted sum of the samples i, begin <= i < end, of the rows that make one.
-PART_OF_CLONE void add_rows(const uint8_t *source, size_t row, size_t begin, size_t end, size_t taps,
-                            const float *weights, float *sums) {
+// sums[i] = the weighted sum over the rows of sample i, for begin <= i < end.
+INLINE void add_rows(const uint8_t *source, size_t row, size_t begin, size_t end, size_t taps,
+                     const float *weights, float *sums) {
     for (size_t i = begin; i < end; i++) sums[i] = weights[0] * source[i];
     for (size_t tap = 1; tap < taps; tap++) {
         const uint8_t *samples = source + tap * row;
@@ -27,8 +25,8 @@ PART_OF_CLONE void add_rows(const uint8_t *source, size_t row, size_t begin, siz
     }
 }
 
-PART_OF_CLONE void resample_channels(const imprint_axis *rows, const imprint_axis *columns, const uint8_t *source,
-                                     size_t row, size_t channels, uint8_t *target, float *scratch) {
+INLINE void resample_channels(const imprint_axis *rows, const imprint_axis *columns, const uint8_t *source,
+                              size_t row, size_t channels, uint8_t *target, float *scratch) {
     size_t target_row = columns->count * channels, last = columns->count - 1;
     size_t begin = columns->first[0] * channels, end = (columns->first[last] + columns->taps[last]) * channels;
     float *sums = scratch;
@@ -42,15 +40,15 @@ PART_OF_CLONE void resample_channels(const imprint_axis *rows, const imprint_axi
                 sum += weights[tap] * *(const floats4 *)from;
             ints4 whole = __builtin_elementwise_min(__builtin_convertvector(sum, ints4), (ints4){} + 255);
             bytes4 result = __builtin_convertvector(whole, bytes4);
-            // What is too much of it is overwritten by the next.
+            // The next pixel overwrites the extra bytes.
             memcpy(results + x * channels, &result, wide);
         }
         memcpy(target, results, target_row);
     }
 }
 
-// Rows first, one target row at a time: that runs along memory and takes rows away before columns are gathered, and only
-// one row of sums is ever needed in between.
+// Combines rows first, one target row at a time: memory access is sequential, columns are gathered from fewer rows, and the only
+// intermediate is one row of sums.
 KERNEL(void, imprint_resample,
        (const imprint_axis *rows, const imprint_axis *columns, const uint8_t *source, size_t width, size_t channels,
         uint8_t *target, float *scratch),

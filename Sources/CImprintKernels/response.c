@@ -2,7 +2,9 @@
 
 #include "logarithm.h"
 
-// sums[c] = the sum of values[c - before ... c + after], as far as there are such channels.
+// Local response normalization.
+
+// sums[c] = the sum over the existing channels of values[c - before ... c + after].
 INLINE void window_sums(const float *values, float *sums, ptrdiff_t channels, ptrdiff_t before, ptrdiff_t after) {
     memset(sums, 0, channels * sizeof(float));
     for (ptrdiff_t d = -before; d <= after; d++) {
@@ -11,7 +13,7 @@ INLINE void window_sums(const float *values, float *sums, ptrdiff_t channels, pt
     }
 }
 
-// sums = what a pixel's numbers are divided by, before the power.
+// sums = the divisors of a pixel before exponentiation.
 INLINE void divisors(const imprint_response *t, const float *x, float *squares, float *sums) {
     for (size_t c = 0; c < t->channels; c++) squares[c] = x[c] * x[c];
     window_sums(squares, sums, t->channels, t->before, t->after);
@@ -30,11 +32,11 @@ KERNEL(void, imprint_response_forward,
     size_t channels = t->channels;
     for (size_t r = 0; r < rows; r++, x += channels, y += channels) {
         divisors(t, x, scratch, scratch + channels);
-        OVER_NUMBERS(channels, response_part, x, scratch + channels, y, t->beta)
+        FOR_EACH_VECTOR(channels, response_part, x, scratch + channels, y, t->beta)
     }
 }
 
-// products = dy * x * divisor^(-beta - 1), powers = divisor^-beta, which takes the divisors' place.
+// products = dy * x * divisor^(-beta - 1), powers = divisor^-beta, which overwrites the divisors.
 INLINE void response_terms_part(const float *x, const float *dy, float *powers, float *products, float beta, size_t i,
                                 size_t n) {
     vec divisor = VEC_OF(n, powers + i, 1), p = divisor;
@@ -51,8 +53,8 @@ KERNEL(void, imprint_response_backward,
     float factor = 2 * t->factor * t->beta;
     for (size_t r = 0; r < rows; r++, x += channels, dy += channels, dx += channels) {
         divisors(t, x, products, powers);
-        OVER_NUMBERS(channels, response_terms_part, x, dy, powers, products, t->beta)
-        // A channel stands in the windows of those that it has in its own window the other way round.
+        FOR_EACH_VECTOR(channels, response_terms_part, x, dy, powers, products, t->beta)
+        // Channel c is in the windows of the channels c - after ... c + before.
         window_sums(products, sums, channels, t->after, t->before);
         IN_PLACE for (size_t c = 0; c < channels; c++) dx[c] = dy[c] * powers[c] - factor * x[c] * sums[c];
     }

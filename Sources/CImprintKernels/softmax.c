@@ -14,37 +14,37 @@ INLINE float sum_of(const vec *v) {
 
 // Softmax ----------------------------------------------------------------------------------------------------------
 
-INLINE void largest_part(const float *x, vec *largest, size_t i, size_t n) {
+INLINE void maximum_part(const float *x, vec *maximum, size_t i, size_t n) {
     vec v = VEC_OF(n, x + i, -INFINITY);
-    *largest = v > *largest ? v : *largest;
+    *maximum = v > *maximum ? v : *maximum;
 }
 
-// NaN is passed over; what is computed from it is NaN anyway.
-INLINE float largest_of(const float *x, size_t count) {
-    vec largest = -INFINITY;
-    OVER_NUMBERS(count, largest_part, x, &largest)
-    float result = largest[0];
-    for (int i = 1; i < lanes; i++) result = largest[i] > result ? largest[i] : result;
+// Ignores NaN; the exponentials of NaN are NaN in any case.
+INLINE float maximum_of(const float *x, size_t count) {
+    vec maximum = -INFINITY;
+    FOR_EACH_VECTOR(count, maximum_part, x, &maximum)
+    float result = maximum[0];
+    for (int i = 1; i < lanes; i++) result = maximum[i] > result ? maximum[i] : result;
     return result;
 }
 
 // y may be null.
-INLINE void exponential_part(const float *x, float largest, float *y, vec *sums, size_t i, size_t n) {
-    vec v = VEC_OF(n, x + i, -INFINITY) - largest;
+INLINE void exponential_part(const float *x, float maximum, float *y, vec *sums, size_t i, size_t n) {
+    vec v = VEC_OF(n, x + i, -INFINITY) - maximum;
     exponential(&v);
     if (y) STORE_OF(n, y + i, v);
     *sums += v;
 }
 
-// y = e^(x - largest), and the sum.
-INLINE float exponentials(const float *x, float largest, float *y, size_t count) {
+// y = e^(x - maximum); returns the sum of y.
+INLINE float exponentials(const float *x, float maximum, float *y, size_t count) {
     vec sums = 0;
-    OVER_NUMBERS(count, exponential_part, x, largest, y, &sums)
+    FOR_EACH_VECTOR(count, exponential_part, x, maximum, y, &sums)
     return sum_of(&sums);
 }
 
 KERNEL(void, imprint_softmax_forward, (const float *x, float *y, size_t count), (x, y, count)) {
-    float factor = 1 / exponentials(x, largest_of(x, count), y, count);
+    float factor = 1 / exponentials(x, maximum_of(x, count), y, count);
     for (size_t i = 0; i < count; i++) y[i] *= factor;
 }
 
@@ -56,21 +56,21 @@ KERNEL(void, imprint_softmax_backward,
        (const float *y, const float *dy, float *dx, size_t count),
        (y, dy, dx, count)) {
     vec sums = 0;
-    OVER_NUMBERS(count, dot_part, y, dy, &sums)
+    FOR_EACH_VECTOR(count, dot_part, y, dy, &sums)
     float dot = sum_of(&sums);
     IN_PLACE for (size_t i = 0; i < count; i++) dx[i] = y[i] * (dy[i] - dot);
 }
 
 // Cross-entropy ----------------------------------------------------------------------------------------------------
 
-// What is summed over the labels for the part of the target that is spread over all of them.
+// Sums over the labels for label smoothing, the part of the target that is distributed over all labels.
 typedef struct {
     vec weights, products;
 } spread_sums;
 
-INLINE void spread_part(const float *x, float largest, const float *weights, spread_sums *sums, size_t i, size_t n) {
+INLINE void spread_part(const float *x, float maximum, const float *weights, spread_sums *sums, size_t i, size_t n) {
     vec one = 1, weight = weights ? VEC_OF(n, weights + i, 0) : VEC_OF(n, &one, 0);
-    vec distance = largest - VEC_OF(n, x + i, 0);
+    vec distance = maximum - VEC_OF(n, x + i, 0);
     sums->weights += weight;
     // Infinity times a weight of 0 counts as 0.
     sums->products += weight > 0 ? weight * distance : (vec)0;
@@ -79,21 +79,21 @@ INLINE void spread_part(const float *x, float largest, const float *weights, spr
 KERNEL(double, imprint_softmax_cross_entropy,
        (const imprint_cross_entropy *t, const float *x, size_t label, float *dx, int *correct),
        (t, x, label, dx, correct)) {
-    float largest = largest_of(x, t->classes), distance = largest - x[label];
-    *correct = x[label] == largest;
+    float maximum = maximum_of(x, t->classes), distance = maximum - x[label];
+    *correct = x[label] == maximum;
     if (*correct)
-        for (size_t i = 0; i < label; i++) *correct &= x[i] != largest;
+        for (size_t i = 0; i < label; i++) *correct &= x[i] != maximum;
 
     float spread = t->label_smoothing / t->classes;
     float target = (1 - t->label_smoothing) * (t->weights ? t->weights[label] : 1), mass = target;
     spread_sums sums = {0, 0};
     if (spread > 0) {
-        OVER_NUMBERS(t->classes, spread_part, x, largest, t->weights, &sums)
+        FOR_EACH_VECTOR(t->classes, spread_part, x, maximum, t->weights, &sums)
         mass += spread * sum_of(&sums.weights);
     }
 
-    // Only from here on may dx be written, which may be x.
-    float sum = exponentials(x, largest, dx, t->classes), log_sum = logf(sum);
+    // dx may be x, so it must not be written before this line.
+    float sum = exponentials(x, maximum, dx, t->classes), log_sum = logf(sum);
     double loss = target > 0 ? (double)target * (log_sum + distance) : 0;
     if (spread > 0) loss += (double)spread * (sum_of(&sums.weights) * log_sum + sum_of(&sums.products));
     if (!dx) return loss;

@@ -1,4 +1,4 @@
-// What the window kernels share: how a window meets the edges of an image, and where its vectors of channels lie.
+// Helpers of the kernels with sliding windows: the part of a window inside the image, and vectors of channels.
 
 #ifndef IMPRINT_WINDOW_H
 #define IMPRINT_WINDOW_H
@@ -6,19 +6,19 @@
 #include "imprint_kernels.h"
 #include "vectors.h"
 
-// The vectors that `channels` channels need, 16 or more, and where one begins: the last one reaches back over channels
-// that the one before it holds as well, so that it ends with the last channel.
+// The number of vectors for `channels` channels, at least 16, and the first channel of a vector. The last vector overlaps the previous one
+// and ends with the last channel.
 INLINE size_t vec_count(size_t channels) { return (channels + lanes - 1) / lanes; }
 INLINE size_t vec_start(size_t index, size_t channels) {
     size_t c = index * lanes;
     return c + lanes <= channels ? c : channels - lanes;
 }
 
-// Images beyond the second cache are asked for before they are needed: kernels walk over so many rows and columns at
-// once that no processor foresees what comes next.
+// Whether an image exceeds the L2 cache. Kernels prefetch such images explicitly, because hardware prefetchers cannot follow their access
+// to several rows and columns at once.
 INLINE int is_large(const imprint_window *w) { return (size_t)w->height * w->width * w->channels > (1 << 17); }
 
-// Asks for `rows` rows of `columns` pixels.
+// Prefetches `rows` rows of `columns` pixels.
 INLINE void prefetch(const float *first, int32_t rows, int32_t columns, ptrdiff_t row, ptrdiff_t channels) {
     for (int32_t i = 0; i < rows; i++)
         for (int32_t j = 0; j < columns; j++) __builtin_prefetch(first + i * row + j * channels);
@@ -26,8 +26,8 @@ INLINE void prefetch(const float *first, int32_t rows, int32_t columns, ptrdiff_
 
 INLINE int32_t smaller(int32_t a, int32_t b) { return a < b ? a : b; }
 
-// The part of the kernel, [first, end), whose taps fall inside an axis of `size` pixels when the kernel's first tap
-// lies at `origin` (which may be negative).
+// Computes the taps [first, end) of the kernel that lie inside an axis of `size` pixels, for a first tap at `origin`, which may be
+// negative.
 INLINE void inside(int32_t origin, int32_t size, int32_t kernel, int32_t dilation, int32_t *first, int32_t *end) {
     *first = origin < 0 ? (-origin + dilation - 1) / dilation : 0;
     *end = origin < size ? (size - origin + dilation - 1) / dilation : 0;
@@ -35,7 +35,7 @@ INLINE void inside(int32_t origin, int32_t size, int32_t kernel, int32_t dilatio
     if (*end < *first) *end = *first;
 }
 
-// Walks over all output pixels; inside the body: oy, ox, the taps ky0..<ky1 and kx0..<kx1, and iy0, ix0.
+// Iterates over all output pixels. The body can use oy, ox, iy0, ix0, and the ranges of taps inside the image, ky0 ..< ky1 and kx0 ..< kx1.
 #define FOR_EACH_OUTPUT(w) FOR_EACH_OUTPUT_OF(w, 0, (w)->output_height)
 
 // The same for rows first_row ..< end_row of the output.

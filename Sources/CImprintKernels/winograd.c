@@ -1,13 +1,12 @@
-// Winograd's F(4x4,3x3) after Lavin & Gray, "Fast algorithms for convolutional neural networks" (2016), with the
-// points 0, 1, -1, 2, -2 and infinity. Every transform in two dimensions is one in one dimension over the columns and
-// then over the rows, of 16 channels at a time.
+// Winograd's F(4x4, 3x3) (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016) with the points 0, 1, -1, 2, -2 and
+// infinity. Each 2D transform applies a 1D transform to the columns and then to the rows, for 16 channels at a time.
 
 #include "imprint_kernels.h"
 
 #include "vectors.h"
 
-// Makes the compiler forget what it knows of x. It would otherwise compute all that a loop needs of x, such as 36
-// addresses or tests of bits, before the loop, and keep it on the stack for want of registers.
+// Hides the value of x from the optimizer. Otherwise the compiler hoists computations with x, such as 36 addresses or bit tests, out of the
+// loop and spills them to the stack.
 #define FORGET(x) __asm__("" : "+r"(x))
 
 // In one dimension -------------------------------------------------------------------------------------------------
@@ -67,8 +66,8 @@ INLINE void weights_gradient_transform(const vec u[6], vec g[3]) {
 
 // In two dimensions ------------------------------------------------------------------------------------------------
 
-// A square of vectors in memory, such as a tile of an image, the taps of a kernel or one place in the 36 matrices: the
-// floats from row to row and from column to column, and a bit for each vector, row by row, that says whether it exists.
+// A square of vectors in memory, such as a tile of an image, the taps of a kernel or one element of the 36 matrices. `row` and `column` are
+// strides in floats; `exists` has one bit per vector, row by row, set if the vector exists.
 typedef struct {
     float *first;
     ptrdiff_t row, column;
@@ -77,17 +76,17 @@ typedef struct {
 
 #define ALL(size) ((1ull << (size) * (size)) - 1)
 
-static inline square in_matrices(const float *place, size_t stride) {
-    return (square){(float *)place, 6 * (ptrdiff_t)stride, (ptrdiff_t)stride, ALL(6)};
+static inline square in_matrices(const float *first, size_t stride) {
+    return (square){(float *)first, 6 * (ptrdiff_t)stride, (ptrdiff_t)stride, ALL(6)};
 }
 
-// The taps lie `step` floats apart: backwards in memory, where it is negative, for a kernel turned by 180 degrees.
+// The taps are `step` floats apart; a negative step rotates the kernel by 180 degrees.
 static inline square in_kernel(const float *first_tap, ptrdiff_t step) {
     return (square){(float *)first_tap, 3 * step, step, ALL(3)};
 }
 
-// Rows begin ..< end of what a transform in both directions makes of a square of `size`: a square of `result_size`.
-// Vectors that do not exist are read as 0 and are not written.
+// Computes rows begin ..< end of the 2D transform of a square of `size` to a square of `result_size`. Vectors that do not exist are read as
+// 0 and not written.
 INLINE void transform_rows(void (*transform)(const vec *, vec *), square from, int size, square to,
                            int result_size, int begin, int end) {
     vec x[6], y[6], columns[6][6];
@@ -109,7 +108,7 @@ INLINE void transform_rows(void (*transform)(const vec *, vec *), square from, i
     }
 }
 
-// A statement twice: for a square that lies wholly inside its image, where the tests fall away, and for any other.
+// Compiles a statement twice: without bit tests for squares that lie inside the image, and with bit tests for the others.
 #define WHOLE_OR_PART(s, size, statement) \
     if ((s).exists == ALL(size)) {        \
         (s).exists = ALL(size);           \
@@ -119,7 +118,7 @@ INLINE void transform_rows(void (*transform)(const vec *, vec *), square from, i
         statement;                        \
     }
 
-// In halves, because the values of one fit into the registers.
+// In halves, whose values fit into the registers.
 INLINE void input_halves(square d, square v) {
     transform_rows(input_transform, d, 6, v, 6, 0, 3);
     transform_rows(input_transform, d, 6, v, 6, 3, 6);
@@ -149,7 +148,7 @@ static void copy_lanes(square from, square to, int size, size_t count) {
                        count * sizeof(float));
 }
 
-// Fewer channels than lanes, by way of buffers.
+// Transforms fewer channels than lanes, through buffers.
 INLINE void transform_few(void (*transform)(square, square), square from, int size, square to, int result_size,
                           size_t channels) {
     float in[36][lanes] = {0}, out[36][lanes];
@@ -159,13 +158,12 @@ INLINE void transform_few(void (*transform)(square, square), square from, int si
     copy_lanes(y, to, result_size, channels);
 }
 
-// Where the block of 16 begins that `next` lies in: the last one begins early enough to be whole. One block holds a
-// count that is less than 16.
+// The first channel of the block of 16 channels for `next`; the last block overlaps the previous one. A count below 16 has one block.
 static inline size_t block_start(size_t next, size_t count) {
     return next + lanes <= count || count < lanes ? next : count - lanes;
 }
 
-// All channels in blocks of 16, of which the last may write some channels again.
+// Transforms all channels in blocks of 16; the last block may recompute some channels.
 INLINE void transform_channels(void (*transform)(square, square), square from, int size, square to,
                                int result_size, size_t channels) {
     if (channels < lanes) {
@@ -183,7 +181,7 @@ INLINE void transform_channels(void (*transform)(square, square), square from, i
 
 // Images -----------------------------------------------------------------------------------------------------------
 
-// The squares that an image is read or written in, 4 pixels apart.
+// The squares of an image that are read or written, 4 pixels apart.
 typedef struct {
     int32_t height, width, channels;
     int32_t top, left;  // of the first square
@@ -198,13 +196,13 @@ static inline squares output_tiles(const imprint_tiles *t) {
     return (squares){t->output_height, t->output_width, t->output_channels, 0, 0, 4};
 }
 
-// The bits of those of the pixels first ..< first + size that lie inside an axis of `limit` pixels.
+// One bit for each pixel of first ..< first + size, set if it lies inside an axis of `limit` pixels.
 static inline uint64_t inside(int32_t first, int32_t limit, int size) {
     int32_t begin = first < 0 ? -first : 0, end = limit - first < size ? limit - first : size;
     return begin < end ? (1ull << end) - (1ull << begin) : 0;
 }
 
-// The bits of a square's rows, of which those of a column are given.
+// Repeats the bits of a column for all columns of a square.
 static inline uint64_t whole_rows(uint64_t column, int size) {
     uint64_t bits = 0;
     for (int i = 0; i < size; i++)
@@ -212,10 +210,11 @@ static inline uint64_t whole_rows(uint64_t column, int size) {
     return bits;
 }
 
+// Repeats the bits of a row for all rows of a square.
 static inline uint64_t whole_columns(uint64_t row, int size) { return row * (ALL(size) / ((1ull << size) - 1)); }
 
-// Walks over rows of tiles; in the body: the square of the image, and the tile's place in the matrices, whose rows hold
-// `panel` channels.
+// Iterates over rows of tiles. The body can use `pixels`, the square of the image, and `matrices`, the tile's row in the matrices, whose rows
+// have `panel` channels.
 #define FOR_EACH_SQUARE(s, x, matrices, panel)                                                                     \
     ptrdiff_t pixel_size = (s).channels, row_size = (s).width * pixel_size;                                        \
     for (size_t r = first_row; r < first_row + rows; r++) {                                                        \
@@ -279,8 +278,8 @@ KERNEL(void, imprint_winograd_weights,
             for (size_t k = 0; k < 9; k++)
                 for (size_t o = 0; o < count; o++)
                     taps[k][o] = factor[first_output + first + o] * row[k * inputs * outputs + first + o];
-            square place = in_matrices(u + i * panel + first, stride);
-            transform_channels(weights_square, in_kernel(taps[0], widest), 3, place, 6, count);
+            square transformed = in_matrices(u + i * panel + first, stride);
+            transform_channels(weights_square, in_kernel(taps[0], widest), 3, transformed, 6, count);
         }
     }
 }
@@ -294,7 +293,7 @@ KERNEL(void, imprint_winograd_weights_gradient,
     }
 }
 
-// taps[k][o][i] = w[k][i][o] for a block of 16 inputs and outputs, where an input is a row and both lie so far apart.
+// taps[k][o][i] = w[k][i][o] for a block of 16x16 inputs and outputs; `row` and `tap` are the strides of i and k.
 INLINE void transpose_taps(const float *w, size_t row, size_t tap, float taps[9][lanes][lanes]) {
     for (int k = 0; k < 9; k++, w += tap) {
         vec block[lanes];
@@ -304,7 +303,7 @@ INLINE void transpose_taps(const float *w, size_t row, size_t tap, float taps[9]
     }
 }
 
-// The same for a block of fewer.
+// The same for a smaller block.
 static void transpose_few_taps(const float *w, size_t row, size_t tap, size_t inputs, size_t outputs,
                                float taps[9][lanes][lanes]) {
     for (int k = 0; k < 9; k++, w += tap)
@@ -312,7 +311,7 @@ static void transpose_few_taps(const float *w, size_t row, size_t tap, size_t in
             for (size_t i = 0; i < inputs; i++) taps[k][o][i] = w[i * row + o];
 }
 
-KERNEL(void, imprint_winograd_turned_weights,
+KERNEL(void, imprint_winograd_rotated_weights,
        (const float *w, size_t inputs, size_t outputs, size_t first_input, size_t panel, float *u, size_t stride),
        (w, inputs, outputs, first_input, panel, u, stride)) {
     float taps[9][lanes][lanes];
@@ -325,9 +324,9 @@ KERNEL(void, imprint_winograd_turned_weights,
             else transpose_few_taps(block, outputs, inputs * outputs, rows, columns, taps);
             for (size_t k = 0; k < columns; k++) {
                 square g = in_kernel(taps[8][k], -lanes * lanes);
-                square place = in_matrices(u + (o + k) * panel + i, stride);
-                if (rows == lanes) weights_square(g, place);
-                else transform_few(weights_square, g, 3, place, 6, rows);
+                square transformed = in_matrices(u + (o + k) * panel + i, stride);
+                if (rows == lanes) weights_square(g, transformed);
+                else transform_few(weights_square, g, 3, transformed, 6, rows);
             }
         }
 }

@@ -1,10 +1,9 @@
-// Keeps OpenBLAS from starting threads when the tool starts.
+// Stops OpenBLAS from starting threads when the command-line tool starts.
 //
-// OpenBLAS's constructor starts a thread for each processor, and maps a buffer for each. If address space is limited (`ulimit -v`) and
-// mapping fails, it tries again for ever, before main. Imprint calls OpenBLAS on one thread at a time per worker and never uses those
-// threads.
+// The constructor of OpenBLAS starts a thread per CPU and maps a buffer for each. If the address space is limited (`ulimit -v`) and mapping
+// fails, it retries forever, before main. Imprint runs OpenBLAS single-threaded on its own workers and never uses those threads.
 //
-// OpenBLAS counts processors only if this number is 0. Setting OPENBLAS_NUM_THREADS here has no effect, because libc resets the
+// OpenBLAS counts CPUs only if these variables are 0. Setting OPENBLAS_NUM_THREADS here has no effect, because libc resets the
 // environment before OpenBLAS reads it. An executable's .preinit_array runs before the constructors of its shared libraries; a shared
 // library may not have one, so this file is part of the tool and not of the library.
 
@@ -14,7 +13,7 @@ extern int blas_num_threads __attribute__((weak));
 extern int blas_cpu_number __attribute__((weak));
 
 static void use_one_thread(void) {
-    // Other builds of BLAS have no such variables.
+    // Other BLAS builds lack these variables.
     if (!&blas_num_threads || !&blas_cpu_number) return;
     blas_num_threads = 1;
     blas_cpu_number = 1;

@@ -1,23 +1,27 @@
 public import ImprintImages
 public import ImprintModel
 
-/// What a classifier sees in an image: one label and how sure it is.
+/// A prediction for one label of an image: the label, its confidence and, for logo detectors, a bounding box.
 ///
-/// Observations are equal where label and confidence are, and as JSON they are `{"label", "confidence"}`. One that a
-/// classifier made also knows what its confidence is worth, from the images that the model was validated on.
+/// `ImageClassifier` returns one observation per label, sorted by confidence. Its observations also carry metrics from the model's
+/// validation set: a precision–recall curve and a threshold for the label.
+///
+/// Two observations are equal if their labels and confidences are equal. The JSON encoding has the keys `label` and `confidence`.
 public struct Classification: Codable, Sendable {
-    /// The label, as the folder of its photos was named.
+    /// The label: the name of the folder that its training photos were in.
     public let label: String
-    /// The probability that the network gives it, 0…1; over all labels the confidences add up to 1.
+    /// The predicted probability of the label, 0…1.
+    ///
+    /// See `ImageClassifier.confidencesSumToOne` for how the confidences of different labels relate.
     public let confidence: Float
-    /// The precision–recall curve of the label on the validation images, by rising thresholds; empty if there is none.
+    /// The precision–recall curve of the label on the validation set, by ascending threshold; empty if the model has none.
     public private(set) var precisionRecallCurve: [TrainingRecord.PrecisionRecallPoint] = []
-    /// The bounding box of the logo; nil for models without a detector head and for the label without a logo.
+    /// The bounding box of the logo; nil for classifiers of whole images, and for the label of images without a logo.
     public private(set) var box: NormalizedRectangle?
-    /// The label's own threshold, as `TrainingRecord.thresholds` has it; nil if the model has none.
+    /// The confidence threshold of the label from `TrainingRecord.thresholds`; nil if the model has none.
     public private(set) var threshold: Double?
 
-    /// Makes an observation.
+    /// Creates an observation.
     public init(
         label: String, confidence: Float, precisionRecallCurve: [TrainingRecord.PrecisionRecallPoint] = [],
         threshold: Double? = nil, box: NormalizedRectangle? = nil
@@ -35,59 +39,59 @@ public struct Classification: Codable, Sendable {
 }
 
 extension Classification: Hashable {
-    /// Whether label and confidence are the same.
+    /// Returns whether the labels and confidences are equal.
     public static func == (left: Classification, right: Classification) -> Bool {
         left.label == right.label && left.confidence == right.confidence
     }
 
-    /// Hashes what `==` compares.
+    /// Hashes the label and the confidence.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(label)
         hasher.combine(confidence)
     }
 }
 
-// MARK: What a confidence is worth
+// MARK: Operating points
 
 extension Classification {
-    /// Whether the confidence reaches the label's own threshold; nil if the model has none.
+    /// Whether the confidence reaches the threshold of the label; nil if the model has no threshold for it.
     ///
-    /// An image none of whose observations does shows none of the labels.
+    /// If no observation of an image reaches its threshold, treat the image as showing none of the labels.
     public var reachesThreshold: Bool? { threshold.map { Double(confidence) >= $0 } }
 
-    /// Whether the model knows the label's precision–recall curve.
+    /// Whether the observation has a precision–recall curve.
     public var hasPrecisionRecallCurve: Bool { !precisionRecallCurve.isEmpty }
 
-    /// Whether the confidence is one at which the label was recalled to at least `recall`, if that is precise enough.
+    /// Returns whether the observation meets a minimum precision at the operating point of a recall.
     ///
-    /// The operating point is that of the highest threshold at which the recall is at least `recall`: its precision must be
-    /// at least `minimumPrecision`, and the confidence must reach its threshold. False if there is no such point or no
-    /// curve. Vision's method of the same name.
+    /// The operating point is the highest threshold of the curve at which the recall is at least `recall`. The result is true if the
+    /// precision there is at least `minimumPrecision` and the confidence reaches the threshold. It is false if the curve is empty or does
+    /// not contain such a point. The method corresponds to Vision's method of the same name.
     public func hasMinimumPrecision(_ minimumPrecision: Double, forRecall recall: Double) -> Bool {
-        let reaching = precisionRecallCurve.filter { $0.recall >= recall }
-        guard let point = reaching.max(by: { $0.threshold < $1.threshold }) else { return false }
+        let candidates = precisionRecallCurve.filter { $0.recall >= recall }
+        guard let point = candidates.max(by: { $0.threshold < $1.threshold }) else { return false }
         return point.precision >= minimumPrecision && Double(confidence) >= point.threshold
     }
 
-    /// Whether the confidence is one at which the label was precise to at least `precision`, if enough is recalled there.
+    /// Returns whether the observation meets a minimum recall at the operating point of a precision.
     ///
-    /// The operating point is that of the lowest threshold at which the precision is at least `precision`: its recall must be
-    /// at least `minimumRecall`, and the confidence must reach its threshold. False if there is no such point or no
-    /// curve. Vision's method of the same name.
+    /// The operating point is the lowest threshold of the curve at which the precision is at least `precision`. The result is true if the
+    /// recall there is at least `minimumRecall` and the confidence reaches the threshold. It is false if the curve is empty or does not
+    /// contain such a point. The method corresponds to Vision's method of the same name.
     public func hasMinimumRecall(_ minimumRecall: Double, forPrecision precision: Double) -> Bool {
-        let reaching = precisionRecallCurve.filter { $0.precision >= precision }
-        guard let point = reaching.min(by: { $0.threshold < $1.threshold }) else { return false }
+        let candidates = precisionRecallCurve.filter { $0.precision >= precision }
+        guard let point = candidates.min(by: { $0.threshold < $1.threshold }) else { return false }
         return point.recall >= minimumRecall && Double(confidence) >= point.threshold
     }
 
-    /// The same with another confidence.
+    /// Returns a copy with another confidence.
     func with(confidence: Float) -> Classification {
         Classification(
             label: label, confidence: confidence, precisionRecallCurve: precisionRecallCurve, threshold: threshold,
             box: box)
     }
 
-    /// Observations, one for each label in the order of the labels, best first; of equal confidences the first label.
+    /// Sorts observations by descending confidence; observations of equal confidence keep their order.
     package static func ranked(_ observations: [Classification]) -> [Classification] {
         observations.enumerated().sorted { ($1.element.confidence, $0.offset) < ($0.element.confidence, $1.offset) }
             .map(\.element)

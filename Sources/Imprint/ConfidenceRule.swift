@@ -1,29 +1,31 @@
 internal import ImprintModel
 
-/// Which observations are believed; where none is, an image shows none of the labels.
+/// A rule that accepts or rejects observations by confidence, precision and recall.
+///
+/// If a rule rejects every observation of an image, treat the image as showing none of the labels.
 ///
 /// ```swift
-/// let rule = ConfidenceRule(threshold: .ofLabel)
+/// let rule = ConfidenceRule(threshold: .perLabel)
 /// try rule.check(classifier)
-/// let seen = try classifier.classify(photo).filter(rule.accepts)
+/// let accepted = try classifier.classify(photo).filter(rule.accepts)
 /// ```
 public struct ConfidenceRule: Hashable, Sendable {
-    /// The least confidence.
+    /// A minimum confidence.
     public enum Threshold: Hashable, Sendable {
-        /// This one for every label, 0…1.
+        /// The same threshold for every label, 0…1.
         case confidence(Float)
-        /// Each label's own, from the model's training record.
-        case ofLabel
+        /// The threshold of each label in the model's training record.
+        case perLabel
     }
 
-    /// The least confidence.
+    /// The minimum confidence.
     public var threshold: Threshold
-    /// The least precision at the operating point that a label's curve is looked at, 0…1; `nil` for any.
+    /// The minimum precision at the operating point of the label, 0…1; nil for no minimum.
     public var minimumPrecision: Double?
-    /// The least recall there, 0…1; `nil` for any.
+    /// The minimum recall at the operating point of the label, 0…1; nil for no minimum.
     public var minimumRecall: Double?
 
-    /// Makes a rule; without arguments every observation is accepted.
+    /// Creates a rule; without arguments, the rule accepts every observation.
     public init(
         threshold: Threshold = .confidence(0), minimumPrecision: Double? = nil, minimumRecall: Double? = nil
     ) {
@@ -32,17 +34,19 @@ public struct ConfidenceRule: Hashable, Sendable {
         self.minimumRecall = minimumRecall
     }
 
-    /// Whether an observation of a classifier fulfils all of the rule.
+    /// Returns whether an observation meets every requirement of the rule.
     ///
-    /// The confidence must reach the threshold, and that of an operating point of its label: with a minimum of precision
-    /// alone the point of the lowest threshold that is so precise, with a minimum of recall the point of the highest
-    /// threshold that recalls so much. With both, that point must also be precise enough
-    /// (`Classification.hasMinimumPrecision(_:forRecall:)`).
+    /// The confidence must reach both the threshold of the rule and the threshold of the label's operating point:
+    ///
+    /// - With only a minimum precision, the operating point is the lowest threshold with at least this precision.
+    /// - With only a minimum recall, it is the highest threshold with at least this recall.
+    /// - With both, it is the highest threshold with at least this recall, and its precision must reach the minimum, as in
+    ///   `Classification.hasMinimumPrecision(_:forRecall:)`.
     public func accepts(_ observation: Classification) -> Bool {
         let reaches =
             switch threshold {
-            case .confidence(let least): observation.confidence >= least
-            case .ofLabel: observation.reachesThreshold ?? false
+            case .confidence(let minimum): observation.confidence >= minimum
+            case .perLabel: observation.reachesThreshold ?? false
             }
         guard reaches else { return false }
         if let minimumRecall {
@@ -51,23 +55,24 @@ public struct ConfidenceRule: Hashable, Sendable {
         return minimumPrecision.map { observation.hasMinimumRecall(0, forPrecision: $0) } ?? true
     }
 
-    /// Checks that the classifier knows what the rule needs of each of its labels; of those that a personalization adds nothing was
-    /// measured.
-    /// - Throws: `ImprintError.missingMetric` if it does not, `invalidSetting` where a number is none of 0…1.
+    /// Checks that a classifier has the metrics that the rule needs, for each of its labels.
+    ///
+    /// Labels that a personalization added have no metrics.
+    /// - Throws: `ImprintError.missingMetric` if a metric is missing, `ImprintError.invalidSetting` if a value of the rule is not in 0…1.
     public func check(_ classifier: ImageClassifier) throws(ImprintError) {
-        if case .confidence(let least) = threshold { try Self.check(Double(least), "threshold") }
+        if case .confidence(let minimum) = threshold { try Self.check(Double(minimum), "threshold") }
         try minimumPrecision.map { value throws(ImprintError) in try Self.check(value, "minimumPrecision") }
         try minimumRecall.map { value throws(ImprintError) in try Self.check(value, "minimumRecall") }
-        let weights = classifier.weights
-        func require(_ what: String, _ isKnown: (String) -> Bool) throws(ImprintError) {
+        let model = classifier.model
+        func require(_ metric: String, _ isKnown: (String) -> Bool) throws(ImprintError) {
             let labels = classifier.labels.filter { !isKnown($0) }
-            guard labels.isEmpty else { throw .missingMetric(what, labels: labels) }
+            guard labels.isEmpty else { throw .missingMetric(metric, labels: labels) }
         }
-        if threshold == .ofLabel {
-            try require("threshold") { weights.training?.thresholds?[$0] != nil }
+        if threshold == .perLabel {
+            try require("threshold") { model.training?.thresholds?[$0] != nil }
         }
         if minimumPrecision != nil || minimumRecall != nil {
-            try require("precision–recall curve") { weights.training?.precisionRecall[$0]?.isEmpty == false }
+            try require("precision–recall curve") { model.training?.precisionRecall[$0]?.isEmpty == false }
         }
     }
 

@@ -3,14 +3,14 @@ internal import Foundation
 internal import ImprintCore
 internal import ImprintNetwork
 
-/// Plans of one network for one image at a time, for any number of threads.
+/// A thread-safe pool of execution plans for one network, with a batch size of 1.
 ///
-/// A thread waits for another only if there is no memory for one more plan.
+/// A thread waits for another thread only if there is not enough memory for one more plan.
 final class ExecutionPlanPool: Sendable {
     let network: Network
     private let parameters: Parameters
     private let workers: Workers
-    /// Plans that no thread is using at the moment; more of them than there are places are not kept.
+    /// The slots for idle plans; plans that find no free slot are released.
     private let idle: [ManagedAtomic<Idle?>]
 
     private final class Idle: AtomicReference, @unchecked Sendable {
@@ -26,7 +26,7 @@ final class ExecutionPlanPool: Sendable {
         idle = (0..<16).map { ManagedAtomic($0 == 0 ? first : nil) }
     }
 
-    /// Lends a plan to `body`.
+    /// Calls `body` with a plan that no other thread uses during the call.
     func withPlan<Result, Failure>(_ body: (ExecutionPlan) throws(Failure) -> Result) throws(Failure) -> Result {
         let lent = lend()
         defer {
@@ -37,11 +37,11 @@ final class ExecutionPlanPool: Sendable {
         return try body(lent.plan)
     }
 
-    /// A plan that no other thread uses: an idle one, or a new one.
+    /// Returns an idle plan, or compiles a new one.
     private func lend() -> Idle {
         if let plan = take() { return plan }
         if let plan = try? Self.plan(network, parameters, workers) { return Idle(plan) }
-        // The network compiled in `init`, so only memory is short. The first plan, at least, comes back.
+        // The network compiled in `init`, so memory is short: wait until another thread returns a plan.
         while true {
             if let plan = take() { return plan }
             usleep(1000)
@@ -49,13 +49,13 @@ final class ExecutionPlanPool: Sendable {
     }
 
     private func take() -> Idle? {
-        for place in idle {
-            if let plan = place.exchange(nil, ordering: .acquiringAndReleasing) { return plan }
+        for slot in idle {
+            if let plan = slot.exchange(nil, ordering: .acquiringAndReleasing) { return plan }
         }
         return nil
     }
 
-    /// What the network makes of one image's values.
+    /// Returns the output of the network for one input.
     func callAsFunction(_ values: [Float]) -> [Float] {
         withPlan { plan in
             _ = plan.input.update(fromContentsOf: values)

@@ -3,7 +3,7 @@ internal import ImprintCore
 public import ImprintImages
 public import ImprintModel
 
-/// A trained model, ready to say what is in an image.
+/// A trained model that classifies images or detects logos in them.
 ///
 /// ```swift
 /// let classifier = try ImageClassifier(contentsOf: URL(filePath: "logo.imprint"))
@@ -11,114 +11,133 @@ public import ImprintModel
 /// print(best.label, best.confidence)
 /// ```
 ///
-/// It may be used from any number of threads at once. Photos are prepared exactly as in training: the rules are part of
-/// the model file.
+/// A classifier is immutable, and any number of threads can use it at the same time. It preprocesses images exactly as in training: the
+/// model file stores the preprocessing.
+///
+/// Use `ClassificationRequest` to classify in async code, to classify a region of an image, or to filter observations by confidence.
 public final class ImageClassifier: Sendable {
-    /// The model; if it is personalized, the base, which stays as it is.
-    public let weights: ModelFile
-    /// What one person's photos add to it; nil if nothing does.
+    /// The model, without the personalization.
+    public let model: ModelFile
+    /// The personalization that is applied to the model, if any.
     public let personalization: Personalization?
-    /// Whether an image's mirror image is looked at too, and the mean of both taken: that of the logits.
-    public let averagesMirrored: Bool
+    /// Whether predictions are averaged over the image and its horizontal flip (test-time augmentation).
+    ///
+    /// The average is that of the logits. It takes twice as long as a single prediction.
+    public let averagesFlipped: Bool
     let workers: Workers
     private let predictor: any HeadPredictor
-    /// Shared by all classifiers that are personalized from one base.
+    /// The runtime, shared by all classifiers that personalize the same base.
     let runtime: any HeadRuntime
-    /// The classifier without a personalization, if there is one.
+    /// The classifier without the personalization; nil if this classifier has none.
     private let base: ImageClassifier?
 
-    /// Makes a classifier of a model.
+    /// Creates a classifier from a model.
     /// - Parameters:
-    ///   - weights: The model.
-    ///   - threads: How many threads one classification may use.
-    ///   - averagesMirrored: Whether to look at an image's mirror image too.
-    /// - Throws: `NetworkError` if the network is not a classifier, `ImprintError.invalidSetting` if a logo detector is to average
-    ///   over mirrored copies.
-    public init(_ weights: ModelFile, threads: Int = 1, averagesMirrored: Bool = false) throws {
-        guard weights.head.seesWholeImage || !averagesMirrored else {
+    ///   - model: The model.
+    ///   - threads: The maximum number of threads for one prediction. The result does not depend on it.
+    ///   - averagesFlipped: Whether to average predictions over the image and its horizontal flip; not available for logo detectors.
+    /// - Throws: `NetworkError` if the network is not a classifier, `ImprintError.invalidSetting` if `averagesFlipped` is true for a logo
+    ///   detector.
+    public init(_ model: ModelFile, threads: Int = 1, averagesFlipped: Bool = false) throws {
+        guard model.head.seesWholeImage || !averagesFlipped else {
             throw ImprintError.invalidSetting(
-                name: "averagesMirrored", found: "true",
-                expected: "false for a logo detector: it looks at each photo in many sizes already")
+                name: "averagesFlipped", found: "true",
+                expected: "false for a logo detector, which already evaluates an image pyramid")
         }
-        self.weights = weights
-        self.averagesMirrored = averagesMirrored
+        self.model = model
+        self.averagesFlipped = averagesFlipped
         personalization = nil
         base = nil
         workers = Workers(threads)
-        runtime = weights.head.runtime(weights, workers: workers)
-        predictor = try runtime.predictor(with: nil, averagesMirrored: averagesMirrored)
+        runtime = model.head.runtime(model, workers: workers)
+        predictor = try runtime.predictor(with: nil, averagesFlipped: averagesFlipped)
     }
 
     private init(_ base: ImageClassifier, _ personalization: Personalization) throws {
-        weights = base.weights
+        model = base.model
         self.personalization = personalization
         self.base = base
-        averagesMirrored = base.averagesMirrored
+        averagesFlipped = base.averagesFlipped
         workers = base.workers
         runtime = base.runtime
-        predictor = try runtime.predictor(with: personalization, averagesMirrored: averagesMirrored)
+        predictor = try runtime.predictor(with: personalization, averagesFlipped: averagesFlipped)
     }
 
-    /// The same model with what one person's photos add to it, in place of what was added before, if anything; without it if nil.
+    /// Returns a classifier of the same model with another personalization, or without one.
     ///
-    /// It takes as long as a copy of the layers that change: next to nothing for the head. Without, the confidences are the base's, bit
-    /// for bit. A classifier itself never changes, so other threads may go on using this one.
-    /// - Throws: `ModelFileError` if it was made for another model.
+    /// The new classifier shares the layers that the personalization does not change, so the call is cheap if only the head changes. Without
+    /// a personalization, the confidences are bitwise identical to those of the base model. This classifier does not change.
+    /// - Parameter personalization: The personalization that replaces the current one; nil for the base model.
+    /// - Throws: `ModelFileError` if the personalization was made for another model.
     public func personalized(with personalization: Personalization?) throws -> ImageClassifier {
         let base = base ?? self
         return try personalization.map { try ImageClassifier(base, $0) } ?? base
     }
 
-    /// Reads a model file and makes a classifier of it.
-    /// - Throws: What reading a model file throws; see `ModelFile`.
-    public convenience init(contentsOf url: URL, threads: Int = 1, averagesMirrored: Bool = false) throws {
-        try self.init(ModelFile(contentsOf: url), threads: threads, averagesMirrored: averagesMirrored)
+    /// Creates a classifier from a model file.
+    /// - Parameters:
+    ///   - url: The model file.
+    ///   - threads: The maximum number of threads for one prediction. The result does not depend on it.
+    ///   - averagesFlipped: Whether to average predictions over the image and its horizontal flip; not available for logo detectors.
+    /// - Throws: The errors of `ModelFile.init(contentsOf:)` and of `init(_:threads:averagesFlipped:)`.
+    public convenience init(contentsOf url: URL, threads: Int = 1, averagesFlipped: Bool = false) throws {
+        try self.init(ModelFile(contentsOf: url), threads: threads, averagesFlipped: averagesFlipped)
     }
 
-    /// The labels, in the order of the network's outputs.
-    public var labels: [String] { weights.labels + (personalization?.addedLabels ?? []) }
+    /// The labels: those of the model in the order of its outputs, then those that the personalization adds.
+    public var labels: [String] { model.labels + (personalization?.addedLabels ?? []) }
 
-    /// Whether the labels share one certainty, so that their confidences add up to 1; otherwise each is given for itself, and an image may
-    /// show several.
-    public var sharesConfidence: Bool { weights.head.sharesConfidence }
-
-    /// What is in the image in a file, best first; one observation per label.
-    /// - Throws: `ImageError` if the file cannot be read as an image, `ImprintError.noConfidence` where the model cannot
-    ///   be used.
-    public func classify(_ url: URL, cropAndScale: CropAndScale? = nil) throws -> [Classification] {
-        try classify(StoredPicture(url, coveringShortSide: shortSideToDecode), cropAndScale: cropAndScale)
-    }
-
-    /// What is in an image in memory (upright, sRGB), best first; one observation per label.
+    /// Whether the confidences of an image sum to 1.
     ///
-    /// Of a large JPEG file, `classify(_:cropAndScale:)` of its URL decodes no more than it needs, so that the confidences may differ a
-    /// little from those of the same photo decoded whole.
-    /// - Throws: `ImprintError.noConfidence` if the model cannot be used.
+    /// It is false for multi-label models, which predict an independent probability for each label, so an image can have several labels.
+    public var confidencesSumToOne: Bool { model.head.confidencesSumToOne }
+
+    /// Classifies the image in a file.
+    /// - Parameters:
+    ///   - url: A JPEG, PNG, WebP or HEIC file.
+    ///   - cropAndScale: How the image is fitted to the network's input; nil for the same way as in training.
+    /// - Returns: One observation per label, by descending confidence.
+    /// - Throws: `ImageError` if the file cannot be read as an image, `ImprintError.nonFiniteOutput` if an output of the network is not
+    ///   finite.
+    public func classify(_ url: URL, cropAndScale: CropAndScale? = nil) throws -> [Classification] {
+        try classify(StoredImage(url, coveringShortSide: shortSideToDecode), cropAndScale: cropAndScale)
+    }
+
+    /// Classifies an image in memory.
+    ///
+    /// Confidences can differ slightly from those of `classify(_:cropAndScale:)` for the file of a large JPEG photo, which decodes the photo at
+    /// a reduced size.
+    /// - Parameters:
+    ///   - image: The image, upright and in sRGB.
+    ///   - cropAndScale: How the image is fitted to the network's input; nil for the same way as in training.
+    /// - Returns: One observation per label, by descending confidence.
+    /// - Throws: `ImprintError.nonFiniteOutput` if an output of the network is not finite.
     public func classify(
         _ image: RasterImage, cropAndScale: CropAndScale? = nil
     ) throws(ImprintError) -> [Classification] {
-        try classify(StoredPicture(image), cropAndScale: cropAndScale)
+        try classify(StoredImage(image), cropAndScale: cropAndScale)
     }
 
-    /// What is in a part of a picture, best first; one observation per label.
+    /// Classifies a region of an image.
+    /// - Returns: One observation per label, by descending confidence; boxes are relative to the whole image.
     func classify(
-        _ picture: StoredPicture, in region: NormalizedRectangle = .all, cropAndScale: CropAndScale? = nil
+        _ image: StoredImage, in region: NormalizedRectangle = .all, cropAndScale: CropAndScale? = nil
     ) throws(ImprintError) -> [Classification] {
-        let prediction = try predictor.predict(picture.cropped(to: region), cropAndScale: cropAndScale)
+        let prediction = try predictor.predict(image.cropped(to: region), cropAndScale: cropAndScale)
         return observations(prediction, in: region)
     }
 
     /// The short side, in pixels, to which a large photo may be decoded.
     var shortSideToDecode: Int { predictor.shortSideToDecode }
 
-    /// The confidence in every label, in the order of `labels`, for the image in a file.
+    /// Returns the confidence in each label, in the order of `labels`, for the image in a file.
     package func confidences(of url: URL) throws -> [Float] {
-        try predictor.predict(StoredPicture(url, coveringShortSide: shortSideToDecode), cropAndScale: nil).confidences
+        try predictor.predict(StoredImage(url, coveringShortSide: shortSideToDecode), cropAndScale: nil).confidences
     }
 
     private func observations(_ prediction: Prediction, in region: NormalizedRectangle) -> [Classification] {
-        // Read once: a model may have a thousand labels.
-        let (curves, thresholds) = (weights.training?.precisionRecall, weights.training?.thresholds)
+        // Hoisted: a model may have a thousand labels.
+        let (curves, thresholds) = (model.training?.precisionRecall, model.training?.thresholds)
         return Classification.ranked(
             labels.indices.map { index in
                 let label = labels[index]

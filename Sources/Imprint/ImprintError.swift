@@ -2,92 +2,100 @@ public import ImprintCore
 
 /// An error of training, evaluation, prediction or personalization.
 ///
-/// Errors of files and images have types of their own, such as `ModelFileError` and `ImageError`.
+/// Errors of files and images have other types, such as `ModelFileError` and `ImageError`.
 public enum ImprintError: DescribedError, Equatable {
-    /// A setting is outside its range.
+    /// A setting is outside its valid range.
     case invalidSetting(name: String, found: String, expected: String)
-    /// The data set to evaluate on and the model have different labels.
+    /// The data set to evaluate on has labels that the model does not have.
     case labelMismatch(folder: String, unknown: [String], labels: [String])
-    /// Two models to compare have different labels; the lists are those that only one of them has.
+    /// Two models to compare have different labels; each list contains the labels that only that model has.
     case labelsDiffer(first: [String], second: [String])
-    /// Training diverged: the loss or a parameter is not finite.
+    /// Training diverged: the loss or a parameter became NaN or infinite.
     case diverged(epoch: Int, learningRate: Float)
     /// A base model does not end in a dense layer, so it has no head to train.
     case noHead(network: String)
     /// The head of a base model does not read globally averaged features.
     case noAveragePooling(network: String)
-    /// The network's output for an image is not finite.
-    case noConfidence(network: String)
-    /// The memory for a prediction is not available.
+    /// An output of the network is NaN or infinite.
+    case nonFiniteOutput(network: String)
+    /// There is not enough memory for a prediction.
     case outOfMemory(byteCount: Int)
-    /// The model has no such validation metric for some labels.
+    /// The model lacks a validation metric for some labels.
     case missingMetric(String, labels: [String])
-    /// Training was stopped before the end of its first epoch; `checkpoint` is the file to resume from, if the run saves checkpoints.
+    /// Training was stopped before the end of its first epoch.
+    ///
+    /// `checkpoint` is the file to resume from, if the run saves checkpoints.
     case stoppedTooEarly(checkpoint: String?)
     /// A new run would replace the checkpoint of an unfinished run.
     case unfinishedCheckpoint(file: String, epoch: Int, of: Int)
-    /// A logo detector has no saliency map.
+    /// Saliency maps are not available for logo detectors.
     case noSaliency(network: String)
-    /// Training ended because too few photos can still be read: less than half of the training or validation photos, or none of a label.
+    /// Training ended because too many photos became unreadable.
+    ///
+    /// Less than half of the training or validation photos can still be read, or none of a label.
     ///
     /// The reason names the photos. `checkpoint` is the file to resume from, if the run saves checkpoints.
     case tooFewReadablePhotos(reason: String, checkpoint: String?)
-    /// A folder for a logo detector needs exactly one label besides those of the logos; it has none, or several.
+    /// The training folder of a logo detector does not have exactly one label besides those of the logos.
     case notOneLabelWithoutLogo(found: [String], logos: [String], folder: String)
-    /// Every photo shows a logo.
+    /// All training photos of a logo detector show a logo.
     case noPhotosWithoutLogo(logos: [String], folder: String)
-    /// Another process saves its checkpoints in the same folder.
+    /// Another process has locked the checkpoint folder.
     case checkpointInUse(folder: String)
-    /// The data set has none of the validation photos of the run to resume.
+    /// The data set contains none of the validation photos of the run to resume.
     case missingValidationPhotos(count: Int)
-    /// A checkpoint belongs to a run with other settings.
+    /// The checkpoint belongs to a run with other settings.
     case checkpointMismatch(file: String, setting: String, found: String, expected: String)
-    /// A checkpoint cannot be read; the reason names the file.
+    /// The checkpoint cannot be read; the reason names the file.
     case unusableCheckpoint(reason: String)
     /// The classifier does not have this label.
     case unknownLabel(String, known: [String])
-    /// A logo detector cannot learn a new logo from photos.
+    /// Personalization cannot add a label to a logo detector.
     case cannotAddLabel(String, known: [String])
     /// The features of the photos exceed the memory limit.
     case featuresExceedMemoryLimit(byteCount: Int, limit: Int)
-    /// A personalization has learned nothing that could be saved.
+    /// The session has no personalization to save.
     case nothingToSave
-    /// A file for cached features contains something else.
+    /// The file is not a feature cache.
     case notAFeatureCache(file: String)
-    /// The digest of a feature cache does not match its content.
+    /// The digest of the feature cache does not match its content.
     case damagedFeatureCache(file: String)
 
-    /// A sentence with what was found, what was expected and how to fix it.
+    /// A description of the problem and how to fix it.
     public var description: String {
         switch self {
         case .invalidSetting(let name, let found, let expected):
             "\(name) is \(found), expected \(expected)"
         case .labelMismatch(let folder, let unknown, let labels):
             "\(folder) has sub-folders that are not labels of the model: \(unknown.joined(separator: ", ")). "
-                + "Expected \(few(labels)). Rename the folders, or choose another model or data set"
+                + "Expected \(abbreviated(labels)). Rename the folders, or choose another model or data set"
         case .labelsDiffer(let first, let second):
-            "the models have different labels: only the first has \(few(first)), only the second has \(few(second)). "
-                + "Compare models with the same labels"
+            "the models have different labels: only the first has \(abbreviated(first)), "
+                + "only the second has \(abbreviated(second)). Compare models with the same labels"
         case .diverged(let epoch, let learningRate):
             "training diverged in epoch \(epoch): the loss is not finite at a learning rate of \(learningRate). "
                 + "Train again with a lower learning rate, for example \(learningRate / 4)"
         case .noHead(let network):
-            "the network \(network.debugDescription) has no head to train: it does not end in a dense layer and a softmax"
+            "the network \(network.debugDescription) has no head to train: "
+                + "it does not end in a dense layer and a softmax"
         case .noAveragePooling(let network):
-            "the head of the network \(network.debugDescription) does not read globally averaged features, so maximum pooling "
-                + "cannot be added to it. Train without maximum pooling"
-        case .noConfidence(let network):
-            "the network \(network.debugDescription) has an output that is not finite, because its parameters or inputs are "
-                + "too large. Train the model again with a lower learning rate, or get the file again from its source"
+            "the head of the network \(network.debugDescription) does not read globally averaged features, "
+                + "so maximum pooling cannot be added to it. Train without maximum pooling"
+        case .nonFiniteOutput(let network):
+            "the network \(network.debugDescription) has an output that is not finite, because its parameters or "
+                + "inputs are too large. Train the model again with a lower learning rate, or get the file again from "
+                + "its source"
         case .outOfMemory(let byteCount):
-            "a prediction needs \(byteCount / 1_048_576 + 1) MB of memory, which are not available. Use fewer threads, or free memory"
+            "a prediction needs \(byteCount / 1_048_576 + 1) MB of memory, which is not available. "
+                + "Use fewer threads, or free memory"
         case .missingMetric(let metric, let labels):
-            "the model has no \(metric) for \(few(labels)), because no validation photo had these labels. "
+            "the model has no \(metric) for \(abbreviated(labels)), because no validation photo had these labels. "
                 + "Choose a threshold yourself, or train again with validation photos of every label"
         case .stoppedTooEarly(nil):
             "training was stopped before the end of its first epoch, so there is no model"
         case .stoppedTooEarly(let checkpoint?):
-            "training was stopped before the end of its first epoch, so there is no model yet. Resume from \(checkpoint)"
+            "training was stopped before the end of its first epoch, so there is no model yet. "
+                + "Resume from \(checkpoint)"
         case .unfinishedCheckpoint(let file, let epoch, let epochs):
             "\(file) is the checkpoint of a run in epoch \(epoch) of \(epochs), which a new run would replace. "
                 + "Resume it, choose another folder, or remove it"
@@ -97,13 +105,15 @@ public enum ImprintError: DescribedError, Equatable {
             "training ended because too many photos became unreadable. \(reason) Put the photos back, then "
                 + (checkpoint.map { "resume from \($0)" } ?? "train again")
         case .notOneLabelWithoutLogo(let found, let logos, let folder) where found.isEmpty:
-            "\(folder) has no label besides \(logos.joined(separator: ", ")). Expected one more, for photos that show none of these "
-                + "logos. Put such photos into a sub-folder of their own"
+            "\(folder) has no label besides \(logos.joined(separator: ", ")). Expected one more, for photos that show "
+                + "none of these logos. Put such photos into a separate sub-folder"
         case .notOneLabelWithoutLogo(let found, let logos, let folder):
-            "\(folder) has the labels \(found.joined(separator: ", ")) without artwork. Expected one, for photos that do not show "
-                + "\(logos.joined(separator: ", ")). Put all of these photos into one sub-folder, or give artwork for the others too"
+            "\(folder) has the labels \(found.joined(separator: ", ")) without artwork. Expected one, for photos "
+                + "that do not show \(logos.joined(separator: ", ")). Put all of these photos into one sub-folder, "
+                + "or give artwork for the others too"
         case .noPhotosWithoutLogo(let logos, let folder):
-            "\(folder) has no training photos besides those of \(logos.joined(separator: ", ")). Add photos that show none of these logos"
+            "\(folder) has no training photos besides those of \(logos.joined(separator: ", ")). "
+                + "Add photos that show none of these logos"
         case .checkpointInUse(let folder):
             "the checkpoint folder \(folder) is locked by another process. Wait until it ends, or choose another folder"
         case .missingValidationPhotos(let count):
@@ -113,27 +123,29 @@ public enum ImprintError: DescribedError, Equatable {
             "\(file) is the checkpoint of a run with other settings: \(setting) is \(found), expected \(expected). "
                 + "Set it back to resume, or start a new run with another checkpoint folder"
         case .unknownLabel(let label, let known):
-            "\(label.debugDescription) is not a label of the classifier. Use one of its labels: \(few(known))"
+            "\(label.debugDescription) is not a label of the classifier. Use one of its labels: \(abbreviated(known))"
         case .cannotAddLabel(let label, let known):
-            "\(label.debugDescription) is not a label of the logo detector, which knows \(known.joined(separator: ", ")). "
-                + "Train a detector with artwork of the new logo, or rename the folder to a known label"
+            "\(label.debugDescription) is not a label of the logo detector, which knows "
+                + "\(known.joined(separator: ", ")). Train a detector with artwork of the new logo, or rename the folder "
+                + "to a known label"
         case .featuresExceedMemoryLimit(let byteCount, let limit):
-            "the features of the photos need \(byteCount / 1024) KB of memory, more than the limit of \(limit / 1024) KB. "
-                + "Use fewer photos, or raise the limit"
+            "the features of the photos need \(byteCount / 1024) KB of memory, "
+                + "more than the limit of \(limit / 1024) KB. Use fewer photos, or raise the limit"
         case .notAFeatureCache(let file):
             "\(file) is not a feature cache. Choose another file"
         case .damagedFeatureCache(let file):
-            "\(file) is damaged: the digest of its features does not match. Remove the file, and the features are computed again"
+            "\(file) is damaged: the digest of its features does not match. "
+                + "Remove the file, and the features are computed again"
         case .nothingToSave:
-            "the personalization has learned nothing yet. Add photos before you save it"
+            "the session has no personalization to save. Add photos first"
         case .unusableCheckpoint(let reason):
             "\(reason). Remove this checkpoint to start a new run"
         }
     }
 }
 
-/// The first of some labels, and the number of the others.
-func few(_ labels: [String]) -> String {
+/// Returns a list of the first five labels and the number of the others.
+func abbreviated(_ labels: [String]) -> String {
     guard !labels.isEmpty else { return "none" }
     return labels.prefix(5).joined(separator: ", ") + (labels.count > 5 ? " and \(labels.count - 5) more labels" : "")
 }

@@ -1,26 +1,26 @@
 package import Foundation
 
-/// A part of the work that can be measured.
+/// A group of benchmark cases.
 package enum BenchmarkSuite: String, CaseIterable, Codable, Sendable {
-    /// Single layers, each pass by itself.
+    /// Passes of single layers.
     case layers
-    /// Whole training steps.
+    /// Training steps.
     case train
     /// Predictions.
     case predict
-    /// From a model file to the first prediction.
+    /// Loading a model file, including the first prediction.
     case load
-    /// Reading, preparing and varying photos.
+    /// Decoding, preprocessing and augmenting photos.
     case data
-    /// What apps ask for: requests from many tasks, the frames of a camera.
+    /// Workloads of apps: requests from many tasks, and the frames of a camera.
     case apps
 
     /// All cases of the suite.
     package var cases: [BenchmarkCase] {
         switch self {
         case .layers: [sgemm] + LayerCase.all.flatMap(\.benchmarks) + [softmaxCrossEntropy]
-        case .train: TrainingCase.all.map(\.benchmark) + [featuresOfMobileNet]
-        case .predict: PredictionCase.all.map(\.benchmark) + [logoSpot]
+        case .train: TrainingCase.all.map(\.benchmark) + [mobileNetFeatures]
+        case .predict: PredictionCase.all.map(\.benchmark) + [logoDetection]
         case .load:
             [.loading("mobilenet-v1-224", network: "mobilenet-v1"), .loading("resnet-50-224", network: "resnet-50")]
         case .data: [photos]
@@ -28,7 +28,7 @@ package enum BenchmarkSuite: String, CaseIterable, Codable, Sendable {
         }
     }
 
-    /// The case of a model file, in suites that measure one: `predict` and `load`.
+    /// Returns a case for a model file in the suites `predict` and `load`; nil in other suites.
     package func benchmark(of model: URL) -> BenchmarkCase? {
         switch self {
         case .predict: .prediction(of: model)
@@ -37,41 +37,41 @@ package enum BenchmarkSuite: String, CaseIterable, Codable, Sendable {
         }
     }
 
-    /// The case of that name or, if there is none, those whose names begin so.
+    /// Returns the case with a name or, if there is none, the cases whose names begin with it.
     package func cases(named name: String) -> [BenchmarkCase] {
         let exact = cases.filter { $0.name == name }
         return exact.isEmpty ? cases.filter { $0.name.hasPrefix(name) } : exact
     }
 }
 
-/// One thing to measure.
+/// A benchmark case.
 package struct BenchmarkCase: Sendable {
-    /// The suite that it belongs to.
+    /// The suite of the case.
     package let suite: BenchmarkSuite
-    /// Its name, unique in its suite.
+    /// The name, unique in its suite.
     package let name: String
     let measure: @Sendable (BenchmarkOptions) throws -> BenchmarkResult
 }
 
-/// How to measure.
+/// The options of measurements.
 package struct BenchmarkOptions: Sendable {
-    /// The number of threads that share the work.
+    /// The number of threads.
     package var threads: Int
-    /// How long to measure each case, in seconds.
+    /// The time to measure each case, in seconds.
     package var seconds: Double
-    /// The folder of photos to read, one sub-folder per label; pictures are drawn if there is none.
+    /// The folder of photos to read, one sub-folder per label; nil for drawn images.
     package var photos: URL?
 
-    /// Makes options.
+    /// Creates options.
     package init(threads: Int, seconds: Double = 2, photos: URL? = nil) {
-        precondition(threads >= 1, "at least one thread is needed, not \(threads)")
+        precondition(threads >= 1, "threads is \(threads), expected at least 1")
         self.threads = threads
         self.seconds = seconds
         self.photos = photos
     }
 }
 
-/// What measuring one case came to.
+/// The result of a benchmark case.
 package struct BenchmarkResult: Codable, Sendable {
     /// The suite of the case.
     package let bench: BenchmarkSuite
@@ -81,9 +81,9 @@ package struct BenchmarkResult: Codable, Sendable {
     package let threads: Int
     /// The median of the runs, in `unit`.
     package let median: Double
-    /// The least of the runs, in `unit`.
+    /// The minimum of the runs, in `unit`.
     package let min: Double
-    /// The greatest of the runs, in `unit`.
+    /// The maximum of the runs, in `unit`.
     package let max: Double
     /// "images/s", "GFLOP/s", "GB/s", "ms" or "µs".
     package let unit: String
@@ -91,25 +91,25 @@ package struct BenchmarkResult: Codable, Sendable {
     package let batch: Int
     /// The median time of a run, in milliseconds.
     package let milliseconds: Double
-    /// The median as a percentage of the most that `cblas_sgemm` reaches on as many threads, side by side.
+    /// The median as a percentage of the maximum rate of `cblas_sgemm` with the same number of threads.
     package internal(set) var percentOfSgemm: Double?
-    /// How often a training step asks for memory, where that is counted.
+    /// The number of allocations in a training step; nil if they are not counted.
     package let allocations: Double?
-    /// The frames of a camera that were dropped, in percent of all, if there is one.
+    /// The percentage of camera frames that were dropped; nil for cases without a camera.
     package internal(set) var percentDropped: Double?
-    /// The most memory that the process held while it measured the case, in bytes.
+    /// The peak memory of the process during the case, in bytes.
     package internal(set) var peakMemory: Int?
 
     init(
-        _ suite: BenchmarkSuite, _ name: String, _ options: BenchmarkOptions, _ figures: Figures, _ unit: Unit,
+        _ suite: BenchmarkSuite, _ name: String, _ options: BenchmarkOptions, _ statistics: Statistics, _ unit: Unit,
         of measurement: Measurement, batch: Int
     ) {
         bench = suite
         `case` = name
         threads = options.threads
-        median = rounded(figures.median)
-        min = rounded(figures.min)
-        max = rounded(figures.max)
+        median = rounded(statistics.median)
+        min = rounded(statistics.min)
+        max = rounded(statistics.max)
         self.unit = unit.rawValue
         self.batch = batch
         milliseconds = rounded(measurement.times(factor: 1e3).median)
@@ -128,14 +128,14 @@ package struct BenchmarkResult: Codable, Sendable {
 /// Measures cases one after another.
 package struct Benchmark {
     private let options: BenchmarkOptions
-    /// The most GFLOP/s of `cblas_sgemm` in all threads, once a layer has been compared with it.
+    /// The maximum GFLOP/s of `cblas_sgemm` on all threads, after the first measurement.
     private var sgemmRate: Double?
 
-    /// Makes a benchmark.
+    /// Creates a benchmark.
     package init(_ options: BenchmarkOptions) { self.options = options }
 
     /// Measures one case.
-    /// - Throws: `NetworkError` if memory is short; `ImageError` and `DrawingError` where photos cannot be read or drawn.
+    /// - Throws: `NetworkError` if there is not enough memory; `ImageError` or `DrawingError` if photos cannot be read or drawn.
     package mutating func measure(_ benchmark: BenchmarkCase) throws -> BenchmarkResult {
         PeakMemory.reset()
         var result = try benchmark.measure(options)
@@ -149,10 +149,10 @@ package struct Benchmark {
     }
 }
 
-/// The number with five significant digits.
-func rounded(_ number: Double) -> Double {
-    guard number != 0 && number.isFinite else { return number }
-    let unit = pow(10, (log10(abs(number))).rounded(.down) - 4)
-    // Divided by a whole number where there are decimal places, so that the result prints with those alone.
-    return unit < 1 ? (number / unit).rounded() / (1 / unit).rounded() : (number / unit).rounded() * unit
+/// Rounds a value to five significant digits.
+func rounded(_ value: Double) -> Double {
+    guard value != 0 && value.isFinite else { return value }
+    let unit = pow(10, (log10(abs(value))).rounded(.down) - 4)
+    // Dividing by an integer, instead of multiplying by a fraction, gives a value that prints without extra digits.
+    return unit < 1 ? (value / unit).rounded() / (1 / unit).rounded() : (value / unit).rounded() * unit
 }

@@ -3,22 +3,22 @@ internal import ImprintCore
 internal import ImprintImages
 internal import ImprintSynthesis
 
-/// What an epoch does with photos that are not kept in memory: read, fit into 224x224 pixels, vary, normalize.
+/// The data pipeline of an epoch for photos that are not in memory: decode, scale to 224x224 pixels, augment, normalize.
 let photos = BenchmarkCase(suite: .data, name: "photos-224") { options in
     if let folder = options.photos { return try measure(folder, options) }
     let folder = FileManager.default.temporaryDirectory.appending(path: "imprint-bench-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(at: folder) }
     try DrawingRecipe.load(named: "two-circles").write(
-        to: folder, count: mostPhotos, seed: 1, workers: Workers(options.threads))
+        to: folder, count: maximumPhotoCount, seed: 1, workers: Workers(options.threads))
     return try measure(folder, options)
 }
 
-/// So many that a run takes about a second.
-private let mostPhotos = 128
+/// The maximum number of photos in a run, which takes about a second.
+private let maximumPhotoCount = 128
 
 private func measure(_ folder: URL, _ options: BenchmarkOptions) throws -> BenchmarkResult {
     let images = try ImageFolder(at: folder, minimumClasses: 1)
-    let step = (images.items.count + mostPhotos - 1) / mostPhotos
+    let step = (images.items.count + maximumPhotoCount - 1) / maximumPhotoCount
     let loader = try BatchLoader(
         items: stride(from: 0, to: images.items.count, by: step).map { images.items[$0] }, labels: images.labels,
         preprocessing: Preprocessing(width: 224, height: 224), augmentation: Augmentation([.flip, .rotate, .blur]),

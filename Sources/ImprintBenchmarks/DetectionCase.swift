@@ -6,16 +6,16 @@ internal import ImprintSynthesis
 
 /// Logo detection in a synthetic photo of 299x532 pixels, from the image in memory to the detections.
 ///
-/// It runs on one thread, however many there are: several photos share them.
-let logoSpot = BenchmarkCase(suite: .predict, name: "logospot-299x532") { options in
+/// It runs on one thread, because apps process several photos in parallel.
+let logoDetection = BenchmarkCase(suite: .predict, name: "logospot-299x532") { options in
     var options = options
     options.threads = 1
     let network = try Network.logoDetector()
     let classifier = try ImageClassifier(
         ModelFile(
             network: network, parameters: try Parameters(network, seed: 1), labels: ["logo", "other"],
-            preprocessing: .logoDetector, detector: .logoDetector(marks: [DetectorHead.Mark(label: "logo")])))
-    let photo = RasterImage.madeUp(width: 299, height: 532)
+            preprocessing: .logoDetector, detector: .logoDetector(logos: [DetectorHead.Logo(label: "logo")])))
+    let photo = RasterImage.synthetic(width: 299, height: 532)
     let measurement = try Measurement(seconds: options.seconds) { _ = try classifier.classify(photo) }
     return BenchmarkResult(
         .predict, "logospot-299x532", options, measurement.times(factor: 1e3), .milliseconds, of: measurement, batch: 1)

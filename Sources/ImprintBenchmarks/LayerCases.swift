@@ -1,24 +1,24 @@
 internal import ImprintCore
 internal import ImprintNetwork
 
-/// A layer by itself, or two that belong together, on a batch of made-up numbers.
+/// A layer, or two layers that are fused, on a batch of random values.
 struct LayerCase {
-    /// One way through a layer.
+    /// A pass through a layer.
     enum Pass: String {
         case forward
         /// The gradient with respect to the layer's input.
         case dataGradient
         /// The gradient with respect to the layer's parameters.
         case weightGradient
-        /// All gradients that the layer has.
+        /// The gradients with respect to input and parameters.
         case backward
     }
 
-    /// What a pass does for one image, whatever the algorithm.
+    /// The work of a pass for one image, independent of the algorithm.
     enum Work {
-        /// Multiplications, each with an addition, of one product: forward, and for either gradient.
-        case products(Int)
-        /// Numbers that must be read or written, where memory takes the time.
+        /// The multiply-add operations of the forward pass, and of each gradient.
+        case multiplications(Int)
+        /// The values that are read or written, for memory-bound layers.
         case traffic(forward: Int, backward: Int)
     }
 
@@ -38,18 +38,18 @@ struct LayerCase {
         convolution(1, from: 256, to: 64, size: 56),
         convolution(1, from: 512, to: 128, size: 28),
         convolution(5, from: 32, to: 64, size: 48),
-        // The first layer of a network: what it takes are images, which need no gradient.
+        // The first layer of a network: its input is images, which need no gradient.
         LayerCase(
             name: "conv3x3-stride2-3-32-224", input: TensorShape(height: 224, width: 224, channels: 3),
             layers: [Convolution(outputChannels: 32, kernelSize: 3, stride: 2, padding: .all(1), hasBias: false)],
-            work: .products(112 * 112 * 32 * 27), passes: [.forward, .weightGradient]),
+            work: .multiplications(112 * 112 * 32 * 27), passes: [.forward, .weightGradient]),
         depthwise(256, size: 28),
         depthwise(64, size: 112),
-        withoutProducts("maxpool2x2-64-112", [MaxPool(kernelSize: 2)], forward: 1.25, backward: 1.25),
-        withoutProducts("batchnorm-relu-64-112", [BatchNormalization(), ReLU()], forward: 2, backward: 3),
+        memoryBound("maxpool2x2-64-112", [MaxPool(kernelSize: 2)], forward: 1.25, backward: 1.25),
+        memoryBound("batchnorm-relu-64-112", [BatchNormalization(), ReLU()], forward: 2, backward: 3),
         LayerCase(
             name: "dense-2048-1000", input: TensorShape(channels: 2048), layers: [Dense(outputChannels: 1000)],
-            work: .products(2048 * 1000)),
+            work: .multiplications(2048 * 1000)),
     ]
 
     /// A case for each pass.
@@ -60,7 +60,7 @@ struct LayerCase {
             let measurement = try measure(pass, options)
             let (amount, unit): (Double, BenchmarkResult.Unit) =
                 switch work {
-                case .products(let count): (2e-9 * Double(pass == .backward ? 2 * count : count), .operations)
+                case .multiplications(let count): (2e-9 * Double(pass == .backward ? 2 * count : count), .operations)
                 case .traffic(let forward, let backward):
                     (4e-9 * Double(pass == .forward ? forward : backward), .traffic)
                 }
@@ -88,7 +88,7 @@ struct LayerCase {
         defer { gradient.deallocate() }
         gradient.initialize(repeating: 0)
         gradient.fill(named: "gradient")
-        // A backward pass may write over what it reads, so each follows a forward pass, as it does in training.
+        // A backward pass may overwrite its inputs, so each backward pass follows a forward pass, as in training.
         return Measurement(
             seconds: options.seconds,
             prepare: {
@@ -104,7 +104,7 @@ struct LayerCase {
             layers: [
                 Convolution(outputChannels: to, kernelSize: Size2D(kernel), padding: .all(kernel / 2), hasBias: false)
             ],
-            work: .products(size * size * to * kernel * kernel * from))
+            work: .multiplications(size * size * to * kernel * kernel * from))
     }
 
     private static func depthwise(_ channels: Int, size: Int) -> LayerCase {
@@ -114,14 +114,14 @@ struct LayerCase {
                 Convolution(
                     outputChannels: channels, kernelSize: 3, padding: .all(1), groups: channels, hasBias: false)
             ],
-            work: .products(size * size * channels * 9))
+            work: .multiplications(size * size * channels * 9))
     }
 
-    /// Layers whose time goes into memory, on 112x112 pixels of 64 channels.
+    /// Returns a case of memory-bound layers on 112x112 pixels with 64 channels.
     /// - Parameters:
-    ///   - forward: How many numbers the forward pass reads and writes at the least, for each number of the input.
-    ///   - backward: The same of the backward pass.
-    private static func withoutProducts(
+    ///   - forward: The minimum number of values that the forward pass reads and writes per input value.
+    ///   - backward: The minimum number of values that the backward pass reads and writes per input value.
+    private static func memoryBound(
         _ name: String, _ layers: [any Layer], forward: Double, backward: Double
     ) -> LayerCase {
         let input = TensorShape(height: 112, width: 112, channels: 64)
@@ -133,17 +133,17 @@ struct LayerCase {
     }
 }
 
-/// Nothing but `cblas_sgemm`: each thread multiplies 1024x1024 matrices of its own.
+/// `cblas_sgemm` as a baseline: each thread multiplies separate 1024x1024 matrices.
 let sgemm = BenchmarkCase(suite: .layers, name: "sgemm-1024") { options in
     let size = 1024
-    let products = try SgemmYardstick(size: size, threads: options.threads)
-    let measurement = Measurement(seconds: options.seconds) { products.run() }
+    let baseline = try SGEMMBaseline(size: size, threads: options.threads)
+    let measurement = Measurement(seconds: options.seconds) { baseline.run() }
     return BenchmarkResult(
-        .layers, "sgemm-1024", options, measurement.rates(of: 2e-9 * Double(products.multiplications)), .operations,
+        .layers, "sgemm-1024", options, measurement.rates(of: 2e-9 * Double(baseline.multiplications)), .operations,
         of: measurement, batch: size)
 }
 
-/// The loss of a batch of 16 with 1000 labels, and its gradient.
+/// Softmax cross-entropy of a batch of 16 with 1000 labels, and its gradient.
 let softmaxCrossEntropy = BenchmarkCase(suite: .layers, name: "softmax-cross-entropy-1000") { options in
     let (batchSize, labels) = (16, 1000)
     let logits = UnsafeMutableBufferPointer<Float>.allocate(capacity: batchSize * labels)

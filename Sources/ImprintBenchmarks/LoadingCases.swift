@@ -5,7 +5,7 @@ internal import ImprintModel
 internal import ImprintNetwork
 
 extension BenchmarkCase {
-    /// From a model file on the disk, which the system has read before, to the confidences for a made-up photo.
+    /// Creates a case that loads a model file from the disk cache and classifies a synthetic photo.
     static func loading(_ name: String, _ model: @escaping @Sendable () throws -> ModelFile) -> BenchmarkCase {
         BenchmarkCase(suite: .load, name: name) { options in
             let folder = FileManager.default.temporaryDirectory.appending(path: "imprint-bench-\(UUID().uuidString)")
@@ -17,15 +17,15 @@ extension BenchmarkCase {
         }
     }
 
-    /// The same for a model file that is there.
+    /// Creates a case that loads an existing model file and classifies a synthetic photo.
     static func loading(_ file: URL) -> BenchmarkCase {
         let name = file.lastPathComponent
         return BenchmarkCase(suite: .load, name: name) { options in try loading(name, file, options) }
     }
 
     private static func loading(_ name: String, _ file: URL, _ options: BenchmarkOptions) throws -> BenchmarkResult {
-        let photo = RasterImage.madeUp(width: 320, height: 240)
-        // Kept until the next turn, so that giving its memory back is not measured.
+        let photo = RasterImage.synthetic(width: 320, height: 240)
+        // Classifiers are released before the next run, so that deallocation is not measured.
         var classifiers: [ImageClassifier] = []
         let measurement = try Measurement(seconds: options.seconds, prepare: { classifiers.removeAll() }) {
             let classifier = try ImageClassifier(contentsOf: file, threads: options.threads)
@@ -36,14 +36,14 @@ extension BenchmarkCase {
             .load, name, options, measurement.times(factor: 1e3), .milliseconds, of: measurement, batch: 1)
     }
 
-    /// A model file of a ready-made network, as it is before training.
+    /// Creates a case that loads an untrained model with a ready-made network.
     static func loading(_ name: String, network: String) -> BenchmarkCase {
         loading(name) { try .untrained(network) }
     }
 }
 
 extension ModelFile {
-    /// A ready-made network with a thousand labels, as it is before training.
+    /// Returns an untrained model with a ready-made network and 1000 labels.
     static func untrained(_ name: String) throws -> ModelFile {
         let network = try Network.named(name, labels: 1000)
         return ModelFile(
@@ -54,8 +54,8 @@ extension ModelFile {
 }
 
 extension RasterImage {
-    /// A photo of no use but to measure with.
-    static func madeUp(width: Int, height: Int) -> RasterImage {
+    /// Returns a synthetic photo with pseudo-random samples.
+    static func synthetic(width: Int, height: Int) -> RasterImage {
         RasterImage(
             width: width, height: height, channels: 3,
             samples: (0..<(width * height * 3)).map { UInt8(truncatingIfNeeded: ($0 &* 2_654_435_761) >> 13) })

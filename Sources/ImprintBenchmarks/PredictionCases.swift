@@ -2,7 +2,7 @@ internal import Foundation
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// A prediction for one made-up image, or for a batch of them.
+/// A prediction for a synthetic image or a batch of synthetic images.
 struct PredictionCase {
     let name: String
     var batchSize = 1
@@ -27,8 +27,9 @@ struct PredictionCase {
         }
     }
 
-    /// Nothing but 3x3 convolutions with batch normalization, ReLU and pooling, as in VGG, on 299x299 pixels: 5.8 thousand
-    /// million multiplications, about those of Inception v3.
+    /// Returns a network of 3x3 convolutions with batch normalization, ReLU and pooling, as in VGG, for 299x299 pixels.
+    ///
+    /// It has 5.8 billion multiplications, about as many as Inception v3.
     @Sendable private static func stackedConvolutions() throws -> Network {
         var net = NetworkBuilder(name: "conv3x3-net", input: TensorShape(height: 299, width: 299, channels: 3))
         func add(_ channels: Int, stride: Size2D = 1) {
@@ -50,13 +51,13 @@ struct PredictionCase {
 }
 
 extension BenchmarkCase {
-    /// One image through the network of a model file.
-    static func prediction(of model: URL) -> BenchmarkCase {
-        let name = model.lastPathComponent
+    /// Creates a case that predicts one image with the network of a model file.
+    static func prediction(of file: URL) -> BenchmarkCase {
+        let name = file.lastPathComponent
         return BenchmarkCase(suite: .predict, name: name) { options in
-            let weights = try ModelFile(contentsOf: model)
+            let model = try ModelFile(contentsOf: file)
             let measurement = try forwardPasses(
-                of: weights.network, parameters: weights.parameters, batchSize: 1, options)
+                of: model.network, parameters: model.parameters, batchSize: 1, options)
             return BenchmarkResult(
                 .predict, name, options, measurement.times(factor: 1e3), .milliseconds, of: measurement, batch: 1)
         }

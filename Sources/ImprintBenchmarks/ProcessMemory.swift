@@ -1,10 +1,10 @@
 internal import Foundation
 
-/// How often this process has asked for memory.
+/// A counter of this process's memory allocations.
 enum AllocationCounter {
     private typealias Count = @convention(c) () -> Int64
 
-    /// The counter of the library of the package Benchmarks, where that was loaded in front of the C library.
+    /// The counter in the library of the package Benchmarks, if it was loaded before the C library.
     private static let counter: Count? = {
         #if os(Linux)
             dlsym(nil, "allocation_count").map { unsafeBitCast($0, to: Count.self) }
@@ -13,31 +13,31 @@ enum AllocationCounter {
         #endif
     }()
 
-    /// How many blocks were asked for since the process began; nil if they are not counted.
+    /// The number of allocations since the process began; nil if they are not counted.
     static var count: Int64? {
-        // The library can be loaded if it cannot count, and then says −1.
+        // The library returns −1 if it is loaded but cannot count.
         guard let count = counter?(), count >= 0 else { return nil }
         return count
     }
 }
 
-/// The most memory that this process has held.
+/// The peak memory of this process.
 enum PeakMemory {
-    /// Gives back what is free, and forgets the peak so far, where the system can.
+    /// Returns free memory to the system, and resets the peak, if the system supports it.
     static func reset() {
-        // Swift's view of the C library lacks what glibc's malloc has beyond the standard.
+        // Swift does not import malloc_trim from glibc.
         if let trim = dlsym(nil, "malloc_trim") {
             _ = unsafeBitCast(trim, to: (@convention(c) (Int) -> Int32).self)(0)
         }
-        // Linux takes 5 to mean: the peak of the resident memory is what is resident now.
+        // On Linux, 5 resets the peak of the resident memory to its current value.
         guard let file = FileHandle(forWritingAtPath: "/proc/self/clear_refs") else { return }
         try? file.write(contentsOf: Data("5".utf8))
     }
 
-    /// The peak of the resident memory, in bytes; nil if the system does not tell.
+    /// The peak of the resident memory, in bytes; nil if the system does not report it.
     static var bytes: Int? {
         #if os(Linux)
-            // A file of no size, which has to be read as it comes.
+            // Files in /proc report a size of 0, so read to the end.
             guard let file = FileHandle(forReadingAtPath: "/proc/self/status"), let data = try? file.readToEnd() else {
                 return nil
             }

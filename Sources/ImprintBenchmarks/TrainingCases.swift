@@ -1,7 +1,7 @@
 internal import ImprintCore
 internal import ImprintNetwork
 
-/// A whole training step on made-up images: forward, loss, backward, SGD with momentum.
+/// A training step on synthetic images: forward pass, loss, backward pass, SGD with momentum.
 struct TrainingCase {
     let name: String
     let network: String
@@ -14,7 +14,7 @@ struct TrainingCase {
     static let all = [
         TrainingCase(name: "lenet-28", network: "lenet", inputSize: 28, batchSize: 32, labels: 10),
         TrainingCase(name: "logonet-96", network: "logonet", inputSize: 96, batchSize: 32, labels: 2),
-        // 24, 48, 96 and 192 channels: not all of them fill the vectors.
+        // 24, 48, 96 and 192 channels: some are not multiples of the SIMD width.
         TrainingCase(
             name: "logonet-96-width-0.75", network: "logonet", width: 0.75, inputSize: 96, batchSize: 32, labels: 2),
         TrainingCase(name: "logonet-224", network: "logonet", inputSize: 224, batchSize: 32, labels: 2),
@@ -47,11 +47,11 @@ struct TrainingCase {
     }
 }
 
-/// What training a new last layer spends its time on: MobileNet up to its features, all of it frozen.
-let featuresOfMobileNet = BenchmarkCase(suite: .train, name: "mobilenet-v1-features-224") { options in
-    let whole = try Network.named("mobilenet-v1", labels: 1000)
-    let nodes = whole.nodes.prefix { $0.name != "head" }
-    let network = try Network(name: whole.name, input: whole.input, nodes: Array(nodes))
+/// Feature extraction with MobileNet without its head, as in training of only the head.
+let mobileNetFeatures = BenchmarkCase(suite: .train, name: "mobilenet-v1-features-224") { options in
+    let classifier = try Network.named("mobilenet-v1", labels: 1000)
+    let nodes = classifier.nodes.prefix { $0.name != "head" }
+    let network = try Network(name: classifier.name, input: classifier.input, nodes: Array(nodes))
     let batchSize = 32
     let measurement = try forwardPasses(of: network, batchSize: batchSize, options)
     return BenchmarkResult(
@@ -59,7 +59,7 @@ let featuresOfMobileNet = BenchmarkCase(suite: .train, name: "mobilenet-v1-featu
         of: measurement, batch: batchSize)
 }
 
-/// Times predictions for a batch of made-up images.
+/// Measures forward passes on a batch of synthetic images.
 func forwardPasses(
     of network: Network, parameters: Parameters? = nil, batchSize: Int, _ options: BenchmarkOptions
 ) throws -> Measurement {
@@ -71,7 +71,7 @@ func forwardPasses(
 }
 
 extension UnsafeMutableBufferPointer<Float> {
-    /// Fills the buffer with numbers from −1 to 1 of the stream of that name.
+    /// Fills the buffer with uniform values from −1 to 1 of the random stream of a name.
     func fill(named name: String) {
         var stream = RandomStream(seed: 1, name)
         for i in indices { self[i] = stream.uniform(in: -1...1) }

@@ -1,33 +1,32 @@
 package import Foundation
 
-/// Writing a file so that a crash at any point leaves either the old file or the new one, whole.
+/// Writes files so that a crash at any time leaves either the complete old file or the complete new file.
 ///
-/// The bytes go to a temporary file `.imprint-<process>-<number>.partial` in the same folder, which is flushed to the
-/// disk, renamed over the target, and the folder flushed too. A process killed half-way leaves only that temporary
-/// file behind, which may be deleted.
+/// The bytes are written to a temporary file `.imprint-<process>-<number>.partial` in the same folder. This file is flushed to the disk and
+/// renamed to the target, and then the folder is flushed. A process that is killed leaves only the temporary file, which may be deleted.
 ///
-/// A symbolic link is followed: the file it names is replaced and the link stays. A file that was there keeps its
-/// permissions; a new one gets 0644 less the process's umask. Folders, devices and pipes are refused.
+/// Symbolic links are followed: the target is replaced, and the link stays. An existing file keeps its permissions; a new file gets 0644 minus
+/// the umask of the process. Folders, devices and pipes are rejected.
 package enum AtomicFile {
-    /// The temporary file while it is being filled.
+    /// The temporary file during writing.
     package struct Output: ~Copyable {
         let descriptor: Int32
         let path: String
 
-        /// Appends `bytes`.
-        ///
-        /// Throws `FileError.cannotWrite`, for instance when the disk is full.
+        /// Appends an array of bytes.
+        /// - Throws: `FileError.cannotWrite`, for example if the disk is full.
         public borrowing func write(_ bytes: [UInt8]) throws(FileError) {
             let code = bytes.withUnsafeBytes { failure(writing: $0) }
             if let code { throw .cannotWrite(path, errno: code) }
         }
 
-        /// Appends bytes in memory, as `write` does with an array.
+        /// Appends bytes in memory.
+        /// - Throws: `FileError.cannotWrite`, for example if the disk is full.
         package borrowing func write(_ bytes: UnsafeRawBufferPointer) throws(FileError) {
             if let code = failure(writing: bytes) { throw .cannotWrite(path, errno: code) }
         }
 
-        /// Writes; gives the system's error number, or nil if all is written.
+        /// Writes all bytes and returns nil, or the system's error number.
         private borrowing func failure(writing bytes: UnsafeRawBufferPointer) -> Int32? {
             var rest = bytes[...]
             while !rest.isEmpty {
@@ -40,10 +39,9 @@ package enum AtomicFile {
         }
     }
 
-    /// Replaces the file at `url`, or creates it, with what `body` writes.
-    ///
-    /// Throws `FileError`, or what `body` throws; in both cases the file at `url` is as it was and no temporary file
-    /// is left. (The one exception is `FileError.notConfirmed`: the new file is in place, its name not yet safe.)
+    /// Creates or replaces the file at `url` with the bytes that `body` writes.
+    /// - Throws: `FileError`, and the errors of `body`. In both cases, the file at `url` is unchanged and there is no temporary file. The only
+    ///   exception is `FileError.notConfirmed`: the new file is in place, but a power cut may undo the change.
     package static func write(to url: URL, _ body: (borrowing Output) throws -> Void) throws {
         let path = url.path
         let target = try followingLinks(path)
@@ -63,19 +61,21 @@ package enum AtomicFile {
         do {
             try flushNames(in: folder, shownAs: path)
         } catch .cannotWrite(_, let reason, _) {
-            // The file is there, and only not sure to stay.
+            // The file is in place, but a power cut may undo the change.
             throw FileError.notConfirmed(path: path, reason: reason)
         }
     }
 
-    /// Replaces the file at `url`, or creates it, with `bytes`; throws `FileError`.
+    /// Creates or replaces the file at `url` with `bytes`.
+    /// - Throws: `FileError`.
     package static func write(_ bytes: [UInt8], to url: URL) throws {
         try write(to: url) { try $0.write(bytes) }
     }
 
-    /// Checks that `write` can put a file at `url`: for use before work whose result must not be lost for want of a place.
+    /// Checks that a file can be written to `url`, without leaving a file behind.
     ///
-    /// Throws `FileError.cannotWrite`. Nothing is left behind.
+    /// Call it before long work whose result is written to `url`.
+    /// - Throws: `FileError.cannotWrite` if it cannot.
     package static func checkWritable(_ url: URL) throws(FileError) {
         let target = try followingLinks(url.path)
         _ = try permissionsOfRegularFile(at: target, shownAs: url.path)
@@ -85,7 +85,7 @@ package enum AtomicFile {
         unlink(temporary)
     }
 
-    /// Makes a folder, and those above it, if they are not there.
+    /// Creates a folder and its parent folders if they do not exist.
     package static func makeFolder(_ url: URL) throws(FileError) {
         do {
             try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
@@ -99,7 +99,7 @@ package enum AtomicFile {
         }
     }
 
-    /// Removes the temporary files that processes which have ended left behind in a folder.
+    /// Removes the temporary files of processes that ended while they wrote to a folder.
     package static func removeUnfinished(in folder: URL) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
         for name in names where name.hasPrefix(".imprint-") && name.hasSuffix(".partial") {
@@ -111,7 +111,7 @@ package enum AtomicFile {
 
     private static func followingLinks(_ path: String) throws(FileError) -> String {
         var path = path
-        for _ in 0..<40 {  // as many as Linux follows
+        for _ in 0..<40 {  // the limit of Linux
             guard let destination = try? FileManager.default.destinationOfSymbolicLink(atPath: path) else {
                 return path
             }
@@ -137,7 +137,7 @@ package enum AtomicFile {
     private static func createTemporaryFile(
         in folder: String, shownAs path: String
     ) throws(FileError) -> (Int32, String) {
-        // The name says nothing of the target's, which may already be as long as the file system allows.
+        // The name does not contain the target's name, which may already have the maximum length.
         var number = 0
         while true {
             let temporary = "\(folder)/.imprint-\(getpid())-\(number).partial"
@@ -152,12 +152,12 @@ package enum AtomicFile {
         if result != 0 { throw .cannotWrite(path, errno: errno) }
     }
 
-    /// Flushes to the disk which names a folder has.
+    /// Flushes the names in a folder to the disk.
     package static func flushNames(in folder: String, shownAs path: String) throws(FileError) {
         let descriptor = retryingInterrupts { open(folder, O_RDONLY | O_CLOEXEC) }
         guard descriptor >= 0 else { throw .cannotWrite(path, errno: errno) }
         defer { close(descriptor) }
-        // Some file systems cannot flush a folder and say so with EINVAL; they keep names in order themselves.
+        // Some file systems cannot flush a folder and return EINVAL; they keep names consistent without it.
         if retryingInterrupts({ fsync(descriptor) }) != 0 && errno != EINVAL {
             throw .cannotWrite(path, errno: errno)
         }

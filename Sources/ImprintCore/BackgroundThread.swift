@@ -3,14 +3,14 @@ internal import Foundation
 /// Runs `body` on a thread of the lowest priority and waits for it.
 public func onBackgroundThread<Value>(_ body: () throws -> Value) throws -> Value {
     try withoutActuallyEscaping(body) { body in
-        // The thread is done with the body before this call returns, and lets go of it before it says so: nothing is used by two threads
-        // at a time.
+        // The thread releases the body before it signals the end, and this call returns after the signal. So two threads never access the
+        // variables at the same time.
         nonisolated(unsafe) var work: (() throws -> Value)? = body
         nonisolated(unsafe) var result: Result<Value, any Error>?
         let done = DispatchSemaphore(value: 0)
         let thread = Thread {
             #if os(Linux)
-                // Of this thread alone: the system takes its number for that of a process.
+                // On Linux, this changes the priority of the calling thread only.
                 setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19)
             #endif
             result = work.map { work in Result { try work() } }
@@ -27,11 +27,13 @@ public func onBackgroundThread<Value>(_ body: () throws -> Value) throws -> Valu
     }
 }
 
-/// Runs `body` on a thread of its own, as work of seconds should: the threads that tasks share are for what is short.
-package func onThreadOfItsOwn<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+/// Runs `body` on a dedicated thread.
+///
+/// Use it for work that takes seconds, which would block the shared threads of tasks.
+package func onDedicatedThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
         let thread = Thread { continuation.resume(with: Result(catching: body)) }
-        // As the main thread has: photos are decoded and layers run on it.
+        // The stack size of the main thread, because `body` may decode photos and run layers.
         thread.stackSize = 8 << 20
         thread.start()
     }

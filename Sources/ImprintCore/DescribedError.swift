@@ -1,8 +1,8 @@
 public import Foundation
 
-/// An error whose `description` is a sentence for people: what was found, what was expected and how to fix it.
+/// An error whose `description` is a message for users: the problem, the expected state and the fix.
 ///
-/// It is `localizedDescription` too, which apps show.
+/// Its `localizedDescription`, which apps show, is the same message.
 public protocol DescribedError: LocalizedError, CustomStringConvertible {}
 
 extension DescribedError {

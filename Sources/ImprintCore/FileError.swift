@@ -1,15 +1,15 @@
 import Foundation
 
-/// What went wrong between Imprint and the file system.
+/// An error of the file system.
 public enum FileError: DescribedError, Equatable {
     /// A file could not be opened or read.
     case cannotRead(path: String, reason: String)
-    /// A file could not be written; whatever was there before is unchanged.
+    /// A file could not be written; an existing file is unchanged.
     case cannotWrite(path: String, reason: String, remedy: String)
-    /// A file was written under its name, but the disk did not confirm that it holds the new name.
+    /// A file was written, but the disk did not confirm its name; a power cut may undo the change.
     case notConfirmed(path: String, reason: String)
 
-    /// The file, what happened to it and what to do.
+    /// The file, the problem and the fix.
     public var description: String {
         switch self {
         case .cannotRead(let path, let reason):
@@ -23,7 +23,7 @@ public enum FileError: DescribedError, Equatable {
 }
 
 extension FileError {
-    /// The failure to write `path` that `errno` (read by the caller right after the failing call) stands for.
+    /// Returns the error of a failed write to `path` with the given `errno`, read right after the failed call.
     package static func cannotWrite(_ path: String, errno code: Int32) -> FileError {
         let remedy =
             switch code {
@@ -32,24 +32,24 @@ extension FileError {
             case EACCES, EPERM, EROFS: "choose a folder that you may write to"
             case ENOSPC, EDQUOT: "free some space on the disk"
             case ENAMETOOLONG: "choose a shorter name"
-            case ELOOP: "its symbolic links lead in a circle; choose another path"
+            case ELOOP: "its symbolic links form a loop; choose another path"
             default: "check the disk and the path"
             }
         return .cannotWrite(path: path, reason: errorText(code), remedy: remedy)
     }
 
-    /// The failure to read `path` that `errno` stands for.
+    /// Returns the error of a failed read of `path` with the given `errno`.
     package static func cannotRead(_ path: String, errno code: Int32) -> FileError {
         .cannotRead(path: path, reason: errorText(code))
     }
 }
 
-/// The system's words for an error number, such as "No space left on device".
+/// Returns the system's message for an error number, such as "No space left on device".
 func errorText(_ code: Int32) -> String {
     String(cString: strerror(code))
 }
 
-/// Calls `body` again for as long as a signal interrupts it.
+/// Calls `body` until it is not interrupted by a signal.
 package func retryingInterrupts<Result: SignedInteger>(_ body: () -> Result) -> Result {
     while true {
         let result = body()

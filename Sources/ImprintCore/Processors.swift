@@ -2,10 +2,10 @@ internal import Foundation
 
 /// The processors that this process may use.
 package enum Processors {
-    /// How many logical processors there are: cores, times two where each runs two threads.
+    /// The number of logical processors: the cores, times two if each core runs two threads.
     package static let count: Int = max(allowed.count, 1)
 
-    /// How many cores there are: what a loop that fills a core's vector units gains from.
+    /// The number of physical cores; loops that fill a core's vector units do not run faster on more threads.
     package static let coreCount: Int = {
         #if os(Linux)
             let siblings = allowed.map { processor in
@@ -20,7 +20,7 @@ package enum Processors {
         #endif
     }()
 
-    /// The numbers of the processors that the process is not kept from.
+    /// The numbers of the processors that the process may use (its CPU affinity).
     private static let allowed: [Int] = {
         #if os(Linux)
             let line = read("/proc/self/status")?.split(separator: "\n").first { $0.hasPrefix("Cpus_allowed_list:") }
@@ -29,7 +29,7 @@ package enum Processors {
         return Array(0..<ProcessInfo.processInfo.activeProcessorCount)
     }()
 
-    /// The numbers of a list such as "0-3,8".
+    /// Returns the processor numbers in a list such as "0-3,8".
     static func numbers(in list: String) -> [Int] {
         list.split(separator: ",").flatMap { part -> [Int] in
             let ends = part.split(separator: "-").compactMap { Int($0.trimmingCharacters(in: .whitespacesAndNewlines)) }

@@ -1,15 +1,15 @@
-/// A deterministic stream of random numbers, drawn from one seed by name.
+/// A deterministic stream of random numbers, determined by a seed and a name.
 ///
-/// Everything random in a run (initial weights, shuffling, augmentation, dropout) has a stream of its own:
-/// `RandomStream(seed: 7, "augmentation", epoch, image)`. What one stream yields never depends on how much another
-/// was used, on the order in which images are read, or on the number of threads.
+/// Everything random in a run (initial weights, shuffling, augmentation, dropout) has a separate stream:
+/// `RandomStream(seed: 7, "augmentation", epoch, image)`. The numbers of a stream do not depend on the use of other streams, on the order in
+/// which images are read, or on the number of threads.
 ///
-/// The generator is xoshiro256** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2018), its
-/// state filled by SplitMix64 from the seed, the FNV-1a hash of the name and the indices.
+/// The generator is xoshiro256** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2018). SplitMix64 initializes its
+/// state from the seed, the FNV-1a hash of the name, and the indices.
 package struct RandomStream: RandomNumberGenerator, Sendable {
     private var state: (UInt64, UInt64, UInt64, UInt64)
 
-    /// Makes the stream that belongs to `seed`, `name` and `indices`; the same three always give the same numbers.
+    /// Creates the stream of a seed, a name and indices; equal arguments always give equal numbers.
     package init(seed: UInt64, _ name: String, _ indices: Int...) {
         var mixer = SplitMix64(state: seed)
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
@@ -19,7 +19,7 @@ package struct RandomStream: RandomNumberGenerator, Sendable {
         state = (mixer.next(), mixer.next(), mixer.next(), mixer.next())
     }
 
-    /// The next 64 uniformly distributed bits.
+    /// Returns the next 64 uniformly distributed bits.
     package mutating func next() -> UInt64 {
         let result = rotated(state.1 &* 5, by: 7) &* 9
         let shifted = state.1 << 17
@@ -32,33 +32,33 @@ package struct RandomStream: RandomNumberGenerator, Sendable {
         return result
     }
 
-    /// A uniformly distributed number in `[0, 1)`, a multiple of 2⁻²⁴.
+    /// Returns a uniformly distributed number in `[0, 1)`, a multiple of 2⁻²⁴.
     package mutating func uniform() -> Float { Float(next() >> 40) * 0x1p-24 }
 
-    /// A uniformly distributed number in `[range.lowerBound, range.upperBound)`.
+    /// Returns a uniformly distributed number in `[range.lowerBound, range.upperBound)`.
     package mutating func uniform(in range: ClosedRange<Float>) -> Float {
         range.lowerBound + (range.upperBound - range.lowerBound) * uniform()
     }
 
-    /// A uniformly distributed whole number in `0..<bound`.
+    /// Returns a uniformly distributed integer in `0..<bound`.
     package mutating func index(below bound: Int) -> Int {
         precondition(bound > 0, "a random index needs a positive bound, not \(bound)")
         return Int(next().multipliedFullWidth(by: UInt64(bound)).high)
     }
 
-    /// Whether an event of the given probability (0…1) happens.
+    /// Returns true with the given probability (0…1).
     package mutating func chance(_ probability: Float) -> Bool { uniform() < probability }
 
-    /// A normally distributed number with mean 0 and deviation 1: the sum of twelve uniform numbers less six.
+    /// Returns an approximately normally distributed number with mean 0 and standard deviation 1: the sum of twelve uniform numbers minus six.
     ///
-    /// Sums are the same on every platform, which a logarithm from the C library is not; the tails end at ±6.
+    /// Sums are bitwise identical on every platform, unlike logarithms of the C library. The tails end at ±6.
     package mutating func normal() -> Float {
         var sum: Float = -6
         for _ in 0..<12 { sum += uniform() }
         return sum
     }
 
-    /// The whole numbers `0..<count` in random order (Fisher–Yates).
+    /// Returns the integers `0..<count` in random order (Fisher–Yates).
     package mutating func permutation(of count: Int) -> [Int] {
         var order = Array(0..<count)
         for last in stride(from: count - 1, to: 0, by: -1) { order.swapAt(last, index(below: last + 1)) }

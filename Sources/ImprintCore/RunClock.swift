@@ -1,23 +1,23 @@
-/// The time that a run takes, over all of its parts.
+/// A clock for the duration of a run, including the parts before it was resumed.
 package struct RunClock {
     private let clock = ContinuousClock()
-    private let began: ContinuousClock.Instant
-    private var lapBegan: ContinuousClock.Instant
-    /// How long earlier parts of the run took.
+    private let start: ContinuousClock.Instant
+    private var lapStart: ContinuousClock.Instant
+    /// The duration of the earlier parts of the run in seconds.
     package var secondsBefore = 0.0
 
     package init() {
-        began = clock.now
-        lapBegan = began
+        start = clock.now
+        lapStart = start
     }
 
-    /// How long the run has taken.
-    package var seconds: Double { secondsBefore + (clock.now - began).seconds }
+    /// The duration of the run in seconds.
+    package var seconds: Double { secondsBefore + (clock.now - start).seconds }
 
-    /// How long it is since the last lap; the next begins.
+    /// Returns the duration of the current lap in seconds and starts the next lap.
     package mutating func lap() -> Double {
         let now = clock.now
-        defer { lapBegan = now }
-        return (now - lapBegan).seconds
+        defer { lapStart = now }
+        return (now - lapStart).seconds
     }
 }

@@ -1,22 +1,22 @@
-/// The SHA-256 hash function (FIPS 180-4), fed piece by piece.
+/// The SHA-256 hash function (FIPS 180-4) with incremental updates.
 ///
 ///     var hash = SHA256()
 ///     hash.update(bytes.span.bytes)
 ///     hash.hexadecimal   // 64 digits, 0-9 and a-f
 package struct SHA256: Sendable {
-    /// Starts with the first 32 bits of the fractional parts of the square roots of the first 8 primes.
+    /// The state; initially the first 32 bits of the fractional parts of the square roots of the first 8 primes.
     private var state: SIMD8<UInt32> = [
         0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c,
         0x1f83_d9ab, 0x5be0_cd19,
     ]
-    /// The last bytes given, up to 63, that do not fill a block of 64 yet.
+    /// The last bytes, at most 63, which do not fill a block of 64 yet.
     private var pending: [UInt8] = []
     private var byteCount: UInt64 = 0
 
-    /// Makes the hash of no bytes.
+    /// Creates a hash without data.
     package init() {}
 
-    /// Appends `bytes` to what is hashed.
+    /// Adds bytes to the hash.
     package mutating func update(_ bytes: RawSpan) {
         byteCount += UInt64(bytes.byteCount)
         bytes.withUnsafeBytes { bytes in
@@ -35,7 +35,7 @@ package struct SHA256: Sendable {
         }
     }
 
-    /// The digest of everything given so far, as 64 hexadecimal digits in lower case.
+    /// The digest of all bytes so far, as 64 hexadecimal digits in lower case.
     package var hexadecimal: String {
         var padded = self
         let zeros = (119 - Int(byteCount % 64)) % 64
@@ -51,14 +51,14 @@ package struct SHA256: Sendable {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The digest of `bytes`, as 64 hexadecimal digits in lower case.
+    /// Returns the digest of `bytes`, as 64 hexadecimal digits in lower case.
     package static func hexadecimal(of bytes: [UInt8]) -> String {
         var hash = SHA256()
         hash.update(bytes.span.bytes)
         return hash.hexadecimal
     }
 
-    /// Takes in whole blocks of 64 bytes (section 6.2.2 of the standard).
+    /// Hashes complete blocks of 64 bytes (section 6.2.2 of the standard).
     private mutating func compress(_ bytes: UnsafeRawBufferPointer) {
         roundConstants.withUnsafeBufferPointer { constants in
             withUnsafeTemporaryAllocation(of: UInt32.self, capacity: 64) { schedule in
@@ -80,12 +80,12 @@ package struct SHA256: Sendable {
         }
     }
 
-    /// The 64 rounds; the letters are the standard's.
+    /// Runs the 64 rounds; the variables are named as in the standard.
     private mutating func mix(_ schedule: UnsafeMutableBufferPointer<UInt32>, _ constants: UnsafeBufferPointer<UInt32>)
     {
         var (a, b, c, d) = (state[0], state[1], state[2], state[3])
         var (e, f, g, h) = (state[4], state[5], state[6], state[7])
-        // Eight rounds a turn, after which every letter is back in its place: nothing is moved from letter to letter.
+        // After eight rounds, the roles of the variables repeat, so no values are moved between variables.
         for first in stride(from: 0, to: 64, by: 8) {
             func input(_ round: Int) -> UInt32 { constants[first &+ round] &+ schedule[first &+ round] }
             mixRound(a, b, c, &d, e, f, g, &h, input(0))
@@ -101,7 +101,7 @@ package struct SHA256: Sendable {
     }
 }
 
-/// One round: `d` and `h` become the next round's `e` and `a`.
+/// Runs one round: `d` and `h` become the next round's `e` and `a`.
 @inline(__always)
 private func mixRound(
     _ a: UInt32, _ b: UInt32, _ c: UInt32, _ d: inout UInt32, _ e: UInt32, _ f: UInt32, _ g: UInt32, _ h: inout UInt32,

@@ -2,8 +2,9 @@ internal import Foundation
 
 /// The memory of the machine.
 package enum SystemMemory {
-    /// How many bytes this process could take without others being pushed out: what is free or used for files alone,
-    /// within the limits of the process and of its control group.
+    /// The number of bytes that this process can allocate without swapping.
+    ///
+    /// This is free memory and file cache, within the limits of the process and of its control group.
     package static var available: Int {
         #if os(Linux)
             let free = bytes(of: "MemAvailable:", in: "/proc/meminfo").map { $0 << 10 }
@@ -13,37 +14,37 @@ package enum SystemMemory {
         #endif
     }
 
-    /// Whether the process can allocate a block of so many bytes at once.
+    /// Whether the process can allocate a block of this size.
     ///
-    /// A Swift array ends the process if its memory is refused, so whoever makes a large one asks first. Blocks below 1 MB are not checked:
-    /// where address space is limited, some of it is left over for them.
+    /// Swift ends the process if the allocation of an array fails, so check the size of large arrays first. Blocks below 1 MB are not checked,
+    /// because some address space is reserved for them.
     package static func allows(_ byteCount: Int) -> Bool {
         guard byteCount >= 1 << 20 else { return true }
         #if os(Linux)
-            if let room = availableAddressSpace, byteCount > room - leftOver { return false }
+            if let room = availableAddressSpace, byteCount > room - reserve { return false }
         #endif
         return byteCount < 1 << 26 || byteCount <= available
     }
 
-    /// A number of bytes for messages, such as "0.8 GB".
+    /// Formats a number of bytes for messages, such as "0.8 GB".
     package static func text(_ byteCount: Int) -> String {
         byteCount < 1_000_000_000
             ? "\((byteCount + 999_999) / 1_000_000) MB" : "\((Double(byteCount) / 1e8).rounded(.up) / 10) GB"
     }
 
-    /// Gives memory that was freed in small pieces back to the system, which the C library may keep otherwise.
+    /// Returns memory that was freed in small blocks to the system, which the C library may not do otherwise.
     package static func returnFreed() {
-        // Of glibc, whose module leaves it out; other libraries do not have it.
+        // glibc has this function, but its Swift module does not; other C libraries lack it.
         guard let function = dlsym(nil, "malloc_trim") else { return }
         typealias Trim = @convention(c) (Int) -> CInt
         _ = unsafeBitCast(function, to: Trim.self)(0)
     }
 
     #if os(Linux)
-        /// Address space that large blocks leave to small ones.
-        private static let leftOver = 1 << 24
+        /// The address space that is reserved for small blocks.
+        private static let reserve = 1 << 24
 
-        /// What the process may still take of its address space (`ulimit -v`); `nil` if it is not limited.
+        /// The remaining address space of the process (`ulimit -v`); nil if it is not limited.
         private static var availableAddressSpace: Int? {
             var limit = rlimit()
             guard getrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &limit) == 0, limit.rlim_cur < Int.max else {
@@ -56,7 +57,7 @@ package enum SystemMemory {
 
     private static var halfOfAll: Int { Int(ProcessInfo.processInfo.physicalMemory / 2) }
 
-    /// What a control group, such as that of a container, leaves of its limit; nil if there is none.
+    /// The remaining memory of the control group, such as that of a container; nil if there is no limit.
     private static var availableInGroup: Int? {
         guard let line = text("/proc/self/cgroup")?.split(separator: "\n").first(where: { $0.hasPrefix("0::/") }) else {
             return nil
@@ -70,7 +71,7 @@ package enum SystemMemory {
         return max(limit - used + files.reduce(0, +), 0)
     }
 
-    /// The number that follows a word at the start of a line.
+    /// Returns the number after a word at the start of a line.
     private static func bytes(of word: String, in file: String) -> Int? {
         let line = text(file)?.split(separator: "\n").first { $0.hasPrefix(word + " ") }
         return line?.split(separator: " ").dropFirst().first.flatMap { Int($0) }

@@ -2,10 +2,10 @@ internal import Foundation
 
 /// The batches of one epoch, in order.
 package protocol BatchIterator: AnyObject {
-    /// The next batch; nil at the end of the epoch. A batch is valid until the next call.
+    /// Returns the next batch; nil at the end of the epoch.
     ///
-    /// An image that has become unreadable is missing from its batch and reported to `onUnreadable`. Empty batches are
-    /// skipped.
+    /// A batch is valid until the next call. An image that has become unreadable is missing from its batch and reported to
+    /// `onUnreadable`. Empty batches are skipped.
     /// - Throws: `ImageError` if more than half of the images can no longer be read.
     func next(onUnreadable: (SkippedImage) -> Void) throws(ImageError) -> Batch?
 }
@@ -16,7 +16,7 @@ package protocol BatchSource {
     var items: [ImageFolder.Item] { get }
     /// The unreadable images.
     var skipped: [SkippedImage] { get }
-    /// The batches of an epoch, starting with batch `first`.
+    /// Returns the batches of an epoch, starting with batch `first`.
     func batches(epoch: Int, from first: Int) -> any BatchIterator
 }
 

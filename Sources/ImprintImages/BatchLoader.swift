@@ -7,7 +7,7 @@ internal import Synchronization
 public struct SkippedImage: Sendable, Equatable {
     /// The file.
     public let url: URL
-    /// The error of reading it.
+    /// The error that reading it caused.
     public let reason: ImageError
 
     /// Creates a skipped image.
@@ -16,8 +16,8 @@ public struct SkippedImage: Sendable, Equatable {
         self.reason = reason
     }
 
-    /// Checks that every label has a readable image, and that at least half of all images are readable.
-    package static func checkEnoughIsLeft(
+    /// Throws `ImageError` unless every label has a readable image and at least half of all images are readable.
+    package static func checkEnoughAreReadable(
         of items: [ImageFolder.Item], readable: [ImageFolder.Item], skipped: [SkippedImage], labels: [String]
     ) throws(ImageError) {
         let remaining = Set(readable.map(\.label))
@@ -29,7 +29,7 @@ public struct SkippedImage: Sendable, Equatable {
     }
 }
 
-/// Some images with their labels; valid only inside the closure that receives it.
+/// A batch of images with their labels; valid until the next batch is requested.
 package struct Batch {
     /// The index of the batch in the epoch, from 0.
     package let index: Int
@@ -76,12 +76,12 @@ package struct BatchOrder: Sendable {
         self.seed = seed
     }
 
-    /// The same order for another number of images.
+    /// Returns the same order for another number of images.
     package func with(count: Int) -> BatchOrder {
         BatchOrder(count: count, batchSize: batchSize, shuffles: shuffles, seed: seed)
     }
 
-    /// The indices of the images in each batch of an epoch.
+    /// Returns the indices of the images in each batch of an epoch.
     package func batches(epoch: Int) -> [ArraySlice<Int>] {
         var stream = RandomStream(seed: seed, "shuffle", epoch)
         let order = shuffles ? stream.permutation(of: count) : Array(0..<count)
@@ -110,10 +110,10 @@ package final class BatchLoader: Sendable {
     private let cachedCount: Int
     /// The images that became unreadable after the start, by index.
     ///
-    /// Later epochs do not read them again, so that metrics of different epochs are about the same images.
+    /// Later epochs do not read them again, so that the metrics of all epochs cover the same images.
     private let unreadable = Mutex<[Int: ImageError]>([:])
 
-    /// Reads all images.
+    /// Creates a loader and reads all images.
     /// - Parameters:
     ///   - items: The images.
     ///   - labels: The names of the labels, for error messages.
@@ -141,7 +141,7 @@ package final class BatchLoader: Sendable {
         skipped = failures.sorted { $0.key < $1.key }.map { SkippedImage(url: items[$0.key].url, reason: $0.value) }
         self.items = skipped.isEmpty ? items : readable.map { items[$0] }
         if !allowsMissingLabels {
-            try SkippedImage.checkEnoughIsLeft(of: items, readable: self.items, skipped: skipped, labels: labels)
+            try SkippedImage.checkEnoughAreReadable(of: items, readable: self.items, skipped: skipped, labels: labels)
         }
         // Cached images come first, so that the index decides whether an image is cached.
         cachedCount = readable.prefix { [capacity = cache.capacity] in $0 < capacity }.count
@@ -157,12 +157,12 @@ package final class BatchLoader: Sendable {
     /// The number of bytes of the cached images.
     package var cachedByteCount: Int { cachedCount * bytesPerImage }
 
-    /// The batches of an epoch, starting with batch `first`.
+    /// Returns the batches of an epoch, starting with batch `first`.
     package func batches(epoch: Int, from first: Int = 0) -> any BatchIterator {
         LoadedBatches(self, epoch: epoch, from: first)
     }
 
-    /// The image at `index`, preprocessed and augmented for this epoch.
+    /// Returns the image at `index`, preprocessed and augmented for this epoch.
     package func image(at index: Int, epoch: Int) throws(ImageError) -> RasterImage {
         let image = index < cachedCount ? cache[index] : try preprocessing.prepare(items[index].url)
         return try augmentation?.augmented(image, at: index, epoch: epoch, seed: order.seed) ?? image

@@ -64,12 +64,12 @@ enum ColorModel: Hashable, Sendable {
 final class ColorProfile: Sendable {
     /// The name in the profile; nil if the file has no readable colour description.
     let name: String?
-    /// The reason why the samples count as sRGB although the file describes other colours; nil if there is no problem.
+    /// The reason why the samples are treated as sRGB although the file describes other colours; nil if there is no problem.
     let problem: String?
     private let conversion: Conversion
 
     private enum Conversion: Sendable {
-        /// The samples are sRGB or count as sRGB.
+        /// The samples are sRGB or are treated as sRGB.
         case none
         /// The red, green and blue of each of the 256 grey levels.
         case table([UInt8])
@@ -87,7 +87,7 @@ final class ColorProfile: Sendable {
     /// The maximum size of a profile in bytes; profiles of printing presses have up to about 3 MB.
     private static let profileLimit = 4 << 20
 
-    /// The profile for samples of a colour model; nil without a description, because the samples are then sRGB.
+    /// Returns the profile for samples of a colour model; nil without a description, because the samples are then sRGB.
     static func of(_ description: ColorDescription?, model: ColorModel) -> ColorProfile? {
         guard var description else { return nil }
         if case .profile(let bytes) = description, bytes.count > profileLimit {
@@ -147,7 +147,7 @@ final class ColorProfile: Sendable {
         zip(a, b).allSatisfy { abs(Int($0) - Int($1)) <= 1 }
     }
 
-    /// The image in sRGB; alpha does not change.
+    /// Converts an image to sRGB; alpha does not change.
     func convert(_ image: RasterImage) -> RasterImage {
         var image = image
         switch conversion {
@@ -211,18 +211,18 @@ private final class OpenProfile {
             }
             let curve: Curve
             switch transfer {
-            // The curves of cameras and video differ from that of sRGB for viewing in the dark; photos are shown alike.
+            // Video curves differ from that of sRGB for viewing in the dark; photos are displayed the same way with both.
             case 1, 2, 6, 13, 14, 15: curve = .sRGB
             case 4: curve = .gamma(2.2)
             case 5: curve = .gamma(2.8)
             case 8: curve = .gamma(1)
-            case 16, 18: throw Unusable("the picture is in high dynamic range, which is not tone-mapped")
+            case 16, 18: throw Unusable("the image is in high dynamic range, which is not tone-mapped")
             default: throw Unusable("transfer characteristics \(transfer) of ITU-T H.273 are not supported")
             }
             handle = try Self.make(chromaticities, curve)
             name = primaries == 1 && curve == .sRGB ? "sRGB" : "H.273 primaries \(primaries) transfer \(transfer)"
         case .gamma(let gamma, let chromaticities):
-            // The limits of libpng: a gamma outside of this range is a mistake.
+            // The limits of libpng; a gamma outside of this range is invalid.
             if let gamma, !(0.01...100).contains(gamma) { throw Unusable("a gamma of \(gamma) is out of range") }
             handle = try Self.make(chromaticities ?? .sRGB, gamma.map { .gamma($0) } ?? .sRGB)
             name = "gamma and chromaticities of a PNG"
@@ -264,7 +264,7 @@ private final class OpenProfile {
 
 /// A conversion of samples to sRGB.
 ///
-/// Threads may share it: without its cache of one pixel (`cmsFLAGS_NOCACHE`), nothing in it changes once it is made.
+/// Threads may share it: without its cache of one pixel (`cmsFLAGS_NOCACHE`) it is immutable.
 private final class Transform: @unchecked Sendable {
     private let handle: cmsHTRANSFORM
 
@@ -286,7 +286,7 @@ private final class Transform: @unchecked Sendable {
         samples.withUnsafeMutableBufferPointer { cmsDoTransform(handle, $0.baseAddress, $0.baseAddress, pixels) }
     }
 
-    /// The red, green and blue samples of pixels.
+    /// Converts pixels to red, green and blue samples.
     func converted(_ samples: [UInt8], bytesPerPixel: Int) -> [UInt8] {
         let pixels = samples.count / bytesPerPixel
         return [UInt8](unsafeUninitializedCapacity: 3 * pixels) { target, count in

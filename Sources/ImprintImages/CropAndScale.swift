@@ -7,7 +7,7 @@ public enum CropAndScale: String, Codable, CaseIterable, Sendable {
     /// Stretch both sides to fit; the aspect ratio changes.
     case scaleFill = "scale-fill"
 
-    /// The image cropped and scaled to `width` x `height` pixels, with as many channels as before.
+    /// Crops and scales an image to `width` x `height` pixels; the number of channels does not change.
     ///
     /// The filter is antialiased bilinear, as in Pillow: a triangle (`1 − |t|`) whose half-width is one source pixel if the
     /// image is enlarged (bilinear interpolation), and one target pixel if it is reduced (which avoids aliasing). Transparent

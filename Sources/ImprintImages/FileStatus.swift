@@ -7,7 +7,7 @@ package struct FileStatus {
     /// The length of the file, in bytes.
     package let size: Int
 
-    /// Reads the status; nil if nothing is at `url`, or if permissions do not allow reading it.
+    /// Creates the status of `url`; nil if nothing is there, or if permissions do not allow reading it.
     package init?(_ url: URL) {
         var status = stat()
         guard stat(url.displayPath, &status) == 0 else { return nil }
@@ -17,7 +17,7 @@ package struct FileStatus {
     }
 }
 
-/// The system's message of an error, without the full stop, as part of a sentence.
+/// Returns the system's message for an error, without the full stop, to be used within a sentence.
 package func reason(of error: any Error) -> String {
     // The message of Foundation omits that of the system.
     if let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError, cause.domain == NSPOSIXErrorDomain {

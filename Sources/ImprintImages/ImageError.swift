@@ -17,7 +17,7 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     case unsupported(file: URL, found: String)
     /// The format is supported, but not by this build or on this machine; `reason` explains why.
     case missingDecoder(file: URL, format: ImageFormat, reason: String)
-    /// The image data ends early or is damaged, so that a part of the picture is missing; `reason` comes from the decoder.
+    /// The image data ends early or is damaged, so that a part of the image is missing; `reason` comes from the decoder.
     case truncated(file: URL, reason: String)
     /// The image claims more pixels than `limit`.
     case tooLarge(file: URL, width: Int, height: Int, limit: Int)
@@ -118,7 +118,7 @@ extension ImageError {
         }
     }
 
-    /// The first few skipped images, with their reasons.
+    /// Returns the first few skipped images, with their reasons.
     private static func examples(_ skipped: [SkippedImage]) -> String {
         skipped.prefix(3).map { "\($0.reason)" }.joined(separator: " ")
             + (skipped.count > 3 ? " And \(skipped.count - 3) more." : "")

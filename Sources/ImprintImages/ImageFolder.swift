@@ -30,12 +30,12 @@ public struct ImageFolder: Sendable {
     /// It identifies the files that a model was trained on without reading them.
     public let digest: String
 
-    /// The path of one of the items, relative to the folder.
+    /// Returns the path of one of the items, relative to the folder.
     public func path(of item: Item) -> String {
         item.url.pathComponents.dropFirst(url.pathComponents.count).joined(separator: "/")
     }
 
-    /// Finds the images in the sub-folders of `url`.
+    /// Creates a data set from the images in the sub-folders of `url`.
     ///
     /// Each sub-folder is a class, which includes the images in its own sub-folders. A file counts as an image by the
     /// extension of its name or else by its content; it is not decoded. Hidden files and system files (Thumbs.db, …) are
@@ -64,7 +64,7 @@ public struct ImageFolder: Sendable {
         try self.init(url, classes, ignored: root.files.map { url.appending(path: $0) })
     }
 
-    /// Finds the photos for a logo detector in a folder.
+    /// Creates the data set of a logo detector from the photos in a folder.
     ///
     /// A sub-folder with the name of a logo has the photos that show this logo. All other images, in other sub-folders at any
     /// depth or directly in the folder, are background photos, which show none of the logos. Their label is the name of the
@@ -95,7 +95,7 @@ public struct ImageFolder: Sendable {
     /// The label of photos that show no logo, if no folder gives them another.
     public static let noLogoLabel = "none"
 
-    /// Makes a data set without photos.
+    /// Creates a data set without photos.
     package init(withoutPhotosOf labels: [String]) {
         url = URL(filePath: "/")
         self.labels = labels
@@ -104,7 +104,7 @@ public struct ImageFolder: Sendable {
         digest = SHA256().hexadecimal
     }
 
-    /// Makes a folder of classes, each with the paths of its files relative to the folder.
+    /// Creates a data set from classes, each with the paths of its files relative to the folder.
     private init(
         _ url: URL, _ classes: [(label: String, paths: [String])], ignored others: [URL]
     ) throws(ImageError) {
@@ -140,20 +140,20 @@ extension ImageFolder {
         return folder
     }
 
-    /// The same images with new class names, one for each of `labels`, in their order.
+    /// Returns the same images with new class names, one for each of `labels`, in their order.
     package func renaming(labels new: [String]) -> ImageFolder {
         var folder = self
         folder.labels = new
         return folder
     }
 
-    /// The SHA-256 digest of the names and sizes of files, in hexadecimal.
+    /// Returns the SHA-256 digest of the names and sizes of files, in hexadecimal.
     package static func digest(of files: [URL]) -> String {
         let lines = files.map { "\($0.lastPathComponent)\t\(FileStatus($0)?.size ?? 0)\n" }
         return SHA256.hexadecimal(of: Array(lines.joined().utf8))
     }
 
-    /// All images in a folder and its sub-folders, in the order of Unicode scalars of their paths.
+    /// Returns all images in a folder and its sub-folders, in the order of Unicode scalars of their paths.
     ///
     /// Hidden files and links to folders are skipped.
     /// - Throws: `ImageError` if the folder is missing, a file, or without images.
@@ -166,7 +166,9 @@ extension ImageFolder {
     }
 }
 
-/// The relative paths of all files below the folder `path` of `root` (`root` itself if empty), in the order of Unicode scalars.
+/// Returns the relative paths of all files below the folder `path` of `root`, in the order of Unicode scalars.
+///
+/// An empty path is `root` itself.
 func filePaths(below path: String, in root: URL) throws(ImageError) -> [String] {
     var paths: [String] = []
     var pending = [path]
@@ -196,7 +198,7 @@ struct FolderListing {
 }
 
 extension FolderListing {
-    /// The names in a folder, exactly as stored in the file system.
+    /// Returns the names in a folder, exactly as stored in the file system.
     ///
     /// `FileManager` omits or changes names that are not UTF-8, which would silently drop a label or photos.
     private static func names(in url: URL) throws(ImageError) -> [String] {

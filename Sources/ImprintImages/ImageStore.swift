@@ -10,7 +10,7 @@ final class ImageStore: @unchecked Sendable {
     private let samples: UnsafeMutableBufferPointer<UInt8>
     private var bytesPerImage: Int { width * height * channels }
 
-    /// Allocates room for `count` outputs of `preprocessing`, or for as many as `memoryLimit` bytes hold.
+    /// Creates a store for `count` outputs of `preprocessing`, or for as many as `memoryLimit` bytes hold.
     init(count: Int, of preprocessing: Preprocessing, memoryLimit: Int) {
         (width, height, channels) = (preprocessing.width, preprocessing.height, preprocessing.channels)
         capacity = min(count, max(memoryLimit, 0) / (width * height * channels))
@@ -24,7 +24,7 @@ final class ImageStore: @unchecked Sendable {
         return UnsafeMutableBufferPointer(rebasing: samples[(index * bytesPerImage)..<((index + 1) * bytesPerImage)])
     }
 
-    /// The image at an index that was written before.
+    /// The image at an index; write it before you read it.
     subscript(index: Int) -> RasterImage {
         get { RasterImage(width: width, height: height, channels: channels, samples: Array(bytes(at: index))) }
         set { _ = bytes(at: index).update(fromContentsOf: newValue.samples) }

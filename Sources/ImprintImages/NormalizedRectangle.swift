@@ -1,4 +1,4 @@
-/// A rectangle in a picture, in fractions of its width and height, from the upper left corner of the upright picture.
+/// A rectangle in an image, in fractions of its width and height, from the upper left corner of the upright image.
 ///
 /// Vision measures from the lower left corner; there, `y` is 1 − `y` − `height` of this rectangle.
 public struct NormalizedRectangle: Codable, Hashable, Sendable {
@@ -16,24 +16,24 @@ public struct NormalizedRectangle: Codable, Hashable, Sendable {
         (self.x, self.y, self.width, self.height) = (x, y, width, height)
     }
 
-    /// The whole picture.
+    /// The whole image.
     public static let all = NormalizedRectangle(x: 0, y: 0, width: 1, height: 1)
 
-    /// Whether the rectangle is not empty and lies inside the picture, except for rounding errors.
-    package var isWithinPicture: Bool {
+    /// Whether the rectangle is not empty and lies inside the image, except for rounding errors.
+    package var isWithinImage: Bool {
         let slack: Float = 1e-5
         // Comparisons with NaN are false.
         return x >= -slack && y >= -slack && width > 0 && height > 0 && x + width <= 1 + slack
             && y + height <= 1 + slack
     }
 
-    /// The rectangle clipped to the picture.
-    package var withinPicture: NormalizedRectangle {
+    /// The rectangle clipped to the image.
+    package var clippedToImage: NormalizedRectangle {
         let (left, top) = (min(max(x, 0), 1), min(max(y, 0), 1))
         return NormalizedRectangle(x: left, y: top, width: min(x + width, 1) - left, height: min(y + height, 1) - top)
     }
 
-    /// Maps a rectangle in the coordinates of `part` to the coordinates of the whole picture.
+    /// Maps a rectangle in the coordinates of `part` to the coordinates of the whole image.
     package func mapped(from part: NormalizedRectangle) -> NormalizedRectangle {
         guard part != .all else { return self }
         return NormalizedRectangle(
@@ -41,7 +41,7 @@ public struct NormalizedRectangle: Codable, Hashable, Sendable {
             height: height * part.height)
     }
 
-    /// The columns and rows that the rectangle touches, at least one of each.
+    /// Returns the columns and rows that the rectangle touches, at least one of each.
     func pixels(width columns: Int, height rows: Int) -> (columns: Range<Int>, rows: Range<Int>) {
         (Self.range(x, width, of: columns), Self.range(y, height, of: rows))
     }

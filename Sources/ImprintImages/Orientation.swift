@@ -1,9 +1,9 @@
-/// The EXIF orientation (tag 0x0112) of a photo: how its stored rows and columns relate to the upright picture.
+/// The EXIF orientation (tag 0x0112) of a photo: how its stored rows and columns relate to the upright image.
 ///
 /// The raw values are those of EXIF 2.32 and TIFF 6.0. The comment of each case names the transform that makes the stored
-/// picture upright.
+/// image upright.
 public enum Orientation: Int, Sendable, CaseIterable {
-    /// The picture is stored upright.
+    /// The image is stored upright.
     case up = 1
     /// Mirror left and right.
     case upMirrored = 2
@@ -20,10 +20,10 @@ public enum Orientation: Int, Sendable, CaseIterable {
     /// Rotate 90 degrees counter-clockwise.
     case left = 8
 
-    /// Whether the upright picture swaps the width and height of the stored picture.
+    /// Whether the upright image swaps the width and height of the stored image.
     public var swapsSides: Bool { rawValue >= 5 }
 
-    /// The upright picture of an image that is stored with this orientation.
+    /// Turns an image upright that is stored with this orientation.
     public func upright(_ image: RasterImage) -> RasterImage {
         guard self != .up else { return image }
         let (width, height) = swapsSides ? (image.height, image.width) : (image.width, image.height)
@@ -42,7 +42,7 @@ public enum Orientation: Int, Sendable, CaseIterable {
         return RasterImage(width: width, height: height, channels: image.channels, samples: samples)
     }
 
-    /// The steps to pixels of the upright picture in a stored picture of this size.
+    /// Returns the offset of the first upright pixel in a stored image of this size, and the strides to the right and down.
     ///
     /// Upright pixel (x, y) is stored pixel `first + x * right + y * down`.
     private func steps(width: Int, height: Int) -> (first: Int, right: Int, down: Int) {
@@ -59,7 +59,7 @@ public enum Orientation: Int, Sendable, CaseIterable {
         }
     }
 
-    /// The columns and rows in a stored picture of this size that hold a part of the upright picture.
+    /// Returns the columns and rows in a stored image of this size that hold a part of the upright image.
     func storedPixels(
         of part: NormalizedRectangle, width: Int, height: Int
     ) -> (columns: Range<Int>, rows: Range<Int>) {
@@ -90,7 +90,7 @@ private func copy(
 }
 
 extension Orientation {
-    /// Reads the orientation from an EXIF block (a TIFF header and its first directory); nil if the block has none.
+    /// Creates an orientation from an EXIF block (a TIFF header and its first directory); nil if the block has none.
     ///
     /// In a JPEG, "Exif" precedes the block; some writers add it in other formats too. The block comes from a file, so no
     /// offset or count in it can be trusted.

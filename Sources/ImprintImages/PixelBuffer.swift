@@ -23,7 +23,7 @@ public struct PixelBuffer: Sendable {
         }
     }
 
-    /// The picture as stored.
+    /// The image as stored.
     let image: RasterImage
 
     /// Creates a buffer from pixels.

@@ -32,7 +32,7 @@ package struct Preparation: Sendable, Hashable {
     private struct Stamp: Codable {
         let shortSide: Int
         let quality: Int
-        /// 2 since copies name their originals; nil before, when copies looked the same as the user's own files.
+        /// 2 since copies name their originals; nil in older stamps, whose copies cannot be told from the user's files.
         var version: Int? = Stamp.current
 
         static let current = 2
@@ -46,13 +46,13 @@ package struct Preparation: Sendable, Hashable {
         self.quality = quality
     }
 
-    /// The settings in the stamp of a folder; nil if they are out of range.
+    /// Creates the settings in the stamp of a folder; nil if they are out of range.
     private init?(found stamp: Stamp) {
         guard stamp.shortSide > 0, (1...100).contains(stamp.quality) else { return nil }
         self.init(shortSide: stamp.shortSide, quality: stamp.quality)
     }
 
-    /// Copies the photos of `folder` into `output`.
+    /// Writes copies of the photos of `folder` into `output`.
     /// - Parameters:
     ///   - folder: The originals.
     ///   - output: A folder that is new, empty, or was prepared with the same settings. It must neither be inside the folder
@@ -80,7 +80,7 @@ package struct Preparation: Sendable, Hashable {
         var (unchanged, skipped): (Int, [SkippedImage]) = (0, [])
         for (item, outcome) in zip(folder.items, outcomes) {
             switch outcome {
-            case .made: break
+            case .copied: break
             case .unchanged: unchanged += 1
             case .unreadable(let reason): skipped.append(SkippedImage(url: item.url, reason: reason))
             }
@@ -91,7 +91,7 @@ package struct Preparation: Sendable, Hashable {
     }
 
     private enum CopyOutcome {
-        case made
+        case copied
         case unchanged
         case unreadable(ImageError)
     }
@@ -101,7 +101,7 @@ package struct Preparation: Sendable, Hashable {
     ) throws(ImageError) -> CopyOutcome {
         let time = modificationTime(original)
         // Setting a time drops fractions of a microsecond.
-        if let time, let made = modificationTime(target), abs(made.timeIntervalSince(time)) < 1e-3,
+        if let time, let copyTime = modificationTime(target), abs(copyTime.timeIntervalSince(time)) < 1e-3,
             CopyComment(target) == comment
         {
             return .unchanged
@@ -139,10 +139,10 @@ package struct Preparation: Sendable, Hashable {
             guard code == ENAMETOOLONG else { throw error }
             return .unreadable(error)
         }
-        return .made
+        return .copied
     }
 
-    /// The paths of the copies: `a.jpg` for `a.jpg` and for `a.png`, but `a-png.jpg` for the latter if both are there.
+    /// Returns the paths of the copies: `a.jpg` for `a.jpg` and for `a.png`, but `a-png.jpg` for the latter if both are there.
     ///
     /// An original that already has a copy keeps its path. The other originals get unused paths, JPEGs first and then the rest
     /// in their order. Names that differ only in case count as the same, because some file systems cannot hold both.
@@ -222,7 +222,7 @@ package struct Preparation: Sendable, Hashable {
     }
 }
 
-/// An output folder that cannot be used for a prepared data set.
+/// The error of an output folder that cannot be used for a prepared data set.
 package enum PreparationError: DescribedError, Equatable, Sendable {
     /// The output folder is the folder of the originals, inside it, or contains it.
     case originalsAtRisk(output: URL, data: URL)

@@ -17,7 +17,7 @@ struct CopyComment: Equatable {
     private static let prefix = "Imprint copy of "
     private static let separator = " bytes: "
 
-    /// The comment for a copy of the file at `url`.
+    /// Creates the comment for a copy of the file at `url`.
     init(of url: URL, _ source: String) {
         self.source = Array(source.utf8)
         let byteCount = FileStatus(url)?.size ?? 0
@@ -30,7 +30,7 @@ struct CopyComment: Equatable {
         content = "\(byteCount) \(SHA256.hexadecimal(of: end).prefix(16))"
     }
 
-    /// The comment in the copy at `url`; nil if there is none.
+    /// Creates the comment found in the copy at `url`; nil if there is none.
     init?(_ url: URL) {
         guard let file = try? FileHandle(forReadingFrom: url) else { return nil }
         defer { try? file.close() }
@@ -74,7 +74,7 @@ struct CopyNames {
     /// `a.jpg`, `a-png.jpg`, `a-png-2.jpg`, and so on.
     var candidates: some Sequence<String> { (0...).lazy.map { name($0) } }
 
-    /// The index of a path in `candidates`; nil if it is not one of them.
+    /// Returns the index of a path in `candidates`; nil if it is not one of them.
     func index(of path: String) -> Int? {
         for index in 0...1 where path.utf8.elementsEqual(name(index).utf8) { return index }
         // The number lies between the last hyphen and the extension.
@@ -109,7 +109,7 @@ struct ExistingCopies {
         self.pathsBySource = pathsBySource
     }
 
-    /// The relative paths of all files in a folder of copies.
+    /// Returns the relative paths of all files in a folder of copies.
     ///
     /// Unlike a data set, it may have empty sub-folders, if the photos of a label are unreadable or its copies were removed.
     static func filePaths(in folder: URL) throws(ImageError) -> [String] {
@@ -119,7 +119,7 @@ struct ExistingCopies {
         return paths
     }
 
-    /// The path of the copy of an original; nil if there is none.
+    /// Returns the path of the copy of an original; nil if there is none.
     ///
     /// Only paths that a run can choose count, because a copy that the user duplicated, renamed or moved has the comment too.
     func path(ofCopyWith names: CopyNames) -> String? {
@@ -130,7 +130,7 @@ struct ExistingCopies {
     }
 }
 
-/// The modification time of the file at `url`; follows symbolic links.
+/// Returns the modification time of the file at `url`; follows symbolic links.
 func modificationTime(_ url: URL) -> Date? {
     let attributes = try? FileManager.default.attributesOfItem(atPath: url.resolvingSymlinksInPath().displayPath)
     return attributes?[.modificationDate] as? Date

@@ -16,7 +16,7 @@ public struct Preprocessing: Codable, Hashable, Sendable {
     public var cropAndScale: CropAndScale
     /// The mean to subtract from the samples of each channel.
     public var mean: [Float]
-    /// The factor of the difference for each channel.
+    /// The factor for each channel, applied after the mean is subtracted.
     public var scale: [Float]
     /// The colour space of the samples; always "sRGB".
     public var colorSpace: String
@@ -44,7 +44,7 @@ public struct Preprocessing: Codable, Hashable, Sendable {
         if mean.count != channels || scale.count != channels {
             return "\(mean.count) means and \(scale.count) scales, expected \(channels) of each"
         }
-        if !(mean + scale).allSatisfy(\.isFinite) { return "a mean or scale that is not a finite number" }
+        if !(mean + scale).allSatisfy(\.isFinite) { return "a mean or scale that is not finite" }
         if scale.contains(0) { return "a scale of 0, which makes all images the same" }
         if colorSpace != "sRGB" { return "the colour space \"\(colorSpace)\", expected \"sRGB\"" }
         return nil
@@ -53,23 +53,23 @@ public struct Preprocessing: Codable, Hashable, Sendable {
     /// Reads a photo and scales it to the input size.
     /// - Throws: `ImageError` if the file cannot be read as an image.
     public func prepare(_ url: URL) throws(ImageError) -> RasterImage {
-        prepare(try StoredPicture(url, coveringShortSide: shortSideToDecode))
+        prepare(try StoredImage(url, coveringShortSide: shortSideToDecode))
     }
 
     /// The minimum short side of a photo to decode.
     package var shortSideToDecode: Int { ImageFile.shortSideToDecode(covering: max(width, height)) }
 
     /// Scales a photo to the input size.
-    package func prepare(_ stored: StoredPicture) -> RasterImage {
+    package func prepare(_ stored: StoredImage) -> RasterImage {
         // Alpha must be flattened in sRGB, and the borders of `scaleFit` are not always symmetric.
         guard stored.image.channels == 3, cropAndScale != .scaleFit else { return prepare(stored.upright) }
-        // A small picture has fewer pixels to rotate and fewer colours to convert.
+        // A small image has fewer pixels to rotate and fewer colours to convert.
         let (columns, rows) = stored.orientation.swapsSides ? (height, width) : (width, height)
         let fitted = stored.orientation.upright(cropAndScale.apply(stored.image, width: columns, height: rows))
         return (stored.profile?.convert(fitted) ?? fitted).converted(toChannels: channels)
     }
 
-    /// Scales an upright picture to the input size; transparency is flattened on white, as it is for files.
+    /// Scales an upright image to the input size; transparency is flattened on white, as it is for files.
     public func prepare(_ image: RasterImage) -> RasterImage {
         let fitted = cropAndScale.apply(image.flattenedOnWhite(), width: width, height: height)
         return fitted.converted(toChannels: channels)
@@ -92,7 +92,7 @@ public struct Preprocessing: Codable, Hashable, Sendable {
 }
 
 extension RasterImage {
-    /// The same picture in grey (1 channel) or colour (3 channels).
+    /// Converts the image to grey (1 channel) or colour (3 channels).
     func converted(toChannels count: Int) -> RasterImage {
         precondition(channels != 4, "flatten transparency first")
         guard count != channels else { return self }

@@ -1,4 +1,4 @@
-/// An upright picture in memory: rows from top to bottom, 8 bits a channel, sRGB.
+/// An upright image in memory: rows from top to bottom, 8 bits a channel, sRGB.
 ///
 /// The sample of channel *c* at column *x* of row *y* is `samples[(y * width + x) * channels + c]`.
 public struct RasterImage: Sendable, Hashable {
@@ -33,7 +33,7 @@ public struct RasterImage: Sendable, Hashable {
 }
 
 extension RasterImage {
-    /// The image without alpha: an RGBA image is blended onto white, any other image does not change.
+    /// Blends an RGBA image onto white; any other image does not change.
     ///
     /// The blend is linear in the sRGB values, as in browsers and most image editors.
     package func flattenedOnWhite() -> RasterImage {
@@ -51,7 +51,7 @@ extension RasterImage {
 }
 
 extension RasterImage {
-    /// The image with left and right exchanged.
+    /// The image mirrored left to right.
     public var mirrored: RasterImage {
         var samples: [UInt8] = []
         samples.reserveCapacity(self.samples.count)

@@ -11,7 +11,7 @@ package struct ResampledAxis {
     private var weights: [Float]
     private let stride: Int
 
-    /// Scales the middle `part` of `length` source samples (all of them if nil) to `target` samples.
+    /// Creates the filter that scales the middle `part` of `length` source samples (all of them if nil) to `target` samples.
     ///
     /// Samples outside the part contribute as if the whole source were scaled first and then cropped.
     package init(length: Int, target: Int, part: Double? = nil) {
@@ -76,7 +76,7 @@ extension RasterImage {
         return RasterImage(width: columns.count, height: rows.count, channels: channels, samples: result)
     }
 
-    /// The image centred in a larger one, with a grey border, or a transparent border with 4 channels.
+    /// Centres the image in a larger one; the border is grey, or transparent with 4 channels.
     func padded(width: Int, height: Int, with grey: UInt8) -> RasterImage {
         guard (width, height) != (self.width, self.height) else { return self }
         let pixel = channels == 4 ? [grey, grey, grey, 0] : [UInt8](repeating: grey, count: channels)

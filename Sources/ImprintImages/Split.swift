@@ -9,7 +9,7 @@ public enum ValidationRule: Codable, Sendable, Hashable {
     /// No validation set.
     case none
 
-    /// The fraction of `count` images to hold out.
+    /// Returns the fraction of `count` images to hold out.
     public func fraction(ofImages count: Int) -> Double {
         switch self {
         case .automatic:
@@ -41,7 +41,7 @@ extension ImageFolder {
         return (training.map { items[$0] }, validation.map { items[$0] })
     }
 
-    /// The number of images that `split` without groups would hold out, and how many of them have a near-duplicate in training.
+    /// Returns how many images `split` without groups would hold out, and how many of them have a near-duplicate in training.
     ///
     /// Such images measure memorization, not generalization.
     package func randomSplitLeaks(_ rule: ValidationRule, seed: UInt64, groups: ImageGroups) -> (images: Int, of: Int) {
@@ -99,8 +99,8 @@ private struct Selection {
 
     /// Holds out groups of a class, in random order.
     mutating func choose(_ label: Int, using stream: inout RandomStream) {
-        let own = members.indices.filter { counts[$0][label] != nil }
-        let order = stream.permutation(of: own.count).map { own[$0] }
+        let groups = members.indices.filter { counts[$0][label] != nil }
+        let order = stream.permutation(of: groups.count).map { groups[$0] }
         let small = max(targetCounts[label] / 4, 1)
         for isSmall in [true, false] {
             for group in order where isSmall == (counts[group][label, default: 0] <= small) && fits(group) {

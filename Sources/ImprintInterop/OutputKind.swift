@@ -27,8 +27,8 @@ package enum OutputKind: String, CaseIterable, Sendable {
     /// Whether Imprint wrote the file at `url` as a file of this kind; false if the file is unreadable.
     package func wrote(_ url: URL) -> Bool {
         switch self {
-        case .model: ModelFile.isOne(url)
-        case .personalization: Personalization.isOne(url)
+        case .model: ModelFile.isModelFile(at: url)
+        case .personalization: Personalization.isPersonalization(at: url)
         case .featureCache: OutputFile.hasMetadata(FeatureCacheFile.formatKey, url)
         case .checkpoint: OutputFile.hasMetadata(Checkpoint.formatKey, url)
         case .trainingReport: isPage(.trainingReport, url)

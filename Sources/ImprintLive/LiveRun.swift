@@ -13,7 +13,7 @@ struct LiveRun {
     /// Whether the run has ended.
     private(set) var isFinished = false
     private let clock = ContinuousClock()
-    private let began: ContinuousClock.Instant
+    private let startInstant: ContinuousClock.Instant
     private var phase = "Starting …"
     private var start: TrainingStart?
     private var batch: TrainingBatch?
@@ -22,7 +22,7 @@ struct LiveRun {
     private var result: TrainingResult?
     private var pace = TrainingPace()
 
-    init() { began = clock.now }
+    init() { startInstant = clock.now }
 
     /// Handles the next event.
     mutating func take(_ event: TrainingEvent) {
@@ -37,8 +37,8 @@ struct LiveRun {
         case .batch(let batch):
             self.batch = batch
             phase = "Epoch \(batch.epoch) of \(batch.epochs)"
-            pace.take(batch)
-        case .lost(let image): notes.append("Can no longer be read: \(image.reason)")
+            pace.record(batch)
+        case .unreadable(let image): notes.append("A photo can no longer be read: \(image.reason)")
         case .epoch(let metrics, _): history.append(metrics)
         case .checkpoint: break
         case .checkpointFailed(let error): notes.append("\(error)")
@@ -85,7 +85,8 @@ extension LiveRun {
         let labels = start.map {
             $0.labels.count <= 6 ? $0.labels.joined(separator: ", ") : "\($0.labels.count) labels"
         }
-        let kind = start.map { "Training \(escaped($0.network)), \($0.trainedCount) parameters" } ?? "Training"
+        let kind =
+            start.map { "Training \(escaped($0.network)), \($0.trainableParameterCount) parameters" } ?? "Training"
         let notes = notes.suffix(20).map { "<li>\(escaped($0))</li>" }
         return """
             <header>
@@ -104,12 +105,12 @@ extension LiveRun {
     /// The training curves and, at the end, the confusion matrix.
     var body: String {
         Page.section(
-            "Training curves", id: "curves", TrainingCurves.html(history, kept: result?.weights.training?.kept))
+            "Training curves", id: "curves", TrainingCurves.html(history, kept: result?.model.training?.kept))
             + confusion
     }
 
     private var score: String {
-        guard let last = result?.weights.training?.kept ?? history.last else { return "" }
+        guard let last = result?.model.training?.kept ?? history.last else { return "" }
         let (accuracy, photos) =
             last.validationAccuracy.map { ($0, "the validation photos") } ?? (last.accuracy, "the training photos")
         return """
@@ -131,12 +132,12 @@ extension LiveRun {
                 facts += [("images per second", "\(Int(rate))"), ("time left", clockTime(left))]
             }
         }
-        facts.append(("time", clockTime((clock.now - began).seconds)))
+        facts.append(("time", clockTime((clock.now - startInstant).seconds)))
         return facts
     }
 
     private var progress: String {
-        let value = isFinished && result != nil ? 1 : pace.share
+        let value = isFinished && result != nil ? 1 : pace.fractionCompleted
         return """
             <p role="status" class="phase">\(escaped(phase))</p>
             <progress max="1" value="\(String(format: "%.4f", value))" aria-label="Progress">\(Int(value * 100)) %</progress>

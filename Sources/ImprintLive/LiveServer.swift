@@ -57,7 +57,7 @@ package final class LiveServer: Sendable {
     }
 }
 
-// MARK: Answers
+// MARK: Responses
 
 extension LiveServer {
     private func page() -> HTTPResponse {

@@ -1,33 +1,32 @@
 package import Foundation
 internal import ImprintImages
 
-/// The rule for every file that Imprint writes to a path that the user chooses: a new file only replaces a file of the same kind that Imprint
-/// wrote.
+/// The rule for files that Imprint writes to a user-chosen path: a new file replaces only a file of the same kind that Imprint wrote.
 ///
-/// Each kind carries a mark by which it is recognized: metadata of a safetensors, ONNX or Core ML file, a `generator` element of a page, a
-/// comment of a picture.
+/// Each kind is recognized by a marker: a metadata key of a safetensors, ONNX or Core ML file, the `generator` element of an HTML page, or a
+/// comment of an image.
 package enum OutputFile {
-    /// Whether a new file may be written to `url`: nothing is there yet, an empty file as `mktemp` makes it, or a file that `wrote` recognizes.
+    /// Whether a new file may be written to `url`: it does not exist, is empty (as `mktemp` creates it), or is recognized.
     ///
-    /// Folders and devices are left to `AtomicFile`, which refuses them.
-    package static func canReplace(_ url: URL, ifRecognizedBy wrote: (URL) -> Bool) -> Bool {
+    /// Folders and devices are left to `AtomicFile`, which rejects them.
+    package static func canReplace(_ url: URL, ifRecognizedBy isRecognized: (URL) -> Bool) -> Bool {
         let url = url.resolvingSymlinksInPath()
         guard let status = FileStatus(url), status.isFile, status.size > 0 else { return true }
-        return wrote(url)
+        return isRecognized(url)
     }
 
-    /// Whether a safetensors file has a metadata key.
+    /// Whether the safetensors file at `url` has a metadata key.
     package static func hasMetadata(_ key: String, _ url: URL) -> Bool {
         (try? Safetensors.File(contentsOf: url))?.header.metadata[key] != nil
     }
 
-    /// A kind of HTML page.
+    /// The kind of an HTML page.
     package enum Page: String {
         case trainingReport = "training report"
         case auditReport = "audit report"
     }
 
-    /// The element of an HTML page that names the program and the kind of page.
+    /// Returns the element of an HTML page that names the program and the kind of page.
     package static func generatorElement(_ page: Page) -> String {
         "<meta name=\"generator\" content=\"Imprint \(page.rawValue)\">"
     }

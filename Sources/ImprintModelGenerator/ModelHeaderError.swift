@@ -1,4 +1,4 @@
-/// Why no type can be made of a file.
+/// The error of a file for which no type can be generated.
 struct ModelHeaderError: Error, Equatable, CustomStringConvertible {
     let path: String
     let problem: Problem
@@ -19,39 +19,41 @@ struct ModelHeaderError: Error, Equatable, CustomStringConvertible {
         case sameType(String, as: String)
     }
 
-    /// The file, what was found, what was expected and what to do.
+    /// The file, the problem, the expected content and the fix.
     var description: String {
-        let again = "get the file again from its source"
+        let downloadAgain = "Get the file again from its source"
         let text =
             switch problem {
             case .cannotRead(let reason):
-                "cannot be read (\(reason)); check the name and that you may read the file"
+                "cannot be read (\(reason)). Check the name and that you may read the file"
             case .noHeaderLength(let length):
-                "is not a weights file: it has \(length) bytes, and the header's length alone takes 8; \(again)"
+                "is not a model file: it has \(length) bytes, expected at least the 8 bytes of the header length. \(downloadAgain)"
             case .headerTooLong(let length):
-                "is not a weights file: it does not begin with the length of a header, at most \(ModelMetadata.greatestHeaderLength) "
-                    + "(found \(length)); make one with imprint train or imprint import, or fetch it where it is a pointer of Git LFS"
+                "is not a model file: its header length is \(length), expected at most \(ModelMetadata.maximumHeaderLength). "
+                    + "Use a model of Imprint; if the file is a Git LFS pointer, fetch its content"
             case .headerBeyondEnd(let headerLength, let fileLength):
-                "is not a weights file or was cut off: a header of \(headerLength) bytes does not fit into \(fileLength); \(again)"
+                "is not a model file or was cut off: a header of \(headerLength) bytes does not fit into \(fileLength) bytes. "
+                    + downloadAgain
             case .malformedHeader:
-                "is not a weights file or is damaged: its header is not the JSON of a safetensors file; \(again)"
+                "is not a model file or is damaged: its header is not the JSON of a safetensors file. \(downloadAgain)"
             case .foreign:
                 "is a safetensors file, but not a model of Imprint: its metadata has no imprint.format"
             case .checkpoint:
-                "is the checkpoint of a run, not a model; finish the run with imprint train --resume, which writes one"
+                "is the checkpoint of a run, not a model. Resume the run to get a model"
             case .personalization:
-                "is a personalization, not a model; put the model that it was made for into the resources, and apply this file in code"
+                "is a personalization, not a model. Add its base model to the resources, and apply the personalization in code"
             case .unknownFormat(let format):
-                "has the format \(format.debugDescription), expected 1 to \(ModelMetadata.newestFormat); update Imprint, or \(again)"
+                "has the format \(format.debugDescription), expected 1 to \(ModelMetadata.newestFormat). Update Imprint, or get the "
+                    + "file again from its source"
             case .wrongDataLength(let found, let expected):
-                "\(found < expected ? "was cut off" : "is damaged"): it holds \(found) bytes of tensors, its header announces "
-                    + "\(expected); \(again)"
+                "\(found < expected ? "was cut off" : "is damaged"): it has \(found) bytes of tensors, expected \(expected) from "
+                    + "its header. \(downloadAgain)"
             case .noLabels:
-                "has no usable imprint.labels in its metadata, expected a JSON array of at least one text; \(again)"
+                "has no valid imprint.labels in its metadata, expected a JSON array of at least one string. \(downloadAgain)"
             case .duplicateLabel(let label):
-                "has the label \(label.debugDescription) twice; each label must be there once: \(again)"
+                "has the label \(label.debugDescription) twice. Labels must be unique. \(downloadAgain)"
             case .sameType(let type, let other):
-                "its type would be called \(type), as that of \(other); give one of the two files another name"
+                "its type would be called \(type), like that of \(other). Rename one of the two files"
             }
         return "\(path): \(text)"
     }

@@ -1,19 +1,19 @@
 internal import Foundation
 
-/// What a model file says of itself, as much of it as a type is made of; docs/weights-file.md specifies the file.
+/// The metadata of a model file that a generated type needs.
 ///
-/// The network and its numbers are left to Imprint, which checks all of the file whenever it is loaded.
+/// docs/weights-file.md specifies the file. Imprint verifies the whole file whenever it is loaded.
 struct ModelMetadata: Equatable {
-    /// The newest format that is known here, which is `ModelFile.formatVersion`.
+    /// The newest supported format, equal to `ModelFile.formatVersion`.
     static let newestFormat = 2
-    /// The longest header that a reader accepts, in bytes.
-    static let greatestHeaderLength = 100_000_000
+    /// The maximum length of a header in bytes.
+    static let maximumHeaderLength = 100_000_000
 
     /// The labels, in the order of the file; at least one, all different.
     let labels: [String]
 
     /// Reads the header of the file at `url`.
-    /// - Throws: `ModelHeaderError` if it is no model file, or not a whole one.
+    /// - Throws: `ModelHeaderError` if it is not a complete model file.
     init(contentsOf url: URL) throws(ModelHeaderError) {
         do {
             let file = try FileHandle(forReadingFrom: url)
@@ -23,7 +23,7 @@ struct ModelMetadata: Equatable {
             let prefix = try file.read(upToCount: 8) ?? Data()
             guard prefix.count == 8 else { throw ModelHeaderError.Problem.noHeaderLength(fileLength: length) }
             let headerLength = prefix.reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-            guard headerLength <= Self.greatestHeaderLength else {
+            guard headerLength <= Self.maximumHeaderLength else {
                 throw ModelHeaderError.Problem.headerTooLong(headerLength)
             }
             guard headerLength <= length - 8, let header = try file.read(upToCount: Int(headerLength)),
@@ -56,10 +56,10 @@ struct ModelMetadata: Equatable {
     }
 }
 
-/// A safetensors header: an object with a member for each tensor, and one of texts.
+/// A safetensors header: an object with a member for each tensor, and one for the metadata.
 private struct Header: Decodable {
     let metadata: [String: String]
-    /// Where the last tensor ends.
+    /// The end of the last tensor, from the start of the data.
     let dataLength: UInt64
 
     init(from decoder: any Decoder) throws {

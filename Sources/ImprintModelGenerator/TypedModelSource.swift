@@ -1,4 +1,4 @@
-/// The Swift source of a model's type.
+/// The Swift source code of a model's type.
 struct TypedModelSource {
     /// The name of the model file.
     let fileName: String
@@ -8,18 +8,18 @@ struct TypedModelSource {
     /// The name of the type.
     var type: String { Self.type(of: fileName) }
 
-    /// The name of the type for a file.
+    /// Returns the name of the type for a file.
     static func type(of fileName: String) -> String { Identifier.type(for: stem(of: fileName)) }
 
     private static func stem(of fileName: String) -> String {
         String(fileName.dropLast(fileName.hasSuffix(".imprint") ? 8 : 0))
     }
 
-    /// The source; equal models give equal texts.
+    /// The source code; equal models give equal text.
     ///
-    /// Types are named with their modules, and nothing is left to a module's settings: a user's code may have types of the same names
-    /// and the main actor for everything. Imports alone are as a module's settings have them: an explicit `internal` beside a user's
-    /// imports without a word is an error.
+    /// Types are qualified with their modules, because the user's module may declare types of the same names. The code compiles with any
+    /// settings of the module, such as isolation to the main actor. Imports have no access level, because an explicit `internal` conflicts
+    /// with plain imports in the user's code.
     var text: String {
         let file = Self.escaped(fileName)
         let cases = zip(Identifier.cases(for: labels), labels).map { name, label in
@@ -37,24 +37,24 @@ struct TypedModelSource {
             /// let best = try await \(type)().best(in: .file(photo))
             /// ```
             struct \(type): Imprint.TypedModel {
-                /// What the model tells apart; raw values are the labels as the file has them.
+                /// The labels of the model; raw values are the labels in the file.
                 enum Label: Swift.String, Swift.CaseIterable, Swift.Sendable {
             \(cases.joined(separator: "\n"))
                 }
 
-                /// The model, ready to use.
+                /// The classifier.
                 let classifier: Imprint.ImageClassifier
 
-                /// Reads the model in the resources of this module.
-                /// - Parameter threads: How many threads one classification may use.
-                /// - Throws: What reading a weights file throws, and `TypedModelError.otherLabels` where the file was exchanged for one
-                ///   with other labels.
+                /// Loads the model from the resources of this module.
+                /// - Parameter threads: The maximum number of threads of one classification.
+                /// - Throws: The errors of loading a model file, and `TypedModelError.labelMismatch` if the file was replaced by one with
+                ///   other labels.
                 init(threads: Swift.Int = 1) throws {
                     try self.init(resource: "\(Self.escaped(Self.stem(of: fileName)))", in: Foundation.Bundle.module, threads: threads)
                 }
 
-                /// Uses a classifier that there is already, as one that is personalized.
-                /// - Throws: `TypedModelError.otherLabels` where its labels are not those of `Label`.
+                /// Uses an existing classifier, such as a personalized one.
+                /// - Throws: `TypedModelError.labelMismatch` if its labels are not those of `Label`.
                 init(_ classifier: Imprint.ImageClassifier) throws {
                     self.classifier = try Self.checked(classifier)
                 }
@@ -63,7 +63,7 @@ struct TypedModelSource {
             """
     }
 
-    /// What stands for a text in a string literal, and may stand in a comment: all on one line, nothing invisible.
+    /// Escapes a text for a string literal or a comment: on one line, without invisible characters.
     static func escaped(_ text: String) -> String {
         text.unicodeScalars.map { scalar in
             switch scalar {

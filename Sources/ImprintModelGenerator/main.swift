@@ -1,6 +1,6 @@
 import Foundation
 
-// ImprintModelGenerator MODEL OUTPUT OTHER…, as the plugin ImprintModels calls it: each OTHER is a model of the same module.
+// ImprintModelGenerator MODEL OUTPUT OTHER…, run by the plugin ImprintModels. Each OTHER is another model of the same module.
 let arguments = Array(CommandLine.arguments.dropFirst())
 guard arguments.count >= 2 else {
     fail("usage: ImprintModelGenerator MODEL.imprint OUTPUT.swift [OTHER.imprint …]", status: 64)
@@ -18,14 +18,14 @@ do {
     do {
         try Data(source.text.utf8).write(to: URL(filePath: output), options: .atomic)
     } catch {
-        fail("\(output): cannot be written (\(error.localizedDescription)); check its folder and the disk", status: 1)
+        fail("\(output): cannot be written (\(error.localizedDescription)). Check its folder and the disk", status: 1)
     }
 } catch {
     fail("\(error)", status: 1)
 }
 
-/// Ends the program with a sentence, in the form in which builds show errors.
-func fail(_ sentence: String, status: Int32) -> Never {
-    FileHandle.standardError.write(Data("error: \(sentence)\n".utf8))
+/// Prints an error in the format of compilers and ends the program.
+func fail(_ message: String, status: Int32) -> Never {
+    FileHandle.standardError.write(Data("error: \(message)\n".utf8))
     exit(status)
 }

@@ -8,22 +8,22 @@ internal import ImprintCore
     internal import Darwin
 #endif
 
-/// One block of memory, zeroed or a file's, given back to the system with its owner.
+/// A block of memory: zeroed, or mapped from a file.
 ///
-/// Its size never changes, so pointers into it stay valid for as long as it lives.
+/// Its size is fixed, so pointers into it stay valid until it is deallocated.
 final class AlignedMemory: @unchecked Sendable {
     let base: UnsafeMutableRawPointer
     let byteCount: Int
     private let mapping: UnsafeMutableRawBufferPointer
 
-    /// Asks the system for memory.
-    /// - Parameter isWrittenOnce: Whether it is filled before anything waits for it, so that the first write of a page may take its time then.
-    /// - Throws: `NetworkError.outOfMemory` if the block is larger than the memory that is left, or the system refuses it.
+    /// Allocates zeroed memory.
+    /// - Parameter isWrittenOnce: Whether the caller fills the block before the first step. Its page faults then happen there, not here.
+    /// - Throws: `NetworkError.outOfMemory` if the block is larger than the available memory, or the system refuses to allocate it.
     init(byteCount: Int, isWrittenOnce: Bool = false) throws(NetworkError) {
         self.byteCount = max(byteCount, 1 << 12)
-        // Linux promises more memory than there is and kills who uses it.
+        // Linux overcommits memory and kills the process that uses too much of it.
         guard SystemMemory.allows(byteCount) else { throw .outOfMemory(bytes: byteCount) }
-        // Of the system and not of the C library, which keeps what threads free for later, in pieces.
+        // mmap and not malloc: the C library would keep freed blocks, fragmented, in per-thread arenas.
         let block = mmap(nil, self.byteCount, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0)
         guard let block, block != MAP_FAILED else { throw .outOfMemory(bytes: byteCount) }
         base = block
@@ -32,15 +32,15 @@ final class AlignedMemory: @unchecked Sendable {
             // Page faults cost more than arithmetic on large activations; huge pages make them rare.
             madvise(base, self.byteCount, MADV_HUGEPAGE)
         #endif
-        // It is zero already; the first write of a page is what takes its time, here and not in a step.
+        // The memory is already zero. Writing to it takes the page faults here and not in the first step.
         if !isWrittenOnce { memset(base, 0, self.byteCount) }
     }
 
-    /// Takes some of an open file's bytes for memory: they are read when they are looked at, and what is written stays in memory.
+    /// Maps a part of an open file copy-on-write: pages are read on first access, and writes do not change the file.
     ///
     /// - Parameters:
     ///   - descriptor: The file, which may be closed afterwards.
-    ///   - offset: Where the bytes begin in the file.
+    ///   - offset: The offset of the first byte in the file.
     /// - Returns: nil if the system cannot map the file.
     init?(mapping descriptor: Int32, at offset: Int, byteCount: Int) {
         let lead = offset % Int(getpagesize())
@@ -60,5 +60,5 @@ final class AlignedMemory: @unchecked Sendable {
     }
 }
 
-/// `count` rounded up to a multiple of `unit`.
+/// Returns `count` rounded up to a multiple of `unit`.
 func roundedUp(_ count: Int, to unit: Int) -> Int { (count + unit - 1) / unit * unit }

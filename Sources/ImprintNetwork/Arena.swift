@@ -1,11 +1,10 @@
-/// Lays buffers with known lifetimes out in one block of memory, so that buffers share places they do not need at the
-/// same time.
+/// Assigns buffers with known lifetimes to offsets in one block of memory.
 ///
-/// Times are the steps of a plan. The largest buffers are placed first, each at the lowest offset that no buffer alive
-/// at the same time occupies (greedy by size: Pisarchyk and Lee, "Efficient memory management for deep neural net
-/// inference", 2020).
+/// Buffers that are not live at the same time may overlap. Times are the steps of a plan. The largest buffers are assigned first, each
+/// at the lowest offset that is free during its lifetime (greedy by size: Pisarchyk and Lee, "Efficient memory management for deep
+/// neural net inference", 2020).
 struct Arena {
-    /// Stands for a buffer until the arena is laid out.
+    /// A handle of a requested buffer; `layout()` returns its offset.
     struct Buffer: Hashable {
         fileprivate let index: Int
     }
@@ -18,22 +17,22 @@ struct Arena {
 
     private var requests: [Request] = []
 
-    /// Asks for `bytes` bytes from the step `time` on; `keep` makes it live longer.
+    /// Requests a buffer of `bytes` bytes that is live at `time`; `keep(_:at:)` extends its lifetime.
     mutating func buffer(bytes: Int, at time: Int) -> Buffer {
         requests.append(Request(bytes: roundedUp(max(bytes, 1), to: 64), first: time, last: time))
         return Buffer(index: requests.count - 1)
     }
 
-    /// Makes a buffer live at the step `time` too.
+    /// Extends the lifetime of a buffer to include `time`.
     mutating func keep(_ buffer: Buffer, at time: Int) {
         requests[buffer.index].first = min(requests[buffer.index].first, time)
         requests[buffer.index].last = max(requests[buffer.index].last, time)
     }
 
-    /// The last step at which a buffer is alive, as far as was asked for.
+    /// Returns the last time at which a buffer is live, according to the requests so far.
     func lastTime(of buffer: Buffer) -> Int { requests[buffer.index].last }
 
-    /// The number of bytes that all buffers need together, and each buffer's offset.
+    /// Returns the size of the arena in bytes, and the offset of each buffer.
     func layout() -> (byteCount: Int, offsets: [Buffer: Int]) {
         var offsets: [Int?] = Array(repeating: nil, count: requests.count)
         var placed: [Int] = []

@@ -1,16 +1,16 @@
 internal import CImprintKernels
 
-/// The machine code that does the arithmetic; it is chosen for the processor when the process starts.
+/// The kernels that compute in this process; they are chosen for the CPU when the process starts.
 package struct Engine: Hashable, Codable, Sendable, CustomStringConvertible {
-    /// The processor that OpenBLAS's matrix products are made for, such as "SkylakeX".
+    /// The CPU whose OpenBLAS kernels multiply matrices, such as "SkylakeX".
     package let matrixKernels: String
-    /// The vector instructions of all other loops: "AVX-512", "AVX2", "SSE2" or "NEON"; "none" on other processors.
+    /// The vector instructions of all other kernels: "AVX-512", "AVX2", "SSE2" or "NEON"; "none" on other CPUs.
     package let vectorInstructions: String
 
-    /// What this process runs.
+    /// The kernels of this process.
     package static let current = Engine(
         matrixKernels: GEMM.kernels, vectorInstructions: String(cString: imprint_kernels_vector_instructions()))
 
-    /// "OpenBLAS SkylakeX kernels, loops for AVX-512".
-    package var description: String { "OpenBLAS \(matrixKernels) kernels, loops for \(vectorInstructions)" }
+    /// A description such as "OpenBLAS SkylakeX kernels, vector instructions: AVX-512".
+    package var description: String { "OpenBLAS \(matrixKernels) kernels, vector instructions: \(vectorInstructions)" }
 }

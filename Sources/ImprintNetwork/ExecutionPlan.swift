@@ -1,36 +1,36 @@
 package import ImprintCore
 internal import Synchronization
 
-/// A network compiled for a batch size and a mode: one block of memory, and the order in which to run over it.
+/// A network compiled for a batch size and a mode: fused operations, their order of execution and one memory arena.
 ///
-/// Everything is decided here once: shapes, which activations share memory, which algorithm each layer uses, which
-/// gradients are needed. Running allocates nothing. A plan is used by one thread at a time; it shares its parameters
-/// with whoever else holds them.
+/// Compilation decides once which operators are fused, which activations share memory, which algorithm each layer uses and which
+/// gradients are computed. A run does not allocate memory. Use a plan from one thread at a time. Several plans can share
+/// `Parameters`.
 public final class ExecutionPlan {
-    /// What a plan is compiled for.
+    /// The purpose of a plan.
     public enum Mode: String, Codable, Sendable {
-        /// Forward only, with the running statistics of norms and without dropout.
+        /// Forward passes only, with the running statistics of batch normalization and without dropout.
         case prediction
-        /// Forward and backward.
+        /// Forward and backward passes.
         case training
     }
 
-    /// How a plan is to be compiled.
+    /// The options of compilation.
     public struct Options: Sendable {
-        /// The largest number of images at once.
+        /// The largest number of images per pass.
         public var batchSize: Int
-        /// What it is for.
+        /// The purpose of the plan.
         public var mode: Mode
-        /// The threads that share the work; the results do not depend on them.
+        /// The threads that share the work; the results do not depend on their number.
         package var workers: Workers
-        /// The nodes whose parameters and statistics stay as they are.
+        /// The names of the frozen nodes: training does not change their parameters and statistics.
         public var frozen: Set<String>
-        /// Whether the gradient with respect to the network's input is wanted.
+        /// Whether the backward pass computes the gradient with respect to the network's input.
         public var inputGradient: Bool
-        /// The seed of what is random in a pass (dropout).
+        /// The seed of the random numbers in a pass (dropout).
         public var seed: UInt64
 
-        /// Makes options.
+        /// Creates options.
         /// - Parameter threads: The number of threads that share the work.
         public init(
             batchSize: Int, mode: Mode = .prediction, threads: Int = 1, frozen: Set<String> = [],
@@ -41,12 +41,12 @@ public final class ExecutionPlan {
                 inputGradient: inputGradient, seed: seed)
         }
 
-        /// Makes options for a thread pool that several plans share.
+        /// Creates options with the given workers.
         package init(
             batchSize: Int, mode: Mode = .prediction, workers: Workers, frozen: Set<String> = [],
             inputGradient: Bool = false, seed: UInt64 = 0
         ) {
-            precondition(batchSize >= 1, "a batch has at least one image, not \(batchSize)")
+            precondition(batchSize >= 1, "batchSize is \(batchSize), expected at least 1")
             self.batchSize = batchSize
             self.mode = mode
             self.workers = workers
@@ -55,52 +55,52 @@ public final class ExecutionPlan {
             self.seed = seed
         }
 
-        /// Whether layers do not arrange the parameters before the second of a number of passes.
+        /// Whether weights are packed before the second pass instead of the first.
         ///
-        /// A pass over one image needs each number but once or twice: arranging them takes as long as half a pass, and as much memory as the
-        /// parameters, and pays only where others follow. The results are the same.
+        /// A pass over one image reads each weight only once or twice. Packing takes about half as long as such a pass, and as much memory
+        /// as the parameters, so it pays off only if more passes follow. The results are the same.
         var delaysPacking: Bool { mode == .prediction && batchSize == 1 }
     }
 
-    /// One operation in a plan.
+    /// An operation with the buffers it runs on.
     struct Step {
         let operation: Operation
         var name: String { operation.name }
         var kernel: any LayerKernel { operation.kernel }
-        /// One for each thread.
+        /// The contexts of the threads of the pool.
         let contexts: [LayerContext]
         var context: LayerContext { contexts[0] }
-        /// Whether any gradient is asked of this layer.
+        /// Whether the backward pass runs this operation.
         let runsBackward: Bool
-        /// Gradients to add to those that other readers of the same activation have written.
+        /// Input gradients to add to gradients that other readers of the same activation have written.
         let additions: [(from: UnsafePointer<Float>, to: UnsafeMutablePointer<Float>, countPerImage: Int)]
     }
 
-    /// The description this plan was compiled from.
+    /// The network that the plan was compiled from.
     public let network: Network
-    /// The numbers it runs with.
+    /// The parameters of the network.
     public let parameters: Parameters
-    /// What it was compiled for.
+    /// The options of compilation.
     public let options: Options
-    /// The parts of the parameter buffer that training changes: contiguous ranges, with or without weight decay.
-    public let trained: [(range: Range<Int>, decays: Bool)]
+    /// The contiguous ranges of the parameter buffer that training changes, with or without weight decay.
+    public let trainableRanges: [(range: Range<Int>, decays: Bool)]
     let steps: [Step]
     let gradients: AlignedMemory
     let arena: AlignedMemory
-    /// What layers keep of the parameters, and as of which of their changes.
     private let transformedWeights: AlignedMemory
     private let packedWeights: AlignedMemory
+    /// The value of `Parameters.changes` when `transformedWeights` was computed.
     private var transformedChanges = -1
     private let packingState: PackingState
     let threadPool: ThreadPool
     private let images: Activation
-    /// What the team is asked to do next.
+    /// The pass that the thread pool runs, and its number of images.
     private var pass = Pass.forward
     private var count = 0
     private let randomness: Randomness
 
     /// Compiles `network` to run with `parameters`.
-    /// - Throws: `NetworkError` if the mode is training and nothing is left to train, or where memory is short.
+    /// - Throws: `NetworkError` if the mode is training and all layers are frozen, or if memory cannot be allocated.
     public init(_ network: Network, parameters: Parameters, options: Options) throws(NetworkError) {
         precondition(parameters.layout == ParameterLayout(network), "the parameters belong to another network")
         var compiler = PlanCompiler(network, layout: parameters.layout, options: options)
@@ -129,35 +129,37 @@ public final class ExecutionPlan {
             let channels = compiler.operations[source].output.channels
             return Moments(pointer(moments.buffer), channels: channels, blocks: moments.blocks)
         }
-        self.steps = compiler.operations.enumerated().map { place, operation in
-            let plan = buffers.operations[place]
+        self.steps = compiler.operations.enumerated().map { index, operation in
+            let operationBuffers = buffers.operations[index]
             let inputs = operation.sources.enumerated().map { slot, source in
                 Activation(
                     values: floats(source < 0 ? buffers.input.values : buffers.operations[source].output.values),
-                    gradient: plan.inputGradients[slot].map { floats($0.buffer) },
+                    gradient: operationBuffers.inputGradients[slot].map { floats($0.buffer) },
                     shape: operation.inputs[slot])
             }
             let context = LayerContext(
                 inputs: inputs,
                 output: Activation(
-                    values: floats(plan.output.values), gradient: plan.output.gradient.map(floats),
+                    values: floats(operationBuffers.output.values),
+                    gradient: operationBuffers.output.gradient.map(floats),
                     shape: operation.output),
                 inputMoments: operation.kernel.readsMoments ? moments(of: operation.sources[0]) : nil,
-                outputMoments: moments(of: place),
+                outputMoments: moments(of: index),
                 parameters: operation.entries.map { parameters.floats + $0.offset },
                 parameterGradients: operation.entries.map { entry in
                     training && !operation.isFrozen && entry.parameter.role != .statistic
                         ? gradients.floats() + entry.offset : nil
                 },
-                saved: pointer(plan.saved), scratch: pointer(buffers.scratch),
-                transformedWeights: transformedWeights.base + plan.transformedWeightsOffset,
-                packedWeights: packedWeights.base + plan.packedWeightsOffset,
+                saved: pointer(operationBuffers.saved), scratch: pointer(buffers.scratch),
+                transformedWeights: transformedWeights.base + operationBuffers.transformedWeightsOffset,
+                packedWeights: packedWeights.base + operationBuffers.packedWeightsOffset,
                 algorithm: operation.algorithm, worker: Worker(threadPool: threadPool, index: 0),
-                training: training, nodeIndex: operation.places[operation.places.count - 1],
+                training: training, nodeIndex: operation.nodeIndices[operation.nodeIndices.count - 1],
                 frozen: operation.isFrozen, randomness: randomness, packingState: packingState)
             return Step(
-                operation: operation, contexts: context.forEachThread(of: threadPool), runsBackward: plan.runsBackward,
-                additions: zip(plan.inputGradients, operation.inputs).compactMap { gradient, shape in
+                operation: operation, contexts: context.copies(for: threadPool),
+                runsBackward: operationBuffers.runsBackward,
+                additions: zip(operationBuffers.inputGradients, operation.inputs).compactMap { gradient, shape in
                     guard let gradient, let sum = gradient.addedTo else { return nil }
                     return (UnsafePointer(floats(gradient.buffer)), floats(sum), shape.count)
                 })
@@ -165,7 +167,7 @@ public final class ExecutionPlan {
         self.network = network
         self.parameters = parameters
         self.options = options
-        self.trained = ExecutionPlan.trainedRanges(parameters.layout, frozen: options.frozen)
+        self.trainableRanges = ExecutionPlan.trainableRanges(parameters.layout, frozen: options.frozen)
         self.gradients = gradients
         self.arena = arena
         self.transformedWeights = transformedWeights
@@ -173,43 +175,43 @@ public final class ExecutionPlan {
         self.randomness = randomness
         self.packingState = packingState
         self.threadPool = threadPool
-        if training && trained.isEmpty && !options.inputGradient {
+        if training && trainableRanges.isEmpty && !options.inputGradient {
             throw .invalidProperty(
-                layer: "plan", property: "frozen", found: "every layer", expected: "at least one layer left to train")
+                layer: "plan", property: "frozen", found: "every layer", expected: "at least one trainable layer")
         }
     }
 
-    /// What the plan does with each layer, in order of execution.
+    /// A summary of each operation, in order of execution.
     package var summary: [LayerSummary] { Overview(network, options: options).layers }
 
-    /// The bytes that activations, gradients of activations and scratch memory take together.
+    /// The size in bytes of the arena: activations, their gradients, saved and scratch memory.
     public var arenaByteCount: Int { arena.byteCount }
 
-    /// The memory that `forward` reads: NHWC, room for `batchSize` images.
+    /// The input of `forward`, NHWC: `batchSize` images.
     public var input: UnsafeMutableBufferPointer<Float> { buffer(images.values, images.shape) }
-    /// The memory that `forward` writes: [N, channels] for a classifier.
+    /// The output of `forward`: [N, channels] for a classifier.
     public var output: UnsafeMutableBufferPointer<Float> { buffer(last.values, last.shape) }
-    /// What `backward` reads: the gradient of the loss with respect to the output; only in training.
+    /// The gradient of the loss with respect to the output, which `backward` reads; only in training.
     public var outputGradient: UnsafeMutableBufferPointer<Float> {
         guard let gradient = last.gradient else { preconditionFailure("a plan for prediction has no gradients") }
         return buffer(gradient, last.shape)
     }
-    /// The gradient with respect to the input, where it was asked for.
+    /// The gradient of the loss with respect to the input; nil unless `Options.inputGradient` is true.
     public var inputGradient: UnsafeMutableBufferPointer<Float>? { images.gradient.map { buffer($0, images.shape) } }
-    /// The gradients of the parameters, laid out as the parameters; only `trained` ranges have meaning.
+    /// The gradients, in the layout of the parameters; only the values in `trainableRanges` are defined.
     public var parameterGradients: UnsafeMutableBufferPointer<Float> {
         UnsafeMutableBufferPointer(start: gradients.floats(), count: parameters.layout.trainableCount)
     }
 
-    /// Gives access to all parameters of a training plan, for an optimizer; `trained` has the ranges that are trained.
+    /// Calls `body` with the parameter buffer of a training plan, for an optimizer, which changes only `trainableRanges`.
     public func withParameters<Result, Failure>(
         _ body: (UnsafeMutableBufferPointer<Float>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        precondition(options.mode == .training, "only a plan compiled for training changes its parameters")
+        precondition(options.mode == .training, "only a plan compiled for training may change its parameters")
         return try parameters.withValues(body)
     }
 
-    /// How often `forward` has run, which what is random in a pass follows from.
+    /// The number of forward passes so far, from which the random numbers of a pass are derived.
     public var passCount: Int {
         get { randomness.step }
         set { randomness.step = newValue }
@@ -217,14 +219,14 @@ public final class ExecutionPlan {
 
     /// Runs the network over the first `count` images of `input`.
     ///
-    /// In training each call is a new step: dropout draws new masks.
+    /// In training, each call draws new dropout masks.
     public func forward(count: Int) {
         checkCount(count)
         randomness.step += 1
         transformWeights(count)
         run(.forward, count)
-        // Running statistics have moved.
-        if options.mode == .training { noteOwnChange() }
+        // The pass has updated the running statistics.
+        if options.mode == .training { recordParameterChange() }
     }
 
     private func transformWeights(_ count: Int) {
@@ -242,15 +244,17 @@ public final class ExecutionPlan {
 
     /// Computes all gradients from `outputGradient` for the `count` images of the last forward pass.
     ///
-    /// Once for each forward pass: gradients take the place of what is not needed any more.
+    /// Call it once for each forward pass: gradients overwrite activations that are no longer needed.
     public func backward(count: Int) {
-        precondition(options.mode == .training, "backward needs a plan compiled for training")
+        precondition(options.mode == .training, "backward requires a plan compiled for training")
         checkCount(count)
         run(.backward, count)
     }
 
-    /// Tells whoever shares the parameters that this plan has changed those that it trains.
-    func noteOwnChange() {
+    /// Records that this plan has changed parameters, so that other plans that share them transform their weights again.
+    ///
+    /// The transformed weights of this plan stay valid: it transforms only the weights of frozen layers.
+    func recordParameterChange() {
         let before = parameters.changes.add(1, ordering: .relaxed).oldValue
         if before == transformedChanges { transformedChanges = before + 1 }
     }
@@ -270,10 +274,10 @@ public final class ExecutionPlan {
 
     private func checkCount(_ count: Int) {
         precondition(
-            (1...options.batchSize).contains(count), "the plan takes 1 to \(options.batchSize) images, not \(count)")
+            (1...options.batchSize).contains(count), "count is \(count), expected 1 to \(options.batchSize)")
     }
 
-    private static func trainedRanges(
+    private static func trainableRanges(
         _ layout: ParameterLayout, frozen: Set<String>
     ) -> [(range: Range<Int>, decays: Bool)] {
         var ranges: [(range: Range<Int>, decays: Bool)] = []

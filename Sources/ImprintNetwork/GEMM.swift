@@ -10,9 +10,9 @@ internal import ImprintCore
     internal import Darwin
 #endif
 
-/// Matrix products in float32; the only caller of cblas.
+/// Matrix products in float32; the only caller of OpenBLAS.
 enum GEMM {
-    /// A matrix in memory: row-major, consecutive rows `stride` numbers apart, read transposed on request.
+    /// A row-major matrix whose rows are `stride` elements apart, optionally transposed.
     struct Matrix {
         let values: UnsafePointer<Float>
         let stride: Int
@@ -27,67 +27,67 @@ enum GEMM {
         var transpose: Matrix { Matrix(values, stride: stride, transposed: !transposed) }
     }
 
-    /// OpenBLAS must not start threads of its own: the plan's workers call it side by side.
-    private static let prepared: Void = {
+    /// The one-time setup of OpenBLAS, with one thread per call because all workers of a plan call it concurrently.
+    private static let setUp: Void = {
         chooseKernels()
         openblas_set_num_threads(1)
     }()
 
-    /// Has OpenBLAS choose its kernels, at the latest before several threads call it.
-    static func prepare() { prepared }
+    /// Sets up OpenBLAS; call this before several threads multiply matrices.
+    static func prepare() { setUp }
 
-    /// The processor whose kernels OpenBLAS uses, such as "SkylakeX".
+    /// The CPU whose kernels OpenBLAS uses, such as "SkylakeX".
     static var kernels: String {
-        prepared
+        setUp
         return String(cString: openblas_get_corename())
     }
 
-    /// Has OpenBLAS use its AVX-512 kernels where this library's own do.
+    /// Makes OpenBLAS use its AVX-512 kernels if CImprintKernels uses AVX-512.
     ///
-    /// OpenBLAS takes a processor that it does not know, or one that OPENBLAS_CORETYPE names, for an older one and
-    /// then uses half of its width. It reads that variable whenever it chooses kernels, so it is asked to choose again.
+    /// OpenBLAS selects kernels with half the vector width if it does not know the CPU, or if OPENBLAS_CORETYPE names an older one. It reads
+    /// this variable each time it selects kernels, so this function sets the variable and makes OpenBLAS select again.
     private static func chooseKernels() {
-        let wide = ["SkylakeX", "Cooperlake", "SapphireRapids", "Zen5"]
-        guard imprint_kernels_use_avx512() != 0, !wide.contains(String(cString: openblas_get_corename())),
-            let forget = dlsym(nil, "gotoblas_dynamic_quit"), let choose = dlsym(nil, "gotoblas_dynamic_init")
+        let avx512Kernels = ["SkylakeX", "Cooperlake", "SapphireRapids", "Zen5"]
+        guard imprint_kernels_use_avx512() != 0, !avx512Kernels.contains(String(cString: openblas_get_corename())),
+            let quit = dlsym(nil, "gotoblas_dynamic_quit"), let initialize = dlsym(nil, "gotoblas_dynamic_init")
         else { return }
         typealias Function = @convention(c) () -> Void
-        let named = getenv("OPENBLAS_CORETYPE").map { String(cString: $0) }
+        let coreType = getenv("OPENBLAS_CORETYPE").map { String(cString: $0) }
         setenv("OPENBLAS_CORETYPE", "SkylakeX", 1)
-        unsafeBitCast(forget, to: Function.self)()
-        unsafeBitCast(choose, to: Function.self)()
-        if let named { setenv("OPENBLAS_CORETYPE", named, 1) } else { unsetenv("OPENBLAS_CORETYPE") }
+        unsafeBitCast(quit, to: Function.self)()
+        unsafeBitCast(initialize, to: Function.self)()
+        if let coreType { setenv("OPENBLAS_CORETYPE", coreType, 1) } else { unsetenv("OPENBLAS_CORETYPE") }
     }
 
-    /// The number of multiplications up to which OpenBLAS's AVX-512 kernels take matrices as they lie in memory.
+    /// The largest number of multiplications for which the AVX-512 kernels of OpenBLAS do not pack the matrices first.
     ///
-    /// Above, it copies them into an order of its own first, which costs more than it gains where one of the three
-    /// sizes is small: such products are best done in pieces.
-    static let unpackedProducts = 1_000_000
+    /// If one of the three sizes is small, packing costs more than it gains. It is faster to compute such a product in blocks.
+    static let maximumUnpackedMultiplications = 1_000_000
 
-    /// Into how long pieces an axis is best cut where a piece of length 1 takes so many multiplications.
+    /// Returns the number of rows of the largest block that OpenBLAS multiplies without packing.
     ///
-    /// nil if pieces would be too short for the kernels.
-    static func pieceLength(productsPerStep: Int, atLeast least: Int) -> Int? {
-        let length = unpackedProducts / max(productsPerStep, 1)
-        return length >= least ? length : nil
+    /// - Parameter minimum: The smallest efficient number of rows.
+    /// - Returns: nil if the block would have fewer than `minimum` rows.
+    static func blockLength(multiplicationsPerRow: Int, minimum: Int) -> Int? {
+        let length = maximumUnpackedMultiplications / max(multiplicationsPerRow, 1)
+        return length >= minimum ? length : nil
     }
 
-    /// A matrix [inner, columns] that lies in memory as panels of 64 columns, one after the other.
+    /// A packed matrix [inner, columns]: contiguous panels of 64 columns.
     ///
-    /// Products with a panel fit into the cache, and OpenBLAS takes them as they lie: for matrices that are multiplied with
-    /// many rows, or many times, that is worth a copy.
+    /// A panel fits into the cache, and OpenBLAS multiplies it without packing. Packing a matrix pays off if it is multiplied by many
+    /// rows, or often.
     struct Panels {
         private static let width = 64
         let values: UnsafePointer<Float>
         let inner: Int
         let columns: Int
 
-        /// The last panel takes up to 8 columns more, which would be too few for a panel of their own.
+        /// Returns the number of panels; the last one may have 8 more columns, which are too few for another panel.
         static func count(columns: Int) -> Int { max(1, (columns + width - 9) / width) }
 
-        /// How many columns a panel has at most.
-        static func widest(columns: Int) -> Int { min(columns, width + 8) }
+        /// Returns the largest number of columns of a panel.
+        static func maximumWidth(columns: Int) -> Int { min(columns, width + 8) }
 
         static func range(_ panel: Int, columns: Int) -> Range<Int> {
             (panel * width)..<(panel + 1 == count(columns: columns) ? columns : (panel + 1) * width)
@@ -99,7 +99,7 @@ enum GEMM {
         }
     }
 
-    /// Some columns of a matrix [inner, columns], without those beside them in memory.
+    /// A range of the columns of a matrix [inner, columns], contiguous in memory.
     struct Panel {
         let values: UnsafePointer<Float>
         let inner: Int
@@ -111,58 +111,62 @@ enum GEMM {
             self.columns = columns
         }
 
-        /// Copies the columns, each times its factor, to `place`.
+        /// Copies the columns to `destination`, each multiplied by its factor.
         init(
             copying columns: Range<Int>, of matrix: Matrix, times factors: UnsafePointer<Float>? = nil, inner: Int,
-            to place: UnsafeMutablePointer<Float>
+            to destination: UnsafeMutablePointer<Float>
         ) {
             let first = columns.lowerBound
             if matrix.transposed {
-                precondition(factors == nil, "the columns of a transposed matrix are copied as they are")
-                imprint_transpose(matrix.values + first * matrix.stride, matrix.stride, place, columns.count, inner)
+                precondition(factors == nil, "the columns of a transposed matrix cannot be scaled")
+                imprint_transpose(
+                    matrix.values + first * matrix.stride, matrix.stride, destination, columns.count, inner)
             } else {
                 imprint_scale_columns(
-                    matrix.values + first, matrix.stride, factors.map { $0 + first }, place, inner, columns.count)
+                    matrix.values + first, matrix.stride, factors.map { $0 + first }, destination, inner,
+                    columns.count)
             }
-            self.init(values: UnsafePointer(place), inner: inner, columns: columns)
+            self.init(values: UnsafePointer(destination), inner: inner, columns: columns)
         }
     }
 
-    /// Whether products with panels are this library's own, which finish their sums before they store them.
-    private static let hasOwnPanels = imprint_kernels_use_avx512() != 0
+    /// Whether CImprintKernels multiplies panels instead of OpenBLAS; it applies the epilogue before it stores the sums.
+    private static let usesPanelKernel = imprint_kernels_use_avx512() != 0
 
-    /// The columns of C = A·B that belong to one panel of B [inner, columns], with A [rows, inner] not transposed; then `clamp` is done to
-    /// them, whose bias has a number for each of B's columns.
+    /// Computes the columns of C = A·B that belong to one panel of B [inner, columns] and applies `clamp` to them.
+    ///
+    /// A [rows, inner] is not transposed. The bias of `clamp` has one value for each column of B.
     static func multiply(
         rows: Int, _ a: Matrix, _ b: Panel, into c: UnsafeMutablePointer<Float>, stride: Int,
         clamp: Epilogue.Clamp = .none
     ) {
         let (width, columns) = (b.columns.count, c + b.columns.lowerBound)
         let bias = clamp.bias.map { $0 + b.columns.lowerBound }
-        guard hasOwnPanels && width >= vectorWidth else {
-            multiplyInPieces(rows: rows, a, b, into: c, stride: stride)
+        guard usesPanelKernel && width >= vectorWidth else {
+            multiplyInBlocks(rows: rows, a, b, into: c, stride: stride)
             guard !clamp.isNone else { return }
             for row in 0..<rows {
                 imprint_epilogue(columns + row * stride, bias, nil, clamp.floor, clamp.ceiling, 1, width)
             }
             return
         }
-        var finish = imprint_finish(bias: bias, floor: clamp.floor, ceiling: clamp.ceiling)
+        var finish = imprint_bias_clamp(bias: bias, floor: clamp.floor, ceiling: clamp.ceiling)
         imprint_multiply_panel(a.values, a.stride, b.values, b.inner, width, columns, stride, rows, &finish)
     }
 
-    /// The same by OpenBLAS, which takes small products as they lie.
-    private static func multiplyInPieces(
+    /// Computes the same columns with OpenBLAS, in blocks that it multiplies without packing.
+    private static func multiplyInBlocks(
         rows: Int, _ a: Matrix, _ b: Panel, into c: UnsafeMutablePointer<Float>, stride: Int
     ) {
         let width = b.columns.count
-        // With a rest, a second slice would have to be computed column by column.
-        let leavesRest = leavesRest(columns: width)
-        let depth = leavesRest ? 1 : (b.inner + 127) / 128
-        let products = rows * width * ((b.inner + depth - 1) / depth)
-        let height = leavesRest && b.inner > 128 ? 1 : (products + unpackedProducts - 1) / unpackedProducts
-        for part in 0..<height {
-            let rows = chunkRange(part, of: height, total: rows)
+        // With a remainder, a second slice would have to be computed column by column.
+        let hasRemainder = hasSmallRemainder(columns: width)
+        let depth = hasRemainder ? 1 : (b.inner + 127) / 128
+        let multiplications = rows * width * ((b.inner + depth - 1) / depth)
+        let limit = maximumUnpackedMultiplications
+        let height = hasRemainder && b.inner > 128 ? 1 : (multiplications + limit - 1) / limit
+        for block in 0..<height {
+            let rows = chunkRange(block, of: height, total: rows)
             for slice in 0..<depth {
                 let inner = chunkRange(slice, of: depth, total: b.inner)
                 multiply(
@@ -174,14 +178,15 @@ enum GEMM {
         }
     }
 
-    /// C = A·B + (accumulating ? C : 0), with A [rows, inner], B [inner, columns] and C [rows, columns].
+    /// Computes C = A·B + (accumulating ? C : 0), with A [rows, inner], B [inner, columns] and C [rows, columns].
     static func multiply(
         rows: Int, columns: Int, inner: Int, _ a: Matrix, _ b: Matrix, into c: UnsafeMutablePointer<Float>,
         stride: Int, accumulating: Bool = false
     ) {
-        prepared
-        let isUnpacked = !a.transposed && !b.transposed && rows * columns * inner <= unpackedProducts
-        guard isUnpacked && leavesRest(columns: columns) else {
+        setUp
+        let isUnpacked =
+            !a.transposed && !b.transposed && rows * columns * inner <= maximumUnpackedMultiplications
+        guard isUnpacked && hasSmallRemainder(columns: columns) else {
             return sgemm(rows, columns, inner, a, b, c, stride, accumulating)
         }
         let whole = columns / vectorWidth * vectorWidth
@@ -200,11 +205,11 @@ enum GEMM {
 
     private static let vectorWidth = 16
 
-    /// Whether OpenBLAS's AVX-512 kernels for unpacked products would ask the system for memory, each time.
+    /// Whether the AVX-512 kernels of OpenBLAS for unpacked products would allocate memory in each call.
     ///
-    /// They do where neither matrix is transposed and the columns leave a rest of 1 to 8 in a vector. Such products are
-    /// done in parts: whole vectors, of which the last two overlap, or whole vectors and single columns.
-    private static func leavesRest(columns: Int) -> Bool { (1...8).contains(columns % vectorWidth) }
+    /// They do if neither matrix is transposed and the number of columns modulo the vector width is 1 to 8. Such products are
+    /// computed in parts: full vectors, of which the last two overlap, or full vectors and single columns.
+    private static func hasSmallRemainder(columns: Int) -> Bool { (1...8).contains(columns % vectorWidth) }
 
     private static func sgemm(
         _ rows: Int, _ columns: Int, _ inner: Int, _ a: Matrix, _ b: Matrix, _ c: UnsafeMutablePointer<Float>,

@@ -1,12 +1,12 @@
 package import ImprintCore
 
-/// A layer's description and its arithmetic.
+/// A layer: its description and its computation.
 ///
-/// A layer is a small value: sizes and options, which the model file stores. It holds no tensors. Parameters, activations and scratch memory
-/// belong to an `ExecutionPlan`, so `forward` and `backward` are plain functions over buffers. Activations are NHWC float32:
-/// [N, H, W, C], the channels of a pixel next to each other.
+/// A layer is a small value with sizes and options, which the model file stores. It does not hold tensors. Parameters, activations and
+/// scratch memory belong to an `ExecutionPlan`; `forward` and `backward` are functions over its buffers. Activations are NHWC float32:
+/// [N, H, W, C], with the channels of a pixel contiguous in memory.
 ///
-/// To use a layer of your own, conform to this protocol and register the type before you train with it or load a model that contains it:
+/// To write a custom layer, conform to this protocol and register the type before you train with it or load a model that contains it:
 ///
 /// ```swift
 /// LayerRegistry.register(Scale.self)
@@ -14,39 +14,39 @@ package import ImprintCore
 ///
 /// docs/adding-a-layer.md explains each step with an example.
 public protocol Layer: Codable, Hashable, Sendable {
-    /// The name of this kind in a stored description, such as "convolution"; never change it.
+    /// The name of this kind of layer in the model file, such as "convolution". Never change it.
     static var kind: String { get }
 
-    /// The shape of the output for inputs of these shapes.
+    /// Returns the shape of the output for inputs of these shapes.
     ///
-    /// Check all stored properties here: descriptions also come from files.
+    /// Check all stored properties here, because descriptions also come from files.
     /// - Throws: `NetworkError` if the layer cannot take the inputs or a property is out of range.
     func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape
 
-    /// The parameters of this layer for inputs of these shapes, in the order in which `LayerContext.parameters` has them.
+    /// Returns the parameters of this layer for inputs of these shapes, in the order of `LayerContext.parameters`.
     func parameters(for inputs: [TensorShape]) -> [ParameterDescription]
 
-    /// Which activations of the forward pass `backward` reads; the plan keeps only these. Default: the inputs.
+    /// The activations of the forward pass that `backward` reads. The plan keeps only these. Default: the inputs.
     var backwardReads: BackwardReads { get }
 
     /// Whether the output may share memory with the first input. Default: `never`.
     var inPlace: InPlace { get }
 
-    /// The number of multiply-accumulate operations for one image by the layer's formula, whatever the algorithm. Default: 0.
+    /// Returns the number of multiply-accumulate operations per image by the layer's formula, independent of the algorithm. Default: 0.
     func multiplications(for inputs: [TensorShape]) -> Int
 
-    /// The memory that the layer needs besides its activations. Default: none.
+    /// Returns the memory that the layer needs besides its activations. Default: none.
     func memory(_ request: MemoryRequest) -> LayerMemory
 
     /// Computes the output from the inputs for the first `batch` images.
     ///
-    /// All threads of the plan call this at the same time, each with a context of its own. Divide the work with
+    /// All threads of the plan call this method at the same time, each with its own context. Divide the work with
     /// `LayerContext.parallelFor(_:_:)`; `Worker` describes the rules.
     func forward(_ context: LayerContext, batch: Int)
 
     /// Computes the gradients of the inputs and parameters from the gradient of the output for the first `batch` images.
     ///
-    /// Overwrites every gradient that is not nil.
+    /// Overwrite every gradient that is not nil. All threads call this method at the same time, as they do `forward`.
     func backward(_ context: LayerContext, batch: Int)
 }
 
@@ -60,9 +60,9 @@ extension Layer {
 
 /// The activations that a layer's backward pass reads.
 public struct BackwardReads: OptionSet, Sendable {
-    /// The set's bits.
+    /// The bits of the set.
     public let rawValue: Int
-    /// Makes the set of these bits.
+    /// Creates a set from its bits.
     public init(rawValue: Int) { self.rawValue = rawValue }
     /// The values of the inputs.
     public static let inputs = BackwardReads(rawValue: 1)
@@ -72,7 +72,7 @@ public struct BackwardReads: OptionSet, Sendable {
 
 /// Whether a layer's output may share memory with its first input.
 public enum InPlace: Sendable {
-    /// The output needs memory of its own.
+    /// The output must not share memory with the input.
     case never
     /// The output may overwrite the input, and the input's gradient may overwrite the output's gradient.
     case overwriting
@@ -80,17 +80,17 @@ public enum InPlace: Sendable {
     case view
 }
 
-/// What a plan tells a layer that asks for memory.
+/// The properties of a plan that determine how much memory a layer needs.
 public struct MemoryRequest {
     /// The shapes of the inputs.
     public let inputs: [TensorShape]
     /// The shape of the output.
     public let output: TensorShape
-    /// The largest number of images at once.
+    /// The largest number of images per pass.
     public let batch: Int
-    /// Whether there will be a backward pass.
+    /// Whether the plan runs backward passes.
     public let training: Bool
-    /// Whether a pass may run before `LayerKernel.packWeights`.
+    /// Whether the first pass may run before `LayerKernel.packWeights`.
     package let delaysPacking: Bool
     /// The threads that share the work.
     package let workers: Workers
@@ -102,14 +102,14 @@ public struct MemoryRequest {
 public struct LayerMemory {
     /// Memory that keeps its content from the forward to the backward pass.
     public var saved = 0
-    /// Memory during a single pass.
+    /// Memory for the duration of one pass.
     public var scratch = 0
-    /// Memory that keeps the result of `LayerKernel.transformWeights`.
+    /// Memory for the result of `LayerKernel.transformWeights`.
     package var transformedWeights = 0
-    /// Memory that keeps the result of `LayerKernel.packWeights`.
+    /// Memory for the result of `LayerKernel.packWeights`.
     package var packedWeights = 0
 
-    /// Makes a request for memory.
+    /// Creates a memory requirement.
     public init(saved: Int = 0, scratch: Int = 0) {
         self.saved = saved
         self.scratch = scratch
@@ -123,25 +123,25 @@ public struct LayerMemory {
     }
 }
 
-/// One activation: [N, H, W, C], for as many images as the plan's batch.
+/// An activation [N, H, W, C]; N is the batch size of the plan.
 public struct Activation {
     /// The values.
     public let values: UnsafeMutablePointer<Float>
-    /// The gradient of the loss with respect to the values; nil if nothing needs it.
+    /// The gradient of the loss with respect to the values; nil if it is not needed.
     public let gradient: UnsafeMutablePointer<Float>?
-    /// The shape for one image.
+    /// The shape of one image.
     public let shape: TensorShape
 }
 
-/// The buffers that one layer of a plan works on, and the thread that does; the plan makes them once when it is compiled.
+/// The buffers of one layer of a plan, created when the plan is compiled, and the thread that runs the layer.
 public struct LayerContext {
     /// The inputs, in the order of the node's inputs.
     public let inputs: [Activation]
     /// The output.
     public let output: Activation
-    /// The moments that the producer of the first input recorded; nil if it records none or the layer does not ask.
+    /// The moments of the first input; nil if its producer does not record them or the layer does not read them.
     let inputMoments: Moments?
-    /// Where the layer records the moments of its output; nil if no layer reads them.
+    /// The moments of the output, which the layer records; nil if no layer reads them.
     let outputMoments: Moments?
     /// The parameters, in the order of `Layer.parameters(for:)`.
     public let parameters: [UnsafeMutablePointer<Float>]
@@ -149,24 +149,24 @@ public struct LayerContext {
     public let parameterGradients: [UnsafeMutablePointer<Float>?]
     /// Memory that keeps its content from the forward to the backward pass: `LayerMemory.saved` bytes.
     public let saved: UnsafeMutableRawPointer
-    /// Memory during a single pass: `LayerMemory.scratch` bytes, shared by all threads.
+    /// Memory for the duration of one pass: `LayerMemory.scratch` bytes, shared by all threads.
     public let scratch: UnsafeMutableRawPointer
     let transformedWeights: UnsafeMutableRawPointer
     let packedWeights: UnsafeMutableRawPointer
     let algorithm: Algorithm
     /// The thread that runs the layer.
     public internal(set) var worker: Worker
-    /// Whether the plan trains: dropout and batch statistics depend on it.
+    /// Whether the plan is compiled for training, which affects dropout and batch normalization.
     public let training: Bool
-    /// The index in its network of the node that produces the output.
+    /// The index in `Network.nodes` of the node that produces the output.
     let nodeIndex: Int
-    /// Whether the layer keeps its parameters and statistics.
+    /// Whether the layer is frozen: its parameters and statistics do not change.
     public let frozen: Bool
     let randomness: Randomness
     let packingState: PackingState
 
-    /// A context for each thread of a pool.
-    func forEachThread(of threadPool: ThreadPool) -> [LayerContext] {
+    /// Returns a copy of the context for each thread of the pool.
+    func copies(for threadPool: ThreadPool) -> [LayerContext] {
         (0..<threadPool.count).map { index in
             var context = self
             context.worker = Worker(threadPool: threadPool, index: index)
@@ -176,16 +176,16 @@ public struct LayerContext {
 
     /// The first input.
     public var input: Activation { inputs[0] }
-    /// The gradient of the loss with respect to the output; only in `backward`.
+    /// The gradient of the loss with respect to the output; available only in `backward`.
     public var outputGradient: UnsafeMutablePointer<Float> { output.gradient! }
 
-    /// Divides `count` independent elements into ranges that the threads share; returns when all are done.
+    /// Calls `body` for ranges of `0..<count`, which the threads share, and returns when all ranges are done.
     public func parallelFor(_ count: Int, _ body: (Range<Int>) -> Void) { forEachRange(count, worker, body) }
 }
 
-/// One tensor of parameters of a layer.
+/// The description of a parameter tensor of a layer.
 public struct ParameterDescription: Hashable, Sendable {
-    /// What a parameter is for; decides on its gradient and on weight decay.
+    /// The role of a parameter, which determines whether it has a gradient and weight decay.
     public enum Role: String, Codable, Sendable {
         /// Trained, with weight decay.
         case weight
@@ -195,9 +195,9 @@ public struct ParameterDescription: Hashable, Sendable {
         case statistic
     }
 
-    /// How a parameter is initialized.
+    /// The initialization of a parameter.
     public enum Initializer: Hashable, Sendable {
-        /// Every value the same.
+        /// The same value for all elements.
         case constant(Float)
         /// Normal with mean 0 and variance 2 / `fanIn` (He et al., "Delving deep into rectifiers", 2015).
         case heNormal(fanIn: Int)
@@ -205,16 +205,16 @@ public struct ParameterDescription: Hashable, Sendable {
         case leCunUniform(fanIn: Int)
     }
 
-    /// The name inside the layer, such as "weight".
+    /// The name within the layer, such as "weight".
     public let name: String
-    /// The lengths of the axes, the fastest last.
+    /// The lengths of the axes; the last axis is contiguous in memory.
     public let shape: [Int]
-    /// What it is for.
+    /// The role of the parameter.
     public let role: Role
-    /// How it is initialized.
+    /// The initialization.
     public let initializer: Initializer
 
-    /// Describes a parameter.
+    /// Creates the description of a parameter.
     public init(name: String, shape: [Int], role: Role, initializer: Initializer) {
         self.name = name
         self.shape = shape
@@ -226,13 +226,13 @@ public struct ParameterDescription: Hashable, Sendable {
     public var count: Int { shape.reduce(1, *) }
 }
 
-/// Checks that a layer has exactly one input.
+/// Returns the only input of a layer, or throws an error if there is not exactly one.
 func onlyInput(_ layer: String, _ inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
     guard inputs.count == 1 else { throw .inputCount(layer: layer, expected: "one input", found: inputs.count) }
     return inputs[0]
 }
 
-/// Checks that a layer has at least two inputs.
+/// Returns the inputs of a layer, or throws an error if there are fewer than two.
 func severalInputs(_ layer: String, _ inputs: [TensorShape]) throws(NetworkError) -> [TensorShape] {
     guard inputs.count >= 2 else {
         throw .inputCount(layer: layer, expected: "two or more inputs", found: inputs.count)
@@ -240,7 +240,7 @@ func severalInputs(_ layer: String, _ inputs: [TensorShape]) throws(NetworkError
     return inputs
 }
 
-/// Checks that a property is in its range.
+/// Throws an error unless a property is valid.
 func check<Value>(
     _ layer: String, _ property: String, _ value: Value, _ isValid: Bool, _ expected: String
 ) throws(NetworkError) {

@@ -1,7 +1,7 @@
-/// What an execution plan runs: a layer, or several that are fused into one operation.
+/// The implementation of one operation of an execution plan: a layer, or several fused layers.
 ///
-/// Every `Layer` can be run. A layer of this module conforms to this protocol too if it is faster with more than a public layer can ask for:
-/// packed weights, recorded moments, a choice of algorithms.
+/// A plan can run every `Layer`. A layer of this module also conforms to this protocol if it uses features that the public protocol does
+/// not have: packed weights, recorded moments or a choice of algorithms.
 package protocol LayerKernel: Sendable {
     /// See `Layer.backwardReads`.
     var backwardReads: BackwardReads { get }
@@ -16,24 +16,26 @@ package protocol LayerKernel: Sendable {
     /// See `Layer.backward(_:batch:)`.
     func backward(_ context: LayerContext, batch: Int)
 
-    /// Whether the gradient of the first input may overwrite that input's values, element by element; not together with an `inPlace` other
-    /// than `never`.
+    /// Whether the gradient of the first input may overwrite the values of that input, element by element.
+    ///
+    /// It must be false unless `inPlace` is `never`.
     var gradientMayReplaceInput: Bool { get }
 
-    /// Whether training reads the moments of the first input, `LayerContext.inputMoments`.
+    /// Whether the kernel reads `LayerContext.inputMoments` in training.
     var readsMoments: Bool { get }
 
-    /// The largest number of blocks that the layer records in `LayerContext.outputMoments`; nil if it records none.
+    /// Returns the largest number of blocks that the kernel records in `LayerContext.outputMoments`; nil if it does not record moments.
     func momentBlocks(_ request: MemoryRequest) -> Int?
 
-    /// The algorithm for inputs of these shapes.
-    /// - Parameter batch: The largest number of images predicted at once; nil in training.
+    /// Returns the algorithm for inputs of these shapes.
+    /// - Parameter batch: The batch size of a plan for prediction; nil in training.
     func algorithm(for inputs: [TensorShape], predicting batch: Int?) -> Algorithm
 
-    /// Precomputes weight transforms; runs before a forward pass whenever the parameters have changed.
+    /// Precomputes weight transforms. Runs before a forward pass if the parameters have changed.
     func transformWeights(_ context: LayerContext)
 
-    /// Packs the weights into the order that passes read fastest; runs after `transformWeights`, before the same pass or the next one.
+    /// Packs the weights into the layout that matrix products read fastest. Runs after `transformWeights`, before the same pass or the
+    /// next one.
     func packWeights(_ context: LayerContext)
 }
 
@@ -46,7 +48,7 @@ extension LayerKernel {
     package func packWeights(_ context: LayerContext) {}
 }
 
-/// Runs a layer that has only the public requirements.
+/// Runs a layer that conforms only to the public protocol.
 struct PlainKernel: LayerKernel {
     let layer: any Layer
 
@@ -59,23 +61,23 @@ struct PlainKernel: LayerKernel {
 }
 
 extension Layer {
-    /// What runs this layer.
+    /// The kernel that runs this layer.
     var kernel: any LayerKernel { self as? any LayerKernel ?? PlainKernel(layer: self) }
 }
 
-/// The way in which a layer computes its output; chosen when a plan is compiled.
+/// The algorithm of an operation, chosen when a plan is compiled.
 package enum Algorithm: String, Codable, Sendable {
-    /// A loop of the layer's own.
+    /// A loop without an intermediate matrix.
     case direct
-    /// A matrix product over the activation in place, without a copy.
+    /// A matrix product that reads the activation without a copy.
     case matrixProduct
-    /// Windows copied into the rows of a matrix, block by block, then a matrix product.
+    /// Blocks of windows copied into the rows of a matrix, then multiplied.
     case im2col
-    /// Winograd's minimal filtering of 4x4 tiles, then 36 matrix products.
+    /// Winograd F(4x4, 3x3): transformed 4x4 tiles and 36 matrix products.
     case winograd
 }
 
-/// The source of a layer's random numbers: one stream for each step, node and image.
+/// The state from which a layer derives its random stream for each step, node and image.
 final class Randomness {
     let seed: UInt64
     var step = 0
@@ -83,7 +85,7 @@ final class Randomness {
     init(seed: UInt64) { self.seed = seed }
 }
 
-/// Whether the layers of a plan have packed the current parameters.
+/// Whether the layers of a plan have packed their current weights.
 final class PackingState {
     var isDone = false
 }

@@ -1,8 +1,8 @@
 internal import Synchronization
 
-/// The kinds of layers that a stored network may name.
+/// The kinds of layers that a model file can contain.
 public enum LayerRegistry {
-    /// The kinds of this module; a new kind adds its line here.
+    /// The layers of this module; add a new layer here.
     private static let builtIn: [any Layer.Type] = [
         AddLayer.self, Affine.self, AveragePool.self, BatchNormalization.self, ClipLayer.self, Concat.self,
         Convolution.self, Dense.self, Dropout.self, ELU.self, Erf.self, Flatten.self, GELU.self, GlobalAveragePool.self,
@@ -13,9 +13,9 @@ public enum LayerRegistry {
     ]
     private static let kinds = Mutex(Dictionary(uniqueKeysWithValues: builtIn.map { ($0.kind, $0) }))
 
-    /// Makes a kind of layer known, so that networks that contain it can be read from model files.
+    /// Registers a custom layer, so that model files that contain it can be loaded.
     ///
-    /// Register your layers when the program starts. To register the same type again has no effect.
+    /// Register your layers when the program starts. Registering the same type again has no effect.
     /// - Precondition: No other type has the same `kind`.
     public static func register(_ layer: any Layer.Type) {
         kinds.withLock { kinds in
@@ -26,10 +26,10 @@ public enum LayerRegistry {
         }
     }
 
-    /// The type of a kind of layer; nil if no such kind is registered.
+    /// Returns the layer type with this `kind`; nil if it is not registered.
     static func type(of kind: String) -> (any Layer.Type)? { kinds.withLock { $0[kind] } }
 
-    /// All kinds, sorted by name.
+    /// All layer types, sorted by `kind`.
     package static var all: [any Layer.Type] {
         kinds.withLock { Array($0.values) }.sorted { $0.kind < $1.kind }
     }

@@ -1,10 +1,10 @@
 internal import CImprintKernels
 
-/// Means and squared deviations of a [rows, channels] matrix, block of rows by block of rows.
+/// The means and sums of squared deviations of blocks of rows of a [rows, channels] matrix.
 ///
-/// Whoever makes an activation records each block while it is in the cache, on any thread; the blocks are then merged in
-/// their order, so that the result does not depend on the threads. This is how a normalization gets its statistics without
-/// reading its input once more.
+/// The producer of an activation records the moments of each block while it is in the cache, on any thread. The blocks are
+/// merged in a fixed order, so the result does not depend on the threads. Batch normalization thus gets its statistics without
+/// another pass over its input.
 struct Moments {
     private let header: UnsafeMutablePointer<Header>
     private let rows: UnsafeMutablePointer<UInt32>
@@ -16,7 +16,7 @@ struct Moments {
         var blocks: Int
     }
 
-    /// Moments of at most `blocks` blocks in `byteCount(channels:blocks:)` bytes of memory.
+    /// Creates moments of at most `blocks` blocks in `byteCount(channels:blocks:)` bytes of memory.
     init(_ memory: UnsafeMutableRawPointer, channels: Int, blocks: Int) {
         self.channels = channels
         capacity = blocks
@@ -25,20 +25,22 @@ struct Moments {
         values = (memory + Self.alignment + Self.rowByteCount(blocks)).assumingMemoryBound(to: Float.self)
     }
 
-    /// The memory that moments need: the number of blocks, their rows, and two rows of numbers for each.
+    /// Returns the memory for the number of blocks, their row counts, and a mean and a sum of squares for each block and channel.
     static func byteCount(channels: Int, blocks: Int) -> Int {
         alignment + rowByteCount(blocks) + 2 * blocks * rowLength(channels) * MemoryLayout<Float>.stride
     }
 
-    /// Says how many blocks this pass has, up to those the memory was made for.
+    /// Sets the number of blocks of this pass, at most the capacity.
     ///
-    /// One member of the team calls it, before the barrier that ends the recording.
+    /// One worker calls it before the barrier that ends the recording.
     func begin(blocks: Int) {
-        precondition((1...capacity).contains(blocks), "there is room for \(capacity) blocks, not \(blocks)")
+        precondition((1...capacity).contains(blocks), "blocks is \(blocks), expected 1 to \(capacity)")
         header.pointee.blocks = blocks
     }
 
-    /// Records the numbers of one block, `rows` rows at `values`; each block of the pass once, in any order.
+    /// Records the moments of one block, `rows` rows at `values`.
+    ///
+    /// Record each block of the pass once, in any order.
     func record(_ values: UnsafePointer<Float>, rows count: Int, block: Int) {
         assert((0..<capacity).contains(block) && count >= 1, "block \(block) of \(capacity), \(count) rows")
         rows[block] = UInt32(count)
@@ -46,14 +48,14 @@ struct Moments {
         imprint_moments(values, count, channels, mean, mean + Self.rowLength(channels))
     }
 
-    /// Mean and biased variance over all blocks of the pass, for some of the channels.
+    /// Computes the mean and the biased variance of a range of channels over all blocks of the pass.
     func merge(
-        _ part: Range<Int>, mean: UnsafeMutablePointer<Float>, variance: UnsafeMutablePointer<Float>
+        _ range: Range<Int>, mean: UnsafeMutablePointer<Float>, variance: UnsafeMutablePointer<Float>
     ) {
-        let first = values + part.lowerBound
+        let first = values + range.lowerBound
         imprint_merge_moments(
-            rows, first, first + Self.rowLength(channels), header.pointee.blocks, stride, part.count,
-            mean + part.lowerBound, variance + part.lowerBound)
+            rows, first, first + Self.rowLength(channels), header.pointee.blocks, stride, range.count,
+            mean + range.lowerBound, variance + range.lowerBound)
     }
 
     private static let alignment = 64

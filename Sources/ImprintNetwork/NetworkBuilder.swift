@@ -1,11 +1,11 @@
 /// Builds a network layer by layer.
 ///
 /// ```swift
-/// var net = NetworkBuilder(name: "tiny", input: Shape(height: 28, width: 28, channels: 1))
+/// var net = NetworkBuilder(name: "tiny", input: TensorShape(height: 28, width: 28, channels: 1))
 /// net.add(Convolution(outputChannels: 8, kernelSize: 3, padding: .same))
 /// let shortcut = net.add(ReLU())
 /// let branch = net.add(Convolution(outputChannels: 8, kernelSize: 1))
-/// net.add(Add(), to: [shortcut, branch])
+/// net.add(AddLayer(), to: [shortcut, branch])
 /// net.add(GlobalAveragePool())
 /// net.add(Dense(outputChannels: 2))
 /// net.add(Softmax())
@@ -17,21 +17,21 @@ public struct NetworkBuilder {
     private var nodes: [Network.Node] = []
     private var counts: [String: Int] = [:]
 
-    /// Starts a network that takes images of the shape `input`.
+    /// Creates a builder for a network whose input images have the shape `input`.
     public init(name: String, input: TensorShape) {
         self.name = name
         self.input = input
     }
 
-    /// The name of the node added last; the network's input before there is one.
+    /// The name of the last node, or of the network's input if there are no nodes.
     public var last: String { nodes.last?.name ?? Network.inputName }
 
-    /// Adds a layer.
+    /// Adds a node.
     /// - Parameters:
     ///   - layer: The layer.
-    ///   - name: A name of its own; its kind and a running number where none is given, as in "convolution2".
-    ///   - inputs: The names of what it reads; the node added last where none are given.
-    /// - Returns: The name, for others to read from.
+    ///   - name: A unique name. The default is the kind of layer with a number, such as "convolution2".
+    ///   - inputs: The names of the nodes that it reads. The default is the last node.
+    /// - Returns: The name of the node, for the inputs of other nodes.
     @discardableResult
     public mutating func add(_ layer: some Layer, named name: String? = nil, to inputs: [String]? = nil) -> String {
         let kind = type(of: layer).kind
@@ -41,8 +41,8 @@ public struct NetworkBuilder {
         return name
     }
 
-    /// The network.
-    /// - Throws: `NetworkError` if names, connections or shapes do not fit together.
+    /// Returns the network.
+    /// - Throws: `NetworkError` if names, connections or shapes are not consistent.
     public func network() throws(NetworkError) -> Network {
         try Network(name: name, input: input, nodes: nodes)
     }

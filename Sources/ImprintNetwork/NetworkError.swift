@@ -1,60 +1,60 @@
 public import ImprintCore
 
-/// What is wrong with a network's description, or with the numbers given to it.
+/// An error in the description of a network, or a failure to compile it.
 public enum NetworkError: DescribedError, Equatable {
-    /// Two nodes have the same name, or a node is named like the input.
+    /// Two nodes have the same name, or a node has the name of the network's input.
     case duplicateName(node: String)
     /// The network has no nodes.
     case empty(network: String)
-    /// A node reads from a name that no earlier node and not the input has.
+    /// A node reads an input that is neither the network's input nor an earlier node.
     case unknownInput(node: String, input: String)
-    /// A node's result is used by nothing, and it is not the last one.
+    /// No other node reads the output of a node, and it is not the last node.
     case unusedNode(node: String)
-    /// A layer takes another number of inputs.
+    /// A node has the wrong number of inputs for its layer.
     case inputCount(layer: String, expected: String, found: Int)
-    /// A layer cannot take inputs of these shapes.
+    /// A layer does not support inputs of these shapes.
     case inputShape(layer: String, found: [TensorShape], reason: String)
-    /// A property of a layer has a value outside its range.
+    /// A property of a layer is invalid.
     case invalidProperty(layer: String, property: String, found: String, expected: String)
-    /// A failure inside the node of this name.
+    /// An error in the node of this name.
     indirect case inNode(String, NetworkError)
-    /// A description names a kind of layer that this version does not have.
+    /// The description contains a kind of layer that is not registered.
     case unknownLayerKind(found: String, known: [String])
-    /// No ready-made network has this name.
+    /// There is no built-in network of this name.
     case unknownNetwork(found: String, known: [String])
-    /// The network does not end as a classifier does: in a vector, or in a softmax over one.
+    /// The output of the network is not a vector of scores.
     case notAClassifier(network: String, output: TensorShape)
-    /// The numbers take more memory than this machine gives.
+    /// The parameters or activations need more memory than is available.
     case outOfMemory(bytes: Int)
 
-    /// A sentence that says what was found and what was expected.
+    /// A sentence with what was found, what was expected and how to fix it.
     public var description: String {
         switch self {
         case .duplicateName(let node):
-            "two nodes are named \"\(node)\"; give each node a name of its own (\"\(Network.inputName)\" is taken)"
+            "duplicate node name \"\(node)\". Give each node a unique name (\"\(Network.inputName)\" is reserved)"
         case .empty(let network):
-            "the network \"\(network)\" has no layers; add at least one"
+            "the network \"\(network)\" has no layers. Add at least one layer"
         case .unknownInput(let node, let input):
-            "the node \"\(node)\" reads from \"\(input)\", which no node before it is named"
+            "the node \"\(node)\" reads from \"\(input)\", but no earlier node has this name"
         case .unusedNode(let node):
-            "the result of the node \"\(node)\" is used by no other node; connect it or remove it"
+            "no other node reads the output of the node \"\(node)\". Connect it or remove it"
         case .inputCount(let layer, let expected, let found):
-            "\(layer) takes \(expected), found \(found) inputs"
+            "\(layer): found \(found) \(found == 1 ? "input" : "inputs"), expected \(expected)"
         case .inputShape(let layer, let found, let reason):
-            "\(layer) cannot take \(found.map(\.description).joined(separator: ", ")): \(reason)"
+            "\(layer): invalid input shape \(found.map(\.description).joined(separator: ", ")): \(reason)"
         case .invalidProperty(let layer, let property, let found, let expected):
             "\(layer): \(property) is \(found), expected \(expected)"
         case .inNode(let node, let error):
             "node \"\(node)\": \(error)"
         case .unknownLayerKind(let found, let known):
-            "there is no layer \"\(found)\"; this version has \(known.joined(separator: ", "))"
+            "unknown layer kind \"\(found)\". Expected one of \(known.joined(separator: ", "))"
         case .unknownNetwork(let found, let known):
-            "there is no network \"\(found)\"; choose one of \(known.joined(separator: ", "))"
+            "unknown network \"\(found)\". Choose one of \(known.joined(separator: ", "))"
         case .notAClassifier(let network, let output):
-            "the network \"\(network)\" ends in \(output); a classifier ends in a vector, one number per label"
+            "the network \"\(network)\" has the output shape \(output), expected a vector with one score per label"
         case .outOfMemory(let bytes):
-            "\((Double(bytes) / 1e8).rounded() / 10) GB of memory are needed at once and not to be had here; "
-                + "use a smaller batch, input or network"
+            "cannot allocate \((Double(bytes) / 1e8).rounded() / 10) GB of memory. "
+                + "Use a smaller batch, a smaller input or a smaller network"
         }
     }
 }

@@ -1,56 +1,56 @@
 extension Network {
-    /// What one layer of a network makes, and what it takes.
+    /// A summary of one layer of a network.
     package struct LayerOverview: Hashable, Codable, Sendable {
         /// The node's name.
         package let name: String
         /// The kind of layer.
         package let kind: String
-        /// The names of what it reads.
+        /// The names of the nodes that it reads.
         package let inputs: [String]
-        /// The shape of its result, for one image.
+        /// The output shape for one image.
         package let output: TensorShape
-        /// How many numbers of it are trained.
+        /// The number of trainable parameters.
         package let parameterCount: Int
-        /// How many multiplications, each with an addition, its formula takes forward for one image; 0 if it has no sums of products.
+        /// The number of multiply-accumulate operations of a forward pass over one image by the layer's formula.
         package let multiplications: Int
     }
 
-    /// The memory that predictions of one image at a time take on one thread, in bytes.
+    /// The memory of a prediction of one image on one thread, in bytes.
     package struct PredictionMemory: Hashable, Codable, Sendable {
         /// The parameters.
         package let parameterByteCount: Int
-        /// What layers keep of what they made of their parameters.
+        /// The transformed and packed weights.
         package let transformedWeightsByteCount: Int
-        /// Activations and scratch memory together, places shared.
+        /// The arena: activations and scratch memory.
         package let arenaByteCount: Int
-        /// All of these.
+        /// The total.
         package let byteCount: Int
 
         private enum CodingKeys: String, CodingKey {
             case parameterByteCount, arenaByteCount, byteCount
-            // The name of version 1.
+            // The key of format version 1.
             case transformedWeightsByteCount = "preparedByteCount"
         }
     }
 
-    /// A network layer by layer, as it is described, whatever is computed together; a `ExecutionPlan.Overview` says that.
+    /// A summary of a network layer by layer, before operator fusion; `ExecutionPlan.Overview` shows the fused operations.
     package struct Overview: Hashable, Codable, Sendable {
         /// The layers, in order of execution.
         package let layers: [LayerOverview]
-        /// How many numbers are trained.
+        /// The number of trainable parameters of the network.
         package let parameterCount: Int
-        /// The layers' multiplications together, at most `Int.max`.
+        /// The number of multiply-accumulate operations of all layers, at most `Int.max`.
         package let multiplications: Int
-        /// The memory of a prediction, which is not taken here.
+        /// The memory of a prediction, which this overview does not allocate.
         package let memory: PredictionMemory
 
-        /// Looks at `network`.
+        /// Creates the overview of `network`.
         package init(_ network: Network) {
-            layers = network.nodes.enumerated().map { place, node in
-                let inputs = network.inputShapes(of: place)
+            layers = network.nodes.enumerated().map { index, node in
+                let inputs = network.inputShapes(of: index)
                 return LayerOverview(
                     name: node.name, kind: type(of: node.layer).kind, inputs: node.inputs,
-                    output: network.shapes[place],
+                    output: network.shapes[index],
                     parameterCount: node.layer.parameters(for: inputs)
                         .reduce(0) { $0 + ($1.role == .statistic ? 0 : $1.count) },
                     multiplications: node.layer.multiplications(for: inputs))
@@ -68,9 +68,9 @@ extension Network {
     }
 }
 
-/// The sum of counts that are not negative, at most `Int.max`.
+/// Returns the sum of non-negative counts, at most `Int.max`.
 ///
-/// A description may come from a file that nobody vouches for, so it may exceed what an Int holds.
+/// The description of a network may come from an untrusted file, so the sum may overflow.
 func saturatingSum(_ counts: [Int]) -> Int {
     counts.reduce(0) { sum, count in
         let (result, overflow) = sum.addingReportingOverflow(count)

@@ -1,83 +1,83 @@
-/// The parts of a network that tells labels apart, and forms of it to train.
+/// The head and the blocks of a network, and variants of the network for training.
 extension Network {
-    /// The network without a final softmax: what a classifier is trained as, since the loss contains the softmax.
+    /// Returns the network without a final softmax, for training: `SoftmaxCrossEntropy` contains the softmax.
     public func logits() throws(NetworkError) -> Network {
         guard nodes.count > 1, nodes[nodes.count - 1].layer is Softmax else { return self }
         return try Network(name: name, input: input, nodes: nodes.dropLast())
     }
 
-    /// The name of the dense layer at the end, before a softmax: what tells the labels apart; nil if there is none.
+    /// The name of the head: the dense layer at the end, or before a final softmax; nil if there is none.
     public var headName: String? {
         let last = nodes.last { !($0.layer is Softmax) }
         return last?.layer is Dense ? last?.name : nil
     }
 
-    /// Where what tells labels apart is in `nodes`: the head, or at the very end a convolution of one pixel, which does so for each
-    /// place of a picture; nil if there is neither, or where it reads the network's input.
-    public var tunedPlace: Int? {
+    /// The index in `nodes` of the head, or of a final 1x1 convolution, which is the head of a detector.
+    ///
+    /// nil if there is neither, or if it reads the network's input.
+    public var headIndex: Int? {
         let last = nodes.count - 1
         let isMap = (nodes[last].layer as? Convolution).map { $0.kernelSize == 1 && $0.stride == 1 && $0.groups == 1 }
-        let place = isMap == true ? last : nodes.firstIndex { $0.name == headName }
-        return place.flatMap { $0 > 0 ? $0 : nil }
+        let index = isMap == true ? last : nodes.firstIndex { $0.name == headName }
+        return index.flatMap { $0 > 0 ? $0 : nil }
     }
 
-    /// How many numbers that layer reads of each place.
-    public var headChannels: Int? { tunedPlace.map { inputShapes(of: $0)[0].channels } }
+    /// The number of input channels of the node at `headIndex`.
+    public var headChannels: Int? { headIndex.map { inputShapes(of: $0)[0].channels } }
 
-    /// The network as two: what computes the features that the layer at `tunedPlace` reads, and that layer with what follows it.
+    /// Splits the network at `headIndex` into a feature extractor and a head.
     ///
-    /// Nodes keep their names, so the parameters of the parts are named as those of the whole.
-    /// - Returns: nil if there is no such layer.
+    /// Nodes keep their names, so parameters have the same names in the network and in its parts.
+    /// - Returns: nil if there is no head.
     public func splitAtHead() throws(NetworkError) -> (features: Network, head: Network)? {
-        // It reads one node. All nodes before it are read by each other or by it, so it reads the last of them.
-        guard let place = tunedPlace else { return nil }
-        return try split(at: place)
+        // The head reads one node. Every earlier node is read by an earlier node or the head, so the head reads the last of them.
+        guard let index = headIndex else { return nil }
+        return try split(at: index)
     }
 
-    /// The network as two: the nodes before a place where `isCut`, and those from there on.
-    func split(at place: Int) throws(NetworkError) -> (features: Network, head: Network) {
-        let rest = nodes[place...].map { node in
-            let inputs = node.inputs.map { $0 == nodes[place - 1].name ? Network.inputName : $0 }
+    /// Splits the network into the nodes before `index` and the others, which may read only the last node of the first part.
+    func split(at index: Int) throws(NetworkError) -> (features: Network, head: Network) {
+        let rest = nodes[index...].map { node in
+            let inputs = node.inputs.map { $0 == nodes[index - 1].name ? Network.inputName : $0 }
             return Node(name: node.name, layer: node.layer, inputs: inputs)
         }
         return (
-            try Network(name: name, input: input, nodes: Array(nodes[..<place])),
-            try Network(name: name, input: shapes[place - 1], nodes: rest)
+            try Network(name: name, input: input, nodes: Array(nodes[..<index])),
+            try Network(name: name, input: shapes[index - 1], nodes: rest)
         )
     }
 
-    /// The same network with another number of outputs of its head, a dense layer or at the very end a convolution of one pixel.
+    /// Returns the network with a different number of outputs of its head, which is a dense layer or a final 1x1 convolution.
     public func replacingHead(outputs: Int) throws(NetworkError) -> Network {
         var nodes = nodes
-        let place = nodes.firstIndex { $0.name == headName } ?? nodes.count - 1
-        let head = nodes[place]
+        let index = nodes.firstIndex { $0.name == headName } ?? nodes.count - 1
+        let head = nodes[index]
         func replaced(by layer: any Layer) -> Node { Node(name: head.name, layer: layer, inputs: head.inputs) }
         switch head.layer {
         case let dense as Dense:
-            nodes[place] = replaced(by: Dense(outputChannels: outputs, hasBias: dense.hasBias))
-        case let map as Convolution where map.kernelSize == 1 && map.groups == 1:
-            nodes[place] = replaced(
+            nodes[index] = replaced(by: Dense(outputChannels: outputs, hasBias: dense.hasBias))
+        case let convolution as Convolution where convolution.kernelSize == 1 && convolution.groups == 1:
+            nodes[index] = replaced(
                 by: Convolution(
-                    outputChannels: outputs, kernelSize: 1, stride: map.stride, padding: map.padding,
-                    dilation: map.dilation, hasBias: map.hasBias))
+                    outputChannels: outputs, kernelSize: 1, stride: convolution.stride, padding: convolution.padding,
+                    dilation: convolution.dilation, hasBias: convolution.hasBias))
         default: break
         }
         return try Network(name: name, input: input, nodes: nodes)
     }
 
-    /// The network up to what tells labels apart, then a new dense layer and a softmax.
+    /// Returns the network with its last layer with parameters, and all later nodes, replaced by a dense layer and a softmax.
     ///
-    /// For networks that have no `headName`: those that end in a convolution whose result is averaged over the picture (SqueezeNet),
-    /// or in sigmoids. The dense layer has the name of the layer that it takes the place of; what that reads is averaged over the
-    /// picture before.
-    /// - Returns: nil if the last layer with parameters is neither a dense layer nor a convolution, or is the first of all.
+    /// Use it for networks without a `headName`: those that end in a convolution and a global average (SqueezeNet) or in sigmoids. The
+    /// dense layer has the name of the layer that it replaces. A global average pool precedes it if its input has more than one pixel.
+    /// - Returns: nil if the last layer with parameters is neither a dense layer nor a convolution, or is the first node.
     public func withNewHead(outputs: Int) throws(NetworkError) -> Network? {
         let last = nodes.indices.last { !nodes[$0].layer.parameters(for: inputShapes(of: $0)).isEmpty }
-        guard let place = last, place > 0, nodes[place].layer is Dense || nodes[place].layer is Convolution else {
+        guard let index = last, index > 0, nodes[index].layer is Dense || nodes[index].layer is Convolution else {
             return nil
         }
-        let old = nodes[place]
-        var kept = Array(nodes[..<place])
+        let old = nodes[index]
+        var kept = Array(nodes[..<index])
         func add(_ name: String, _ layer: any Layer, _ inputs: [String]) -> String {
             var unused = name
             while kept.contains(where: { $0.name == unused }) { unused += "_" }
@@ -85,26 +85,26 @@ extension Network {
             return unused
         }
         var inputs = old.inputs
-        if inputShapes(of: place)[0].pixels > 1 { inputs = [add("\(old.name).mean", GlobalAveragePool(), inputs)] }
+        if inputShapes(of: index)[0].pixels > 1 { inputs = [add("\(old.name).mean", GlobalAveragePool(), inputs)] }
         let head = add(old.name, Dense(outputChannels: outputs), inputs)
         _ = add("probabilities", Softmax(), [head])
         return try Network(name: name, input: input, nodes: kept)
     }
 
-    /// The same network with a head that reads the highest value of each channel besides its mean over the picture.
+    /// Returns the network with concat pooling: the head reads the global maximum of each channel besides its global average.
     ///
-    /// [mean, factor · maximum], twice as many channels: what is small in a picture is lost in a mean, and maxima alone are noisy. The
-    /// factor, one a channel, is trained, and should begin with `maximumFactor` (fast.ai's "concat pooling" has none, and normalizes
-    /// instead).
-    /// - Returns: The network and the name of the factors; nil if the head does not read means over the picture.
-    public func poolingMaximum() throws(NetworkError) -> (network: Network, factors: String)? {
+    /// The head reads [mean, scale · maximum], twice as many channels. The mean alone loses small objects, and the maximum alone is noisy.
+    /// The trainable scale, one per channel, should be initialized to `initialMaximumScale`. (The concat pooling of fastai has no scale;
+    /// it normalizes instead.)
+    /// - Returns: The network and the name of the scale parameter; nil if the head does not read a global average.
+    public func withConcatPooling() throws(NetworkError) -> (network: Network, scaleName: String)? {
         guard let head = nodes.firstIndex(where: { $0.name == headName }) else { return nil }
-        var place = sources[head][0]
-        while place >= 0, nodes[place].layer is Flatten || nodes[place].layer is Dropout { place = sources[place][0] }
-        guard place >= 0, shapes[place].pixels == 1, inputShapes(of: place)[0].pixels > 1,
-            nodes[place].averagesAll(inputShapes(of: place)[0])
+        var index = sources[head][0]
+        while index >= 0, nodes[index].layer is Flatten || nodes[index].layer is Dropout { index = sources[index][0] }
+        guard index >= 0, shapes[index].pixels == 1, inputShapes(of: index)[0].pixels > 1,
+            nodes[index].isGlobalAverage(over: inputShapes(of: index)[0])
         else { return nil }
-        let mean = nodes[place]
+        let mean = nodes[index]
         let names = Set(nodes.map(\.name))
         func unused(_ name: String) -> String { names.contains(name) ? unused(name + "_") : name }
         let (maximum, scaled) = (unused("\(mean.name).maximum"), unused("\(mean.name).maximum.scaled"))
@@ -114,19 +114,19 @@ extension Network {
             Node(name: scaled, layer: Affine(extent: .channels, hasShift: false), inputs: [maximum]),
             Node(name: both, layer: Concat(), inputs: [mean.name, scaled]),
         ]
-        let rest = nodes[(place + 1)...].map { node in
+        let rest = nodes[(index + 1)...].map { node in
             Node(name: node.name, layer: node.layer, inputs: node.inputs.map { $0 == mean.name ? both : $0 })
         }
-        return (try Network(name: name, input: input, nodes: nodes[...place] + added + rest), "\(scaled).scale")
+        return (try Network(name: name, input: input, nodes: nodes[...index] + added + rest), "\(scaled).scale")
     }
 
-    /// What the factors of maxima begin with: in networks with ReLU it makes them about as large as the means.
-    public static let maximumFactor: Float = 0.2
+    /// The initial scale of `withConcatPooling()`: in networks with ReLU, scaled maxima are about as large as means.
+    public static let initialMaximumScale: Float = 0.2
 
-    /// The same network with norms that normalize with their running statistics, and leave them as they are, in training too.
+    /// Returns the network with batch normalization that uses its running statistics, and does not update them, also in training.
     ///
-    /// Their scales and shifts are trained as before.
-    public func keepingStatistics() throws(NetworkError) -> Network {
+    /// Scales and shifts remain trainable.
+    public func withFrozenStatistics() throws(NetworkError) -> Network {
         let nodes = nodes.map { node in
             guard let norm = node.layer as? BatchNormalization else { return node }
             let keeping = BatchNormalization(
@@ -136,11 +136,11 @@ extension Network {
         return try Network(name: name, input: input, nodes: nodes)
     }
 
-    /// The names of the nodes in blocks, from the input to the head.
+    /// The names of the nodes of each block, from the input to the head.
     ///
-    /// A block is what many networks call a stage: the layers whose results have the same number of pixels. The head is a block of
-    /// its own, the last. Nodes without parameters belong to the last block whose results are not smaller than theirs, and
-    /// side branches that weigh an activation, as in squeeze and excitation, to the block of what they weigh.
+    /// A block, also called a stage, has the layers whose outputs have the same number of pixels. The last block has only the head.
+    /// Nodes without parameters belong to the last block whose outputs are not smaller than theirs. Side branches that scale an
+    /// activation, as in squeeze-and-excitation, belong to the block of that activation.
     public var blocks: [Set<String>] {
         let head = headName
         let stages = stagePixels
@@ -155,15 +155,15 @@ extension Network {
         return blocks.filter { !$0.isEmpty } + (head.map { [[$0]] } ?? [])
     }
 
-    /// For each node the number of pixels of its result, or of what that is broadcast over further on.
+    /// For each node, the number of pixels of its output, or of the larger activation that its output is broadcast over.
     private var stagePixels: [Int] {
         var pixels = shapes.map(\.pixels)
-        for (place, from) in sources.enumerated().reversed() {
-            let isBroadcast = nodes[place].layer is MultiplyLayer || nodes[place].layer is AddLayer
-            for source in from where source >= 0 {
-                // A result of as many pixels goes where its reader goes; one of fewer, if it is broadcast.
-                guard shapes[source].pixels == shapes[place].pixels || isBroadcast else { continue }
-                pixels[source] = max(pixels[source], pixels[place])
+        for (index, inputs) in sources.enumerated().reversed() {
+            let isBroadcast = nodes[index].layer is MultiplyLayer || nodes[index].layer is AddLayer
+            for source in inputs where source >= 0 {
+                // A node belongs to the block of its reader if both outputs have as many pixels, or if its output is broadcast.
+                guard shapes[source].pixels == shapes[index].pixels || isBroadcast else { continue }
+                pixels[source] = max(pixels[source], pixels[index])
             }
         }
         return pixels
@@ -171,8 +171,8 @@ extension Network {
 }
 
 extension Network.Node {
-    /// Whether the layer gives the mean of each channel over a whole picture of this shape.
-    fileprivate func averagesAll(_ input: TensorShape) -> Bool {
+    /// Returns whether the layer averages each channel over all pixels of an input of this shape.
+    fileprivate func isGlobalAverage(over input: TensorShape) -> Bool {
         switch layer {
         case is GlobalAveragePool: true
         case let mean as MeanLayer: mean.axes == [.height, .width]

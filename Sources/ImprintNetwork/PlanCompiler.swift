@@ -1,36 +1,37 @@
-/// Decides which buffers a plan needs, when each is alive and which activations share one.
+/// Liveness analysis: determines the buffers of a plan, their lifetimes and which activations share a buffer.
 ///
-/// Time runs 0, 1, … over the operations forward, then over the same operations backward; a buffer lives from its first
-/// writer to its last reader.
+/// Times count the operations of the forward pass from 0, then the operations of the backward pass in reverse order. A buffer is
+/// live from its first write to its last read.
 struct PlanCompiler {
-    /// An activation's values and gradient.
+    /// The buffers of an activation's values and gradient.
     struct Pair {
         var values: Arena.Buffer
         var gradient: Arena.Buffer?
     }
 
-    /// Where a layer writes the gradient of one input, and where that is added when another reader wrote first.
+    /// The buffer that an operation writes the gradient of an input to.
     struct InputGradient {
         let buffer: Arena.Buffer
+        /// The buffer that the gradient is added to, if another reader of the input has written its gradient before.
         let addedTo: Arena.Buffer?
     }
 
     /// The buffers of one operation.
     struct Buffers {
         var output: Pair
-        /// Where moments of the output are recorded for those who ask for them.
+        /// The moments of the output; nil if no operation reads them.
         var outputMoments: MomentsBuffer?
         var inputGradients: [InputGradient?]
-        /// What the layer asked for beside its activations.
+        /// The memory of the layer besides its activations.
         let memory: LayerMemory
         var saved: Arena.Buffer
-        /// Where its prepared and its arranged memory begin, in bytes.
+        /// The offsets of its transformed and its packed weights, in bytes.
         var transformedWeightsOffset: Int
         var packedWeightsOffset: Int
         var runsBackward: Bool
     }
 
-    /// Room for the moments of so many blocks.
+    /// A buffer for the moments of at most `blocks` blocks.
     struct MomentsBuffer {
         let buffer: Arena.Buffer
         let blocks: Int
@@ -40,12 +41,12 @@ struct PlanCompiler {
     private let input: TensorShape
     private let options: ExecutionPlan.Options
     private let training: Bool
-    /// For each operation, those that read its result.
+    /// For each operation, the operations that read its output.
     private let readers: [[Int]]
-    /// Whether the gradient of an operation's result is needed.
+    /// Whether the gradient of an operation's output is needed.
     private let needsGradient: [Bool]
     private(set) var arena = Arena()
-    /// What the operations keep of the parameters, in bytes.
+    /// The sizes of the transformed and the packed weights of all operations, in bytes.
     private(set) var transformedWeightsByteCount = 0
     private(set) var packedWeightsByteCount = 0
 
@@ -56,65 +57,65 @@ struct PlanCompiler {
         training = options.mode == .training
         var readers = [[Int]](repeating: [], count: operations.count)
         var needs: [Bool] = []
-        for (place, operation) in operations.enumerated() {
-            for source in operation.sources where source >= 0 { readers[source].append(place) }
-            let trains = !operation.isFrozen && operation.entries.contains { $0.parameter.role != .statistic }
-            let passesOn = operation.sources.contains { $0 < 0 ? options.inputGradient : needs[$0] }
-            needs.append(options.mode == .training && (trains || passesOn))
+        for (index, operation) in operations.enumerated() {
+            for source in operation.sources where source >= 0 { readers[source].append(index) }
+            let isTrained = !operation.isFrozen && operation.entries.contains { $0.parameter.role != .statistic }
+            let propagates = operation.sources.contains { $0 < 0 ? options.inputGradient : needs[$0] }
+            needs.append(options.mode == .training && (isTrained || propagates))
         }
         self.readers = readers
         needsGradient = needs
     }
 
-    /// Asks the arena for every buffer; the offsets follow from `arena.layout()`.
+    /// Requests all buffers from the arena; `arena.layout()` then returns their offsets.
     ///
-    /// One scratch buffer serves all layers, since one runs at a time.
+    /// All operations share one scratch buffer, because they run one after the other.
     mutating func assignBuffers() -> (input: Pair, scratch: Arena.Buffer, operations: [Buffers]) {
         let count = operations.count
         let end = training ? 2 * count : count
         var input = Pair(values: arena.buffer(bytes: bytes(self.input), at: 0), gradient: nil)
-        // The caller may fill the input long before the first step and look at it after the last.
+        // The caller may write the input long before the first operation and read it after the last one.
         arena.keep(input.values, at: end)
         if training && options.inputGradient {
             let gradient = arena.buffer(bytes: bytes(self.input), at: end)
             input.gradient = gradient
         }
 
-        var nodes: [Buffers] = []
+        var buffers: [Buffers] = []
         var scratchBytes = 0
         var protected = Set<Arena.Buffer>()
-        for place in 0..<count {
-            let operation = operations[place]
-            let values = valuesBuffer(of: place, input: input, nodes: nodes, protected: protected)
-            arena.keep(values, at: place)
+        for index in 0..<count {
+            let operation = operations[index]
+            let values = valuesBuffer(of: index, input: input, buffers: buffers, protected: protected)
+            arena.keep(values, at: index)
             for source in operation.sources {
-                arena.keep(source < 0 ? input.values : nodes[source].output.values, at: place)
+                arena.keep(source < 0 ? input.values : buffers[source].output.values, at: index)
             }
-            let runsBackward = needsGradient[place]
+            let runsBackward = needsGradient[index]
             if runsBackward {
-                let time = backwardTime(place)
+                let time = backwardTime(index)
                 if operation.kernel.backwardReads.contains(.output) {
                     arena.keep(values, at: time)
                     protected.insert(values)
                 }
                 if operation.kernel.backwardReads.contains(.inputs) {
                     for source in operation.sources {
-                        let read = source < 0 ? input.values : nodes[source].output.values
+                        let read = source < 0 ? input.values : buffers[source].output.values
                         arena.keep(read, at: time)
                         protected.insert(read)
                     }
                 }
             }
-            if place == count - 1 { arena.keep(values, at: end) }
-            if let moments = momentsBuffer(for: operation, nodes: nodes) {
-                arena.keep(moments.buffer, at: place)
-                nodes[operation.sources[0]].outputMoments = moments
+            if index == count - 1 { arena.keep(values, at: end) }
+            if let moments = momentsBuffer(for: operation, buffers: buffers) {
+                arena.keep(moments.buffer, at: index)
+                buffers[operation.sources[0]].outputMoments = moments
             }
-            let memory = operation.kernel.memory(request(place))
-            let saved = arena.buffer(bytes: memory.saved, at: place)
-            if runsBackward { arena.keep(saved, at: backwardTime(place)) }
+            let memory = operation.kernel.memory(request(index))
+            let saved = arena.buffer(bytes: memory.saved, at: index)
+            if runsBackward { arena.keep(saved, at: backwardTime(index)) }
             scratchBytes = max(scratchBytes, memory.scratch)
-            nodes.append(
+            buffers.append(
                 Buffers(
                     output: Pair(values: values, gradient: nil),
                     inputGradients: operation.sources.map { _ in nil },
@@ -126,92 +127,95 @@ struct PlanCompiler {
         }
         let scratch = arena.buffer(bytes: scratchBytes, at: 0)
         arena.keep(scratch, at: end)
-        if training { assignGradients(input: &input, nodes: &nodes) }
-        return (input, scratch, nodes)
+        if training { assignGradients(input: &input, buffers: &buffers) }
+        return (input, scratch, buffers)
     }
 
-    /// The buffer that the operation at `place` writes its result into: its input's where that is safe, else its own.
+    /// Returns the output buffer of an operation: the buffer of its first input if it can run in place, otherwise a new one.
     private mutating func valuesBuffer(
-        of place: Int, input: Pair, nodes: [Buffers], protected: Set<Arena.Buffer>
+        of index: Int, input: Pair, buffers: [Buffers], protected: Set<Arena.Buffer>
     ) -> Arena.Buffer {
-        let source = operations[place].sources[0]
-        let kernel = operations[place].kernel
+        let source = operations[index].sources[0]
+        let kernel = operations[index].kernel
         if source >= 0 && readers[source].count == 1 {
-            let candidate = nodes[source].output.values
+            let candidate = buffers[source].output.values
             switch kernel.inPlace {
             case .view: return candidate
             case .overwriting where !protected.contains(candidate): return candidate
             case .overwriting, .never: break
             }
         }
-        return arena.buffer(bytes: bytes(operations[place].output), at: place)
+        return arena.buffer(bytes: bytes(operations[index].output), at: index)
     }
 
-    /// Where the moments of an operation's first input are recorded, if it asks for them and the input's maker records any.
-    private mutating func momentsBuffer(for operation: Operation, nodes: [Buffers]) -> MomentsBuffer? {
+    /// Returns the buffer of the moments of an operation's first input; nil if it does not read them or its producer does not record them.
+    private mutating func momentsBuffer(for operation: Operation, buffers: [Buffers]) -> MomentsBuffer? {
         let source = operation.sources[0]
         guard training && !operation.isFrozen && operation.kernel.readsMoments && source >= 0 else { return nil }
-        if let existing = nodes[source].outputMoments { return existing }
+        if let existing = buffers[source].outputMoments { return existing }
         guard let blocks = operations[source].kernel.momentBlocks(request(source)) else { return nil }
         let bytes = Moments.byteCount(channels: operations[source].output.channels, blocks: blocks)
         return MomentsBuffer(buffer: arena.buffer(bytes: bytes, at: source), blocks: blocks)
     }
 
-    private mutating func assignGradients(input: inout Pair, nodes: inout [Buffers]) {
+    private mutating func assignGradients(input: inout Pair, buffers: inout [Buffers]) {
         let count = operations.count
         let last = count - 1
         if needsGradient[last] {
             let gradient = arena.buffer(bytes: bytes(operations[last].output), at: backwardTime(last))
             arena.keep(gradient, at: count)
-            nodes[last].output.gradient = gradient
+            buffers[last].output.gradient = gradient
         }
         var inputWritten = false
-        for place in stride(from: last, through: 0, by: -1) where needsGradient[place] {
-            let time = backwardTime(place)
-            guard let own = nodes[place].output.gradient else { continue }
-            arena.keep(own, at: time)
-            let operation = operations[place]
+        for index in stride(from: last, through: 0, by: -1) where needsGradient[index] {
+            let time = backwardTime(index)
+            guard let outputGradient = buffers[index].output.gradient else { continue }
+            arena.keep(outputGradient, at: time)
+            let operation = operations[index]
             for (slot, source) in operation.sources.enumerated() {
                 guard source < 0 ? options.inputGradient : needsGradient[source] else { continue }
-                let existing = source < 0 ? (inputWritten ? input.gradient : nil) : nodes[source].output.gradient
+                let existing = source < 0 ? (inputWritten ? input.gradient : nil) : buffers[source].output.gradient
                 if let existing {
                     arena.keep(existing, at: time)
                     let temporary = arena.buffer(bytes: bytes(operation.inputs[slot]), at: time)
-                    nodes[place].inputGradients[slot] = InputGradient(buffer: temporary, addedTo: existing)
+                    buffers[index].inputGradients[slot] = InputGradient(buffer: temporary, addedTo: existing)
                 } else if source < 0 {
                     guard let gradient = input.gradient else { continue }
                     arena.keep(gradient, at: time)
-                    nodes[place].inputGradients[slot] = InputGradient(buffer: gradient, addedTo: nil)
+                    buffers[index].inputGradients[slot] = InputGradient(buffer: gradient, addedTo: nil)
                     inputWritten = true
                 } else {
                     let gradient =
-                        sharedGradient(of: place, slot: slot, own: own, values: nodes[source].output.values)
+                        sharedGradient(
+                            of: index, slot: slot, outputGradient: outputGradient,
+                            values: buffers[source].output.values)
                         ?? arena.buffer(bytes: bytes(operation.inputs[slot]), at: time)
-                    nodes[source].output.gradient = gradient
-                    nodes[place].inputGradients[slot] = InputGradient(buffer: gradient, addedTo: nil)
+                    buffers[source].output.gradient = gradient
+                    buffers[index].inputGradients[slot] = InputGradient(buffer: gradient, addedTo: nil)
                 }
             }
         }
     }
 
-    /// The memory that the gradient of an input shares with something that is not needed any more: the result's
-    /// gradient `own`, or the input's `values`.
+    /// Returns a buffer that the gradient of an input can overwrite: the gradient of the output, or the values of the input.
+    ///
+    /// nil if both are still needed.
     private func sharedGradient(
-        of place: Int, slot: Int, own: Arena.Buffer, values: Arena.Buffer
+        of index: Int, slot: Int, outputGradient: Arena.Buffer, values: Arena.Buffer
     ) -> Arena.Buffer? {
-        let operation = operations[place]
+        let operation = operations[index]
         guard readers[operation.sources[slot]].count == 1 else { return nil }
-        if operation.kernel.inPlace != .never { return own }
-        let isLastRead = arena.lastTime(of: values) <= backwardTime(place)
+        if operation.kernel.inPlace != .never { return outputGradient }
+        let isLastRead = arena.lastTime(of: values) <= backwardTime(index)
         return slot == 0 && operation.kernel.gradientMayReplaceInput && isLastRead ? values : nil
     }
 
-    private func backwardTime(_ place: Int) -> Int { 2 * operations.count - place }
+    private func backwardTime(_ index: Int) -> Int { 2 * operations.count - index }
 
     private func bytes(_ shape: TensorShape) -> Int { options.batchSize * shape.count * MemoryLayout<Float>.stride }
 
-    private func request(_ place: Int) -> MemoryRequest {
-        let operation = operations[place]
+    private func request(_ index: Int) -> MemoryRequest {
+        let operation = operations[index]
         return MemoryRequest(
             inputs: operation.inputs, output: operation.output, batch: options.batchSize, training: training,
             delaysPacking: options.delaysPacking, workers: options.workers, algorithm: operation.algorithm)

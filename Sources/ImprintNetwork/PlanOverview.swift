@@ -1,64 +1,65 @@
 extension ExecutionPlan {
-    /// What a plan does with one layer, or with several that it computes together.
+    /// A summary of one operation of a plan: a layer, or several fused layers.
     package struct LayerSummary: Hashable, Codable, Sendable {
-        /// The node's name; of several, their names with + between.
+        /// The name of the node, or the names of the fused nodes joined with +.
         package let name: String
-        /// The kind of layer, of several the first one's.
+        /// The kind of the layer, or of the first fused layer.
         package let kind: String
-        /// The way in which it is computed.
+        /// The algorithm.
         package let algorithm: Algorithm
-        /// The shapes of what it reads, for one image.
+        /// The input shapes for one image.
         package let inputs: [TensorShape]
-        /// The shape of its result, for one image.
+        /// The output shape for one image.
         package let output: TensorShape
-        /// How many numbers of it are trained.
+        /// The number of trainable parameters.
         package let parameterCount: Int
-        /// How many multiplications, each with an addition, a forward pass takes for one image by the layer's formula;
-        /// the algorithm may do with fewer.
+        /// The number of multiply-accumulate operations of a forward pass over one image by the layer's formula.
+        ///
+        /// The algorithm may need fewer.
         package let multiplications: Int
-        /// The bytes of its result for the whole batch, in memory of its own or of another result's.
+        /// The size of its output for the whole batch in bytes, whether or not it shares memory.
         package let activationByteCount: Int
-        /// The bytes that it keeps beside for the backward pass.
+        /// The size in bytes of the additional memory that it saves for the backward pass.
         package let savedByteCount: Int
-        /// The bytes that it needs while it is computed; all layers share the memory of the one that needs most.
+        /// The size of its scratch memory in bytes, which all operations share.
         package let scratchByteCount: Int
-        /// The bytes that it keeps of what it made of its parameters.
+        /// The size of its transformed and packed weights in bytes.
         package let transformedWeightsByteCount: Int
 
         private enum CodingKeys: String, CodingKey {
             case name, kind, algorithm, inputs, output, parameterCount, multiplications
             case activationByteCount, savedByteCount, scratchByteCount
-            // The name of version 1.
+            // The key of format version 1.
             case transformedWeightsByteCount = "preparedByteCount"
         }
     }
 
-    /// What a plan does and the memory that it takes, found without taking that memory.
+    /// The operations of a plan and its memory use, computed without allocating that memory.
     package struct Overview: Hashable, Codable, Sendable {
-        /// The largest number of images at once.
+        /// The largest number of images per pass.
         package let batchSize: Int
-        /// What the plan is for.
+        /// The purpose of the plan.
         package let mode: Mode
-        /// How many threads share the work; each has scratch memory of its own.
+        /// The number of threads that share the work; the size of scratch memory depends on it.
         package let threads: Int
-        /// What it does with each layer, in order of execution.
+        /// The operations, in order of execution.
         package let layers: [LayerSummary]
-        /// The layers' multiplications together, at most `Int.max`.
+        /// The number of multiply-accumulate operations of all layers, at most `Int.max`.
         package let multiplications: Int
-        /// The bytes that activations, their gradients, saved and scratch memory take together, places shared.
+        /// The size of the arena in bytes: activations, their gradients, saved and scratch memory.
         package let arenaByteCount: Int
-        /// The bytes of the gradients of the parameters.
+        /// The size of the gradients of the parameters in bytes.
         package let gradientByteCount: Int
-        /// The bytes of what all layers keep of what they made of their parameters.
+        /// The size of all transformed and packed weights in bytes.
         package let transformedWeightsByteCount: Int
 
         private enum CodingKeys: String, CodingKey {
             case batchSize, mode, threads, layers, multiplications, arenaByteCount, gradientByteCount
-            // The name of version 1.
+            // The key of format version 1.
             case transformedWeightsByteCount = "preparedByteCount"
         }
 
-        /// Compiles `network` as `ExecutionPlan` does.
+        /// Creates the overview of the plan that `ExecutionPlan` compiles with the same options.
         package init(_ network: Network, options: Options) {
             let layout = ParameterLayout(network)
             var compiler = PlanCompiler(network, layout: layout, options: options)

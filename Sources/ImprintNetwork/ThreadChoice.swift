@@ -1,15 +1,15 @@
 internal import ImprintCore
 
 extension ExecutionPlan.Options {
-    /// The work that keeps a thread busy long enough between two barriers: multiplications, or numbers written.
+    /// The minimum average work per operation and thread: multiplications, or values written.
     ///
-    /// At every operation all threads meet at a barrier, which takes about a microsecond, and much longer if another process holds a
-    /// processor. On two cores of an AMD EPYC with AVX-512, a second thread gained nothing for LeNet 28 with 0.25 million multiplications
-    /// per operation (0.09 ms with one thread, 0.08 to 1.9 ms with two), and saved a quarter for LogoNet 96 with 12 million (0.54 and
-    /// 0.40 ms): `imprint bench predict --model M --threads N`.
+    /// All threads meet at a barrier after every operation. A barrier takes about 1 µs, and much longer if another process uses a core.
+    /// On two cores of an AMD EPYC with AVX-512, a second thread gained nothing for LeNet 28 with 0.25 million multiplications per
+    /// operation (0.09 ms with one thread, 0.08 to 1.9 ms with two). It saved a quarter of the time for LogoNet 96 with 12 million
+    /// (0.54 and 0.40 ms): `imprint bench predict --model M --threads N`.
     static let workPerThread = 1 << 21
 
-    /// The same options with at most as many threads as are worthwhile for a network.
+    /// Returns the options with no more threads than a network can use efficiently.
     ///
     /// The results do not depend on the number of threads.
     public func limitingThreads(for network: Network) -> ExecutionPlan.Options {
@@ -20,9 +20,9 @@ extension ExecutionPlan.Options {
                 max(operation.kernel.multiplications(for: operation.inputs), operation.output.count)
             })
         let (perBatch, overflow) = work.multipliedReportingOverflow(by: batchSize)
-        let worthwhile = (overflow ? Int.max : perBatch) / max(operations.count, 1) / Self.workPerThread
+        let efficientCount = (overflow ? Int.max : perBatch) / max(operations.count, 1) / Self.workPerThread
         var options = self
-        options.workers = Workers(min(workers.count, max(worthwhile, 1)))
+        options.workers = Workers(min(workers.count, max(efficientCount, 1)))
         return options
     }
 }

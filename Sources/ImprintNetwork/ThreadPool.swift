@@ -10,53 +10,55 @@ internal import Synchronization
     internal import Darwin
 #endif
 
-/// Work that the threads of a pool do in lockstep.
+/// A task that the threads of a pool run in lockstep.
 protocol ThreadPoolTask: AnyObject {
-    /// Runs on every thread of the pool; all threads must reach the same barriers in the same order.
+    /// Runs the task on one worker. The pool calls it on all workers, which must reach the same barriers in the same order.
     func run(_ worker: Worker)
 }
 
-/// One thread of a plan's pool, as a layer sees it.
+/// A worker thread of a plan's thread pool.
 ///
-/// All threads execute the same code. Code outside `forEachClaimed` and `onFirstThread` runs on every one of them, so it may only read, or
-/// write memory that belongs to its thread.
+/// All workers run the same code. Code outside `forEachChunk` and `onFirstThread` runs on every worker, so it may only read shared memory,
+/// or write memory that no other worker uses.
 public struct Worker {
     unowned(unsafe) let threadPool: ThreadPool
-    /// 0 for the thread that called the team.
+    /// The index in the pool; 0 is the thread that calls `ThreadPool.run(_:)`.
     let index: Int
 
-    /// Runs `body(chunk)` for every chunk on one of the members; returns when all are done.
+    /// Calls `body(chunk)` once for every chunk in `0..<chunks`, on any worker, and returns when all chunks are done.
     ///
-    /// What a chunk holds must not depend on the number of members, and results that are added must be added in the order of
-    /// the chunks, so that a plan gives the same bits for any number of threads.
-    public func forEachClaimed(_ chunks: Int, _ body: (_ chunk: Int) -> Void) {
+    /// To keep plans bitwise reproducible for any number of threads, the division into chunks must not depend on the number of
+    /// workers, and sums over chunks must be computed in the order of the chunks.
+    public func forEachChunk(_ chunks: Int, _ body: (_ chunk: Int) -> Void) {
         if threadPool.count == 1 {
             for chunk in 0..<chunks { body(chunk) }
             return
         }
-        // Who comes first takes the next chunk: another program may hold up one of the threads.
-        while case let chunk = threadPool.claim(), chunk < chunks { body(chunk) }
+        // Dynamic scheduling: another process may delay one of the threads.
+        while case let chunk = threadPool.claimChunk(), chunk < chunks { body(chunk) }
         threadPool.barrier()
     }
 
-    /// Runs `body` on one member, while the others wait.
+    /// Calls `body` on the first worker while the others wait.
     public func onFirstThread(_ body: () -> Void) {
         if index == 0 { body() }
         threadPool.barrier()
     }
 }
 
-/// The threads that walk through a plan side by side.
+/// A pool of worker threads that run a plan in lockstep.
 ///
-/// They take the same steps at the same time and meet at barriers, so nothing is handed from thread to thread between
-/// two layers, and nothing is allocated. Between runs the threads sleep.
+/// All workers run the same operation at the same time and meet at barriers. There is no task queue between operations, and a run
+/// does not allocate memory. Between runs the threads sleep.
 final class ThreadPool: @unchecked Sendable {
-    /// How many threads take part, the caller's included.
+    /// The number of workers, including the calling thread.
     private(set) var count = 1
     private let shared: Shared
     private var threads: [pthread_t] = []
 
-    /// Starts `count` − 1 threads, or as many as the system grants: results do not depend on their number.
+    /// Creates a pool and starts `count` − 1 threads, or fewer if the system limits them.
+    ///
+    /// Results do not depend on the number of threads.
     init(count: Int) {
         shared = Shared(expecting: count)
         while self.count < count, start(self.count) { self.count += 1 }
@@ -69,7 +71,7 @@ final class ThreadPool: @unchecked Sendable {
         for thread in threads { pthread_join(thread, nil) }
     }
 
-    /// Runs `task` on all members and returns when all are done; to be called by one thread at a time.
+    /// Runs `task` on all workers and returns when all are done; call it from one thread at a time.
     func run(_ task: any ThreadPoolTask) {
         guard count > 1 else { return task.run(Worker(threadPool: self, index: 0)) }
         shared.task = (self, task)
@@ -79,49 +81,50 @@ final class ThreadPool: @unchecked Sendable {
         shared.task = nil
     }
 
-    /// The next number that no member has been given since the last barrier, from 0 on.
-    fileprivate func claim() -> Int { shared.claimed.add(1, ordering: .relaxed).oldValue }
+    /// Returns the next unclaimed chunk since the last barrier.
+    fileprivate func claimChunk() -> Int { shared.nextChunk.add(1, ordering: .relaxed).oldValue }
 
     fileprivate func barrier() { if count > 1 { shared.barrier() } }
 
     private func start(_ index: Int) -> Bool {
-        let member = Unmanaged.passRetained(Member(shared: shared, index: index)).toOpaque()
-        // Signals are for the program's own threads: one that ignores them would lose them.
+        let argument = Unmanaged.passRetained(ThreadArgument(shared: shared, index: index)).toOpaque()
+        // Block all signals: the threads of the application handle them.
         var all = sigset_t()
         var before = sigset_t()
         sigfillset(&all)
         pthread_sigmask(SIG_SETMASK, &all, &before)
         #if canImport(Darwin)
             var thread: pthread_t?
-            let status = pthread_create(&thread, nil, { ThreadPool.live($0) }, member)
+            let status = pthread_create(&thread, nil, { ThreadPool.workerLoop($0) }, argument)
         #else
             var thread = pthread_t()
-            let status = pthread_create(&thread, nil, { ThreadPool.live($0) }, member)
+            let status = pthread_create(&thread, nil, { ThreadPool.workerLoop($0) }, argument)
         #endif
         pthread_sigmask(SIG_SETMASK, &before, nil)
         guard status == 0 else {
-            Unmanaged<Member>.fromOpaque(member).release()
+            Unmanaged<ThreadArgument>.fromOpaque(argument).release()
             return false
         }
         threads += [thread].compactMap { $0 }
         return true
     }
 
-    private static func live(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-        guard let argument else { return nil }
-        let member = Unmanaged<Member>.fromOpaque(argument).takeRetainedValue()
-        let shared = member.shared
+    /// Runs on a worker thread until the pool is deallocated.
+    private static func workerLoop(_ pointer: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+        guard let pointer else { return nil }
+        let argument = Unmanaged<ThreadArgument>.fromOpaque(pointer).takeRetainedValue()
+        let shared = argument.shared
         var round = 0
         while true {
             round += 1
             shared.wait(for: round)
             if shared.isClosing.load(ordering: .acquiring) { return nil }
-            if let (threadPool, task) = shared.task { task.run(Worker(threadPool: threadPool, index: member.index)) }
+            if let (threadPool, task) = shared.task { task.run(Worker(threadPool: threadPool, index: argument.index)) }
             shared.barrier()
         }
     }
 
-    private final class Member {
+    private final class ThreadArgument {
         let shared: Shared
         let index: Int
 
@@ -132,27 +135,29 @@ final class ThreadPool: @unchecked Sendable {
     }
 }
 
-/// What a team's threads see of each other.
+/// The state that the threads of a pool share.
 private final class Shared: @unchecked Sendable {
-    /// Written before a round begins and read in it.
+    /// The task of the current round; written before the round begins.
     var task: (ThreadPool, any ThreadPoolTask)?
     let isClosing = Atomic(false)
-    let claimed = Atomic(0)
-    /// How many members there are; written before the first round.
+    let nextChunk = Atomic(0)
+    /// The number of workers; written before the first round.
     var count = 1
-    /// How many rounds have begun.
+    /// The number of rounds that have begun.
     private let round = Atomic(0)
+    /// The number of workers that have arrived at the current barrier.
     private let arrived = Atomic(0)
     private let sleepers = Atomic(0)
-    /// Rounds and barriers have a budget each: between two passes threads wait much longer than at a barrier.
+    /// Rounds and barriers have separate budgets: threads wait much longer between passes than at a barrier.
     private let roundSpins: SpinBudget
     private let barrierSpins: SpinBudget
+    /// The number of barriers that all workers have passed.
     private let passed = Atomic(0)
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
     init(expecting count: Int) {
-        // Spinning is useless if the threads waited for have no processor to run on.
+        // Spinning does not help if there are more threads than cores.
         let longest = count <= Processors.count ? SpinBudget.longest : 0
         roundSpins = SpinBudget(longest: longest)
         barrierSpins = SpinBudget(longest: longest)
@@ -167,23 +172,23 @@ private final class Shared: @unchecked Sendable {
         condition.deallocate()
     }
 
-    /// Begins another round.
+    /// Begins a round.
     func begin() {
         round.add(1, ordering: .sequentiallyConsistent)
         wakeSleepers()
     }
 
-    /// Returns when so many rounds have begun.
+    /// Waits until `target` rounds have begun.
     func wait(for target: Int) {
         wait(roundSpins) { round.load(ordering: .sequentiallyConsistent) >= target }
     }
 
-    /// Returns when all members have come here.
+    /// Waits until all workers have called this method.
     func barrier() {
         let before = passed.load(ordering: .relaxed)
         if arrived.add(1, ordering: .acquiringAndReleasing).newValue == count {
             arrived.store(0, ordering: .relaxed)
-            claimed.store(0, ordering: .relaxed)
+            nextChunk.store(0, ordering: .relaxed)
             passed.store(before + 1, ordering: .sequentiallyConsistent)
             wakeSleepers()
         } else {
@@ -191,15 +196,16 @@ private final class Shared: @unchecked Sendable {
         }
     }
 
-    /// Returns when `isOver`, which another member's store makes true, followed by `wakeSleepers`.
+    /// Waits until `isOver` returns true.
     ///
-    /// Spins before it sleeps, since waking a thread takes longer than most waits.
+    /// The worker whose store makes it true must call `wakeSleepers` afterwards. This method spins before it sleeps, because waking a thread
+    /// takes longer than most waits.
     private func wait(_ spins: borrowing SpinBudget, _ isOver: () -> Bool) {
         for _ in 0..<spins.next {
-            if isOver() { return spins.noteSuccess() }
+            if isOver() { return spins.recordSuccess() }
             imprint_pause()
         }
-        spins.noteFailure()
+        spins.recordFailure()
         pthread_mutex_lock(mutex)
         sleepers.add(1, ordering: .sequentiallyConsistent)
         while !isOver() { pthread_cond_wait(condition, mutex) }
@@ -207,7 +213,9 @@ private final class Shared: @unchecked Sendable {
         pthread_mutex_unlock(mutex)
     }
 
-    /// Wakes who sleeps: they see the store before this call, or this call sees that they sleep.
+    /// Wakes sleeping threads.
+    ///
+    /// Either a waiting thread sees the store before this call, or this call sees that the thread sleeps.
     private func wakeSleepers() {
         guard sleepers.load(ordering: .sequentiallyConsistent) > 0 else { return }
         pthread_mutex_lock(mutex)
@@ -216,11 +224,11 @@ private final class Shared: @unchecked Sendable {
     }
 }
 
-/// How often a waiting thread checks for the end of its wait before it sleeps.
+/// The adaptive number of checks that a waiting thread makes before it sleeps.
 ///
-/// On a machine with other work, the threads waited for may not be running, and spinning takes processor time from them. So a
-/// spin that fails halves the next one, and a spin that succeeds doubles it. Every 32nd failure allows one longest spin, to
-/// find out whether spinning is worthwhile again.
+/// If other processes use the cores, spinning takes CPU time from the threads that are waited for. Therefore a spin that fails halves
+/// the budget, and a spin that succeeds doubles it. Every 32nd failure allows one spin of maximum length, to probe whether spinning
+/// succeeds again.
 struct SpinBudget: ~Copyable, Sendable {
     /// About 100 µs.
     static let longest = 4000
@@ -240,17 +248,17 @@ struct SpinBudget: ~Copyable, Sendable {
         return isProbe ? longest : budget.load(ordering: .relaxed)
     }
 
-    /// The wait ended during the spin.
+    /// Records that the wait ended during the spin.
     ///
-    /// Threads may note at the same time: lost updates do no harm.
-    func noteSuccess() {
+    /// Several threads may call it at the same time; a lost update is harmless.
+    func recordSuccess() {
         let current = budget.load(ordering: .relaxed)
         if current < longest { budget.store(min(max(2 * current, 64), longest), ordering: .relaxed) }
         if failures.load(ordering: .relaxed) > 0 { failures.store(0, ordering: .relaxed) }
     }
 
-    /// The spin was too short, and the thread sleeps.
-    func noteFailure() {
+    /// Records that the spin was too short.
+    func recordFailure() {
         failures.add(1, ordering: .relaxed)
         budget.store(budget.load(ordering: .relaxed) / 2, ordering: .relaxed)
     }

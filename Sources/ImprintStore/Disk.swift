@@ -9,16 +9,16 @@ struct Disk: StoreFiles {
     /// Creates the folder if it does not exist.
     init(_ folder: URL) throws {
         self.folder = folder
-        // If a power cut loses the name of a folder, everything in it is lost too, so the names of new folders are flushed.
+        // If a power cut loses the name of a folder, its content is lost too, so the names of new folders are flushed.
         var missing: [URL] = []
-        var above = folder.standardizedFileURL
-        while !FileManager.default.fileExists(atPath: above.path), above.path != "/" {
-            missing.append(above)
-            above.deleteLastPathComponent()
+        var ancestor = folder.standardizedFileURL
+        while !FileManager.default.fileExists(atPath: ancestor.path), ancestor.path != "/" {
+            missing.append(ancestor)
+            ancestor.deleteLastPathComponent()
         }
         try AtomicFile.makeFolder(folder)
-        for made in missing {
-            try AtomicFile.flushNames(in: made.deletingLastPathComponent().path, shownAs: made.path)
+        for created in missing {
+            try AtomicFile.flushNames(in: created.deletingLastPathComponent().path, shownAs: created.path)
         }
     }
 
@@ -47,7 +47,7 @@ struct Disk: StoreFiles {
         }
     }
 
-    func weights(_ name: String) throws -> ModelFile { try ModelFile(contentsOf: folder.appending(path: name)) }
+    func modelFile(_ name: String) throws -> ModelFile { try ModelFile(contentsOf: folder.appending(path: name)) }
 
     func append(_ bytes: Data, to name: String) throws {
         let path = path(of: name)

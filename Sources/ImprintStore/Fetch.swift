@@ -20,17 +20,17 @@ extension URL {
 
     /// The target of a redirect with the header `Location` from this URL.
     func redirected(to location: String) throws(StoreError) -> URL {
-        func refused(_ target: String, _ reason: String) -> StoreError {
+        func rejected(_ target: String, _ reason: String) -> StoreError {
             .redirectRejected(url: redacted, target: target, reason: reason)
         }
         guard let target = URL(string: location, relativeTo: self)?.absoluteURL else {
-            throw refused("an invalid URL", "expected an http or https URL")
+            throw rejected("an invalid URL", "expected an http or https URL")
         }
         guard target.isWeb else {
-            throw refused("a URL with the scheme \(target.scheme ?? "")", "expected http or https")
+            throw rejected("a URL with the scheme \(target.scheme ?? "")", "expected http or https")
         }
         guard scheme?.lowercased() == "http" || target.scheme?.lowercased() == "https" else {
-            throw refused(target.redacted, "from https to http")
+            throw rejected(target.redacted, "from https to http")
         }
         return target
     }

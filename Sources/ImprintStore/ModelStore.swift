@@ -14,7 +14,7 @@ internal import Synchronization
 /// let best = try store.live().current.classify(photo)[0]
 /// ```
 ///
-/// A new model is used only after its digest or signature was verified and it has classified a test picture. If an installation
+/// A new model is used only after its digest or signature was verified and it has classified a test image. If an installation
 /// fails or the power is cut, the store keeps using the current model. After an installation, the previous model stays for
 /// `rollBack()`.
 ///
@@ -113,16 +113,16 @@ extension ModelStore {
         func damaged(_ reason: String) -> StoreError {
             .damaged(file: files.path(of: model.fileName), reason: reason, canRollBack: canRollBack)
         }
-        guard try files.size(of: model.fileName) != nil else { throw damaged("it is not there") }
+        guard try files.size(of: model.fileName) != nil else { throw damaged("it is missing") }
         let found = try files.digest(of: model.fileName).sha256
         guard found == model.sha256 else { throw damaged("its SHA-256 is \(found)") }
         return Loaded(model: model, classifier: try loadAndTest(model.fileName))
     }
 
-    /// Loads a classifier and classifies a test picture, which also creates its execution plan.
+    /// Loads a classifier and classifies a test image, which also creates its execution plan.
     private func loadAndTest(_ name: String) throws -> ImageClassifier {
-        let classifier = try ImageClassifier(try files.weights(name), threads: threads)
-        let (width, height) = (classifier.weights.preprocessing.width, classifier.weights.preprocessing.height)
+        let classifier = try ImageClassifier(try files.modelFile(name), threads: threads)
+        let (width, height) = (classifier.model.preprocessing.width, classifier.model.preprocessing.height)
         // All brightnesses, because an overflow may occur only with some of them.
         let samples = (0..<width * height * 3).map { UInt8(truncatingIfNeeded: $0 &* 151) }
         _ = try classifier.classify(RasterImage(width: width, height: height, channels: 3, samples: samples))
@@ -193,7 +193,7 @@ extension ModelStore {
         case .bytes(let bytes): return bytes
         case .file(let url):
             var limits = limits
-            // So few bytes arrive together or not at all.
+            // A signature is so small that it must arrive within one interval.
             (limits.byteCount, limits.bytesPerInterval) = (Verification.signatureLength, Verification.signatureLength)
             do {
                 let signature = try await Fetch(url, limits).small()
@@ -261,7 +261,7 @@ extension ModelStore {
             do {
                 index = try StoreIndex(in: files)
             } catch StoreError.damagedIndex {
-                // The list of earlier models is lost, and a new index repairs the store.
+                // The list of earlier models is unreadable, and a new index repairs the store.
                 index = nil
             }
             try files.rename(Download.fileName, to: new.model.fileName)

@@ -16,7 +16,7 @@ protocol StoreFiles: Sendable {
     /// Maps a file into memory, for files that are never written again.
     func mapped(_ name: String) throws -> Data
     /// Reads a model, whose parameters may stay memory-mapped.
-    func weights(_ name: String) throws -> ModelFile
+    func modelFile(_ name: String) throws -> ModelFile
     /// Appends bytes to a file, and creates it if necessary.
     func append(_ bytes: Data, to name: String) throws
     /// Flushes the bytes of a file.

@@ -1,7 +1,7 @@
 internal import FlyingFox
 internal import Foundation
 
-/// The access control of the studio: it admits browsers that have the address with the token.
+/// The access control of the studio: only browsers that have opened the address with the token have access.
 ///
 /// The token is exchanged for a cookie (HttpOnly, SameSite=Strict). Requests that change something must also have the origin of
 /// the studio's page, which prevents cross-site request forgery.
@@ -18,7 +18,7 @@ struct Access: Sendable {
     func authorize(_ request: HTTPRequest) -> HTTPResponse? {
         if let token = request.query.first(where: { $0.name == "token" })?.value {
             guard request.method == .GET, request.path == "/", Self.equal(token, self.token) else {
-                return Self.refusal(request)
+                return Self.rejection(of: request)
             }
             return HTTPResponse(
                 statusCode: .seeOther,
@@ -26,16 +26,16 @@ struct Access: Sendable {
                     .location: "/", .setCookie: "\(cookie)=\(secret); HttpOnly; SameSite=Strict; Path=/",
                 ], body: Data())
         }
-        guard isKnown(request) else { return Self.refusal(request) }
-        guard request.method == .GET || isOwn(request) else {
+        guard hasCookie(request) else { return Self.rejection(of: request) }
+        guard request.method == .GET || hasStudioOrigin(request) else {
             return .failure(
-                .forbidden, "The request does not come from the page of the studio. Open the page and try there.")
+                .forbidden, "The request does not come from the page of the studio. Open the page and try again there.")
         }
         return nil
     }
 
-    /// The response to a rejected request: a page for people, or JSON for programs.
-    private static func refusal(_ request: HTTPRequest) -> HTTPResponse {
+    /// Returns the response to a rejected request: an HTML page for browsers, or JSON for programs.
+    private static func rejection(of request: HTTPRequest) -> HTTPResponse {
         let message =
             "This studio is open to browsers that use the address printed by imprint studio. Open that address with the token."
         guard request.headers[HTTPHeader("Accept")]?.contains("text/html") == true else {
@@ -44,7 +44,7 @@ struct Access: Sendable {
         return .page("Imprint Studio", message, .forbidden)
     }
 
-    private func isKnown(_ request: HTTPRequest) -> Bool {
+    private func hasCookie(_ request: HTTPRequest) -> Bool {
         let cookies = (request.headers[.cookie] ?? "").split(separator: ";").map {
             $0.trimmingCharacters(in: .whitespaces)
         }
@@ -53,14 +53,14 @@ struct Access: Sendable {
         }
     }
 
-    private func isOwn(_ request: HTTPRequest) -> Bool {
+    private func hasStudioOrigin(_ request: HTTPRequest) -> Bool {
         guard let host = request.headers[.host], let origin = request.headers[HTTPHeader("Origin")] else {
             return false
         }
         return origin == "http://\(host)"
     }
 
-    /// 256 bits of the system's random generator, in hexadecimal.
+    /// Returns 256 bits from the random generator of the system, in hexadecimal.
     private static func random() -> String {
         var generator = SystemRandomNumberGenerator()
         return (0..<4).map { _ in
@@ -69,7 +69,7 @@ struct Access: Sendable {
         }.joined()
     }
 
-    /// Whether two strings are equal, compared in constant time.
+    /// Compares two strings in constant time.
     private static func equal(_ found: String, _ expected: String) -> Bool {
         let (found, expected) = (Array(found.utf8), Array(expected.utf8))
         guard found.count == expected.count else { return false }

@@ -2,7 +2,7 @@ internal import Foundation
 internal import ImprintCore
 internal import ImprintImages
 
-/// The collected example pictures of each class: the bytes of their files, in memory only.
+/// The collected example photos of each class: the bytes of their files, only in memory.
 struct Examples: Sendable {
     /// The maximum number of bytes of all examples.
     static let byteLimit = 64 << 20
@@ -32,13 +32,13 @@ struct Examples: Sendable {
         classes.append(Class(label: label))
     }
 
-    /// Checks the name of a new class, because labels become names of folders elsewhere.
+    /// Checks the name of a new class, because training uses labels as folder names.
     private static func check(name: String) throws {
         guard !name.isEmpty, name == name.trimmingCharacters(in: .whitespacesAndNewlines), name.count <= 100 else {
             throw RequestError("A class needs a name of 1 to 100 characters, without leading or trailing spaces.")
         }
         guard !name.contains("/"), !name.contains("\0"), !name.hasPrefix(".") else {
-            throw RequestError("The name of a class must have no \"/\" and no leading \".\". Choose another name.")
+            throw RequestError("The name of a class must not contain \"/\" or begin with \".\". Choose another name.")
         }
         guard name.utf8.count <= 255 else {
             throw RequestError(
@@ -51,7 +51,7 @@ struct Examples: Sendable {
         let index = try index(of: label)
         guard byteCount + photo.count <= Self.byteLimit else {
             throw RequestError(
-                "The examples may take at most \(Self.byteLimit >> 20) MB. Delete those of a class.",
+                "All examples may take at most \(Self.byteLimit >> 20) MB. Delete a class.",
                 .payloadTooLarge)
         }
         classes[index].photos.append(photo)
@@ -67,14 +67,14 @@ struct Examples: Sendable {
         return index
     }
 
-    /// The reason why the examples are not sufficient for training; nil if they are.
+    /// Returns the reason why the examples are not sufficient for training; nil if they are.
     /// - Parameter minimum: The minimum number of classes.
     func shortage(minimum: Int) -> String? {
-        let few = classes.filter { $0.photos.count < Self.minimumExampleCount }
-        if let first = few.first {
-            return few.count == 1
+        let incomplete = classes.filter { $0.photos.count < Self.minimumExampleCount }
+        if let first = incomplete.first {
+            return incomplete.count == 1
                 ? "“\(first.label)” has \(first.photos.count) of the \(Self.minimumExampleCount) examples that a class needs."
-                : "\(few.count) classes have fewer than the \(Self.minimumExampleCount) examples that each needs."
+                : "\(incomplete.count) classes have fewer than \(Self.minimumExampleCount) examples. Each class needs that many."
         }
         guard classes.count < minimum else { return nil }
         return minimum == 1
@@ -84,16 +84,16 @@ struct Examples: Sendable {
 
     /// Writes the examples into a training folder with one sub-folder per class.
     ///
-    /// The sub-folders have numbers as names, because some file systems ignore case ("Cup" and "cup") and some names are
-    /// reserved.
+    /// The names of the sub-folders are numbers, because some file systems ignore case ("Cup" and "cup") and some names
+    /// are reserved.
     func write(to folder: URL) throws -> ImageFolder {
         let sorted = classes.sorted { precedes($0.label, $1.label) }
         for (index, part) in sorted.enumerated() {
             // All names have the same number of digits, so that they sort in the order of the labels.
-            let own = folder.appending(path: "\(100 + index)", directoryHint: .isDirectory)
-            try FileManager.default.createDirectory(at: own, withIntermediateDirectories: false)
+            let classFolder = folder.appending(path: "\(100 + index)", directoryHint: .isDirectory)
+            try FileManager.default.createDirectory(at: classFolder, withIntermediateDirectories: false)
             for (photoIndex, photo) in part.photos.enumerated() {
-                try photo.write(to: own.appending(path: "\(photoIndex).image"))
+                try photo.write(to: classFolder.appending(path: "\(photoIndex).image"))
             }
         }
         return try ImageFolder(at: folder).renaming(labels: sorted.map(\.label))

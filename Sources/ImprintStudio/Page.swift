@@ -8,7 +8,7 @@ enum Page {
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
         + "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 
-    /// The file at a path; nil if there is none.
+    /// Returns the response with the file at a path; nil if there is none.
     static func file(_ path: String) -> HTTPResponse? {
         guard let (type, bytes) = files[path] else { return nil }
         return HTTPResponse(
@@ -28,10 +28,10 @@ enum Page {
         "/studio.js": (script, PackageResources.studio_js),
         "/server.js": (script, PackageResources.server_js),
         "/camera.js": (script, PackageResources.camera_js),
-        "/eye.js": (script, PackageResources.eye_js),
-        "/needle.js": (script, PackageResources.needle_js),
-        "/look.js": (script, PackageResources.look_js),
-        "/teach.js": (script, PackageResources.teach_js),
+        "/source.js": (script, PackageResources.source_js),
+        "/gauge.js": (script, PackageResources.gauge_js),
+        "/results.js": (script, PackageResources.results_js),
+        "/training.js": (script, PackageResources.training_js),
         "/curves.js": (script, PackageResources.curves_js),
         "/history.js": (script, PackageResources.history_js),
         "/store.js": (script, PackageResources.store_js),

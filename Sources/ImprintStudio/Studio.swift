@@ -7,10 +7,10 @@ package import ImprintLive
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// A web page on this machine that classifies the camera picture with a model and teaches the model.
+/// A web page on this machine that classifies camera images with a model, and trains or personalizes the model.
 ///
-/// It listens only on 127.0.0.1 and admits browsers that use `url` with its token, until `stop()` or until the object is
-/// released. Photos stay in memory; see docs/studio.md.
+/// The studio listens only on 127.0.0.1, and only browsers that open `url` with its token have access. It runs until `stop()`
+/// or until the object is released. Photos stay in memory; see docs/studio.md.
 package final class Studio: Sendable {
     /// The default port; if it is in use, the studio takes the next free one.
     package static let defaultPort = 8094
@@ -19,7 +19,7 @@ package final class Studio: Sendable {
     package let url: URL
     private let server: LocalServer
     private let access: Access
-    let teacher: Teacher
+    let trainer: ExampleTrainer
     private let name: String?
     /// Identifies this run in requests and responses, so that a page of an earlier studio at the same address detects the
     /// restart.
@@ -38,13 +38,13 @@ package final class Studio: Sendable {
         removeStaleFolders()
         server = try await LocalServer(port: port, defaultPort: Self.defaultPort)
         access = Access(port: server.url.port ?? 80)
-        teacher = Teacher(classifier, threads: threads ?? Processors.coreCount)
+        trainer = ExampleTrainer(classifier, threads: threads ?? Processors.coreCount)
         self.name = name
         url = server.url.appending(queryItems: [URLQueryItem(name: "token", value: access.token)])
         await server.serve(bodyLimit: Self.photoLimit, authorize: { [access] in access.authorize($0) }) {
             [weak self] request, body in
             guard let self else { return .failure(.serviceUnavailable, "The studio has ended.") }
-            var response = try await answerOrFailure(request, body)
+            var response = try await responseOrFailure(request, body)
             response.headers[Self.runHeader] = run
             return response
         }
@@ -52,12 +52,12 @@ package final class Studio: Sendable {
 
     private static let runHeader = HTTPHeader("Imprint-Run")
 
-    private func answerOrFailure(_ request: HTTPRequest, _ body: Data?) async throws -> HTTPResponse {
+    private func responseOrFailure(_ request: HTTPRequest, _ body: Data?) async throws -> HTTPResponse {
         do {
-            if let known = request.headers[Self.runHeader], known != run {
+            if let pageRun = request.headers[Self.runHeader], pageRun != run {
                 throw RequestError("The studio was restarted. Reload the page.", .conflict)
             }
-            return try await answer(request, body)
+            return try await response(to: request, body)
         } catch let error as RequestError {
             return .failure(error.status, error.message)
         } catch let error as ImageError {
@@ -67,56 +67,56 @@ package final class Studio: Sendable {
         }
     }
 
-    /// The maximum size of a picture in bytes.
+    /// The maximum size of a photo in bytes.
     private static let photoLimit = 20 << 20
 
-    /// Checks that the body of a request is neither empty nor too large.
+    /// Returns the photo in the body of a request, after checking that it is neither empty nor too large.
     private func photo(_ body: Data?) throws -> Data {
         guard let body else {
             throw RequestError(
-                "A picture may have at most \(Self.photoLimit >> 20) MB. Choose a smaller one.", .payloadTooLarge)
+                "A photo may have at most \(Self.photoLimit >> 20) MB. Choose a smaller photo.", .payloadTooLarge)
         }
         guard !body.isEmpty else {
-            throw RequestError("There is no picture in the request. Send the bytes of an image file.")
+            throw RequestError("There is no photo in the request. Send the bytes of an image file.")
         }
         return body
     }
 
-    /// The reason why the server ended without being stopped; nil while it runs.
+    /// The reason why the server ended unexpectedly; nil while it runs.
     package var failure: LocalServerError? { server.failure }
 
-    /// Ends a running training and stops the studio.
+    /// Stops training, if it is running, and the studio.
     package func stop() async {
-        await teacher.end()
+        await trainer.end()
         await server.stop()
     }
 
-    private func answer(_ request: HTTPRequest, _ body: Data?) async throws -> HTTPResponse {
+    private func response(to request: HTTPRequest, _ body: Data?) async throws -> HTTPResponse {
         switch (request.method, request.path) {
-        case (.GET, "/model"): return try .json(ModelAnswer(teacher, name: name))
+        case (.GET, "/model"): return try .json(ModelResponse(trainer, name: name))
         case (.POST, "/classify"): return try await classify(try photo(body))
-        case (.GET, "/examples"): return try .json(ExamplesAnswer(teacher.examples, teacher))
+        case (.GET, "/examples"): return try .json(ExamplesResponse(trainer.examples, trainer))
         case (.POST, "/classes"):
             let label = try request.label
-            return try .json(ExamplesAnswer(teacher.add(class: label), teacher))
+            return try .json(ExamplesResponse(trainer.add(class: label), trainer))
         case (.POST, "/examples"):
             let (label, photo) = (try request.label, try self.photo(body))
             try await check(photo)
-            return try collected { try $0.add(photo, to: label) }
+            return try updateExamples { try $0.add(photo, to: label) }
         case (.DELETE, "/classes"):
             let label = try request.label
-            return try collected { try $0.remove(label) }
-        case (.GET, "/lesson"): return try await lesson(request)
+            return try updateExamples { try $0.remove(label) }
+        case (.GET, "/lesson"): return try await trainingStatus(request)
         case (.POST, "/lesson"):
-            try teacher.start()
-            return try .json(teacher.lesson)
+            try trainer.start()
+            return try .json(trainer.status)
         case (.DELETE, "/lesson"):
-            await teacher.stop()
-            return try .json(teacher.lesson)
+            await trainer.stop()
+            return try .json(trainer.status)
         case (.POST, "/revert"):
-            try teacher.revert()
-            return try .json(ModelAnswer(teacher, name: name))
-        case (.GET, "/learned"): return try learned()
+            try trainer.revert()
+            return try .json(ModelResponse(trainer, name: name))
+        case (.GET, "/learned"): return try learnedModel()
         case (.GET, let path):
             if let file = Page.file(path) { return file }
             fallthrough

@@ -3,73 +3,72 @@ package import ImprintCore
 public import ImprintImages
 internal import ImprintModel
 
-/// What is remarkable about a data set, before anything is trained on it.
+/// The audit of a data set before training: problems of its photos, statistics, and the leakage of a random split.
 ///
-/// Nothing is changed. Every photo is decoded once, small, which shows damage too.
+/// It changes no files. It decodes every photo once at a small size, which also reveals damage.
 public struct Audit: Sendable {
-    /// How many photos a label has.
+    /// The number of photos of a label.
     public struct LabelCount: Sendable, Hashable, Codable {
         /// The label.
         public let label: String
-        /// The number of photos to train on.
+        /// The number of training photos.
         public let images: Int
-        /// The number of photos to validate on; 0 without such a folder.
+        /// The number of validation photos; 0 without a validation folder.
         public let validationImages: Int
     }
 
-    /// How much a split at random would leak.
+    /// The leakage of a random split.
     public struct Leakage: Sendable, Hashable, Codable {
-        /// How many images it would keep back.
+        /// The number of validation images of the split.
         public let images: Int
-        /// How many of these would have another image of their group among those to train on.
+        /// The number of these that would have a training image in their group.
         public let leaked: Int
     }
 
-    /// A photo whose short side has fewer pixels than this is tiny.
-    public static let leastSide = 64
+    /// The minimum short side of a photo, in pixels; smaller photos are `tiny`.
+    public static let minimumSide = 64
 
-    /// The labels, in the order of their names.
+    /// The labels, in alphabetical order.
     public let labels: [LabelCount]
-    /// What was found, by kind and then in the order of the folders.
+    /// The findings, by kind and then in the order of the folders.
     public let findings: [Finding]
-    /// How many files were left out as no images.
+    /// The number of files that were ignored because they are not images.
     public let ignored: Int
-    /// How many photos of each orientation (1 to 8 as in EXIF) there are, of those that can be read.
+    /// The number of readable photos of each EXIF orientation (1 to 8).
     ///
-    /// Photos on their side without a tag that says so are not told: without knowing what they show, they look like any other.
+    /// A rotated photo without an orientation tag counts as upright.
     public let orientations: [Orientation: Int]
-    /// How many photos have each colour profile, by the name that it gives itself; "none" stands for no profile.
+    /// The number of photos of each colour profile, by its description; "none" counts photos without a profile.
     public let profiles: [String: Int]
-    /// The number of groups of copies, near-duplicates and neighbours.
+    /// The number of groups of copies, near-duplicates and bursts.
     public let groups: Int
-    /// How many photos are in these.
+    /// The number of photos in these groups.
     public let imagesInGroups: Int
-    /// What splitting the folder at random would leak; `nil` with a folder to validate on, or where the automatic rule keeps
-    /// nothing back.
+    /// The leakage of a random split; nil with a validation folder, or if the automatic rule holds out no images.
     public let randomSplit: Leakage?
 
     /// The number of photos.
     public var images: Int { labels.reduce(0) { $0 + $1.images + $1.validationImages } }
-    /// The colour profiles from the most to the least frequent; none where no photo has one.
+    /// The colour profiles from the most to the least frequent; empty if no photo has a profile.
     package var profilesByFrequency: [(name: String, count: Int)] {
         guard profiles.keys.contains(where: { $0 != "none" }) else { return [] }
         return profiles.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { ($0.key, $0.value) }
     }
-    /// How many times as many photos to train on the largest label has as the smallest; nil if one has none.
+    /// The ratio of the training photos of the largest and the smallest label; nil if a label has none.
     public var imbalance: Double? {
         let counts = labels.map(\.images)
-        guard let least = counts.min(), let most = counts.max(), least > 0 else { return nil }
-        return Double(most) / Double(least)
+        guard let minimum = counts.min(), let maximum = counts.max(), minimum > 0 else { return nil }
+        return Double(maximum) / Double(minimum)
     }
-    /// The number of photos that are stored turned or mirrored.
-    public var turnedImages: Int { orientations.reduce(0) { $1.key == .up ? $0 : $0 + $1.value } }
+    /// The number of photos that are stored rotated or mirrored.
+    public var rotatedImages: Int { orientations.reduce(0) { $1.key == .up ? $0 : $0 + $1.value } }
 
-    /// Looks through a folder.
+    /// Audits a folder.
     /// - Parameters:
-    ///   - folder: The photos to train on.
-    ///   - validation: Those to validate on, if they have a folder of their own.
-    ///   - workers: The threads that share the work.
-    ///   - onProgress: Told now and then how many photos have been read.
+    ///   - folder: The training photos.
+    ///   - validation: The validation photos, if they have a separate folder.
+    ///   - workers: The thread pool.
+    ///   - onProgress: Called from time to time with the number of photos read so far.
     package init(
         _ folder: ImageFolder, validation: ImageFolder? = nil, workers: Workers, onProgress: (Int) -> Void = { _ in }
     ) {
@@ -97,80 +96,82 @@ public struct Audit: Sendable {
         let leaks = folder.randomSplitLeaks(.automatic, seed: 0, groups: groups)
         randomSplit =
             validation == nil && leaks.of > 0 ? Leakage(images: leaks.of, leaked: leaks.images) : nil
-        let found = Self.findings(photos.compactMap(\.finding) + photos.flatMap(\.remarks), groups, photos)
+        let found = Self.findings(photos.compactMap(\.failure) + photos.flatMap(\.warnings), groups, photos)
         findings = Finding.Kind.allCases.flatMap { kind in found.filter { $0.kind == kind } }
     }
 
-    /// The findings about single photos, and those about groups.
+    /// Returns the findings about single photos, then those about groups.
     private static func findings(_ single: [Finding], _ groups: ImageGroups, _ photos: [Photo]) -> [Finding] {
-        func finding(_ kind: Finding.Kind, _ places: [Int], _ reason: String = "") -> Finding {
-            Finding(kind: kind, files: places.map { photos[$0].url }, reason: reason)
+        func finding(_ kind: Finding.Kind, _ indices: [Int], _ reason: String = "") -> Finding {
+            Finding(kind: kind, files: indices.map { photos[$0].url }, reason: reason)
         }
         var findings = single
         let copies = Set(groups.copies)
-        for places in groups.nearDuplicates {
-            let labels = Set(places.map { photos[$0].label }).sorted()
-            if labels.count > 1 { findings.append(finding(.acrossLabels, places, labels.joined(separator: ", "))) }
-            if !copies.contains(places) { findings.append(finding(.nearDuplicates, places)) }
+        for indices in groups.nearDuplicates {
+            let labels = Set(indices.map { photos[$0].label }).sorted()
+            if labels.count > 1 { findings.append(finding(.acrossLabels, indices, labels.joined(separator: ", "))) }
+            if !copies.contains(indices) { findings.append(finding(.nearDuplicates, indices)) }
         }
         findings += groups.copies.map { finding(.copies, $0) }
-        let near = Set(groups.nearDuplicates)
-        for places in groups.groups {
-            let validation = places.filter { photos[$0].folder == 1 }
-            if !validation.isEmpty && validation.count < places.count {
-                findings.append(finding(.acrossSplits, validation + places.filter { photos[$0].folder == 0 }))
+        let nearDuplicates = Set(groups.nearDuplicates)
+        for indices in groups.groups {
+            let validation = indices.filter { photos[$0].folder == 1 }
+            if !validation.isEmpty && validation.count < indices.count {
+                findings.append(finding(.acrossSplits, validation + indices.filter { photos[$0].folder == 0 }))
             }
-            if !near.contains(places) { findings.append(finding(.bursts, places)) }
+            if !nearDuplicates.contains(indices) { findings.append(finding(.bursts, indices)) }
         }
         return findings
     }
 }
 
-/// One photo of the folders that are looked through.
+/// A photo of the audited folders.
 private struct Photo {
     let url: URL
     let label: String
-    /// 0 for those to train on, 1 for those to validate on.
+    /// 0 for a training photo, 1 for a validation photo.
     let folder: Int
-    /// What the file says of itself; nil if it cannot be read.
+    /// The metadata of the file; nil if it cannot be read.
     let facts: ImageInformation?
     let sketch: Result<ImageSketch, ImageError>
 
     static func list(_ folders: [ImageFolder], _ groups: ImageGroups, _ workers: Workers) -> [Photo] {
-        let places = folders.enumerated().flatMap { index, folder in
+        let items = folders.enumerated().flatMap { index, folder in
             folder.items.map { (index, $0.url, folder.labels[$0.label]) }
         }
-        return workers.parallelMap(places.count) { place in
-            let (folder, url, label) = places[place]
+        return workers.parallelMap(items.count) { index in
+            let (folder, url, label) = items[index]
             return Photo(
                 url: url, label: label, folder: folder, facts: try? ImageFile.information(of: url),
-                sketch: groups.sketches[place])
+                sketch: groups.sketches[index])
         }
     }
 
-    /// What keeps the photo from being used.
-    var finding: Audit.Finding? {
+    /// The finding that makes the photo unusable; nil if it is usable.
+    var failure: Audit.Finding? {
         guard case .failure(let error) = sketch else { return nil }
         let kind: Audit.Finding.Kind = if case .truncated = error { .truncated } else { .unreadable }
         return Audit.Finding(kind: kind, files: [url], reason: "\(error)")
     }
 
-    /// What there is to say of a photo that can be used.
-    var remarks: [Audit.Finding] {
+    /// The findings about a usable photo.
+    var warnings: [Audit.Finding] {
         guard case .success(let sketch) = sketch else { return [] }
-        var remarks: [Audit.Finding] = []
+        var warnings: [Audit.Finding] = []
         func add(_ kind: Audit.Finding.Kind, _ reason: String) {
-            remarks.append(Audit.Finding(kind: kind, files: [url], reason: reason))
+            warnings.append(Audit.Finding(kind: kind, files: [url], reason: reason))
         }
         if let facts {
             if facts.isAnimated { add(.animated, "") }
             if let problem = facts.colorProblem { add(.unusableColors, problem) }
-            if min(facts.width, facts.height) < Audit.leastSide { add(.tiny, "\(facts.width)x\(facts.height) pixels") }
+            if min(facts.width, facts.height) < Audit.minimumSide {
+                add(.tiny, "\(facts.width)x\(facts.height) pixels")
+            }
         }
         if sketch.isSubjectLikelyOutsideSquare {
             let share = Int((sketch.contrastOutsideSquare * 100).rounded())
             add(.outsideCrop, "\(share) % of the contrast lies outside")
         }
-        return remarks
+        return warnings
     }
 }

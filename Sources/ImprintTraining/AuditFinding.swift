@@ -1,94 +1,94 @@
 public import Foundation
 
 extension Audit {
-    /// Something about one photo, or about several that belong together.
+    /// A finding about one photo, or about a group of related photos.
     public struct Finding: Sendable, Hashable {
-        /// What it is about.
+        /// The kind of a finding.
         public enum Kind: String, Sendable, CaseIterable, Codable {
-            /// Photos of different labels that are near-duplicates: a label may be wrong.
+            /// Near-duplicates with different labels: one of the labels may be wrong.
             case acrossLabels
-            /// Photos to train on and photos to validate on of one group, so that validation measures memory.
+            /// Training and validation photos of one group, which make the validation accuracy too high.
             case acrossSplits
             /// A file that cannot be read as an image.
             case unreadable
-            /// An image that is cut short or damaged.
+            /// A truncated or damaged image.
             case truncated
-            /// An animation, of which the first picture counts.
+            /// An animation, of which only the first frame is used.
             case animated
-            /// A photo whose colour profile cannot be used.
+            /// A photo with an unusable colour profile.
             case unusableColors
-            /// A photo whose short side is shorter than `Audit.leastSide`.
+            /// A photo whose short side is shorter than `Audit.minimumSide`.
             case tiny
-            /// Files with the same bytes.
+            /// Byte-identical files.
             case copies
-            /// Photos that differ by compression, size, turn, mirroring or a slight crop.
+            /// Photos that differ only by compression, size, rotation, mirroring or a slight crop.
             case nearDuplicates
-            /// Photos of one burst: neighbours by number or time that look alike.
+            /// Similar photos with neighbouring file numbers or capture times.
             case bursts
-            /// A photo whose subject a centre crop likely cuts off.
+            /// A photo whose subject is probably outside the centre crop.
             case outsideCrop
         }
 
-        /// What it is about.
+        /// The kind of the finding.
         public let kind: Kind
-        /// The files, in the order of the folders; across splits, those to validate on come first.
+        /// The files, in the order of the folders; across splits, validation photos come first.
         public let files: [URL]
-        /// What was found, in words; empty where the kind says it all.
+        /// The details; empty if the kind needs none.
         public let reason: String
 
-        /// The names of the files with the folders that tell them apart, at least that of the label ("cat/IMG_1.jpg").
+        /// The file names with as many parent folders as distinguish them, at least the label's ("cat/IMG_1.jpg").
         public var names: [String] {
             func names(_ parts: Int) -> [String] {
                 files.map { $0.pathComponents.suffix(parts).joined(separator: "/") }
             }
-            let least = kind == .acrossSplits ? 3 : 2
-            return (least...5).lazy.map(names).first { Set($0).count == files.count } ?? names(5)
+            let minimumParts = kind == .acrossSplits ? 3 : 2
+            return (minimumParts...5).lazy.map(names).first { Set($0).count == files.count } ?? names(5)
         }
     }
 }
 
 extension Audit.Finding.Kind {
-    /// A headline.
+    /// The headline of the findings.
     public var title: String {
         switch self {
-        case .acrossLabels: "The same under different labels"
-        case .acrossSplits: "The same in training and validation"
-        case .unreadable: "Cannot be read"
-        case .truncated: "Cut short or damaged"
+        case .acrossLabels: "Near-duplicates with different labels"
+        case .acrossSplits: "Leakage between training and validation"
+        case .unreadable: "Unreadable files"
+        case .truncated: "Truncated or damaged photos"
         case .animated: "Animations"
-        case .unusableColors: "Colours that cannot be converted"
-        case .tiny: "Very small"
-        case .copies: "Copies"
+        case .unusableColors: "Unusable colour profiles"
+        case .tiny: "Very small photos"
+        case .copies: "Exact duplicates"
         case .nearDuplicates: "Near-duplicates"
         case .bursts: "Bursts"
-        case .outsideCrop: "Subject likely outside the centre crop"
+        case .outsideCrop: "Subject probably outside the centre crop"
         }
     }
 
-    /// What it means and what to do about it.
+    /// The consequence of the findings, and how to fix them.
     public var advice: String {
         switch self {
         case .acrossLabels:
-            "Near-duplicates in the folders of different labels. Look whether each label is right; a small subject may make the "
+            "Near-duplicates in the folders of different labels. Check that each label is right; a small subject may be the only "
                 + "difference."
         case .acrossSplits:
-            "Photos to validate on that show what photos to train on show. The accuracy on them says nothing of new photos; "
-                + "move each group to one side."
-        case .unreadable: "Skipped in training and evaluation. Remove, replace or convert them."
-        case .truncated: "Skipped in training and evaluation. Copy them again from where they came from."
-        case .animated: "Only the first picture is used."
-        case .unusableColors: "The colours are taken for sRGB, and may be off. Save the photos again as sRGB."
-        case .tiny: "Enlarged to the network's input, they are blurred."
-        case .copies: "Files with the same bytes. Each one more counts its photo once more; keep one."
+            "Validation photos that are near-duplicates of training photos, or of the same burst. They make the validation "
+                + "accuracy too high; move each group into one of the two folders."
+        case .unreadable: "Training and evaluation skip these files. Remove, replace or convert them."
+        case .truncated: "Training and evaluation skip these photos. Copy them again from their source."
+        case .animated: "Training and evaluation use only the first frame."
+        case .unusableColors: "The colours are read as sRGB, and may be wrong. Save the photos again as sRGB."
+        case .tiny: "These photos are enlarged to the input size of the network, which blurs them."
+        case .copies: "Byte-identical files. Each copy raises the weight of its photo in training; keep only one."
         case .nearDuplicates:
-            "Photos that differ by compression, size, turn, mirroring or a slight crop. They add little; training keeps them on "
-                + "one side of the split."
+            "Photos that differ only by compression, size, rotation, mirroring or a slight crop. They add little; training keeps "
+                + "them on one side of the dataset split."
         case .bursts:
-            "Neighbours by number or time that look alike. They are no error; training keeps each group on one side of the "
-                + "split, so that validation does not measure memory."
+            "Similar photos with neighbouring file numbers or capture times. They need no fix: training keeps each burst on one "
+                + "side of the dataset split."
         case .outsideCrop:
-            "A hint, to be looked at: at least half of the contrast lies outside the square in the middle, twice as dense as "
-                + "inside. If the subject is there, train with the scaling scale-fit, or crop the photos."
+            "A guess: at least half of the contrast lies outside the central square, and it is twice as dense there. If the "
+                + "subject is outside, train with the scaling scale-fit, or crop the photos."
         }
     }
 }

@@ -5,10 +5,10 @@ internal import ImprintCore
 internal import ImprintImages
 internal import ImprintSynthesis
 
-/// A label and the artwork of it, as "LABEL=FILE" or "LABEL=RECIPE".
+/// A label and its artwork, as "LABEL=FILE" or "LABEL=RECIPE".
 struct LabelledArtwork: ExpressibleByArgument {
     let label: String
-    /// The path of a picture or of a recipe, or the name of a recipe.
+    /// The path of an image or recipe, or the name of a recipe.
     let source: String
 
     init?(argument: String) {
@@ -21,25 +21,25 @@ struct LabelledArtwork: ExpressibleByArgument {
     var defaultValueDescription: String { "\(label)=\(source)" }
 }
 
-/// The artwork of logos, and the backgrounds to paste it into.
+/// The artwork of logos and the backgrounds for compositing.
 struct ArtworkOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The label of a logo and its artwork: a picture, best with transparency or on one plain colour, or a recipe in datasets/. "
-                + "Repeat it with the same label for variants of a logo, and with other labels for other logos.",
+            "The label of a logo and its artwork: an image, ideally with transparency or a plain background, or a recipe in datasets/. "
+                + "Repeat the option with the same label for variants of a logo, and with other labels for other logos.",
             valueName: "label=file"))
     var artwork: [LabelledArtwork] = []
 
     @Option(
         help: ArgumentHelp(
-            "A folder of photos that show no logo, to paste it into, or the word drawn for drawn patterns. (default: when training, the "
-                + "background photos of --photos, else drawn)", valueName: "folder"))
+            "A folder of photos without logos to use as backgrounds, or drawn for drawn patterns. (default: the background photos of "
+                + "--photos if there are any, else drawn)", valueName: "folder"))
     var backgrounds: String?
 
     func validate() throws {
         for label in labels where label.contains("/") || label.hasPrefix(".") {
             throw ValidationError(
-                "--artwork \(label)=…: a label is the name of a folder of photos, with no \"/\" and no leading \".\".")
+                "--artwork \(label)=…: the label contains \"/\" or begins with \".\". Expected the name of a folder.")
         }
         if let backgrounds { try requirePaths([backgrounds]) }
         if backgrounds != nil && artwork.isEmpty {
@@ -47,18 +47,18 @@ struct ArtworkOptions: ParsableArguments {
         }
         for label in labels where label == ImageFolder.noLogoLabel {
             throw ValidationError(
-                "--artwork \(label)=…: this label is for photos that show no logo. Choose another label.")
+                "--artwork \(label)=…: this label is reserved for photos without a logo. Choose another label.")
         }
     }
 
-    /// The labels, in the order in which they were given.
+    /// The labels in the order of the command line, without duplicates.
     var labels: [String] {
         artwork.map(\.label).reduce(into: []) { labels, label in
             if !labels.contains(label) { labels.append(label) }
         }
     }
 
-    /// The artwork of each label.
+    /// Loads the artwork of each label.
     func load() throws -> [String: [Artwork]] {
         try artwork.reduce(into: [:]) { artworks, named in
             let artwork = try Artwork.load(named: named.source)
@@ -70,7 +70,7 @@ struct ArtworkOptions: ParsableArguments {
     /// Whether the backgrounds are drawn patterns.
     var drawsBackgrounds: Bool { backgrounds == "drawn" }
 
-    /// The photos to paste the logos into, none for drawn patterns; nil without the option.
+    /// Returns the background photos: none for drawn patterns; nil without the option.
     func backgroundFiles() throws -> [URL]? {
         try backgrounds.map { drawsBackgrounds ? [] : try ImageFolder.images(in: URL(filePath: $0)) }
     }
@@ -81,7 +81,7 @@ struct ArtworkOptions: ParsableArguments {
             + (backgrounds.map { ["--backgrounds", $0] } ?? [])
     }
 
-    /// A compositor for each label; all share the backgrounds.
+    /// Returns a compositor for each label; all compositors share the backgrounds.
     func compositors(size: Int, seed: UInt64, workers: Workers) throws -> [(label: String, compositor: Compositor)] {
         let artworks = try load()
         let files = try backgroundFiles() ?? []

@@ -8,15 +8,15 @@ internal import ImprintTraining
 
 struct AuditCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "audit", abstract: "Say what is wrong with a folder of photos, before training on it.")
+        commandName: "audit", abstract: "Check a folder of photos for problems before training.")
 
     @Argument(help: ArgumentHelp("The folder of photos: one sub-folder per label.", valueName: "data"))
     var data: String
 
-    @Option(help: ArgumentHelp("The folder of photos to validate on, to compare with.", valueName: "folder"))
+    @Option(help: ArgumentHelp("A folder of validation photos to compare with.", valueName: "folder"))
     var validation: String?
 
-    @Option(help: ArgumentHelp("An HTML page with the photos that something was found about.", valueName: "file.html"))
+    @Option(help: ArgumentHelp("An HTML report of the findings to write.", valueName: "file.html"))
     var report: String?
 
     @OptionGroup var common: CommonOptions
@@ -49,7 +49,7 @@ struct AuditCommand: ParsableCommand {
         }
     }
 
-    /// How many findings of a kind are printed for people; JSON and the page have more.
+    /// The maximum number of findings of a kind in the text output; JSON and the report list all of them.
     private static let findingLimit = 10
 
     private func text(_ audit: Audit) -> String {
@@ -58,18 +58,21 @@ struct AuditCommand: ParsableCommand {
         let width = names.map(\.count).max() ?? 0
         for (name, label) in zip(names, audit.labels) {
             let padding = String(repeating: " ", count: width - name.count)
-            let validation = validation == nil ? "" : " to train on, \(label.validationImages) to validate on"
+            let validation = validation == nil ? "" : " for training, \(label.validationImages) for validation"
             lines.append("  \(name)\(padding)  \(label.images)\(validation)")
         }
         if let imbalance = audit.imbalance, imbalance >= 2 {
             lines.append(
                 String(format: "the largest label has %.1f times as many photos as the smallest", imbalance)
-                    + ": a model may favour it; add photos to the small ones")
+                    + ": a model may favour it; add photos of the small labels")
         }
-        if audit.ignored > 0 { lines.append("\(audit.ignored) files are no images, or lie beside the labels") }
-        if audit.turnedImages > 0 {
+        if audit.ignored > 0 {
+            lines.append("\(audit.ignored) files are not images, or are not in the folder of a label")
+        }
+        if audit.rotatedImages > 0 {
             lines.append(
-                "\(audit.turnedImages) photos are stored turned, and turned upright by their EXIF tag when read")
+                "\(audit.rotatedImages) photos are stored rotated; Imprint turns them upright by their EXIF orientation"
+            )
         }
         let profiles = audit.profilesByFrequency
         if !profiles.isEmpty {
@@ -77,25 +80,25 @@ struct AuditCommand: ParsableCommand {
         }
         if let random = audit.randomSplit, random.leaked > 0 {
             lines.append(
-                "of \(random.images) validation photos of a random split, \(random.leaked) would resemble training photos; "
-                    + "training keeps groups together")
+                "in a random split, \(random.leaked) of \(random.images) validation photos would resemble training photos; "
+                    + "training keeps near-duplicates and bursts together")
         }
         for kind in Audit.Finding.Kind.allCases {
             let findings = audit.findings.filter { $0.kind == kind }
             guard !findings.isEmpty else { continue }
             lines += ["", "\(kind.title): \(findings.count)", "  \(kind.advice)"]
-            lines += findings.prefix(Self.findingLimit).map { "  - \(visible(words($0)))" }
+            lines += findings.prefix(Self.findingLimit).map { "  - \(visible(description($0)))" }
             if findings.count > Self.findingLimit { lines.append("  and \(findings.count - Self.findingLimit) more") }
         }
         return lines.joined(separator: "\n")
     }
 
-    private func words(_ finding: Audit.Finding) -> String {
-        // An error names its file itself.
+    private func description(_ finding: Audit.Finding) -> String {
+        // The reason already names the file.
         if finding.kind == .unreadable || finding.kind == .truncated { return finding.reason }
-        let most = 6
-        let more = finding.files.count > most ? " and \(finding.files.count - most) more" : ""
-        return finding.names.prefix(most).joined(separator: ", ") + more
+        let limit = 6
+        let more = finding.files.count > limit ? " and \(finding.files.count - limit) more" : ""
+        return finding.names.prefix(limit).joined(separator: ", ") + more
             + (finding.reason.isEmpty ? "" : ": \(finding.reason)")
     }
 }

@@ -7,8 +7,8 @@ internal import ImprintModel
 struct AugmentCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "augment",
-        abstract: "Show photos as training sees them: preprocessed, with new random augmentation in each epoch.",
-        discussion: "With --artwork in place of DATA, show composites of a logo, and hard negatives.")
+        abstract: "Write a contact sheet of photos with the data augmentation of training.",
+        discussion: "With --artwork instead of DATA, the sheet shows composites of a logo and hard negatives.")
 
     @Argument(help: ArgumentHelp("The folder of photos: one sub-folder per label.", valueName: "data"))
     var data: String?
@@ -17,13 +17,13 @@ struct AugmentCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The picture to write: a row per photo, first as it is prepared and then as the first epochs vary it. "
-                + "With --artwork: alternating rows of composites with the logo and of hard negatives.",
+            "The contact sheet to write: per photo a row with the preprocessed photo, then its augmentation in each epoch. With --artwork: "
+                + "alternating rows of composites with the logo and of hard negatives.",
             valueName: "file.png"))
     var contactSheet: String
 
-    @Option(help: AugmentationWords.help("How to vary the photos")) var augment = AugmentationWords(
-        "flip,rotate,crop,exposure,blur,noise")
+    @Option(help: AugmentationList.help("Data augmentation of the photos"))
+    var augment = AugmentationList("flip,rotate,crop,exposure,blur,noise")
 
     @Option(help: "The height and width of the network's input, in pixels. (default: 96; 224 with --artwork)")
     var inputSize: Int?
@@ -31,15 +31,14 @@ struct AugmentCommand: ParsableCommand {
     @Option(help: "How a photo is fitted into the network's input.")
     var cropAndScale = CropAndScale.centerCrop
 
-    @Option(help: "How many photos to show, spread over the folder. With --artwork: how many rows for each label.")
+    @Option(help: "The number of photos, spread over the folder. With --artwork: the number of rows for each label.")
     var count = 8
 
-    @Option(help: "How many epochs to show. With --artwork: how many pictures a row.")
+    @Option(help: "The number of epochs. With --artwork: the number of composites in a row.")
     var epochs = 8
 
     @Option(
-        help:
-            "What variations and pictures follow from: those of training with the same seed and no validation. (default: 0)",
+        help: "The random seed; the images equal those of training with this seed and no validation set. (default: 0)",
         transform: seedNumber)
     var seed: UInt64 = 0
 
@@ -54,16 +53,17 @@ struct AugmentCommand: ParsableCommand {
         guard showsArtwork != (data != nil) else {
             throw ValidationError(
                 showsArtwork
-                    ? "Expected DATA or --artwork, found both; each has a sheet of its own."
+                    ? "Expected DATA or --artwork, found both; run the verb once for each."
                     : "Expected DATA, a folder of photos, or --artwork LABEL=FILE.")
         }
         try require(side, "--input-size", in: (showsArtwork ? 16 : 1)...1024)
         try require(count, "--count", in: 1...100)
         try require(epochs, "--epochs", in: 1...100)
         _ = try augment.augmentation()
-        let pictures = showsArtwork ? count * epochs * artworkOptions.labels.count : count * epochs + count
-        guard pictures * side * side <= 100_000_000 else {
-            throw ValidationError("The picture would have more than 100 million pixels; show fewer or smaller photos.")
+        let imageCount = showsArtwork ? count * epochs * artworkOptions.labels.count : count * epochs + count
+        guard imageCount * side * side <= 100_000_000 else {
+            throw ValidationError(
+                "The contact sheet would have more than 100 million pixels; reduce --count, --epochs or --input-size.")
         }
     }
 

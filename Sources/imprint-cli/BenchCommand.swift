@@ -8,31 +8,31 @@ internal import ImprintNetwork
 struct BenchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "bench",
-        abstract: "Measure how fast this machine trains, loads models, predicts, reads photos and serves apps."
+        abstract: "Measure the speed of training, model loading, prediction, photo decoding and app workloads."
     )
 
-    @Argument(help: "What to measure. (default: everything)")
+    @Argument(help: "The benchmark suite. (default: all suites)")
     var suite: BenchmarkSuite?
 
     @Option(
         name: .customLong("case"),
         help: ArgumentHelp(
-            "The name of a case, or how several begin; may be given more than once. (default: all cases)",
+            "The name of a case, or a prefix of several names; may be repeated. (default: all cases)",
             valueName: "name"))
     var names: [String] = []
 
-    @Option(help: "How long to measure each case, in seconds.")
+    @Option(help: "The time to measure each case, in seconds.")
     var seconds = 2.0
 
     @Option(
         help: ArgumentHelp(
-            "A folder of photos to read, one sub-folder per label. (default: pictures drawn for the purpose)",
+            "A folder of photos to read, one sub-folder per label. (default: drawn images)",
             valueName: "folder"))
     var data: String?
 
     @Option(
         help: ArgumentHelp(
-            "A weights file to measure with predict or load, instead of their cases.", valueName: "file"))
+            "A model file to measure with predict or load instead of their cases.", valueName: "file"))
     var model: String?
 
     @OptionGroup var common: CommonOptions
@@ -52,23 +52,23 @@ struct BenchCommand: AsyncParsableCommand {
         if let data {
             try requirePaths([data])
             guard suites.contains(.data) && !cases(of: .data).isEmpty else {
-                throw ValidationError("--data is the folder that \"bench data\" reads; leave it out.")
+                throw ValidationError("--data is only for \"bench data\"; leave it out.")
             }
         }
     }
 
     func run() async throws {
-        // The threads of tasks are all left to what is measured.
-        try await onThreadOfItsOwn { [self] in try measure() }
+        // Leaves all threads of Swift concurrency to the benchmarks.
+        try await onDedicatedThread { [self] in try measure() }
     }
 
     private func measure() throws {
         #if DEBUG
-            Terminal.note("This build is not optimised; its figures mean little.")
+            Terminal.warn("This is a debug build; its measurements do not represent a release build.")
         #endif
         let options = BenchmarkOptions(
             threads: common.threadCount, seconds: seconds, photos: data.map { URL(filePath: $0) })
-        // A wrong folder shows now and not after everything else has been measured.
+        // Reports a wrong folder now instead of after the other suites.
         if let photos = options.photos { _ = try ImageFolder(at: photos, minimumClasses: 1) }
         if !common.json { Terminal.note("\(Engine.current)") }
         var benchmark = Benchmark(options)
@@ -88,14 +88,14 @@ struct BenchCommand: AsyncParsableCommand {
 
     private var suites: [BenchmarkSuite] { suite.map { [$0] } ?? BenchmarkSuite.allCases }
 
-    /// The cases of a suite that are to be measured.
+    /// Returns the selected cases of a suite.
     private func cases(of suite: BenchmarkSuite) -> [BenchmarkCase] {
         if let benchmark = model.flatMap({ suite.benchmark(of: URL(filePath: $0)) }) { return [benchmark] }
         let wanted = Set(names.flatMap { suite.cases(named: $0) }.map(\.name))
         return suite.cases.filter { names.isEmpty || wanted.contains($0.name) }
     }
 
-    /// The same names without those that were there before.
+    /// Returns the names without duplicates.
     private func distinct(_ names: [String]) -> [String] {
         var seen: Set<String> = []
         return names.filter { seen.insert($0).inserted }
@@ -104,7 +104,7 @@ struct BenchCommand: AsyncParsableCommand {
 
 extension BenchmarkSuite: ExpressibleByArgument {}
 
-/// What was measured as lines under a heading, for people.
+/// Formats results as lines of a table.
 private enum BenchTable {
     static func heading(_ suite: BenchmarkSuite) -> String {
         line(
@@ -122,11 +122,11 @@ private enum BenchTable {
             result.peakMemory.map { String(format: "%.0f MB", Double($0) / 1e6) } ?? "–")
     }
 
-    /// The first column and the unit begin at one place, the others end at one.
+    /// Returns a line whose first column and unit are left-aligned and whose other columns are right-aligned.
     private static func line(_ columns: String...) -> String {
-        zip(columns, [39, 8, 10, 10, 10, -9, 10, 9, 12, 9, 12]).enumerated().map { place, column in
+        zip(columns, [39, 8, 10, 10, 10, -9, 10, 9, 12, 9, 12]).enumerated().map { index, column in
             let space = String(repeating: " ", count: max(0, abs(column.1) - column.0.count))
-            if place == 0 { return column.0 + space }
+            if index == 0 { return column.0 + space }
             return column.1 < 0 ? " \(column.0)\(space)" : space + column.0
         }.joined()
     }

@@ -9,12 +9,12 @@ internal import ImprintTraining
 
 struct ClassifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "classify", abstract: "Classify photos: the labels with their confidences, highest first.")
+        commandName: "classify", abstract: "Classify photos and print the labels with the highest confidences.")
 
     @Argument(help: "The model file.")
     var model: String
 
-    @Argument(help: ArgumentHelp("The photos.", valueName: "file"))
+    @Argument(help: ArgumentHelp("The photos to classify.", valueName: "file"))
     var files: [String]
 
     @Option(help: "The maximum number of labels to show for a photo.")
@@ -28,14 +28,14 @@ struct ClassifyCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Show labels whose confidence gave at least this precision on the validation set, 0 to 1.",
+            "Show only labels at a confidence with at least this precision on the validation set, 0 to 1.",
             valueName: "share"))
     var minimumPrecision: Double?
 
     @Option(
         help: ArgumentHelp(
-            "Show labels whose confidence gave at least this recall on the validation set, 0 to 1; with --minimum-precision, only if "
-                + "that precision is reached there too.",
+            "Show only labels at a confidence with at least this recall on the validation set, 0 to 1; with --minimum-precision, both must "
+                + "be reached.",
             valueName: "share"))
     var minimumRecall: Double?
 
@@ -44,7 +44,7 @@ struct ClassifyCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Show categories instead of labels: those of a JSON file, {\"computer\": [\"laptop\", …], …}, or auto: those in the model.",
+            "Show categories instead of labels: from a JSON file, {\"computer\": [\"laptop\", …], …}, or auto, those in the model.",
             valueName: "file or auto"))
     var categories: String?
 
@@ -61,21 +61,21 @@ struct ClassifyCommand: ParsableCommand {
         try require(minimumPrecision ?? 0, "--minimum-precision", in: 0...1)
         try require(minimumRecall ?? 0, "--minimum-recall", in: 0...1)
         let threshold = try threshold.threshold()
-        if categories != nil, threshold == .ofLabel || minimumPrecision != nil || minimumRecall != nil {
+        if categories != nil, threshold == .perLabel || minimumPrecision != nil || minimumRecall != nil {
             throw ValidationError(
-                "--categories: categories have no threshold, precision or recall of their own; leave these out, or give --threshold a "
-                    + "number.")
+                "--categories: categories have no threshold, precision or recall; leave these options out, or set --threshold to a number."
+            )
         }
     }
 
     func run() throws {
-        // One thread per photo never waits for another; only threads that are left share the work on a photo.
+        // Photos are classified in parallel; a photo gets several threads only if there are more threads than photos.
         let workers = Workers(min(common.threadCount, files.count))
         let classifier = try classifierOptions.classifier(model, threads: common.threadCount / workers.count)
         let rule = ConfidenceRule(
             threshold: try threshold.threshold(), minimumPrecision: minimumPrecision, minimumRecall: minimumRecall)
         try rule.check(classifier)
-        if boxes && !classifier.weights.head.locatesObjects {
+        if boxes && !classifier.model.head.locatesObjects {
             throw ValidationError(
                 "--boxes: \(model) classifies whole photos and has no boxes, expected a detector. Train one with imprint train-detector."
             )
@@ -84,7 +84,7 @@ struct ClassifyCommand: ParsableCommand {
         func observations(_ file: String) throws -> [Classification] {
             var observations = try classifier.classify(URL(filePath: file), cropAndScale: cropAndScale)
             if let categories {
-                observations = observations.rolledUp(into: categories, isShared: classifier.sharesConfidence)
+                observations = observations.rolledUp(into: categories, sumToOne: classifier.confidencesSumToOne)
             }
             return Array(observations.filter(rule.accepts).prefix(top))
         }
@@ -95,9 +95,9 @@ struct ClassifyCommand: ParsableCommand {
         guard text == "auto" else {
             return try Categories(contentsOf: URL(filePath: text), labels: classifier.labels)
         }
-        guard let categories = classifier.weights.categories else {
+        guard let categories = classifier.model.categories else {
             throw ValidationError(
-                "--categories auto: \(model) has none; name a file of categories, or put them into the model with "
+                "--categories auto: \(model) has no categories; name a file of categories, or add them to the model with "
                     + "imprint export --to imprint --categories FILE."
             )
         }
@@ -110,16 +110,16 @@ struct ClassifyCommand: ParsableCommand {
                 ClassificationLine(
                     file: file, observations: observations, boxes: boxes ? observations.map(\.box) : nil))
         } else {
-            let seen = observations.map { observation in
+            let labels = observations.map { observation in
                 "\(shown(observation.label)) \(Terminal.percent(observation.confidence))"
                     + (boxes ? observation.box.map { " at \(boxText($0))" } ?? "" : "")
             }
-            try Terminal.show("\(visible(file)): \(seen.isEmpty ? "none of these" : seen.joined(separator: ", "))")
+            try Terminal.show("\(visible(file)): \(labels.isEmpty ? "none of these" : labels.joined(separator: ", "))")
         }
     }
 }
 
-/// "x 12 %, y 34 %, 10 % x 8 %": the left and upper edge, and the size.
+/// Formats a bounding box as left edge, upper edge and size: "x 12 %, y 34 %, 10 % x 8 %".
 func boxText(_ box: NormalizedRectangle) -> String {
     func share(_ value: Float) -> String { String(format: "%.0f %%", value * 100) }
     return "x \(share(box.x)), y \(share(box.y)), \(share(box.width)) x \(share(box.height))"
@@ -128,7 +128,7 @@ func boxText(_ box: NormalizedRectangle) -> String {
 private struct ClassificationLine: Encodable {
     let file: String
     let observations: [Classification]
-    /// The bounding box of each, in the same order; `null` for a label without one.
+    /// The bounding box of each observation, in the same order; `null` for a label without one.
     let boxes: [NormalizedRectangle?]?
 }
 
@@ -142,7 +142,7 @@ struct ThresholdArgument: ExpressibleByArgument {
     var defaultValueDescription: String { text }
 
     func threshold() throws -> ConfidenceRule.Threshold {
-        if text == "auto" { return .ofLabel }
+        if text == "auto" { return .perLabel }
         guard let number = Float(text), (0...1).contains(number) else {
             throw ValidationError("--threshold is \(text), expected a number from 0 to 1, or auto.")
         }

@@ -1,10 +1,10 @@
 internal import ArgumentParser
 
-/// The command line, prepared for the parser.
+/// Preprocessing of the command line before the parser reads it.
 enum CommandLineArguments {
     /// Joins negative numbers to the options before them, so that "--seed -1" becomes "--seed=-1".
     ///
-    /// The parser would take -1 for an option and report a missing value.
+    /// Otherwise the parser takes -1 for an option and reports a missing value.
     static func joiningNegativeNumbers(_ arguments: [String]) -> [String] {
         var joined: [String] = []
         let options = arguments.prefix { $0 != "--" }
@@ -18,7 +18,7 @@ enum CommandLineArguments {
         return joined + arguments.dropFirst(options.count)
     }
 
-    /// Translates the options of version 1 to their present names.
+    /// Translates the options of version 1 to their current names.
     ///
     /// `train PHOTOS --artwork …` is `train-detector --photos PHOTOS --artwork …`.
     static func modernizing(_ arguments: [String]) -> [String] {
@@ -43,10 +43,10 @@ enum CommandLineArguments {
         return modern + arguments.dropFirst(1 + options.count)
     }
 
-    /// The name of an option without its value: "--seed" of "--seed=1".
+    /// Returns the name of an option without its value: "--seed" for "--seed=1".
     private static func optionName(_ argument: String) -> String { String(argument.prefix { $0 != "=" }) }
 
-    /// Whether an argument is a negative number, a memory size such as -1GB, a time such as -1m, or a list such as -1,2.
+    /// Returns whether an argument is a negative number, memory size (-1GB), time (-1m) or list of numbers (-1,2).
     private static func isNegative(_ argument: String) -> Bool {
         guard argument.hasPrefix("-") else { return false }
         return argument.split(separator: ",", omittingEmptySubsequences: false).allSatisfy { part in
@@ -55,7 +55,7 @@ enum CommandLineArguments {
         }
     }
 
-    /// The error message for an unknown verb; nil if it exists, or if the first argument is an option.
+    /// Returns the error message for an unknown verb; nil if the verb exists, or if the first argument is an option.
     static func problemWithVerb(_ arguments: [String]) -> String? {
         let verbs = ImprintCommand.configuration.subcommands.compactMap { $0.configuration.commandName }
         let words = arguments.first == "help" ? arguments.dropFirst() : arguments[...]
@@ -65,7 +65,7 @@ enum CommandLineArguments {
             + verbs.joined(separator: ", ") + "; imprint --help describes them."
     }
 
-    /// The verb that a misspelt or abbreviated word stands for.
+    /// Returns the verb that a misspelt or abbreviated word probably means.
     private static func suggestion(for word: String, from verbs: [String]) -> String? {
         let word = word.lowercased()
         if word.count > 1, let verb = verbs.first(where: { $0.hasPrefix(word) }) { return verb }
@@ -73,7 +73,7 @@ enum CommandLineArguments {
         return nearest.flatMap { $0.distance <= 2 ? $0.verb : nil }
     }
 
-    /// The Levenshtein distance: how many characters to insert, delete or replace.
+    /// Returns the Levenshtein distance: the number of insertions, deletions and replacements of characters.
     private static func editDistance(_ first: String, _ second: String) -> Int {
         var distances = Array(0...second.count)
         for (row, character) in first.enumerated() {

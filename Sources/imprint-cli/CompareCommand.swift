@@ -8,17 +8,18 @@ internal import ImprintTraining
 struct CompareCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "compare",
-        abstract: "Say how far the probabilities of two models of the same labels lie apart.",
+        abstract: "Compare the predictions of two models that have the same labels.",
         discussion:
-            "Each model prepares the photos by its own rules, so sizes may differ, and labels may be in another order.")
+            "Each model uses its own preprocessing, so input sizes may differ. The order of the labels may differ as well."
+    )
 
-    @Argument(help: "A weights file.")
+    @Argument(help: "The first model file.")
     var first: String
 
-    @Argument(help: "The weights file to compare it with.")
+    @Argument(help: "The second model file.")
     var second: String
 
-    @Option(help: ArgumentHelp("A folder of photos, with sub-folders or without.", valueName: "folder"))
+    @Option(help: ArgumentHelp("A folder of photos, with or without sub-folders.", valueName: "folder"))
     var images: String
 
     @OptionGroup var common: CommonOptions
@@ -41,8 +42,8 @@ struct CompareCommand: ParsableCommand {
 }
 
 private struct ComparisonLine: Encodable {
-    /// The photo with the greatest difference, and the label that has it.
-    struct Greatest: Encodable {
+    /// The photo and label with the maximum difference.
+    struct MaximumDifference: Encodable {
         let file: String
         let label: String
         let first: Float
@@ -55,8 +56,13 @@ private struct ComparisonLine: Encodable {
     let agreeing: Int
     let maximumDifference: Double
     let meanDifference: Double
-    let greatest: Greatest
+    let maximum: MaximumDifference
     let skipped: [SkippedLine]
+
+    private enum CodingKeys: String, CodingKey {
+        case images, labels, topAgreement, agreeing, maximumDifference, meanDifference, skipped
+        case maximum = "greatest"
+    }
 
     init(_ comparison: Comparison) {
         let result = comparison.mostDifferent
@@ -66,7 +72,7 @@ private struct ComparisonLine: Encodable {
         agreeing = comparison.results.count(where: \.agrees)
         maximumDifference = result.maximumDifference
         meanDifference = comparison.meanDifference
-        greatest = Greatest(
+        maximum = MaximumDifference(
             file: result.url.path(percentEncoded: false), label: comparison.labels[result.label],
             first: result.confidences[0], second: result.confidences[1])
         skipped = comparison.skipped.map(SkippedLine.init)
@@ -77,8 +83,8 @@ private struct ComparisonLine: Encodable {
         return """
             photos       \(images), \(labels) labels
             same label   \(Terminal.percent(topAgreement)), \(agreeing) of \(images) photos
-            difference   at most \(number(maximumDifference)), mean \(number(meanDifference))
-            greatest     \(shown(greatest.label)) \(number(Double(greatest.first))) and \(number(Double(greatest.second))) in \(visible(greatest.file))
+            difference   maximum \(number(maximumDifference)), mean \(number(meanDifference))
+            worst photo  \(shown(maximum.label)) \(number(Double(maximum.first))) and \(number(Double(maximum.second))) in \(visible(maximum.file))
             """
     }
 }

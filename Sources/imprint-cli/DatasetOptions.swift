@@ -4,7 +4,7 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintTraining
 
-/// The options of classifier and detector training that do not depend on the kind of model.
+/// The options that classifier and detector training share.
 struct DatasetOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -13,16 +13,16 @@ struct DatasetOptions: ParsableArguments {
     )
     var validation: String?
 
-    @Flag(help: "Split the photos at random, even if near-duplicates end up in both training and validation set.")
+    @Flag(help: "Split the photos at random, even if near-duplicates end up in both the training and validation set.")
     var randomSplit = false
 
     @Option(
         help: ArgumentHelp(
-            "The number of photos whose features (not the photos) the model keeps, so that imprint personalize does not make it "
-                + "forget; 0 for none.", valueName: "number"))
+            "The number of training photos whose features the model file stores for replay, against forgetting in imprint personalize; 0 "
+                + "for none.", valueName: "number"))
     var rehearsal = ClassifierHyperparameters().rehearsalImages
 
-    @Option(help: "The random seed: the same seed gives the same model. (default: 0)", transform: seedNumber)
+    @Option(help: "The random seed; the same seed gives the same model. (default: 0)", transform: seedNumber)
     var seed: UInt64 = ClassifierHyperparameters().seed
 
     @Option(help: "How the model file stores parameters: float32, or float16 for half the size.")
@@ -30,7 +30,7 @@ struct DatasetOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The memory that decoded photos may take, in MB or with a unit, such as 2GB; other photos are read again in every epoch. "
+            "The memory limit for decoded photos, in MB or with a unit, such as 2GB; photos beyond it are read again in every epoch. "
                 + "(default: half of the free memory, at most 512 MB for a detector)", valueName: "size"))
     var memory: MemorySize?
 
@@ -46,7 +46,7 @@ struct DatasetOptions: ParsableArguments {
             + option("--precision", precision.rawValue, default: ClassifierConfiguration().precision.rawValue)
     }
 
-    /// The folder of the validation photos, if they have their own.
+    /// The folder of validation photos; nil for a fraction of the training photos.
     var validationFolder: URL? {
         try? validationRule().folder
     }
@@ -62,16 +62,16 @@ struct DatasetOptions: ParsableArguments {
     }
 }
 
-/// An option and its value; nothing for the default value, or for nil.
-func option<Value: Equatable>(_ name: String, _ value: Value?, default usual: Value? = nil) -> [String] {
-    guard let value, value != usual else { return [] }
+/// Returns an option and its value as arguments; empty for the default value and for nil.
+func option<Value: Equatable>(_ name: String, _ value: Value?, default defaultValue: Value? = nil) -> [String] {
+    guard let value, value != defaultValue else { return [] }
     return [name, "\(value)"]
 }
 
-/// A flag, if it is set.
+/// Returns a flag as an argument; empty if it is not set.
 func flag(_ name: String, _ isSet: Bool) -> [String] { isSet ? [name] : [] }
 
-/// Reports a hyperparameter that is out of range by the name of its option.
+/// Throws an error that names the option of a hyperparameter that is out of range.
 func require(_ problem: HyperparameterProblem?) throws {
     guard let problem else { return }
     let names = ["averageDecay": "average", "rehearsalImages": "rehearsal", "labelWeights": "class-weights"]

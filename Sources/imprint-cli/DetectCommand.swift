@@ -13,13 +13,13 @@ struct DetectCommand: ParsableCommand {
               imprint detect logo.imprint photo.jpg
               imprint detect logo.imprint photos/*.jpg --json
 
-            Boxes are relative to the upright photo: 0 to 1, from the upper left corner.
+            Boxes are relative to the upright photo: 0 to 1, with the origin in the upper left corner.
             """)
 
     @Argument(help: "The model file of a detector, from imprint train-detector.")
     var model: String
 
-    @Argument(help: ArgumentHelp("The photos.", valueName: "file"))
+    @Argument(help: ArgumentHelp("The photos to search.", valueName: "file"))
     var files: [String]
 
     @Option(
@@ -44,7 +44,7 @@ struct DetectCommand: ParsableCommand {
         let detector = try ImageClassifier(
             contentsOf: URL(filePath: model), threads: common.threadCount / workers.count
         ).personalized(with: try personalization.map { try Personalization(contentsOf: URL(filePath: $0)) })
-        guard detector.weights.head.locatesObjects else {
+        guard detector.model.head.locatesObjects else {
             throw ValidationError(
                 "\(model): the model classifies whole photos and has no boxes, expected a detector. Train one with "
                     + "imprint train-detector, or use imprint classify.")

@@ -8,29 +8,30 @@ internal import ImprintSynthesis
 
 struct DrawCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "draw", abstract: "Draw a data set from a recipe, to try things out on.")
+        commandName: "draw", abstract: "Draw a synthetic data set from a recipe, for experiments.")
 
-    @Argument(help: "A recipe in datasets/, such as two-circles, or the path of one.")
+    @Argument(help: "The name of a recipe in datasets/, such as two-circles, or the path of a recipe.")
     var recipe: String
 
-    @Option(help: "The folder to write; it gets one sub-folder per label.")
+    @Option(help: "The output folder; it gets one sub-folder per label.")
     var output: String
 
     @Option(
         help: ArgumentHelp(
-            "Draw the pictures of one invented person, who has an own style of the marks: 1 to 100000, the same person each time. "
-                + "(default: those of nobody in particular)", valueName: "number"))
+            "Draw the images of one simulated user with a personal drawing style: 1 to 100000, the same user for the same number. "
+                + "(default: no particular user)", valueName: "number"))
     var user: Int?
 
-    @Option(help: "How many images to draw in all. (default: as the recipe says)")
+    @Option(help: "The total number of images. (default: as in the recipe)")
     var count: Int?
 
     @Option(
-        help: "What the images follow from: the same seed draws the same images. (default: as the recipe says)",
+        help: "The random seed; the same seed draws the same images. (default: as in the recipe)",
         transform: seedNumber)
     var seed: UInt64?
 
-    @Option(help: ArgumentHelp("A picture to write of the first 40 images of each label.", valueName: "file.png"))
+    @Option(
+        help: ArgumentHelp("A contact sheet to write of the first 40 images of each label.", valueName: "file.png"))
     var contactSheet: String?
 
     @OptionGroup var common: CommonOptions
@@ -43,8 +44,8 @@ struct DrawCommand: ParsableCommand {
     }
 
     func run() throws {
-        let everyone = try DrawingRecipe.load(named: recipe)
-        let recipe = user.map { everyone.ofUser($0) } ?? everyone
+        let sharedRecipe = try DrawingRecipe.load(named: recipe)
+        let recipe = user.map { sharedRecipe.ofUser($0) } ?? sharedRecipe
         let count = count ?? recipe.count
         let seed = seed ?? recipe.seed
         guard count >= recipe.labels.count else {

@@ -1,7 +1,7 @@
 internal import Imprint
 internal import ImprintModel
 
-/// Suggests the verb or option that helps after an error, because errors of the library do not name any.
+/// Returns the verb or option that helps after an error; errors of the library do not name verbs or options.
 func hint(for error: any Error) -> String? {
     switch error {
     case ImprintError.noHead: "--base adds a head to networks that end in global average pooling or sigmoids."
@@ -12,14 +12,14 @@ func hint(for error: any Error) -> String? {
     case let error as ModelFileError:
         switch error.problem {
         case .checkpoint: "imprint train --resume finishes the run and writes a model."
-        case .personalization: "Name the model that it was made for, and this file with --personalization."
-        case .notAPersonalization: "imprint personalize makes one from a model and photos."
-        case .foreign: "imprint train makes a model."
+        case .personalization: "Name its model, and this file with --personalization."
+        case .notAPersonalization: "imprint personalize writes a personalization."
+        case .foreign: "imprint train writes a model file."
         default: nil
         }
     case let error as SafetensorsError:
         if case .headerTooLong = error.problem {
-            "imprint import makes a model file from an ONNX, Core ML or Caffe model."
+            "imprint import converts ONNX, Core ML and Caffe models to model files."
         } else {
             nil
         }

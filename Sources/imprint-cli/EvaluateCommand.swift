@@ -60,12 +60,12 @@ struct EvaluateCommand: ParsableCommand {
 
 extension EvaluateCommand {
     private func write(_ report: String, _ classifier: ImageClassifier, _ evaluation: Evaluation) throws {
-        let model = try classifier.personalization.map { try classifier.weights.personalized(with: $0) }
+        let model = try classifier.personalization.map { try classifier.model.personalized(with: $0) }
         let command =
             ["imprint", "evaluate", self.model, data] + option("--personalization", classifierOptions.personalization)
             + flag("--mirror", classifierOptions.mirror)
         let page = Report(
-            model ?? classifier.weights, evaluation: evaluation,
+            model ?? classifier.model, evaluation: evaluation,
             command: command.map(shellQuoted).joined(separator: " "), threads: common.threadCount)
         try page.write(to: URL(filePath: report))
         Terminal.note("Wrote \(report).")

@@ -3,10 +3,10 @@ internal import Imprint
 internal import ImprintModel
 internal import ImprintTraining
 
-/// An evaluation as lines for people, of at most 80 columns but for the names of files.
+/// Formats an evaluation as text of at most 80 columns, apart from file names.
 struct EvaluationTable {
     private let evaluation: Evaluation
-    /// The labels, cut if they are long.
+    /// The labels, truncated if they are long.
     private let names: [String]
     private let nameWidth: Int
 
@@ -16,21 +16,21 @@ struct EvaluationTable {
         nameWidth = max(names.map(\.count).max() ?? 0, "label".count)
     }
 
-    /// Summary, labels and confusion.
+    /// The summary, the metrics of each label and the confusion matrix.
     var text: String { [summary, labelTable, confusion].joined(separator: "\n\n") }
 
     private var summary: String {
         let interval = evaluation.accuracyInterval
         var lines = [
-            "accuracy \(Terminal.percent(evaluation.accuracy)) on \(evaluation.results.count) images; "
-                + "with 95 % confidence \(Terminal.percent(interval.lowerBound)) to \(Terminal.percent(interval.upperBound))",
+            "accuracy \(Terminal.percent(evaluation.accuracy)) on \(evaluation.results.count) images "
+                + "(95 % confidence interval \(Terminal.percent(interval.lowerBound)) to \(Terminal.percent(interval.upperBound)))",
             "balanced accuracy \(Terminal.percent(evaluation.balancedAccuracy)), "
                 + "macro F1 \(Terminal.percent(evaluation.macroAverages.f1))",
             String(format: "log loss %.4f, ", evaluation.logLoss)
-                + "calibration error \(Terminal.percent(evaluation.calibrationError))",
+                + "expected calibration error (ECE) \(Terminal.percent(evaluation.calibrationError))",
         ]
         if evaluation.labels.count > 5 {
-            lines[1] += ", among the best 5 \(Terminal.percent(evaluation.topAccuracy(5)))"
+            lines[1] += ", top-5 accuracy \(Terminal.percent(evaluation.topAccuracy(5)))"
         }
         if let auc = evaluation.auc { lines[1] += String(format: ", AUC %.4f", auc) }
         return lines.joined(separator: "\n")
@@ -54,7 +54,7 @@ struct EvaluationTable {
         return ([header] + rows).joined(separator: "\n")
     }
 
-    /// The whole matrix or, if it is too wide, where most is confused.
+    /// The confusion matrix or, if it is too wide, the most frequent confusions.
     private var confusion: String {
         let matrix = evaluation.confusion
         let columns = names.map { cut($0, to: 12) }
@@ -65,7 +65,7 @@ struct EvaluationTable {
         let rows = zip(names, matrix).map { name, row in
             right(name, nameWidth) + row.map { right("\($0)", width) }.joined()
         }
-        return (["confusion: rows are the true labels, columns what the model said", header] + rows)
+        return (["confusion matrix: rows are true labels, columns are predicted labels", header] + rows)
             .joined(separator: "\n")
     }
 
@@ -77,14 +77,14 @@ struct EvaluationTable {
             }
         }
         pairs.sort { ($1.count, $0.label, $0.predicted) < ($0.count, $1.label, $1.predicted) }
-        guard !pairs.isEmpty else { return "confusion: none" }
+        guard !pairs.isEmpty else { return "confusions: none" }
         let lines = pairs.prefix(10).map { pair in
-            right("\(pair.count)", 6) + "  \(names[pair.label]), taken for \(names[pair.predicted])"
+            right("\(pair.count)", 6) + "  \(names[pair.label]), predicted as \(names[pair.predicted])"
         }
-        return (["confusion, most frequent first (all of it with --json)"] + lines).joined(separator: "\n")
+        return (["most frequent confusions (--json prints the whole matrix)"] + lines).joined(separator: "\n")
     }
 
-    /// The worst mistakes, the most confident first.
+    /// Returns the worst mistakes, the most confident first.
     func worstMistakes(_ count: Int) -> String {
         let mistakes = evaluation.worstMistakes(count)
         guard !mistakes.isEmpty else { return "worst mistakes: none" }
@@ -93,7 +93,7 @@ struct EvaluationTable {
                 + right(Terminal.percent(mistake.confidences[mistake.predicted]), 10)
                 + "  \(visible(mistake.url.path(percentEncoded: false)))"
         }
-        return (["worst mistakes: what was said, how surely, and of which photo"] + lines).joined(separator: "\n")
+        return (["worst mistakes: predicted label, confidence, photo"] + lines).joined(separator: "\n")
     }
 }
 

@@ -7,11 +7,11 @@ internal import ImprintModel
 struct ExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
-        abstract: "Write a model as ONNX or Core ML, for other programs and for phones, or as a smaller weights file.",
+        abstract: "Export a model to ONNX or Core ML, or to a smaller model file.",
         discussion: """
-            Labels, preprocessing and network go along as metadata. A Core ML model takes images and prepares them itself; an ONNX model \
-            takes numbers, prepared as its metadata says, or with --preprocessing-in-graph samples 0 to 255. As imprint it stays a weights \
-            file, with --int8 of about a quarter of the size.
+            The exported file contains labels, preprocessing and network as metadata. A Core ML model takes images and preprocesses them \
+            itself. An ONNX model takes preprocessed values, or samples 0 to 255 with --preprocessing-in-graph. --to imprint writes a \
+            model file again, with --precision int8 at about a quarter of the size.
             """)
 
     enum Format: String, ExpressibleByArgument, CaseIterable {
@@ -26,21 +26,21 @@ struct ExportCommand: ParsableCommand {
         }
     }
 
-    @Argument(help: "The model file; it is not changed.")
+    @Argument(help: "The model file to export; it is not changed.")
     var model: String
 
-    @Option(name: .customLong("to"), help: "The format.")
+    @Option(name: .customLong("to"), help: "The output format.")
     var format: Format
 
     @Option(help: ArgumentHelp("The file to write, usually .onnx, .mlmodel or .imprint.", valueName: "file"))
     var output: String
 
-    @Flag(help: "Make the last dense layer or convolution trainable on devices; for coreml.")
+    @Flag(help: "Mark the last dense layer or convolution as trainable on devices; for coreml.")
     var updatable = false
 
     @Option(
         help:
-            "How the file stores parameters: float32; float16 for half the size; or int8 for a quarter, for imprint only."
+            "The format of the parameters: float32; float16 for half the size; or int8 for a quarter, for imprint only."
     )
     var precision = ModelFile.Storage.float32
 
@@ -49,7 +49,7 @@ struct ExportCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Categories of the labels to put into the file, as JSON: {\"computer\": [\"laptop\", …], …}; for imprint.",
+            "A JSON file with categories of the labels to add to the model, {\"computer\": [\"laptop\", …], …}; for imprint.",
             valueName: "file"))
     var categories: String?
 
@@ -59,24 +59,25 @@ struct ExportCommand: ParsableCommand {
         try requirePaths([model] + [categories].compactMap { $0 })
         if updatable && format != .coreml {
             throw ValidationError(
-                "--updatable is for coreml: it is about training by Core ML on devices; leave it out.")
+                "--updatable is only for coreml, which can train on devices; leave it out.")
         }
         if updatable && precision != .float32 {
             throw ValidationError(
-                "--updatable needs --precision float32: Core ML trains no other.")
+                "--updatable needs --precision float32: Core ML cannot train other parameters.")
         }
         if preprocessingInGraph && format != .onnx {
             throw ValidationError(
-                "--preprocessing-in-graph is for onnx: the other formats always include preprocessing; leave it out.")
+                "--preprocessing-in-graph is only for onnx: the other formats always include preprocessing; leave it out."
+            )
         }
         if precision == .int8 && format != .imprint {
             throw ValidationError(
-                "--precision int8 is for imprint: other programs need floating-point parameters. Use float16 or float32."
+                "--precision int8 is only for imprint: the other formats need floating-point parameters. Use float16 or float32."
             )
         }
         if categories != nil && format != .imprint {
             throw ValidationError(
-                "--categories is for imprint: the other formats cannot store them; leave it out.")
+                "--categories is only for imprint: the other formats cannot store categories; leave it out.")
         }
         try checkOutputs(
             [OutputFile(option: "--output", path: output, kind: format.kind)],
@@ -87,21 +88,21 @@ struct ExportCommand: ParsableCommand {
     func run() throws {
         let target = URL(filePath: output)
         try AtomicFile.checkWritable(target)
-        var weights = try ModelFile(contentsOf: URL(filePath: model))
+        var model = try ModelFile(contentsOf: URL(filePath: self.model))
         if let categories {
-            weights.categories = try Categories(contentsOf: URL(filePath: categories), labels: weights.labels)
+            model.categories = try Categories(contentsOf: URL(filePath: categories), labels: model.labels)
         }
         let tensorPrecision: Safetensors.Precision = precision == .float16 ? .float16 : .float32
         do {
             switch format {
             case .onnx:
                 let options = ONNXOptions(precision: tensorPrecision, containsPreprocessing: preprocessingInGraph)
-                try weights.writeONNX(to: target, options: options)
+                try model.writeONNX(to: target, options: options)
             case .coreml:
-                try weights.writeCoreML(
+                try model.writeCoreML(
                     to: target, options: CoreMLOptions(precision: tensorPrecision, isUpdatable: updatable))
             case .imprint:
-                try weights.write(to: target, as: precision)
+                try model.write(to: target, as: precision)
             }
         } catch let error as ExportError {
             if common.json {
@@ -120,7 +121,7 @@ struct ExportCommand: ParsableCommand {
 private struct Line: Encodable {
     let event: String
     let output: String
-    /// What the format cannot express.
+    /// The layers that the format cannot express.
     let unsupported: [UnsupportedLayer]
 }
 

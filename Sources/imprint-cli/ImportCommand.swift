@@ -10,47 +10,49 @@ internal import ImprintNetwork
 struct ImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
-        abstract: "Make a weights file of an ONNX, Core ML or Caffe model, to run, train further and personalize.")
+        abstract: "Convert an ONNX, Core ML or Caffe model to a model file, to run, fine-tune and personalize.")
 
     @Argument(help: "An ONNX file, a Core ML file or package, or a .caffemodel.")
     var file: String
 
-    @Option(help: ArgumentHelp("The weights file to write.", valueName: "file"))
+    @Option(help: ArgumentHelp("The model file to write.", valueName: "file"))
     var output: String
 
-    @Option(help: ArgumentHelp("The architecture of a Caffe model, its deploy.prototxt.", valueName: "file"))
+    @Option(help: ArgumentHelp("The deploy.prototxt file with the network of a Caffe model.", valueName: "file"))
     var prototxt: String?
 
     @Option(
         help: ArgumentHelp(
-            "The labels, in the order of the outputs, with commas between; or a text file with one a line.",
+            "The labels in the order of the outputs, separated by commas, or a text file with one label per line.",
             valueName: "labels"))
     var labels: String?
 
     @Option(
         help: ArgumentHelp(
-            "Height and width of the input instead of those in the file, where the network allows others.",
+            "The height and width of the input, if the network accepts other sizes than that in the file.",
             valueName: "pixels"))
     var inputSize: Int?
 
     @Option(
         help: ArgumentHelp(
-            "What is subtracted from samples 0 to 255: one number, or those of red, green and blue with commas between. "
-                + "(default: as the file says; 0 with --scale or --bgr)",
-            valueName: "numbers"))
+            "The mean to subtract from samples 0 to 255: one value, or red, green and blue separated by commas. "
+                + "(default: as in the file; 0 with --scale or --bgr)",
+            valueName: "values"))
     var mean: String?
 
     @Option(
         help: ArgumentHelp(
-            "What the difference is multiplied by: one number or three. (default: as the file says; 1 with --mean or --bgr)",
-            valueName: "numbers"))
+            "The factor to multiply by after subtracting the mean: one value or three. (default: as in the file; 1 with --mean or --bgr)",
+            valueName: "values"))
     var scale: String?
 
-    @Flag(help: "An ONNX model, or a Core ML model of an array, takes blue first.")
+    @Flag(help: "The channel order of the input is BGR; for ONNX models and for Core ML models with an array input.")
     var bgr = false
 
     @Option(
-        help: "How photos are fitted into the input, where Imprint did not export the model (default: center-crop).")
+        help:
+            "How a photo is fitted into the network's input, for models that Imprint did not export. (default: center-crop)"
+    )
     var cropAndScale: CropAndScale?
 
     @OptionGroup var common: CommonOptions
@@ -58,7 +60,7 @@ struct ImportCommand: ParsableCommand {
     func validate() throws {
         try requirePaths([file] + [prototxt].compactMap { $0 })
         try require(inputSize ?? 1, "--input-size", in: 1...16384)
-        _ = try (mean.map { try numbers($0, "--mean") }, scale.map { try numbers($0, "--scale") })
+        _ = try (mean.map { try channelValues($0, "--mean") }, scale.map { try channelValues($0, "--scale") })
         try checkOutputs(
             [OutputFile(option: "--output", path: output, kind: .model)],
             inputs: [("the model to import", file)] + [prototxt].compactMap { $0 }.map { ("the architecture", $0) }
@@ -73,31 +75,31 @@ struct ImportCommand: ParsableCommand {
         importer.cropAndScale = cropAndScale
         var notes: [String] = []
         if mean != nil || scale != nil || bgr {
-            if mean == nil { notes.append("Nothing is subtracted from samples. Say otherwise with --mean.") }
-            if scale == nil { notes.append("Samples are not scaled. Say otherwise with --scale.") }
+            if mean == nil { notes.append("No mean is subtracted from samples; --mean sets one.") }
+            if scale == nil { notes.append("Samples are not scaled; --scale sets a factor.") }
             importer.normalization = ModelImporter.InputNormalization(
-                mean: try mean.map { try numbers($0, "--mean") } ?? [0],
-                scale: try scale.map { try numbers($0, "--scale") } ?? [1], isBGR: bgr)
+                mean: try mean.map { try channelValues($0, "--mean") } ?? [0],
+                scale: try scale.map { try channelValues($0, "--scale") } ?? [1], isBGR: bgr)
         }
         try AtomicFile.checkWritable(URL(filePath: output))
         do {
-            let model = try importer.read(URL(filePath: file))
-            notes = model.notes + notes
+            let imported = try importer.read(URL(filePath: file))
+            notes = imported.notes + notes
             for note in notes { Terminal.note(note) }
             let url = URL(filePath: output)
-            try model.weights.write(to: url)
+            try imported.model.write(to: url)
             if common.json {
-                let network = model.weights.network
+                let network = imported.model.network
                 try Terminal.report(
                     Finished(
                         output: output, layers: network.nodes.count,
-                        parameters: model.weights.parameters.layout.trainableCount,
+                        parameters: imported.model.parameters.layout.trainableCount,
                         input: [network.input.height, network.input.width, network.input.channels],
-                        labels: model.weights.labels, notes: notes))
+                        labels: imported.model.labels, notes: notes))
             } else {
                 Terminal.note(
-                    "\(output) has \(model.weights.network.nodes.count) layers and "
-                        + (model.weights.labels.count == 1 ? "1 label." : "\(model.weights.labels.count) labels.")
+                    "\(output) has \(imported.model.network.nodes.count) layers and "
+                        + (imported.model.labels.count == 1 ? "1 label." : "\(imported.model.labels.count) labels.")
                 )
             }
         } catch let error as ImportError {
@@ -108,36 +110,37 @@ struct ImportCommand: ParsableCommand {
         }
     }
 
-    private func numbers(_ text: String, _ option: String) throws -> [Float] {
+    /// Parses one value for all channels, or three values for red, green and blue.
+    private func channelValues(_ text: String, _ option: String) throws -> [Float] {
         let parts = text.split(separator: ",", omittingEmptySubsequences: false).map {
             Float($0.trimmingCharacters(in: .whitespaces))
         }
-        let numbers = parts.compactMap { $0 }.filter(\.isFinite)
-        guard numbers.count == parts.count, numbers.count == 1 || numbers.count == 3 else {
-            throw ValidationError("\(option) is \(text), expected one number, or three with commas between.")
+        let values = parts.compactMap { $0 }.filter(\.isFinite)
+        guard values.count == parts.count, values.count == 1 || values.count == 3 else {
+            throw ValidationError("\(option) is \(text), expected one number, or three separated by commas.")
         }
-        return numbers
+        return values
     }
 
-    /// Labels as they were typed, or the lines of a file.
+    /// Returns the labels of a comma-separated list or of a text file.
     private func labelList(_ text: String) throws -> [String] {
         let list: [String]
         if FileManager.default.fileExists(atPath: text) {
             guard let lines = try? String(contentsOf: URL(filePath: text), encoding: .utf8) else {
                 throw ValidationError(
-                    "--labels is \(text), which cannot be read as text (UTF-8), expected a label a line.")
+                    "--labels is \(text), which cannot be read as UTF-8 text, expected one label per line.")
             }
             list = lines.split(whereSeparator: \.isNewline).map { $0.trimmingCharacters(in: .whitespaces) }
         } else if !text.contains(","), text.contains("/") || text.hasSuffix(".txt") {
             throw ValidationError(
-                "--labels is \(text), which is not there; expected a text file, or labels with commas between.")
+                "--labels is \(text), which does not exist, expected a text file, or labels separated by commas.")
         } else {
             list = text.split(separator: ",", omittingEmptySubsequences: false).map {
                 $0.trimmingCharacters(in: .whitespaces)
             }
         }
         guard !list.isEmpty, !list.contains("") else {
-            throw ValidationError("--labels is \(text), where a label is empty, expected a name for each.")
+            throw ValidationError("--labels is \(text), which has an empty label, expected a name for each label.")
         }
         return list
     }
@@ -151,7 +154,7 @@ private struct Finished: Encodable {
     let input: [Int]
     let labels: [String]
     let notes: [String]
-    /// What could not be read: nothing, or there would be no model.
+    /// The unsupported operations; always empty, because an import with unsupported operations fails.
     let unsupported: [ImportError.Unsupported] = []
 }
 

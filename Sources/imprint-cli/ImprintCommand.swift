@@ -8,7 +8,7 @@ enum Main {
         if let name = nameTakenForHelp {
             end(
                 ExitCode.validationFailure,
-                "Error: \(visible(name)) is no option; a file of that name is ./\(visible(name)).")
+                "Error: \(visible(name)) is not an option; for a file of that name, write ./\(visible(name)).")
         }
         let arguments = CommandLineArguments.joiningNegativeNumbers(
             CommandLineArguments.modernizing(Array(CommandLine.arguments.dropFirst())))
@@ -28,14 +28,14 @@ enum Main {
                 try command.run()
             }
         } catch {
-            // Errors at run time are about files, so the usage would not help. Further lines are indented, so that a file name cannot imitate a
-            // line of the tool.
-            let message = [ImprintCommand.message(for: error), hint(for: error)].compactMap { $0 }.joined(separator: "\n")
+            // Errors at run time are about files, so the usage would not help. Further lines are indented: a file name cannot fake a message.
+            let lines = [ImprintCommand.message(for: error), hint(for: error)].compactMap { $0 }
+            let message = lines.joined(separator: "\n")
             end(error, message.isEmpty ? "" : "Error: " + message.replacing("\n", with: "\n  "))
         }
     }
 
-    /// The message for wrong usage; an argument in it cannot imitate a line of the tool.
+    /// Returns the message for a usage error; an argument in it cannot fake another message.
     private static func message(forWrongUsage error: any Error, _ arguments: [String]) -> String {
         let shown = arguments.map { visible($0) }
         guard shown != arguments else { return ImprintCommand.fullMessage(for: error) }
@@ -47,17 +47,17 @@ enum Main {
         }
     }
 
-    /// An argument such as -photo, in which the parser would find the option -h.
+    /// An argument such as -photo, which the parser would take for the option -h.
     private static var nameTakenForHelp: String? {
         let arguments = CommandLine.arguments.dropFirst().prefix { $0 != "--" }
         guard !arguments.contains(where: ["-h", "-help", "--help"].contains) else { return nil }
         return arguments.first { $0.hasPrefix("-") && !$0.hasPrefix("--") && $0.contains("h") }
     }
 
-    /// Ends the process with the exit code of an error, after its message if there is one.
+    /// Prints the message if it is not empty, and ends the process with the exit code of the error.
     private static func end(_ error: any Error, _ message: String) -> Never {
         let code = ImprintCommand.exitCode(for: error)
-        // Help is a result, which goes to standard output.
+        // Help is a result, so it goes to standard output.
         if code.isSuccess { ImprintCommand.exit(withError: error) }
         if !message.isEmpty { Terminal.noteLines(message) }
         exit(code.rawValue)
@@ -68,7 +68,7 @@ struct ImprintCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "imprint",
         abstract:
-            "Train image classifiers and logo detectors on this machine, personalize and run them. No photo leaves it.",
+            "Train, personalize and run image classifiers and logo detectors on this machine. No photo leaves it.",
         version: "0.1.0",
         subcommands: [
             TrainCommand.self, TrainDetectorCommand.self, ClassifyCommand.self, DetectCommand.self,

@@ -9,18 +9,18 @@ internal import ImprintTraining
 
 struct InspectCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "inspect", abstract: "Show what a weights file or a personalization holds, layer by layer.")
+        commandName: "inspect", abstract: "Show the contents of a model file or personalization, layer by layer.")
 
-    @Argument(help: "The weights file, or what imprint personalize made.")
+    @Argument(help: "A model file, or a personalization from imprint personalize.")
     var model: String
 
-    @Flag(help: "Show how each layer is computed and what it takes, with what is computed together in one line.")
+    @Flag(help: "Show the execution plan: the algorithm and memory of each operation, with fused layers in one line.")
     var plan = false
 
-    @Flag(help: "Show the plan of a training step instead of a prediction's.")
+    @Flag(help: "Show the plan of a training step instead of a prediction.")
     var training = false
 
-    @Option(help: "How many images the plan takes at once. (default: 1, with --training 32)")
+    @Option(help: "The batch size of the plan. (default: 1, with --training 32)")
     var batchSize: Int?
 
     @OptionGroup var common: CommonOptions
@@ -35,17 +35,18 @@ struct InspectCommand: ParsableCommand {
 
     func run() throws {
         let file = URL(filePath: model)
-        if Personalization.isOne(file) {
+        if Personalization.isPersonalization(at: file) {
             guard !plan else {
-                throw ValidationError("--plan: \(model) is a personalization, which has no network; inspect its model.")
+                throw ValidationError(
+                    "--plan: \(model) is a personalization, which has no network; inspect its model instead.")
             }
             return try show(Personalization(contentsOf: file))
         }
-        let weights = try ModelFile(contentsOf: file)
+        let model = try ModelFile(contentsOf: file)
         let byteCount = try FileManager.default.attributesOfItem(atPath: file.resolvingSymlinksInPath().path)[.size]
         let inspection = Inspection(
-            weights: weights, network: Network.Overview(weights.network), fileByteCount: byteCount as? Int ?? 0,
-            plan: plan ? try overview(of: weights) : nil)
+            model: model, network: Network.Overview(model.network), fileByteCount: byteCount as? Int ?? 0,
+            plan: plan ? try overview(of: model) : nil)
         if common.json {
             try Terminal.emit(InspectionLine(inspection))
         } else {
@@ -65,46 +66,47 @@ struct InspectCommand: ParsableCommand {
             "base         \(shown(line.base))",
             "new labels   \(list(line.added))",
             "changes      the head for \(list(line.labels))"
-                + (line.layers.isEmpty ? "" : "; \(list(line.layers))") + ", \(line.parameters) numbers",
+                + (line.layers.isEmpty ? "" : "; \(list(line.layers))") + ", \(line.parameters) parameters",
             "photos       \(photos.isEmpty ? "none" : photos.joined(separator: ", "))"
                 + (corrected > 0 ? "; \(corrected) corrections" : ""),
         ]
         try Terminal.show(lines.joined(separator: "\n"))
     }
 
-    private func overview(of weights: ModelFile) throws -> ExecutionPlan.Overview {
+    private func overview(of model: ModelFile) throws -> ExecutionPlan.Overview {
         ExecutionPlan.Overview(
-            training ? try weights.network.logits() : weights.network,
+            training ? try model.network.logits() : model.network,
             options: ExecutionPlan.Options(
                 batchSize: batchSize ?? (training ? ClassifierHyperparameters().batchSize : 1),
                 mode: training ? .training : .prediction, workers: Workers(common.threadCount)))
     }
 
     private func table(_ inspection: Inspection) -> String {
-        let weights = inspection.weights
-        let preprocessing = weights.preprocessing
+        let model = inspection.model
+        let preprocessing = model.preprocessing
         var lines = [
             "format       \(inspection.format)",
-            "network      \(shown(weights.network.name)), \(weights.network.nodes.count) layers, "
-                + "\(weights.parameters.layout.trainableCount) parameters",
-            "input        \(weights.network.input), \(preprocessing.cropAndScale.rawValue)",
-            "labels       \(TextTable.list(weights.labels))",
-            "digest       \(weights.digest ?? "–")",
+            "network      \(shown(model.network.name)), \(model.network.nodes.count) layers, "
+                + "\(model.parameters.layout.trainableCount) parameters",
+            "input        \(model.network.input), \(preprocessing.cropAndScale.rawValue)",
+            "labels       \(TextTable.list(model.labels))",
+            "digest       \(model.digest ?? "–")",
         ]
-        if let base = weights.base { lines.append("base         \(shown(base))") }
-        if let rehearsal = weights.rehearsal {
+        if let base = model.base { lines.append("base         \(shown(base))") }
+        if let rehearsal = model.rehearsal {
             lines.append("rehearsal    features of \(rehearsal.labels.count) training photos, for imprint personalize")
         }
-        if let categories = weights.categories {
+        if let categories = model.categories {
             lines.append("categories   \(TextTable.list(categories.names))")
         }
-        if let training = weights.training {
+        if let training = model.training {
+            let epochs = training.history.count == 1 ? "1 epoch" : "\(training.history.count) epochs"
             lines.append(
-                "training     \(training.trainingImages.values.reduce(0, +)) images, \(training.history.count) epochs, "
+                "training     \(training.trainingImages.values.reduce(0, +)) images, \(epochs), "
                     + "seed \(training.seed), accuracy \(training.accuracy.map { Terminal.percent($0) } ?? "unknown") on the "
                     + "\(training.validationImages.isEmpty ? "training" : "validation") images")
         }
-        lines.append("file         \(TextTable.bytes(inspection.fileByteCount)), \(weights.storage.rawValue)")
+        lines.append("file         \(TextTable.bytes(inspection.fileByteCount)), \(model.storage.rawValue)")
         lines.append("memory       \(LayerTable.memory(inspection.network.memory))")
         return lines.joined(separator: "\n")
     }
@@ -114,9 +116,9 @@ private struct PersonalizationLine: Encodable {
     let format = "\(Personalization.formatVersion)"
     let kind = "personalization"
     let base: String
-    /// The labels that it adds.
+    /// The labels that the personalization adds.
     let added: [String]
-    /// The labels whose numbers in the head it changes.
+    /// The labels whose parameters in the head it changes.
     let labels: [String]
     /// The weights before the head that it changes.
     let layers: [String]
@@ -137,15 +139,15 @@ private struct PersonalizationLine: Encodable {
     }
 }
 
-/// A model and what was found out about it.
+/// A model and its properties.
 private struct Inspection {
-    let weights: ModelFile
+    let model: ModelFile
     let network: Network.Overview
     let fileByteCount: Int
     let plan: ExecutionPlan.Overview?
 
     /// The format of the file.
-    var format: String { weights.format.map(String.init) ?? "" }
+    var format: String { model.format.map(String.init) ?? "" }
 }
 
 private struct InspectionLine: Encodable {
@@ -157,14 +159,14 @@ private struct InspectionLine: Encodable {
     @NullIfMissing var base: String?
     let layers: Int
     let preprocessing: Preprocessing
-    /// Of how many training photos it keeps features.
+    /// The number of training photos whose features the file stores.
     let rehearsal: Int
     /// The labels of each category, if there are any.
     @NullIfMissing var categories: Categories?
     @NullIfMissing var training: TrainingRecord?
     let storage: ModelFile.Storage
     let fileByteCount: Int
-    /// The layers one by one.
+    /// The layers.
     let nodes: [Network.LayerOverview]
     let multiplications: Int
     let memory: Network.PredictionMemory
@@ -173,19 +175,19 @@ private struct InspectionLine: Encodable {
     let engine: Engine?
 
     init(_ inspection: Inspection) {
-        let weights = inspection.weights
+        let model = inspection.model
         format = inspection.format
-        network = weights.network.name
-        labels = weights.labels
-        parameters = weights.parameters.layout.trainableCount
-        digest = weights.digest
-        base = weights.base
-        layers = weights.network.nodes.count
-        preprocessing = weights.preprocessing
-        rehearsal = weights.rehearsal?.labels.count ?? 0
-        categories = weights.categories
-        training = weights.training
-        storage = weights.storage
+        network = model.network.name
+        labels = model.labels
+        parameters = model.parameters.layout.trainableCount
+        digest = model.digest
+        base = model.base
+        layers = model.network.nodes.count
+        preprocessing = model.preprocessing
+        rehearsal = model.rehearsal?.labels.count ?? 0
+        categories = model.categories
+        training = model.training
+        storage = model.storage
         fileByteCount = inspection.fileByteCount
         nodes = inspection.network.layers
         multiplications = inspection.network.multiplications

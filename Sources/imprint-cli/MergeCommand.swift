@@ -8,28 +8,28 @@ internal import ImprintNetwork
 struct MergeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "merge",
-        abstract: "Average several people's personalizations of a model into a new model.",
+        abstract: "Average the personalizations of several users into a new model (federated averaging).",
         discussion: """
-            Each person counts by the number of photos. Labels that people added are added to the model. Only the files of imprint \
-            personalize are needed, no photos. With --clip and --noise there is a bound on what the model tells of any one person, which \
-            is printed (differential privacy); without them there is none.
+            Each user has a weight in proportion to the number of photos. The new model gets the labels that users added. The verb needs \
+            the files from imprint personalize, but no photos. --clip and --noise limit the information about any single user \
+            (differential privacy); the bound is printed. Without them there is no bound.
             """)
 
-    @Argument(help: "The weights file that all personalizations were made for; it stays as it is.")
+    @Argument(help: "The model file that all personalizations were made for; it is not changed.")
     var model: String
 
-    @Argument(help: "The personalizations, one of each person.")
+    @Argument(help: "The personalizations, one per user.")
     var personalizations: [String]
 
-    @Option(help: ArgumentHelp("The weights file to write.", valueName: "file"))
+    @Option(help: ArgumentHelp("The model file to write.", valueName: "file"))
     var output: String
 
-    @Option(help: ArgumentHelp("Scale each person's change down to this Euclidean norm.", valueName: "norm"))
+    @Option(help: ArgumentHelp("Clip each user's change to this Euclidean norm.", valueName: "norm"))
     var clip: Double?
 
     @Option(
         help: ArgumentHelp(
-            "Add noise of this many times the norm of --clip to the sum of all changes. Added labels are left out then.",
+            "Add Gaussian noise to the sum of all changes, with a standard deviation of this multiple of --clip; added labels are left out.",
             valueName: "multiple"))
     var noise: Double?
 
@@ -38,7 +38,7 @@ struct MergeCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Compute noise from this number, to repeat an experiment; without it noise is secret, as privacy needs.",
+            "The random seed of the noise, for reproducible experiments; privacy requires the default, a secret random seed.",
             valueName: "number"), transform: seedNumber)
     var seed: UInt64?
 
@@ -55,10 +55,10 @@ struct MergeCommand: ParsableCommand {
         if noise != nil && clip == nil {
             throw ValidationError("--noise is a multiple of the norm of --clip; add --clip.")
         }
-        if seed != nil && noise == nil { throw ValidationError("--seed is for noise; add --noise.") }
+        if seed != nil && noise == nil { throw ValidationError("--seed is the seed of the noise; add --noise.") }
         var seen = Set<String>()
         for path in personalizations where !seen.insert(resolvedPath(path)).inserted {
-            throw ValidationError("\(path) is given twice, expected one personalization of each person; leave one out.")
+            throw ValidationError("\(path) is given twice, expected one personalization per user; leave one out.")
         }
         try checkOutputs(
             [OutputFile(option: "--output", path: output, kind: .model)],
@@ -73,45 +73,46 @@ struct MergeCommand: ParsableCommand {
         let base = try ModelFile(contentsOf: URL(filePath: model))
         let merge = try base.merging(
             personalizations.map { try Personalization(contentsOf: URL(filePath: $0)) }, options: options)
-        try merge.weights.write(to: target)
+        try merge.model.write(to: target)
         if common.json {
             try Terminal.report(
                 FinishedLine(
-                    output: output, users: merge.users, examples: merge.examples, added: merge.addedLabels,
-                    leftOut: merge.leftOutLabels, epsilon: merge.privacy?.epsilon, delta: merge.privacy?.delta,
-                    clipped: merge.clipped, keepsRehearsal: merge.weights.rehearsal != nil))
+                    output: output, users: merge.userCount, examples: merge.exampleCount, added: merge.addedLabels,
+                    leftOut: merge.omittedLabels, epsilon: merge.privacy?.epsilon, delta: merge.privacy?.delta,
+                    clipped: merge.clippedCount, keepsRehearsal: merge.model.rehearsal != nil))
         } else {
-            tell(merge)
+            printSummary(of: merge)
         }
     }
 
-    private func tell(_ merge: Merge) {
-        let people = merge.users == 1 ? "1 person" : "\(merge.users) people"
-        Terminal.note("Merged the changes of \(people), learned from \(merge.examples) photos. Wrote \(output).")
+    private func printSummary(of merge: Merge) {
+        let users = merge.userCount == 1 ? "1 user" : "\(merge.userCount) users"
+        Terminal.note("Merged the changes of \(users), learned from \(merge.exampleCount) photos. Wrote \(output).")
         if !merge.addedLabels.isEmpty { Terminal.note("New labels: \(shown(merge.addedLabels)).") }
         if let clip {
-            Terminal.note("\(merge.clipped) of \(merge.users) changes were longer than \(clip) and scaled down to it.")
+            Terminal.note("Clipped \(merge.clippedCount) of \(merge.userCount) changes to the norm \(clip).")
         }
         if let privacy = merge.privacy {
             Terminal.note(
                 String(
                     format:
-                        "Noise of deviation %.3g was added to each number: the model is (ε, δ)-private for each person with "
-                        + "ε = %.4g and δ = %g.", privacy.deviation, privacy.epsilon, privacy.delta))
+                        "Added Gaussian noise with standard deviation %.3g to each parameter: the model is (ε, δ)-differentially private "
+                        + "for each user with ε = %.4g and δ = %g.", privacy.standardDeviation, privacy.epsilon,
+                    privacy.delta))
             Terminal.note(
-                "That requires that each file is of another person: copies are refused, but two different files of one person cannot be "
+                "This requires that each file is from a different user. Copies are refused, but two different files of one user cannot be "
                     + "detected.")
-            if seed != nil { Terminal.warn("That holds only while nobody knows the number given with --seed.") }
+            if seed != nil { Terminal.warn("This requires that the value of --seed stays secret.") }
         }
-        if !merge.leftOutLabels.isEmpty {
+        if !merge.omittedLabels.isEmpty {
             Terminal.warn(
-                "Left out the labels that people added: \(shown(merge.leftOutLabels)). Their names would tell of them."
+                "Left out the labels that users added: \(shown(merge.omittedLabels)). Their names would reveal information about users."
             )
         }
-        if merge.leavesOutRehearsal {
+        if merge.omitsRehearsal {
             Terminal.warn(
-                "The new model keeps no features of the photos that \(model) was trained on, since layers before the head changed; "
-                    + "personalizations of it may forget.")
+                "The new model has no replay features of the training photos of \(model), because layers before the head changed. "
+                    + "Personalizations of it may forget.")
         }
     }
 }

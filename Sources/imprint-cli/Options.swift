@@ -6,7 +6,7 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// What every verb understands.
+/// The options of every verb.
 struct CommonOptions: ParsableArguments {
     @Flag(help: "Print one JSON object per line to standard output; everything else goes to standard error.")
     var json = false
@@ -21,15 +21,15 @@ struct CommonOptions: ParsableArguments {
     }
 }
 
-/// What of one person is added to a model.
+/// The options of verbs that run a model: its personalization and test-time augmentation.
 struct ClassifierOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp("What imprint personalize made of the model and one person's photos.", valueName: "file"))
+        help: ArgumentHelp("A personalization of the model, from imprint personalize.", valueName: "file"))
     var personalization: String?
 
     @Flag(
         help:
-            "Look at each photo and at its mirror image, and take the mean: better for what has no left and right, in twice the time."
+            "Average the predictions of each photo and its mirror image (test-time augmentation); takes twice the time."
     )
     var mirror = false
 
@@ -37,20 +37,20 @@ struct ClassifierOptions: ParsableArguments {
 
     func classifier(_ model: String, threads: Int) throws -> ImageClassifier {
         let base = try ImageClassifier(
-            contentsOf: URL(filePath: model), threads: threads, averagesMirrored: mirror)
+            contentsOf: URL(filePath: model), threads: threads, averagesFlipped: mirror)
         return try base.personalized(
             with: try personalization.map { try Personalization(contentsOf: URL(filePath: $0)) })
     }
 }
 
-/// Checks that a number lies in its range.
+/// Checks that a value is in its range.
 func require<Value: Comparable>(_ value: Value, _ option: String, in range: ClosedRange<Value>) throws {
     guard range.contains(value) else {
         throw ValidationError("\(option) is \(value), expected \(range.lowerBound) to \(range.upperBound).")
     }
 }
 
-/// Reads a random seed.
+/// Parses a random seed.
 func seedNumber(_ text: String) throws -> UInt64 {
     guard let seed = UInt64(text) else {
         throw ValidationError("expected a whole number from 0 to \(UInt64.max).")
@@ -58,23 +58,23 @@ func seedNumber(_ text: String) throws -> UInt64 {
     return seed
 }
 
-/// Checks that no path is empty, as that of a variable that is not set; it would mean the current folder.
+/// Checks that no path is empty, for example because of an unset shell variable; an empty path would mean the current folder.
 func requirePaths(_ paths: [String]) throws {
     if paths.contains("") { throw ValidationError("A path is empty, expected the name of a file or folder.") }
 }
 
-/// Checks that a folder which is written to lies in none of those that are read.
+/// Checks that an output folder is not inside a folder of photos.
 func requireOutside(_ path: String, _ option: String, of folders: [URL?]) throws {
     let inside = URL(filePath: path).resolvingSymlinksInPath().standardizedFileURL.pathComponents
     for folder in folders.compactMap({ $0 })
     where inside.starts(with: folder.resolvingSymlinksInPath().standardizedFileURL.pathComponents) {
         throw ValidationError(
             "\(option) is \(path), within the photos of \(folder.path(percentEncoded: false)), where it would become a label; "
-                + "choose a folder elsewhere.")
+                + "choose another folder.")
     }
 }
 
-/// A word as a shell reads it back.
+/// Returns a word quoted for the shell, if it has special characters.
 func shellQuoted(_ word: String) -> String {
     let plain = word.unicodeScalars.allSatisfy {
         $0.properties.isAlphabetic || ("0"..."9").contains($0) || "-_./,=:+%@".unicodeScalars.contains($0)
@@ -84,19 +84,19 @@ func shellQuoted(_ word: String) -> String {
 
 extension CropAndScale: ExpressibleByArgument {}
 
-/// The words of --augment, as they were typed.
-struct AugmentationWords: ExpressibleByArgument, CustomStringConvertible {
-    private let words: String
+/// The value of --augment, as it was typed.
+struct AugmentationList: ExpressibleByArgument, CustomStringConvertible {
+    private let names: String
 
-    init(_ words: String) { self.words = words }
-    init?(argument: String) { words = argument }
+    init(_ names: String) { self.names = names }
+    init?(argument: String) { names = argument }
 
-    /// The words as they were typed.
-    var description: String { words }
+    /// The names as they were typed.
+    var description: String { names }
 
     func augmentation() throws -> Augmentation {
         do {
-            return try Augmentation(named: words)
+            return try Augmentation(named: names)
         } catch {
             throw ValidationError("--augment: \(error)")
         }
@@ -104,11 +104,11 @@ struct AugmentationWords: ExpressibleByArgument, CustomStringConvertible {
 
     static func help(_ purpose: String) -> ArgumentHelp {
         let known = Augmentation.allNames.joined(separator: ", ")
-        return ArgumentHelp("\(purpose): words of \(known), with commas between; or none.", valueName: "words")
+        return ArgumentHelp("\(purpose): a comma-separated list of \(known); or none.", valueName: "list")
     }
 }
 
-/// A number of bytes as it was typed: "512" and "512MB" for so many times 2²⁰, "2GB" or "1.5 GB" for 2³⁰.
+/// A memory size as it was typed: a number of MB (2²⁰ bytes) such as "512" or "512MB", or of GB (2³⁰ bytes) such as "1.5 GB".
 struct MemorySize: ExpressibleByArgument {
     private let text: String
 
@@ -118,7 +118,7 @@ struct MemorySize: ExpressibleByArgument {
         let number = text.prefix { $0.isNumber || $0 == "." }
         let unit = text.dropFirst(number.count).trimmingCharacters(in: .whitespaces).uppercased()
         let units = ["": 1 << 20, "MB": 1 << 20, "GB": 1 << 30]
-        // A petabyte and more is a slip.
+        // A size of about a petabyte or more is a typing error.
         guard let factor = units[unit], let size = Double(number), size < 1e6 else {
             throw ValidationError("--memory is \(text), expected a number of MB, or a size such as 500MB or 2GB.")
         }

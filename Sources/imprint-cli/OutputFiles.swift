@@ -5,15 +5,17 @@ internal import ImprintImages
 internal import ImprintInterop
 internal import ImprintModel
 
-/// A file that a verb writes to a path that its user chooses.
+/// A file that a verb writes to a path that the user chooses.
 struct OutputFile {
     let option: String
     let path: String
     let kind: OutputKind
 }
 
-/// Checks, before a verb starts, that the files it writes replace nothing of the user's: no file that it reads, and no existing file except an
-/// earlier one of the same kind that Imprint wrote (`OutputKind.canReplace`).
+/// Checks, before a verb starts, that its outputs do not replace files of the user.
+///
+/// An output may not replace an input of the verb, nor any other existing file that Imprint did not write as a file of the same kind
+/// (`OutputKind.canReplace`).
 ///
 /// - Parameters:
 ///   - outputs: The files to write.
@@ -39,7 +41,7 @@ func checkOutputs(_ outputs: [OutputFile], inputs: [(role: String, path: String)
     }
 }
 
-/// The path to write a file to after a long job: the chosen one, or a free one beside it if another file was put there meanwhile.
+/// Returns the path to write a file to after a long job: the chosen path, or a free path beside it if another file appeared there meanwhile.
 func vacantPath(_ path: String, _ kind: OutputKind) -> String {
     if kind.canReplace(URL(filePath: path)) { return path }
     let url = URL(filePath: path)
@@ -52,20 +54,22 @@ func vacantPath(_ path: String, _ kind: OutputKind) -> String {
     return vacant
 }
 
-/// The path with symbolic links followed, so that two paths to one file are equal.
+/// Returns the path with symbolic links resolved, so that two paths to one file are equal.
 func resolvedPath(_ path: String) -> String {
     URL(filePath: path).resolvingSymlinksInPath().standardizedFileURL.path
 }
 
-/// Checks the file of `--contact-sheet` by the rule for all outputs, and that its name ends in the extension of a format that can be written.
+/// Checks the path of `--contact-sheet` as that of any output, and checks its file name extension.
 func checkContactSheet(_ path: String, inputs: [(role: String, path: String)] = []) throws {
     try checkOutputs([OutputFile(option: "--contact-sheet", path: path, kind: .contactSheet)], inputs: inputs)
     guard ["png", "jpg", "jpeg"].contains(URL(filePath: path).pathExtension.lowercased()) else {
-        throw ValidationError("--contact-sheet: \(path): the name of a picture ends in .png, .jpg or .jpeg.")
+        throw ValidationError(
+            "--contact-sheet: \(path): the image format is not supported, expected a name that ends in .png, .jpg or .jpeg."
+        )
     }
 }
 
-/// Writes a contact sheet, marked as one that Imprint wrote.
+/// Writes a contact sheet with metadata that identifies it as written by Imprint.
 func writeContactSheet(_ sheet: RasterImage, to path: String) throws {
     let url = URL(filePath: path)
     try AtomicFile.write(try ContactSheet.encode(sheet, for: url), to: url)

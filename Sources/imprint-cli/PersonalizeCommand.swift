@@ -10,10 +10,10 @@ struct PersonalizeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "personalize",
         abstract:
-            "Personalize a model with one person's photos: writes a small file beside the model, which is not changed.",
+            "Personalize a model with a user's photos. The result is a small file; the model is not changed.",
         discussion: """
-            The file has some kilobytes and no photos. Use it with imprint classify, detect or evaluate --personalization. Sub-folders with new \
-            names add labels to the model.
+            The file has a few kilobytes and contains no photos. Use it with imprint classify, detect or evaluate --personalization. Sub-folders \
+            with new names add labels to the model.
 
             Example:
               imprint personalize mine.imprint my-photos --output me.personalization
@@ -22,16 +22,16 @@ struct PersonalizeCommand: ParsableCommand {
     @Argument(help: "The model file.")
     var model: String
 
-    @Argument(help: "The folder of the person's photos: one sub-folder per label, at least one label.")
+    @Argument(help: "The folder of the user's photos: one sub-folder per label, at least one label.")
     var data: String
 
-    @Option(help: ArgumentHelp("The file to write.", valueName: "file"))
+    @Option(help: ArgumentHelp("The personalization to write.", valueName: "file"))
     var output: String
 
     @Option(
         name: .customLong("not"),
         help: ArgumentHelp(
-            "A photo, or a folder of photos, that the model gave this label by mistake; may be repeated.",
+            "A photo, or a folder of photos, to which the model gives this label by mistake; may be repeated.",
             valueName: "label=path"))
     var corrections: [String] = []
 
@@ -42,11 +42,11 @@ struct PersonalizeCommand: ParsableCommand {
 
     @Option(
         help:
-            "The loss weight of the replayed training photos relative to the new photos: more forgets less and learns less."
+            "The loss weight of replayed training photos relative to the new photos; a higher weight forgets less and learns less."
     )
     var rehearsalWeight = PersonalizationConfiguration().rehearsalWeight
 
-    @Option(help: "The loss weight of the penalty on changes of the model.")
+    @Option(help: "The weight of the L2 penalty on changes of the logits.")
     var penalty = PersonalizationConfiguration().penalty
 
     @Option(help: "The number of augmented views of each photo, including the photo itself.")
@@ -63,17 +63,17 @@ struct PersonalizeCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The memory that features of photos may take; photos beyond it are left out. (default: 64MB)",
+            "The memory limit for the features of photos; photos beyond it are left out. (default: 64MB)",
             valueName: "size"))
     var memory: MemorySize?
 
     @Option(
         help: ArgumentHelp(
-            "Keep the features of the photos in this file, so that a later or resumed run does not compute them again.",
+            "A cache file for the features of the photos, which later and resumed runs read.",
             valueName: "file"))
     var cache: String?
 
-    @Flag(help: "Work on one thread of the lowest priority.")
+    @Flag(help: "Use one thread with the lowest priority.")
     var background = false
 
     @OptionGroup var common: CommonOptions
@@ -111,7 +111,7 @@ struct PersonalizeCommand: ParsableCommand {
                 "New labels: \(shown(added)). The model knows \(TextTable.list(classifier.labels))."
             )
         }
-        if classifier.weights.rehearsal == nil {
+        if classifier.model.rehearsal == nil {
             Terminal.warn(
                 "The model has no features of its training photos to replay, so it may forget; train it again to store some."
             )
@@ -137,14 +137,14 @@ struct PersonalizeCommand: ParsableCommand {
         }
     }
 
-    /// The labels and paths that a correction may mean: both may have a "=" in them.
+    /// Returns the possible labels and paths of a correction; both may contain "=".
     private static func readings(_ correction: String) -> [(label: String, path: String)] {
         correction.indices.filter { correction[$0] == "=" }.map {
             (String(correction[..<$0]), String(correction[correction.index(after: $0)...]))
         }.filter { !$0.label.isEmpty && !$0.path.isEmpty }
     }
 
-    /// The photos of the corrections.
+    /// Returns the photos of the corrections.
     private func corrected(labels: [String]) throws -> [(photo: URL, isNot: String)] {
         try corrections.flatMap { correction -> [(photo: URL, isNot: String)] in
             let readings = Self.readings(correction)
@@ -152,13 +152,13 @@ struct PersonalizeCommand: ParsableCommand {
                 return []
             }
             guard labels.contains(label) else { throw ImprintError.unknownLabel(label, known: labels) }
-            let place = URL(filePath: path)
+            let url = URL(filePath: path)
             var isFolder: ObjCBool = false
-            guard FileManager.default.fileExists(atPath: place.path, isDirectory: &isFolder) else {
+            guard FileManager.default.fileExists(atPath: url.path, isDirectory: &isFolder) else {
                 throw ValidationError(
                     "--not: \(path) does not exist, expected a photo or a folder of photos; check the path.")
             }
-            let photos = isFolder.boolValue ? try ImageFolder.images(in: place) : [place]
+            let photos = isFolder.boolValue ? try ImageFolder.images(in: url) : [url]
             return photos.map { ($0, label) }
         }
     }
@@ -196,19 +196,20 @@ struct PersonalizeCommand: ParsableCommand {
                 FinishedLine(
                     seconds: result.seconds, bytes: bytes, output: output, base: personalization?.base,
                     labels: session.classifier.labels, added: personalization?.addedLabels ?? [],
-                    images: result.examples, skipped: result.skipped.map(SkippedLine.init), leftOut: result.leftOut,
+                    images: result.exampleCount, skipped: result.skipped.map(SkippedLine.init),
+                    leftOut: result.omittedCount,
                     ending: result.ending.rawValue, accuracyBefore: result.accuracy?.before,
                     accuracyAfter: result.accuracy?.after))
             return
         }
-        if result.leftOut > 0 {
+        if result.omittedCount > 0 {
             Terminal.warn(
-                "\(result.leftOut) photos were left out: the \(result.ending == .timeLimit ? "time" : "memory") limit was reached."
+                "\(result.omittedCount) photos were left out: the \(result.ending == .timeLimit ? "time" : "memory") limit was reached."
             )
         }
         let seconds = String(format: "%.1f", result.seconds)
         Terminal.note(
-            "Learned from \(result.examples) photos in \(seconds) s. Wrote \(output), \((bytes + 1023) / 1024) KB.")
+            "Learned from \(result.exampleCount) photos in \(seconds) s. Wrote \(output), \((bytes + 1023) / 1024) KB.")
         if let accuracy = result.accuracy {
             Terminal.note(
                 "Accuracy on these photos: \(Terminal.percent(accuracy.before)) before, \(Terminal.percent(accuracy.after)) after "
@@ -229,7 +230,7 @@ private struct FinishedLine: Encodable {
     let skipped: [SkippedLine]
     let leftOut: Int
     let ending: String
-    /// `null` where it was not measured.
+    /// `null` if the accuracy was not measured.
     @NullIfMissing var accuracyBefore: Double?
     @NullIfMissing var accuracyAfter: Double?
 }

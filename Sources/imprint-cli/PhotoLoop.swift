@@ -4,8 +4,8 @@ internal import ImprintImages
 
 /// Computes a result for each photo on all threads, and shows the results in the order of the photos.
 ///
-/// Unreadable photos are reported; the other photos are shown all the same.
-/// - Throws: `ExitCode.failure` at the end if a photo is unreadable; every other error at once.
+/// The loop reports unreadable photos and continues with the other photos.
+/// - Throws: `ExitCode.failure` at the end if a photo is unreadable; every other error immediately.
 func forEachPhoto<Value: Sendable>(
     _ files: [String], _ workers: Workers, compute: (String) throws -> Value, show: (String, Value) throws -> Void
 ) throws {

@@ -1,13 +1,13 @@
 internal import Foundation
 internal import ImprintNetwork
 
-/// A plan as lines for people: one for each operation, and what they come to.
+/// Formats an execution plan as a table with a row for each operation, and totals.
 enum PlanTable {
     static func text(_ plan: ExecutionPlan.Overview) -> String {
         var rows = [
             [
                 "layer", "kind", "algorithm", "input", "output", "parameters", "GFLOP", "result", "saved", "scratch",
-                "prepared",
+                "packed",
             ]
         ]
         rows += plan.layers.map { layer in
@@ -24,12 +24,12 @@ enum PlanTable {
         }
         let parameters = plan.layers.reduce(0) { $0 + $1.parameterCount }
         let gigaflops = TextTable.gigaflops(plan.multiplications)
-        var total = "total        \(gigaflops) GFLOP for one image, \(parameters) parameters, "
-        total +=
-            "arena \(TextTable.bytes(plan.arenaByteCount)), prepared \(TextTable.bytes(plan.transformedWeightsByteCount))"
+        var total = "total        \(gigaflops) GFLOP per image, \(parameters) parameters, "
+        total += "arena \(TextTable.bytes(plan.arenaByteCount)), "
+        total += "packed weights \(TextTable.bytes(plan.transformedWeightsByteCount))"
         if plan.mode == .training { total += ", gradients \(TextTable.bytes(plan.gradientByteCount))" }
         return """
-            plan         \(plan.mode.rawValue), \(count(plan.batchSize, "image")) at once, \(count(plan.threads, "thread"))
+            plan         \(plan.mode.rawValue), batch size \(plan.batchSize), \(count(plan.threads, "thread"))
             kernels      \(Engine.current)
 
             \(TextTable.aligned(rows, leading: 5))

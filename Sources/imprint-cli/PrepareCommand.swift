@@ -8,18 +8,18 @@ internal import ImprintModel
 struct PrepareCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "prepare",
-        abstract: "Copy a folder of photos as upright sRGB JPEGs of one size; the originals stay as they are.")
+        abstract: "Convert a folder of photos to upright sRGB JPEGs of one size; the originals are not changed.")
 
     @Argument(help: ArgumentHelp("The folder of photos: one sub-folder per label.", valueName: "data"))
     var data: String
 
-    @Option(help: "The folder to write: new, empty, or that of an earlier run, which goes on where it stopped.")
+    @Option(help: "The output folder: new, empty, or from an earlier run, which then continues.")
     var output: String
 
-    @Option(help: "The length of the short side, in pixels; a photo with a shorter one keeps its size.")
+    @Option(help: "The length of the short side, in pixels; smaller photos keep their size.")
     var size = 299
 
-    @Option(help: "The quality of the JPEGs, 1 to 100.")
+    @Option(help: "The JPEG quality, 1 to 100.")
     var quality = 90
 
     @OptionGroup var common: CommonOptions
@@ -45,8 +45,8 @@ struct PrepareCommand: ParsableCommand {
         for image in outcome.skipped { Terminal.note("Skipped: \(image.reason)") }
         if let stray = outcome.strays.first {
             Terminal.note(
-                "\(outcome.strays.count) images in \(output) are of no photo in \(data) (any more), such as "
-                    + "\(stray.path(percentEncoded: false)); remove them, or they will be trained on.")
+                "\(outcome.strays.count) images in \(output) have no original in \(data), such as "
+                    + "\(stray.path(percentEncoded: false)); remove them, or training will use them.")
         }
         let seconds = (clock.now - start).seconds
         if common.json {

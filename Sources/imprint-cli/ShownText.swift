@@ -1,33 +1,33 @@
-/// A text from a file or folder as people are shown it: on one line, and nothing in it acts on the terminal.
+/// Returns an untrusted text for display: on one line, with escaped characters that would control the terminal.
 ///
-/// Control characters, line separators and controls of the writing direction stand as "\u{1B}".
-/// - Parameter keepsLines: Whether a newline stays what it is, as in texts of this tool's own lines.
+/// Control characters, line separators and bidirectional controls are escaped, as in "\u{1B}".
+/// - Parameter keepsLines: Whether newlines are kept.
 func visible(_ text: String, keepsLines: Bool = false) -> String {
-    guard text.unicodeScalars.contains(where: actsOnTerminals) else { return text }
+    guard text.unicodeScalars.contains(where: controlsTerminal) else { return text }
     return text.unicodeScalars.map { scalar in
-        guard actsOnTerminals(scalar), !(keepsLines && scalar == "\n") else { return String(scalar) }
+        guard controlsTerminal(scalar), !(keepsLines && scalar == "\n") else { return String(scalar) }
         return "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
     }.joined()
 }
 
-/// A label, or another name from a file, as people are shown it: visible, and cut if it has more than 80 characters.
+/// Returns a label, or another untrusted name, for display: escaped, and truncated to 80 characters.
 func shown(_ name: String) -> String { TextTable.cut(visible(name), to: 80) }
 
-/// Names as people are shown them, with commas between.
+/// Returns untrusted names for display, separated by commas.
 func shown(_ names: [String]) -> String { names.map { shown($0) }.joined(separator: ", ") }
 
-/// A line of JSON with `\u001b` in the place of each character that acts on terminals: these are in its strings alone, which stay the same.
+/// Returns a line of JSON in which characters that control the terminal are escaped, as in `\u001b`; the decoded strings stay the same.
 func visibleJSON(_ line: String) -> String {
-    guard line.unicodeScalars.contains(where: actsOnTerminals) else { return line }
+    guard line.unicodeScalars.contains(where: controlsTerminal) else { return line }
     return line.unicodeScalars.map { scalar in
-        guard actsOnTerminals(scalar) else { return String(scalar) }
+        guard controlsTerminal(scalar) else { return String(scalar) }
         let code = String(scalar.value, radix: 16)
         return "\\u" + String(repeating: "0", count: 4 - code.count) + code
     }.joined()
 }
 
-/// Whether a terminal takes a character for a command: C0, C1, DEL, separators of lines, and what turns the writing direction.
-private func actsOnTerminals(_ scalar: Unicode.Scalar) -> Bool {
+/// Returns whether a character can control a terminal: C0, C1, DEL, line separators and bidirectional controls.
+private func controlsTerminal(_ scalar: Unicode.Scalar) -> Bool {
     if scalar.isASCII { return scalar.value < 0x20 || scalar.value == 0x7F }
     if scalar.properties.isBidiControl { return true }
     return switch scalar.properties.generalCategory {

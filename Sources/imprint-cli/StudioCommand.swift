@@ -8,14 +8,14 @@ internal import ImprintStudio
 struct StudioCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "studio",
-        abstract: "Look through the camera with a model, and teach it, in a page on this machine.",
+        abstract: "Serve a web page on this machine to run a model on the camera, and to train it with examples.",
         discussion: """
-            The page shows once a second what the model sees, keeps pictures with their labels, and learns from examples while you watch. \
-            Without a model it trains one. It is open to browsers that are given the printed address, and to nobody else; no photo leaves \
-            the machine. Ctrl-C ends it.
+            The page classifies the camera image once a second, saves photos with their labels, and trains from examples while you watch. \
+            Without a model file it trains a new model. Only browsers that open the printed address have access; no photo leaves the \
+            machine. Ctrl-C ends the studio.
             """)
 
-    @Argument(help: "The weights file; without one, a model is trained in the page.")
+    @Argument(help: "The model file; without one, the page trains a new model.")
     var model: String?
 
     @Option(help: "The port of the page. (default: \(Studio.defaultPort), or the next free one)")
@@ -29,7 +29,7 @@ struct StudioCommand: AsyncParsableCommand {
         try requirePaths([model].compactMap { $0 })
         try require(port ?? 1, "--port", in: 1...65535)
         if model == nil && (classifierOptions.personalization != nil || classifierOptions.mirror) {
-            throw ValidationError("--personalization and --mirror are for a model; name it.")
+            throw ValidationError("--personalization and --mirror need a model; name a model file.")
         }
     }
 

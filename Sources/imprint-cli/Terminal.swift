@@ -2,25 +2,25 @@ internal import Foundation
 internal import ImprintCore
 internal import ImprintModel
 
-/// Standard output for results, standard error for people.
+/// Output to standard output (results) and to standard error (messages).
 enum Terminal {
-    /// Whether a person watches standard error.
+    /// Whether standard error is a terminal that supports escape sequences.
     static let isInteractive =
         isatty(STDERR_FILENO) == 1 && ProcessInfo.processInfo.environment["TERM"] != "dumb"
 
-    /// Makes a job independent of whoever reads what it prints.
+    /// Sets up signals and standard streams so that a job does not depend on the readers of its output.
     static func prepare() {
         // A closed pipe must not end a job that writes files. `emit` and `show` end the process themselves.
         signal(SIGPIPE, SIG_IGN)
-        // Beyond the limit of the size of files, writing fails with an error that names the file.
+        // If a file exceeds the size limit, writing fails with an error that names the file.
         signal(SIGXFSZ, SIG_IGN)
-        // A stream that is closed would lend its number to the next file that is opened, and print into it.
+        // The next opened file would reuse the descriptor of a closed stream, and messages would be written into that file.
         for stream in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] where fcntl(stream, F_GETFD) == -1 {
             _ = open("/dev/null", O_RDWR)
         }
     }
 
-    /// How a text stands out.
+    /// A text style (ANSI SGR code).
     enum Style: String {
         case bold = "1"
         case dim = "2"
@@ -28,19 +28,19 @@ enum Terminal {
         case warning = "33"
     }
 
-    /// Whether standard error shows styles: where a person watches and has not asked for plain text (no-color.org).
+    /// Whether standard error shows styles: it is interactive, and `NO_COLOR` is not set (no-color.org).
     private static let hasStyles: Bool = {
         let environment = ProcessInfo.processInfo.environment
         return isInteractive && environment["NO_COLOR", default: ""].isEmpty
     }()
 
-    /// Prints a line that people should not miss.
+    /// Prints a warning to standard error.
     static func warn(_ line: String) { note((line, .warning)) }
 
-    /// Prints a line for people; if they cannot be reached, the job goes on.
+    /// Prints a line to standard error; the job continues if that fails.
     static func note(_ line: String) { note((line, nil)) }
 
-    /// Prints a line of parts that stand out, where standard error shows styles.
+    /// Prints a line of styled parts to standard error.
     static func note(_ parts: (text: String, style: Style?)...) {
         let line = parts.map { text, style in
             guard hasStyles, !text.isEmpty, let style else { return visible(text) }
@@ -49,30 +49,30 @@ enum Terminal {
         draw(line + "\n")
     }
 
-    /// Prints lines for people; what is not this tool's own stands `shown` in them.
+    /// Prints lines to standard error; untrusted text in them must be `shown`.
     static func noteLines(_ text: String) { draw(visible(text, keepsLines: true) + "\n") }
 
-    /// Writes to standard error as it is.
+    /// Writes a text to standard error without escaping.
     static func draw(_ text: String) { try? FileHandle.standardError.write(contentsOf: Data(text.utf8)) }
 
-    /// Prints a result for people on lines of its own to standard output; what is not this tool's own stands `shown` in them.
+    /// Prints a result as text to standard output; untrusted text in it must be `shown`.
     ///
-    /// If the reader has closed the pipe, the process ends quietly with SIGPIPE, as other command-line tools do.
-    /// - Throws: `FileError` if it cannot be written.
+    /// If the reader has closed the pipe, the process ends with SIGPIPE, as other command-line tools do.
+    /// - Throws: `FileError` if writing fails.
     static func show(_ text: String) throws {
         if try !print(visible(text, keepsLines: true)) { endBySIGPIPE() }
     }
 
-    /// Prints one JSON object on a line of its own to standard output.
+    /// Prints one JSON object as a line to standard output.
     ///
-    /// If the reader has closed the pipe, the process ends quietly with SIGPIPE, as other command-line tools do.
-    /// - Throws: `FileError` if it cannot be written.
+    /// If the reader has closed the pipe, the process ends with SIGPIPE, as other command-line tools do.
+    /// - Throws: `FileError` if writing fails.
     static func emit(_ value: some Encodable) throws {
         if try !print(json(value)) { endBySIGPIPE() }
     }
 
-    /// Prints one JSON object about a job whose result is a file; if the reader has closed the pipe, the job continues.
-    /// - Throws: `FileError` if it cannot be written for another reason.
+    /// Prints one JSON object of a job that writes a file; the job continues if the reader has closed the pipe.
+    /// - Throws: `FileError` if writing fails for another reason.
     static func report(_ value: some Encodable) throws { _ = try print(json(value)) }
 
     private static func json(_ value: some Encodable) throws -> String {
@@ -99,7 +99,7 @@ enum Terminal {
         return true
     }
 
-    /// Ends the process as writing to a closed pipe does by default.
+    /// Ends the process with SIGPIPE, the default effect of writing to a closed pipe.
     private static func endBySIGPIPE() -> Never {
         signal(SIGPIPE, SIG_DFL)
         var signals = sigset_t()
@@ -116,39 +116,41 @@ enum Terminal {
         return ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0 ? Int(size.ws_col) : 80
     }
 
-    /// "91.2 %" for 0.912.
-    static func percent(_ share: some BinaryFloatingPoint) -> String { String(format: "%.1f %%", Double(share) * 100) }
+    /// Formats a fraction as a percentage: "91.2 %" for 0.912.
+    static func percent(_ fraction: some BinaryFloatingPoint) -> String {
+        String(format: "%.1f %%", Double(fraction) * 100)
+    }
 }
 
-/// A line at the bottom of the terminal that shows how far a job is; nothing where nobody watches.
+/// A progress bar in the last line of an interactive terminal.
 struct ProgressBar {
     private let clock = ContinuousClock()
     private var drawn: ContinuousClock.Instant?
 
-    /// Draws `label [====>   ] details` over what was drawn before, at most twelve times a second.
+    /// Draws `label [====>   ] details` over the previous line, at most twelve times a second.
     ///
-    /// Of the details, the last ones that leave no room for a bar of twenty columns are left out.
-    mutating func draw(_ label: String, share: Double, _ details: String...) {
+    /// Trailing details are omitted if they leave no room for a bar of twenty columns.
+    mutating func draw(_ label: String, fraction: Double, _ details: String...) {
         guard Terminal.isInteractive else { return }
         let now = clock.now
-        if let drawn, now - drawn < .milliseconds(80), share < 1 { return }
+        if let drawn, now - drawn < .milliseconds(80), fraction < 1 { return }
         drawn = now
         func room(_ details: String) -> Int { Terminal.columns - label.count - details.count - 6 }
         let prefixes = (1...details.count).map { details.prefix($0).joined(separator: "  ") }
         let details = prefixes.last { room($0) >= 20 } ?? prefixes[0]
         let room = max(room(details), 4)
-        let done = Int(Double(room) * min(max(share, 0), 1))
+        let done = Int(Double(room) * min(max(fraction, 0), 1))
         let bar = String(repeating: "=", count: done) + (done < room ? ">" : "")
         let line = "\(label) [\(bar.padding(toLength: room, withPad: " ", startingAt: 0))] \(details)"
         Terminal.draw("\r\u{1B}[2K\(line.prefix(max(Terminal.columns - 1, 1)))")
     }
 
-    /// Draws how many of `total` are done.
+    /// Draws the progress of `done` out of `total` items.
     mutating func draw(_ label: String, done: Int, of total: Int) {
-        draw(label, share: Double(done) / Double(total), "\(done)/\(total)")
+        draw(label, fraction: Double(done) / Double(total), "\(done)/\(total)")
     }
 
-    /// Removes the line.
+    /// Removes the bar.
     mutating func clear() {
         guard drawn != nil else { return }
         drawn = nil

@@ -14,8 +14,8 @@ struct TimeLimit: ExpressibleByArgument, CustomStringConvertible {
         seconds = number * (unit ?? 1)
     }
 
-    /// The time span.
-    /// - Throws: `ValidationError` if it is not more than 0, or longer than 30 years.
+    /// Returns the time span.
+    /// - Throws: `ValidationError` if it is not positive or is longer than about 30 years.
     func duration() throws -> Duration {
         guard seconds > 0 && seconds < 1e9 else {
             throw ValidationError(
@@ -25,6 +25,6 @@ struct TimeLimit: ExpressibleByArgument, CustomStringConvertible {
     }
 
     static let help = ArgumentHelp(
-        "Stop after this time and write the best model so far: a number of seconds, or with a unit, such as 90s, 30m or 2h.",
+        "The time limit, after which the best model so far is written: seconds, or a number with a unit, such as 90s, 30m or 2h.",
         valueName: "time")
 }

@@ -8,9 +8,9 @@ internal import ImprintTraining
 struct TrainDetectorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "train-detector",
-        abstract: "Train a logo detector from artwork, and from photos if there are any.",
+        abstract: "Train a logo detector from artwork and, optionally, photos.",
         discussion: """
-            Imprint pastes the artwork into photos and learns from the result (synthetic training data).
+            Imprint generates synthetic training data: it composites the artwork into background photos.
 
             Examples:
               imprint train-detector --artwork Leaf=leaf.png --output leaf.imprint
@@ -25,8 +25,8 @@ struct TrainDetectorCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "A folder of photos. A sub-folder with the label of a logo has photos that show it; all other photos are background, which "
-                + "shows no logo. (default: no photos; logos are pasted into --backgrounds or into drawn patterns)",
+            "A folder of photos: a sub-folder with the label of a logo contains photos of it; all other photos are backgrounds without "
+                + "logos. (default: no photos; logos are composited into --backgrounds or drawn patterns)",
             valueName: "folder"))
     var photos: String?
 
@@ -36,7 +36,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
 
     @Option(
         help:
-            "The length of training: \(DetectorHyperparameters().epochs) is the standard number of steps, 10 half of it."
+            "The number of epochs; the number of training steps is in proportion to it."
     )
     var epochs = DetectorHyperparameters().epochs
 
@@ -54,8 +54,8 @@ struct TrainDetectorCommand: AsyncParsableCommand {
 
     func run() async throws {
         let artwork = try artworkOptions.load()
-        // Without photos, the background photos are those that show no logo.
-        let isPhotoless = photos == nil && data == nil
+        // Without --photos, the photos of --backgrounds are used as photos without a logo.
+        let hasNoPhotos = photos == nil && data == nil
         let path = photos ?? data ?? (artworkOptions.drawsBackgrounds ? nil : artworkOptions.backgrounds)
         let folder = try path.map { try ImageFolder(at: URL(filePath: $0), logos: artworkOptions.labels) }
         try runOptions.prepare(photoFolders: [folder?.url, dataset.validationFolder])
@@ -66,7 +66,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         configuration.precision = dataset.precision
         configuration.memoryLimit = try dataset.memory?.byteCount()
         let trainer = DetectorTrainer(
-            artwork: artwork, photos: folder, backgrounds: isPhotoless ? nil : try artworkOptions.backgroundFiles(),
+            artwork: artwork, photos: folder, backgrounds: hasNoPhotos ? nil : try artworkOptions.backgroundFiles(),
             configuration: configuration, checkpoints: runOptions.checkpoints)
         let command =
             ["imprint", "train-detector"] + artworkOptions.arguments + option("--photos", photos ?? data)

@@ -4,7 +4,7 @@ internal import Imprint
 internal import ImprintModel
 internal import ImprintTraining
 
-/// The base model that training starts from, and how it is fine-tuned.
+/// The options of transfer learning: the base model and its fine-tuning.
 struct TrainingBaseOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -15,13 +15,13 @@ struct TrainingBaseOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The trainable layers of the base model: head; all; head-first, to train the head before all layers; or gradual, to unfreeze "
-                + "one block of layers after the other. (default: head, or all for the base model that comes with Imprint)",
+                + "one block of layers after another. (default: head, or all for the base model that comes with Imprint)",
             valueName: "layers"))
-    var unfreeze: FineTuning.Trains?
+    var unfreeze: FineTuning.TrainableLayers?
 
     @Option(
         help: ArgumentHelp(
-            "Layer-wise learning-rate decay: each block of layers has the learning rate of the next block times this factor. (default: "
+            "Layer-wise learning-rate decay: the learning rate of a block of layers is that of the next block times this factor. (default: "
                 + "\(FineTuning().layerDecay))", valueName: "factor"))
     var layerDecay: Float?
 
@@ -33,13 +33,13 @@ struct TrainingBaseOptions: ParsableArguments {
 
     @Flag(
         help:
-            "Batch normalisation uses the statistics of each batch instead of those of the base model."
+            "Use the statistics of each batch in batch normalisation instead of those of the base model."
     )
     var batchStatistics = false
 
     @Flag(
         help:
-            "The head also reads the maximum of each channel, not only the mean, for objects that are small in the photos."
+            "Concatenate global average and max pooling before the head, for objects that are small in the photos."
     )
     var poolMaximum = false
 
@@ -59,10 +59,10 @@ struct TrainingBaseOptions: ParsableArguments {
     }
 
     /// The trainable layers.
-    private var trains: FineTuning.Trains { unfreeze ?? (base == nil ? .all : .head) }
+    private var trains: FineTuning.TrainableLayers { unfreeze ?? (base == nil ? .all : .head) }
 
-    /// The names of the options that say how to fine-tune a base model.
-    var namesOfTraining: [String] {
+    /// The names of the fine-tuning options that are set.
+    private var fineTuningOptions: [String] {
         [
             ("--unfreeze", unfreeze != nil), ("--layer-decay", layerDecay != nil),
             ("--stage-epochs", stageEpochs != nil), ("--batch-statistics", batchStatistics),
@@ -70,17 +70,17 @@ struct TrainingBaseOptions: ParsableArguments {
         ].filter(\.1).map(\.0)
     }
 
-    /// Checks that no option says how to fine-tune a base model, if there is none.
+    /// Checks that no fine-tuning option is set, for a run without a base model.
     func requireNone() throws {
-        guard namesOfTraining.isEmpty else {
+        guard fineTuningOptions.isEmpty else {
             throw ValidationError(
-                "\(namesOfTraining.joined(separator: ", ")): there is no base model to fine-tune. Name one with --base, or leave out "
+                "\(fineTuningOptions.joined(separator: ", ")): there is no base model to fine-tune. Name one with --base, or leave out "
                     + "--network, --width, --input-size and --crop-and-scale to use the one that comes with Imprint."
             )
         }
     }
 
-    /// Makes the configuration start from the base.
+    /// Sets the base model and fine-tuning hyperparameters of a configuration.
     func apply(to configuration: inout ClassifierConfiguration) throws {
         if base != nil || trains != .all {
             let model = try base.map { try ModelFile(contentsOf: URL(filePath: $0)) } ?? .shippedBase()
@@ -104,4 +104,4 @@ struct TrainingBaseOptions: ParsableArguments {
     }
 }
 
-extension FineTuning.Trains: ExpressibleByArgument {}
+extension FineTuning.TrainableLayers: ExpressibleByArgument {}

@@ -34,7 +34,7 @@ struct TrainingMonitor {
         case .searching(let done, let total): bar.draw("learning rate", done: done, of: total)
         case .learningRate(let search): show(search)
         case .batch(let batch): show(batch)
-        case .lost(let image):
+        case .unreadable(let image):
             bar.clear()
             Terminal.warn("Can no longer be read: \(image.reason)")
         case .epoch(let metrics, let seconds): show(metrics, seconds)
@@ -58,15 +58,16 @@ struct TrainingMonitor {
         for image in event.skipped { Terminal.warn("Skipped: \(image.reason)") }
         if let leakage = event.leakage { show(leakage) }
         if event.validationImages == 0 {
-            Terminal.note("There is no validation set, so the accuracy is that on the training images.")
+            Terminal.note("There is no validation set; the reported accuracy is the training accuracy.")
         } else if !event.labelsWithoutValidation.isEmpty {
             Terminal.note(
                 "The validation set has no image of \(shown(event.labelsWithoutValidation)), so the validation accuracy does not "
                     + "include this label.")
         }
         let parameters =
-            event.trainedCount == event.parameterCount
-            ? "\(event.parameterCount) parameters" : "\(event.trainedCount) of \(event.parameterCount) parameters"
+            event.trainableParameterCount == event.parameterCount
+            ? "\(event.parameterCount) parameters"
+            : "\(event.trainableParameterCount) of \(event.parameterCount) parameters"
         Terminal.note("\(event.recipe.summary): \(event.network), \(parameters), \(count(epochs)).")
         if let resumed = event.resumed { show(resumed) }
         if event.replacesCheckpoint {
@@ -92,8 +93,8 @@ struct TrainingMonitor {
         }
         if done >= epochs {
             let recipe = started?.recipe
-            let isWhole = recipe == .artworkAlone || recipe == .artworkAndPhotos
-            Terminal.note("All epochs are done\(isWhole ? "" : "; to train longer, raise --epochs above \(done)").")
+            let isDetector = recipe == .artwork || recipe == .artworkAndPhotos
+            Terminal.note("All epochs are done\(isDetector ? "" : "; to train longer, raise --epochs above \(done)").")
         }
     }
 
@@ -120,11 +121,11 @@ struct TrainingMonitor {
 
     private mutating func show(_ batch: TrainingBatch) {
         imagesPerEpoch = batch.imagesPerEpoch
-        pace.take(batch)
+        pace.record(batch)
         guard Terminal.isInteractive else { return }
         let left = pace.secondsLeft.map { "\(clockTime($0)) left" } ?? "…"
         bar.draw(
-            "epoch \(batch.epoch)/\(batch.epochs)", share: Double(batch.imagesSeen) / Double(batch.imagesPerEpoch),
+            "epoch \(batch.epoch)/\(batch.epochs)", fraction: Double(batch.imagesSeen) / Double(batch.imagesPerEpoch),
             "\(batch.imagesSeen)/\(batch.imagesPerEpoch)", left, "loss \(format(batch.loss))",
             pace.imagesPerSecond.map { "\(Int($0)) images/s" } ?? "…", "accuracy \(Terminal.percent(batch.accuracy))")
     }
@@ -154,15 +155,16 @@ struct TrainingMonitor {
     }
 
     mutating func finish(_ result: TrainingResult, output: String) throws {
-        guard let started, let record = result.weights.training else { return }
+        guard let started, let record = result.model.training else { return }
         let line = FinishedLine(
             accuracy: record.accuracy ?? 0, epochs: record.history.count, seconds: result.seconds,
             images: started.trainingImages + started.validationImages, output: output, ending: result.ending,
-            stopped: result.ending == .stopped || result.ending == .photosLost, keptEpoch: record.kept?.epoch ?? 0,
+            stopped: result.ending == .stopped || result.ending == .tooFewReadablePhotos,
+            keptEpoch: record.kept?.epoch ?? 0,
             trainingImages: started.trainingImages, validationImages: started.validationImages,
             leaked: started.leakage?.leaked, leaksAvoided: started.leakage?.avoided,
             calibration: record.calibration, skipped: started.skipped.map(SkippedLine.init),
-            lost: result.lost.map(SkippedLine.init))
+            lost: result.unreadable.map(SkippedLine.init))
         if json {
             try Terminal.report(line)
         } else {
@@ -175,7 +177,7 @@ struct TrainingMonitor {
                 ))
         }
         show(result.ending, done: line.epochs, kept: line.keptEpoch, output)
-        if let reason = result.photosLost {
+        if let reason = result.photoError {
             Terminal.warn(
                 "Error: training ended early because too few photos are left: \(reason) \(output) is the model after epoch "
                     + "\(line.keptEpoch) of \(epochs). Put the photos back and "
@@ -207,7 +209,7 @@ struct TrainingMonitor {
             )
         case .timeLimit: Terminal.note("Stopped after \(count(done)): the time limit was reached\(best).")
         case .stopped: Terminal.note("Interrupted; \(output) is the model after epoch \(kept) of \(epochs).")
-        case .photosLost: break
+        case .tooFewReadablePhotos: break
         }
     }
 
@@ -260,13 +262,13 @@ extension TrainingStart.Leakage {
         if case .found(let images, _) = self { images } else { 0 }
     }
 
-    /// The number that would resemble them in a random split; nil without a split.
+    /// The number of validation images that would resemble training images in a random split; nil without a split.
     fileprivate var avoided: Int? {
         if case .avoided(let images, _, _) = self { images } else { nil }
     }
 }
 
-/// An image that could not be read, for JSON.
+/// An unreadable image in JSON output.
 struct SkippedLine: Encodable {
     let file: String
     let reason: String

@@ -6,32 +6,32 @@ internal import ImprintModel
 internal import ImprintNetwork
 internal import ImprintTraining
 
-/// How to train a classifier: the options of `imprint train` that make a `ClassifierConfiguration`.
+/// The training options of `imprint train`, which make a `ClassifierConfiguration`.
 struct TrainingOptions: ParsableArguments {
     /// The default hyperparameters.
     private static let defaults = ClassifierHyperparameters()
 
     @OptionGroup var dataset: DatasetOptions
 
-    @Option(help: "The maximum number of epochs; the model is that of the epoch with the lowest validation loss.")
+    @Option(help: "The maximum number of epochs; the model file stores the epoch with the lowest validation loss.")
     var epochs = Self.defaults.epochs
 
-    @Option(help: "The number of photos in a training step.")
+    @Option(help: "The batch size: the number of photos in a training step.")
     var batchSize = Self.defaults.batchSize
 
     @Option(
         help: ArgumentHelp(
-            "The peak learning rate, after a warm-up of one epoch and before a cosine decay; auto runs a learning-rate range test "
-                + "first.", valueName: "rate"))
+            "The peak of the learning-rate schedule (warm-up of one epoch, then cosine decay), or auto to find it by a learning-rate range "
+                + "test.", valueName: "rate"))
     var learningRate = LearningRate(Self.defaults.learningRate)
 
-    @Option(help: "Stop early after this number of epochs without an improvement in validation loss.")
+    @Option(help: "Early stopping: the number of epochs without an improvement in validation loss. (default: off)")
     var patience: Int?
 
     @Option(help: TimeLimit.help)
     var timeLimit: TimeLimit?
 
-    @Option(help: "The height and width of the network's input, in pixels. (default: that of the network)")
+    @Option(help: "The height and width of the network's input, in pixels. (default: as in the network)")
     var inputSize: Int?
 
     @Option(
@@ -45,13 +45,13 @@ struct TrainingOptions: ParsableArguments {
 
     @OptionGroup var baseOptions: TrainingBaseOptions
 
-    @Option(help: AugmentationWords.help("Data augmentation of the training photos"))
-    var augment = AugmentationWords("none")
+    @Option(help: AugmentationList.help("Data augmentation of the training photos"))
+    var augment = AugmentationList("none")
 
     @Option(help: "How a photo is fitted into the network's input. (default: center-crop)")
     var cropAndScale: CropAndScale?
 
-    @Option(help: "Label smoothing: the share of each target that is spread over all labels.")
+    @Option(help: "Label smoothing: the fraction of each target that is spread over all labels.")
     var labelSmoothing = Self.defaults.labelSmoothing
 
     @Option(help: "Class weights: none, or auto to weight labels in inverse proportion to their number of photos.")
@@ -59,12 +59,13 @@ struct TrainingOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Clip the gradient of a step to this Euclidean norm, such as 5. (default: no clipping)", valueName: "norm"))
+            "Gradient clipping: the maximum Euclidean norm of the gradient, such as 5. (default: no clipping)",
+            valueName: "norm"))
     var gradientClipping: Float?
 
     @Option(
         help: ArgumentHelp(
-            "Use an exponential moving average (EMA) of the parameters with this decay, such as 0.99. (default: no average)",
+            "The decay of an exponential moving average (EMA) of the parameters, such as 0.99. (default: no average)",
             valueName: "decay"))
     var average: Float?
 
@@ -132,7 +133,7 @@ struct TrainingOptions: ParsableArguments {
         return configuration
     }
 
-    /// The command-line arguments that repeat the run; options that do not change the result, and some defaults, are left out.
+    /// The command-line arguments that repeat the run, without options that do not change the result and without some defaults.
     var arguments: [String] {
         let defaults = Self.defaults
         return dataset.arguments + baseOptions.arguments + option("--network", network) + option("--width", width)

@@ -6,14 +6,14 @@ internal import ImprintImages
 internal import ImprintLive
 internal import ImprintTraining
 
-/// Where a training run writes its model, checkpoints and report, and who follows it.
+/// The options for the outputs of a training run: model, checkpoints, report and live page.
 struct TrainingRunOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The model file to write.", valueName: "file"))
     var output: String
 
     @Option(
         help: ArgumentHelp(
-            "A folder for checkpoints: the run is saved there now and then, and when it is interrupted.",
+            "The folder for checkpoints, which are saved periodically and when the run is interrupted.",
             valueName: "folder"))
     var checkpoint: String?
 
@@ -22,7 +22,7 @@ struct TrainingRunOptions: ParsableArguments {
 
     @Flag(
         help:
-            "Resume from the checkpoint; the model is the same as without the interruption. Raise --epochs to train longer."
+            "Resume from the checkpoint; the model is the same as without an interruption. Raise --epochs to train longer."
     )
     var resume = false
 
@@ -32,7 +32,7 @@ struct TrainingRunOptions: ParsableArguments {
     @Flag(help: "Serve a web page on this machine that shows the run's progress, and print its address.")
     var watch = false
 
-    @Option(help: "The port of that page. (default: \(LiveServer.defaultPort), or the next free one)")
+    @Option(help: "The port of the page of --watch. (default: \(LiveServer.defaultPort), or the next free one)")
     var port: Int?
 
     @OptionGroup var common: CommonOptions
@@ -41,10 +41,10 @@ struct TrainingRunOptions: ParsableArguments {
         if let checkpoint { try requirePaths([checkpoint]) }
         if let checkpointInterval { try require(checkpointInterval, "--checkpoint-interval", in: 0...1_000_000) }
         if checkpoint == nil && checkpointInterval != nil {
-            throw ValidationError("--checkpoint-interval is about checkpoints; name their folder with --checkpoint.")
+            throw ValidationError("--checkpoint-interval needs checkpoints; name their folder with --checkpoint.")
         }
         if let port { try require(port, "--port", in: 1...65535) }
-        if port != nil && !watch { throw ValidationError("--port is that of the page of --watch; add --watch.") }
+        if port != nil && !watch { throw ValidationError("--port is the port of the page of --watch; add --watch.") }
         if resume && checkpoint == nil {
             throw ValidationError("--resume continues from a checkpoint; name its folder with --checkpoint.")
         }
@@ -62,7 +62,7 @@ struct TrainingRunOptions: ParsableArguments {
             inputs: inputs + (checkpointFiles ?? []))
     }
 
-    /// Checks, when the run starts, that its files can be written and that checkpoints are not written among the photos.
+    /// Checks that the output files can be written and that the checkpoint folder is not inside a folder of photos.
     func prepare(photoFolders: [URL?]) throws {
         try AtomicFile.checkWritable(URL(filePath: output))
         if let report { try AtomicFile.checkWritable(URL(filePath: report)) }

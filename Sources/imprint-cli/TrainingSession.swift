@@ -15,8 +15,9 @@ struct TrainingSession {
     /// The command that repeats the run, for the report.
     let command: [String]
 
-    /// - Throws: `ExitCode` 130 after an interruption whose model or checkpoint is saved, and 1 if too few photos are readable at the end or the
-    ///   last checkpoint could not be saved; the errors of training.
+    /// Runs the trainer, and writes the model and the report.
+    /// - Throws: `ExitCode` 130 after an interruption, if the model or a checkpoint is saved; `ExitCode` 1 if too few photos are readable at
+    ///   the end or the last checkpoint could not be saved; the errors of training.
     func run(_ trainer: any BlockingTrainer, epochs: Int, patience: Int? = nil) async throws {
         if let ignored = folder?.ignored, !ignored.isEmpty {
             Terminal.note(
@@ -44,14 +45,14 @@ struct TrainingSession {
     private func train(
         _ trainer: any BlockingTrainer, _ monitor: inout TrainingMonitor, _ live: LiveServer?
     ) async throws {
-        // While the photos are read there is nothing to save: Ctrl-C ends the process.
+        // While photos are read, there is nothing to save, so Ctrl-C ends the process.
         let interrupt = Interrupt()
         var result: TrainingResult?
         for try await event in trainer.start(shouldStop: { Interrupt.isRequested }) {
             if case .started(let start) = event {
                 interrupt.begin()
                 if options.resume && start.resumed == nil {
-                    Terminal.note("There is no checkpoint in \(options.checkpoint ?? "") yet: a new run starts.")
+                    Terminal.note("There is no checkpoint in \(options.checkpoint ?? "") yet; starting a new run.")
                 }
             }
             if case .finished(let finished) = event { result = finished }
@@ -61,7 +62,7 @@ struct TrainingSession {
         guard let result else { throw ExitCode.failure }
         let output = vacantPath(options.output, .model)
         do {
-            try result.weights.write(to: URL(filePath: output))
+            try result.model.write(to: URL(filePath: output))
         } catch {
             if let checkpoint = options.checkpoint {
                 Terminal.note("The run is saved in \(checkpoint): --resume writes its model again.")
@@ -72,11 +73,11 @@ struct TrainingSession {
         try monitor.finish(result, output: output)
         if let report = options.report {
             let path = vacantPath(report, .trainingReport)
-            // On its own thread: the threads that tasks share serve the page of --watch.
-            try await onThreadOfItsOwn { try write(path, of: result) }
+            // On a separate thread, because the threads of Swift concurrency serve the page of --watch.
+            try await onDedicatedThread { try write(path, of: result) }
         }
         if result.ending == .stopped { throw Interrupt.exitCode }
-        if result.ending == .photosLost || result.checkpointFailure != nil { throw ExitCode.failure }
+        if result.ending == .tooFewReadablePhotos || result.checkpointFailure != nil { throw ExitCode.failure }
     }
 
     private func write(_ report: String, of result: TrainingResult) throws {
@@ -85,7 +86,7 @@ struct TrainingSession {
         let workers = Workers(options.common.threadCount)
         var audit: Audit?
         // Unreadable photos cannot be audited.
-        if let folder, result.photosLost == nil {
+        if let folder, result.photoError == nil {
             let validation = try validationFolder.map { try ImageFolder(at: $0, minimumClasses: 1) }
             let total = folder.items.count + (validation?.items.count ?? 0)
             audit = Audit(folder, validation: validation, workers: workers) {
@@ -93,12 +94,12 @@ struct TrainingSession {
             }
         }
         let page = Report(
-            result.weights, evaluation: result.evaluation, audit: audit,
+            result.model, evaluation: result.evaluation, audit: audit,
             command: command.map(shellQuoted).joined(separator: " "),
             remark: result.isRepeatable
                 ? nil
-                : "This run stopped before its last epoch, or resumed from a checkpoint with other photos or another number of epochs. "
-                    + "The command trains all epochs again, which gives a different model.",
+                : "This run stopped before its last epoch, or it resumed from a checkpoint with other photos or another number of epochs. "
+                    + "Running the command again gives a different model.",
             seconds: result.seconds, workers: workers)
         try page.write(to: URL(filePath: report))
     }

@@ -2,13 +2,13 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A headless Chromium that reports what a reader of a page sees; `Fixtures/browser.py` controls it.
+/// A headless Chromium that reports the visible state of a page; `Fixtures/browser.py` controls it.
 enum Browser {
     /// Whether Chromium and the Python that controls it are available.
-    static let isHere = Python.path != nil && ProcessInfo.processInfo.environment["IMPRINT_CHROMIUM"] != nil
+    static let isAvailable = Python.path != nil && ProcessInfo.processInfo.environment["IMPRINT_CHROMIUM"] != nil
 
-    /// The reason why tests are skipped without it.
-    static let advice: Comment = "IMPRINT_CHROMIUM or IMPRINT_PYTHON is not set; ./run test sets them"
+    /// The reason for skipping tests without a browser.
+    static let skipReason: Comment = "IMPRINT_CHROMIUM or IMPRINT_PYTHON is not set; ./run test sets them"
 
     /// The display settings of a page.
     struct View: Sendable, CustomTestStringConvertible {
@@ -48,7 +48,7 @@ enum Browser {
         case accessibility(_ name: String)
         /// Reloads the page; a script runs before those of the page.
         case reload(first: String = "")
-        /// Covers the page with another one, or uncovers it.
+        /// Covers the page with another page, or uncovers it.
         case behind(Bool)
         /// Switches to another page of the browser, counted from 1; the next unused number opens a new page.
         ///

@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The features of the browser that page tests rely on: it reports errors, and waits.
-@Suite("Browser", .enabled(if: Browser.isHere, Browser.advice)) struct BrowserTests {
+/// The features of `Browser` that tests of pages need: error reports and waiting.
+@Suite("Browser", .enabled(if: Browser.isAvailable, Browser.skipReason)) struct BrowserTests {
     private struct Text: Decodable { let text: String }
 
     private func withPage<Result>(_ html: String, _ body: (URL) throws -> Result) throws -> Result {
@@ -14,7 +14,7 @@ import Testing
         }
     }
 
-    @Test("Errors and requests of a page are reported") func complaints() throws {
+    @Test("Errors and requests of a page are reported") func pageErrors() throws {
         try withPage("<img src=\"gone.png\"><script>console.error('one'); throw new Error('two')</script>") { page in
             let sight: Browser.Sight<Text> = try Browser.look(at: page, for: ["text": "document.title"])
             #expect(sight.values.text == "page")
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test("It waits for later changes of a page, which do not happen without scripts") func waiting() throws {
+    @Test("The browser waits for changes by scripts, and times out if scripts are disabled") func waiting() throws {
         let page =
             "<p>before</p><script>setTimeout(() => document.querySelector('p').textContent = 'after', 300)</script>"
         let text = "document.querySelector('p').textContent"

@@ -55,7 +55,7 @@ import Testing
 
     private func look(_ url: URL, _ view: Browser.View, until condition: String) async throws -> Browser.Sight<Seen> {
         let expressions = Self.expressions
-        // The threads that tasks share are for the server.
+        // The server needs the threads of the task pool.
         return try await withCheckedThrowingContinuation { continuation in
             Thread.detachNewThread {
                 continuation.resume(
@@ -65,8 +65,8 @@ import Testing
     }
 
     @Test(
-        "It shows a run under way and follows it to its end", .enabled(if: Browser.isHere, Browser.advice),
-        arguments: [1280, 390])
+        "The page shows a running training and follows it to the end",
+        .enabled(if: Browser.isAvailable, Browser.skipReason), arguments: [1280, 390])
     func follows(width: Int) async throws {
         try await withTemporaryFolder { folder in
             try writePhotos(folder)
@@ -93,7 +93,7 @@ import Testing
                 #expect(seen.phase == "Epoch 3 of 5" && abs(seen.progress - 0.6) < 1e-3 && seen.total == 0)
                 #expect(seen.heading == "<b>bright & wide, dark" && seen.title.hasPrefix("Epoch 3 of 5"))
                 #expect(seen.overflow <= 0)
-                // Another reader stays to the end; the run waits until it is there.
+                // Open a second page that stays until the end, and wait for its first request.
                 let before = server.lastRequest.withLock { $0?.at }
                 follower = Task { try await look(server.url, view, until: "document.body.dataset.finished === 'true'") }
                 while server.lastRequest.withLock({ $0?.at }) == before { try await Task.sleep(for: .milliseconds(20)) }
@@ -109,10 +109,10 @@ import Testing
         }
     }
 
-    @Test("Names and messages from outside stay text") func escaping() {
+    @Test("The page escapes names and messages") func escaping() {
         let photo = URL(filePath: "/photos/<img src=x onerror=alert(1)>.png")
         var run = LiveRun()
-        run.take(.lost(SkippedImage(url: photo, reason: .truncated(file: photo, reason: "<b>end</b>"))))
+        run.take(.unreadable(SkippedImage(url: photo, reason: .truncated(file: photo, reason: "<b>end</b>"))))
         run.end(ImprintError.invalidSetting(name: "<i>", found: "x", expected: "y"))
         #expect(run.head.contains("&lt;img src=x") && run.head.contains("&lt;b&gt;") && run.head.contains("&lt;i&gt;"))
         #expect(!run.head.contains("<img") && !run.head.contains("<b>") && !run.head.contains("<i>"))
@@ -126,7 +126,7 @@ import Testing
         return try #require(response as? HTTPURLResponse).statusCode
     }
 
-    @Test("It listens on this machine alone, and answers only those who ask for it by its own name") func privacy()
+    @Test("The server listens only on the loopback interface and rejects other host names") func privacy()
         async throws
     {
         let server = try await LiveServer()
@@ -140,14 +140,13 @@ import Testing
         await server.finish()
     }
 
-    @Test("A port in use is an error where it was asked for, and passed over where it was not") func portInUse()
+    @Test("A requested port that is in use is an error; otherwise the server takes another port") func portInUse()
         async throws
     {
         let first = try await LiveServer()
         let port = try #require(first.url.port)
         await #expect(throws: LocalServerError.noPort(of: port...port)) { try await LiveServer(port: port) }
         let second = try await LiveServer()
-        // One of the next.
         #expect((port + 1..<LiveServer.defaultPort + 100).contains(try #require(second.url.port)))
         await first.finish()
         await second.finish()

@@ -11,9 +11,9 @@ struct RawConnection {
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = UInt16(url.port ?? 80).bigEndian
         address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-        // Do not wait forever for an answer.
-        var patience = timeval(tv_sec: 10, tv_usec: 0)
-        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        // Wait at most ten seconds for data.
+        var timeout = timeval(tv_sec: 10, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
         let isConnected = withUnsafeBytes(of: &address) { bytes in
             bytes.withMemoryRebound(to: sockaddr.self) {
                 connect(descriptor, $0.baseAddress, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
@@ -24,14 +24,14 @@ struct RawConnection {
 
     func send(_ text: String) { _ = text.withCString { Glibc.send(descriptor, $0, strlen($0), Int32(MSG_NOSIGNAL)) } }
 
-    /// The response until the server closes the connection, for at most ten seconds.
-    func answer() -> String {
-        var answer = Data()
-        var part = [UInt8](repeating: 0, count: 4096)
+    /// Returns the received data once the server closes the connection or sends nothing for ten seconds.
+    func response() -> String {
+        var response = Data()
+        var buffer = [UInt8](repeating: 0, count: 4096)
         while true {
-            let count = recv(descriptor, &part, part.count, 0)
-            if count <= 0 { return String(decoding: answer, as: UTF8.self) }
-            answer += part.prefix(count)
+            let count = recv(descriptor, &buffer, buffer.count, 0)
+            if count <= 0 { return String(decoding: response, as: UTF8.self) }
+            response += buffer.prefix(count)
         }
     }
 

@@ -10,13 +10,13 @@ import TestSupport
 import Testing
 
 /// The training report in a browser.
-@Suite("Report in a browser", .enabled(if: Browser.isHere, Browser.advice)) struct ReportPageTests {
+@Suite("Report in a browser", .enabled(if: Browser.isAvailable, Browser.skipReason)) struct ReportPageTests {
     /// The visible values of a page.
     private struct Seen: Decodable {
         let points: [String: Int]
         let cells: [Int]
         let total: Int
-        let pictures: [Int]
+        let images: [Int]
         let missing: Int
         let overflow: Int
         let background: String
@@ -37,7 +37,7 @@ import Testing
           Number(cell.querySelector('b').textContent.replace(/\\D/g, '')))
         """,
         "total": "Number(document.querySelector('.confusion tfoot td:last-child').textContent.replace(/\\D/g, ''))",
-        "pictures": "[...document.images].map(image => image.complete ? image.naturalWidth : 0)",
+        "images": "[...document.images].map(image => image.complete ? image.naturalWidth : 0)",
         "missing": "document.querySelectorAll('.missing').length",
         "overflow": "document.scrollingElement.scrollWidth - innerWidth",
         "background": "getComputedStyle(document.body).backgroundColor",
@@ -78,10 +78,10 @@ import Testing
         Browser.View(width: 700, isDark: true, isPrinted: true),
     ]
 
-    /// Writes the report of a run with random pictures; the file of the most confident mistake is missing.
+    /// Writes the report of a run with random images; the file of the most confident mistake is missing.
     private func writeReport(_ run: Run, to folder: URL) throws -> URL {
         let network = try Network.named("logonet", labels: run.labels.count, inputSize: 16, width: 0.125)
-        let share = { (epoch: Int) in Float(epoch) / Float(run.epochs) }
+        let progress = { (epoch: Int) in Float(epoch) / Float(run.epochs) }
         var hyperparameters = ClassifierHyperparameters()
         hyperparameters.epochs = run.epochs
         let record = TrainingRecord(
@@ -89,10 +89,11 @@ import Testing
             trainingImages: Dictionary(uniqueKeysWithValues: run.labels.enumerated().map { ($1, 10 * ($0 + 1)) }),
             history: (1...run.epochs).map { epoch in
                 EpochMetrics(
-                    epoch: epoch, loss: 2 - share(epoch), accuracy: share(epoch), validationLoss: 2.5 - share(epoch),
-                    validationAccuracy: 0.9 * share(epoch), learningRate: 0.02 * (1 - share(epoch)))
+                    epoch: epoch, loss: 2 - progress(epoch), accuracy: progress(epoch),
+                    validationLoss: 2.5 - progress(epoch), validationAccuracy: 0.9 * progress(epoch),
+                    learningRate: 0.02 * (1 - progress(epoch)))
             })
-        let weights = ModelFile(
+        let model = ModelFile(
             network: network, parameters: try Parameters(network, seed: 1), labels: run.labels,
             preprocessing: Preprocessing(width: 16, height: 16), training: record)
         let results = try (0..<run.images).map { index in
@@ -108,7 +109,7 @@ import Testing
         }
         let page = folder.appending(path: "report.html")
         try Report(
-            weights, evaluation: Evaluation(labels: run.labels, results: results, skipped: []),
+            model, evaluation: Evaluation(labels: run.labels, results: results, skipped: []),
             command: "imprint train \(String(repeating: "a-long-name/", count: 20)) --output <m>", seconds: 12
         ).write(to: page)
         return page
@@ -129,10 +130,10 @@ import Testing
             #expect(seen.total == run.images && seen.cells.reduce(0, +) == run.images)
             let side = run.labels.count > 20 ? 21 : run.labels.count
             #expect(seen.cells.count == side * side)
-            // A photo and its map each; without mistakes, the twelve least confident; the first picture is missing.
+            // Each entry has a photo and its saliency map. A report without mistakes shows the twelve least confident photos.
             let shown = run.mistakes == 0 ? 12 : min(run.mistakes, 24)
             #expect(seen.missing == (run.mistakes == 0 ? 0 : 1))
-            #expect(seen.pictures.count == 2 * (shown - seen.missing) && seen.pictures.allSatisfy { $0 == 160 })
+            #expect(seen.images.count == 2 * (shown - seen.missing) && seen.images.allSatisfy { $0 == 160 })
             #expect(seen.overflow <= 0)
             #expect(seen.labels == run.labels)
             #expect(seen.headings.first == 1 && seen.headings.count { $0 == 1 } == 1)

@@ -31,7 +31,7 @@ import Testing
         var host: String?
         var accepts: String?
 
-        private final class Still: NSObject, URLSessionTaskDelegate {
+        private final class RedirectBlocker: NSObject, URLSessionTaskDelegate {
             func urlSession(
                 _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
                 newRequest request: URLRequest, completionHandler: @escaping (URLRequest?) -> Void
@@ -44,7 +44,7 @@ import Testing
             let configuration = URLSessionConfiguration.ephemeral
             configuration.httpShouldSetCookies = false
             configuration.httpCookieAcceptPolicy = .never
-            let session = URLSession(configuration: configuration, delegate: Still(), delegateQueue: nil)
+            let session = URLSession(configuration: configuration, delegate: RedirectBlocker(), delegateQueue: nil)
             defer { session.finishTasksAndInvalidate() }
             let address =
                 query.isEmpty
@@ -79,7 +79,7 @@ import Testing
         return (client, token)
     }
 
-    @Test("Only the token and then the cookie give access") func door() async throws {
+    @Test("Only the token and then the cookie give access") func access() async throws {
         try await StudioSamples.withStudio { studio, _ in
             let (client, token) = try await enter(studio)
             #expect(token.count == 64 && token.allSatisfy(\.isHexDigit))
@@ -159,7 +159,8 @@ import Testing
                 !html.contains("<style") && !html.contains("style=") && !html.contains("onclick")
                     && !html.contains("https:"))
             for file in [
-                "studio.js", "server.js", "camera.js", "eye.js", "needle.js", "look.js", "teach.js", "curves.js",
+                "studio.js", "server.js", "camera.js", "source.js", "gauge.js", "results.js", "training.js",
+                "curves.js",
                 "history.js", "store.js", "zip.js", "parts.js",
             ] {
                 let script = try await client.ask("GET", file)
@@ -169,13 +170,13 @@ import Testing
         }
     }
 
-    @Test("Invalid pictures, names and requests are errors with a message") func hostile() async throws {
+    @Test("Invalid images, names and requests are errors with a message") func invalidRequests() async throws {
         try await StudioSamples.withStudio { studio, folder in
             let client = try await enter(studio).client
             let photo = try Data(contentsOf: StudioSamples.write(.bright, to: folder))
             let noise = Data((0..<5000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 3) })
             let bad: [(Data, Int, String)] = [
-                (Data(), 400, "no picture"), (Data("text".utf8), 422, "expected an image"),
+                (Data(), 400, "no photo"), (Data("text".utf8), 422, "expected an image"),
                 (noise, 422, "expected an image"),
                 (photo.prefix(500), 422, "the"), (photo.prefix(photo.count / 2), 422, "the"),
                 (Data(repeating: 0xff, count: (20 << 20) + 1), 413, "at most 20 MB"),
@@ -188,7 +189,8 @@ import Testing
                 }
             }
             let names = [
-                ("", "1 to 100"), (" Cup", "spaces"), ("a/b", "no \"/\""), (".hidden", "leading"), ("x\0y", "another"),
+                ("", "1 to 100"), (" Cup", "spaces"), ("a/b", "contain \"/\""), (".hidden", "begin with"),
+                ("x\0y", "another"),
                 (String(repeating: "a", count: 101), "1 to 100"), (String(repeating: "👩‍🔬", count: 80), "has 880"),
             ]
             for (label, text) in names {
@@ -207,20 +209,20 @@ import Testing
     }
 
     @Test("A logo detector learns only its own labels") func detector() async throws {
-        let network = try Network.logoDetector(marks: 1)
-        let weights = ModelFile(
+        let network = try Network.logoDetector(logos: 1)
+        let model = ModelFile(
             network: network, parameters: try Parameters(network, seed: 2), labels: ["nothing", "leaf/1"],
             preprocessing: .logoDetector,
             detector: DetectorHead(
                 levels: [96, 136], stride: 16, span: 44,
-                marks: [DetectorHead.Mark(label: "leaf/1", slope: 0.5, offset: -1)]
+                logos: [DetectorHead.Logo(label: "leaf/1", slope: 0.5, offset: -1)]
             ))
         try await StudioSamples.withStudio(name: "leaves") { _ in
-            try ImageClassifier(weights)
+            try ImageClassifier(model)
         } _: { studio, _ in
             let client = try await enter(studio).client
-            let model = try JSONDecoder().decode(Learning.self, from: try await client.ask("GET", "model").body)
-            #expect(model.personalizes && !model.learnsNewLabels)
+            let learning = try JSONDecoder().decode(Learning.self, from: try await client.ask("GET", "model").body)
+            #expect(learning.personalizes && !learning.learnsNewLabels)
             let refused = try await client.ask("POST", "classes", ["label": "Cup"])
             #expect(refused.status == 400 && refused.error?.contains("detects logos") == true)
             // Labels of the model may have names that are invalid for new classes.
@@ -238,10 +240,10 @@ import Testing
     @Test("Requests that wait for training progress are answered when the studio ends") func ending() async throws {
         try await StudioSamples.withStudio { studio, _ in
             let client = try await enter(studio).client
-            async let news = client.ask("GET", "lesson", ["after": "1000"])
+            async let progress = client.ask("GET", "lesson", ["after": "1000"])
             try await Task.sleep(for: .milliseconds(300))
             await studio.stop()
-            #expect(try await news.status == 200)
+            #expect(try await progress.status == 200)
         }
     }
 
@@ -254,11 +256,11 @@ import Testing
             let (cookie, origin) = (try #require(client.cookie), try #require(client.origin))
             let port = try #require(client.url.port)
             let head = "Host: 127.0.0.1:\(port)\r\nCookie: \(cookie)\r\nOrigin: \(origin)\r\nConnection: close\r\n"
-            let answer = try await onThreadOfItsOwn {
+            let answer = try await onDedicatedThread {
                 let connection = try RawConnection(to: client.url)
                 defer { connection.close() }
                 connection.send("POST /classify HTTP/1.1\r\n\(head)Transfer-Encoding: chunked\r\n\r\n\(body)")
-                return connection.answer()
+                return connection.response()
             }
             #expect(answer.hasPrefix("HTTP/1.1 400 Bad Request\r\n"))
             #expect(answer.hasSuffix("\r\n\r\nThe request body does not have the announced length.\n"))
@@ -276,7 +278,7 @@ import Testing
         }
     }
 
-    @Test("A new studio removes the temporary folders of a killed one") func left() async throws {
+    @Test("A new studio removes the temporary folders of a killed one") func leftoverFolders() async throws {
         let process = Process()
         process.executableURL = URL(filePath: "/bin/sh")
         process.arguments = ["-c", "exit 0"]

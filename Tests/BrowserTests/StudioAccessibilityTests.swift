@@ -3,13 +3,13 @@ import ImprintStudio
 import TestSupport
 import Testing
 
-/// The studio with a keyboard, with a screen reader, and with low contrast vision.
-@Suite("Studio accessibility", .enabled(if: Browser.isHere, Browser.advice)) struct StudioAccessibilityTests {
+/// Keyboard access, accessible names, contrast and sizes of the studio.
+@Suite("Studio accessibility", .enabled(if: Browser.isAvailable, Browser.skipReason)) struct StudioAccessibilityTests {
     private struct Node: Decodable, Sendable {
         let role: String
         let name: String
 
-        /// Whether the node is a control, a meter or a picture.
+        /// Whether the node is a control, a meter or an image.
         var isControl: Bool {
             [
                 "button", "link", "textbox", "combobox", "checkbox", "slider", "tab", "spinbutton", "meter", "tabpanel",
@@ -29,7 +29,7 @@ import Testing
         let live: [String]
     }
 
-    /// The checks of each panel.
+    /// An expression that checks the visible panel.
     private static let panel = """
         (() => ({
           faint: \(Browser.faint),
@@ -54,11 +54,11 @@ import Testing
         let outlined: [String]
     }
 
-    private static let looks = [
+    private static let views = [
         Browser.View(), Browser.View(width: 390), Browser.View(isDark: true), Browser.View(width: 390, isDark: true),
     ]
 
-    @Test("All elements of every panel have a name, enough contrast and enough space", arguments: looks) func panels(
+    @Test("All elements of every panel have a name, enough contrast and enough space", arguments: views) func panels(
         view: Browser.View
     ) async throws {
         try await StudioSamples.withStudio { studio, folder in
@@ -150,8 +150,8 @@ import Testing
             #expect(
                 seen.stops.map(\.id) == [
                     "Skip to the results", "shutter", "pause", "file", "shown", "tab-look", "copy", "alt-threshold",
-                    "gate-label",
-                    "Add to the filter", "gate-threshold",
+                    "filter-label",
+                    "Add to the filter", "filter-threshold",
                 ] + seen.stops.map(\.id).dropFirst(11))
             // Within a section from top to bottom, and from left to right within a row.
             for (one, next) in zip(seen.stops, seen.stops.dropFirst())

@@ -10,9 +10,9 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// `imprint studio` as a process, beside `imprint classify`.
+/// The command `imprint studio`, compared with `imprint classify`.
 @Suite("imprint studio") struct StudioCommandTests {
-    /// The tool, built beside the tests.
+    /// The executable `imprint`, which SwiftPM builds into the folder of the test bundle.
     private static let tool = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().appending(
         path: "imprint")
 
@@ -25,7 +25,7 @@ import Testing
         let observations: [Classification]
     }
 
-    /// Starts the tool, calls `body` with the first line of its output, and always ends it afterwards.
+    /// Starts `imprint`, calls `body` with the process and its first line of output, and then terminates the process.
     private func withTool<Value>(
         _ arguments: [String], descriptors: Int? = nil, _ body: (Process, Line) async throws -> Value
     ) async throws -> Value {
@@ -64,7 +64,7 @@ import Testing
             let bytes = try Data(contentsOf: photo).base64EncodedString()
             let body = "Uint8Array.from(atob('\(bytes)'), c => c.charCodeAt(0))"
             let camera = photo.deletingLastPathComponent().appending(path: "camera.mjpeg")
-            let sight: Browser.Sight<First> = try await onThreadOfItsOwn {
+            let sight: Browser.Sight<First> = try await onDedicatedThread {
                 try Browser.look(
                     at: line.url, Browser.View(camera: camera),
                     waitingFor: "document.getElementById('percent')?.textContent.endsWith('%')",
@@ -78,7 +78,7 @@ import Testing
                     ])
             }
             let page = sight.values.milliseconds / 1e3
-            print(String(format: "%.2f s to the address, %.2f s from there to the first confidence", seconds, page))
+            print(String(format: "%.2f s until the address, then %.2f s until the first confidence", seconds, page))
             process.interrupt()
             process.waitUntilExit()
             #expect(process.terminationReason == .exit && process.terminationStatus == 0)
@@ -99,7 +99,9 @@ import Testing
         #expect(!seen.label.isEmpty)
     }
 
-    @Test("The result is bitwise identical to that of imprint classify", .enabled(if: Browser.isHere, Browser.advice))
+    @Test(
+        "The result is bitwise identical to that of imprint classify",
+        .enabled(if: Browser.isAvailable, Browser.skipReason))
     func same() async throws {
         try await withTemporaryFolder { folder in
             let model = try await StudioSamples.model(in: folder)
@@ -120,12 +122,13 @@ import Testing
 
     @Test(
         "Imported models give bitwise identical results too",
-        .enabled(if: Browser.isHere && !models.isEmpty, "there is no reference data, or no browser"), arguments: models)
+        .enabled(if: Browser.isAvailable && !models.isEmpty, "the reference data or the browser is missing"),
+        arguments: models)
     func imported(model: URL) async throws {
         try await withTemporaryFolder { folder in
             _ = try StudioSamples.camera([.bright], in: folder)
             let imported = folder.appending(path: "model.imprint")
-            try ModelImporter().read(model).weights.write(to: imported)
+            try ModelImporter().read(model).model.write(to: imported)
             try await compare(imported, try StudioSamples.write(.stripes, to: folder))
         }
     }
@@ -152,7 +155,7 @@ import Testing
 
     @Test("Ctrl-C, SIGTERM and a closed terminal end the studio cleanly", arguments: [SIGINT, SIGTERM, SIGHUP])
     func ends(signal: Int32) async throws {
-        // The tests may run with SIGHUP ignored (nohup), which the tool would inherit.
+        // If the tests ignore SIGHUP (nohup), the process would inherit that.
         let before = Foundation.signal(SIGHUP, SIG_DFL)
         defer { _ = Foundation.signal(SIGHUP, before) }
         try await withTool(["studio", "--json"]) { process, line in

@@ -5,11 +5,11 @@ import ImprintSynthesis
 import TestSupport
 import Testing
 
-/// The saved pictures and the content filter of the studio.
-@Suite("Studio's history", .enabled(if: Browser.isHere, Browser.advice)) struct StudioHistoryTests {
+/// The saved photos and the content filter of the studio.
+@Suite("Studio's history", .enabled(if: Browser.isAvailable, Browser.skipReason)) struct StudioHistoryTests {
     private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
 
-    private struct Kept: Decodable, Sendable {
+    private struct Saved: Decodable, Sendable {
         let none: String
         let state: String
         let alt: String
@@ -39,7 +39,7 @@ import Testing
         let jpegs: Int
     }
 
-    /// The colour of a saved picture at a fraction of its height.
+    /// An expression for the colour of a saved photo at a fraction of its height.
     private static func color(at height: Double) -> String {
         """
         (async () => { const image = document.querySelector('#pictures img'); image.loading = 'eager'; await image.decode();
@@ -50,21 +50,21 @@ import Testing
     }
 
     @Test(
-        "The shutter saves pictures with their label, and the history filters, exports and deletes them",
+        "The shutter saves photos with their label, and the history filters, exports and deletes them",
         arguments: StudioTests.widths)
     func history(width: Int) async throws {
         try await StudioSamples.withStudio { studio, folder in
             let view = Browser.View(width: width, camera: try StudioSamples.camera([.bright], in: folder))
             let count = "document.querySelectorAll('#pictures li').length"
             let state = Self.text("history-state")
-            let sight: Browser.Sight<Kept> = try await StudioSamples.look(
+            let sight: Browser.Sight<Saved> = try await StudioSamples.look(
                 studio, view,
                 [
                     .wait("\(Self.text("label")) === 'Bright'"), .click("#tab-history"), .note("none", state),
                     .click("#shutter"), .wait("\(count) === 1"), .click("#shutter"), .wait("\(count) === 2"),
                     .note("state", state), .note("alt", "document.querySelector('#pictures img').alt"),
                     .note("strip", Self.color(at: 0.96)), .note("above", Self.color(at: 0.5)),
-                    // Type a new category for the first picture.
+                    // Type a new category for the first photo.
                     .note("ready", "document.querySelector('#pictures input').select()"),
                     .click("#pictures li:first-child input"),
                     .note("all", "document.activeElement.select()"), .type("Mine"), .key("Enter"),
@@ -98,14 +98,14 @@ import Testing
                     .click("#delete-all"), .wait("\(count) === 0"), .note("end", state),
                 ])
             let seen = sight.values
-            #expect(seen.none == "No pictures yet: take one with the shutter." && seen.state == "2 saved.")
-            #expect(seen.alt.hasPrefix("Picture: Bright, "))
-            // The strip is dark, the camera picture is not.
+            #expect(seen.none == "No photos yet: take one with the shutter." && seen.state == "2 saved.")
+            #expect(seen.alt.hasPrefix("Photo: Bright, "))
+            // The caption strip is dark, and the camera image above is not.
             #expect(seen.strip.max() ?? 255 < 100 && seen.above.min() ?? 0 > 150)
             #expect(
                 seen.focused == "Mine" && seen.categories == ["all", "Bright", "Mine"] && seen.mine == 1
                     && seen.filtered == "1 of 2 saved.")
-            #expect(seen.reloaded == "2 saved." && seen.left == "1 saved." && seen.end.hasPrefix("No pictures yet"))
+            #expect(seen.reloaded == "2 saved." && seen.left == "1 saved." && seen.end.hasPrefix("No photos yet"))
             #expect(seen.overflow <= 0 && sight.console == [])
             let file = folder.appending(path: "pictures.zip")
             try #require(Data(base64Encoded: seen.zip)).write(to: file)
@@ -119,16 +119,16 @@ import Testing
         }
     }
 
-    private struct Categorised: Decodable, Sendable {
+    private struct Categorized: Decodable, Sendable {
         let label: String
         let categories: [String]
     }
 
-    @Test("A saved picture gets the category of its label in the model") func categories() async throws {
+    @Test("A saved photo gets the category of its label in the model") func categories() async throws {
         try await StudioSamples.withStudio(categories: ["Day": ["Bright"]]) { studio, folder in
             let view = Browser.View(width: 1280, camera: try StudioSamples.camera([.bright], in: folder))
             let options = "[...document.getElementById('category').options].map(option => option.textContent)"
-            let sight: Browser.Sight<Categorised> = try await StudioSamples.look(
+            let sight: Browser.Sight<Categorized> = try await StudioSamples.look(
                 studio, view,
                 [
                     .wait("\(Self.text("label")) === 'Bright'"), .click("#tab-history"), .click("#shutter"),
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    private static let isHeld = "document.getElementById('picture').classList.contains('held')"
+    private static let isCovered = "document.getElementById('picture').classList.contains('covered')"
 
     private struct Filter: Decodable, Sendable {
         let open: String
@@ -159,45 +159,46 @@ import Testing
     }
 
     @Test(
-        "The content filter covers pictures with a blocked label and does not save them", arguments: StudioTests.widths)
+        "The content filter covers photos with a blocked label and does not save them", arguments: StudioTests.widths)
     func contentFilter(width: Int) async throws {
         try await StudioSamples.withStudio { studio, folder in
             let view = Browser.View(width: width, camera: try StudioSamples.camera([.bright], in: folder))
-            let isHeld = Self.isHeld
-            let other = "sessionStorage.setItem('gate', JSON.stringify(['Bright', 'Of another model']))"
-            let looks = "performance.getEntriesByName(new URL('classify', location).href).length"
+            let isCovered = Self.isCovered
+            let other = "sessionStorage.setItem('filter', JSON.stringify(['Bright', 'Of another model']))"
+            let requests = "performance.getEntriesByName(new URL('classify', location).href).length"
             let sight: Browser.Sight<Filter> = try await StudioSamples.look(
                 studio, view,
                 [
-                    .wait("\(Self.text("label")) === 'Bright'"), .note("open", Self.text("gate-state")),
-                    .click("#gate-label"), .type("Unheard of"), .key("Enter"),
-                    .note("unknown", "!document.getElementById('gate-label').checkValidity() && !\(isHeld)"),
-                    .note("all", "document.getElementById('gate-label').select()"), .type("Bright"), .key("Enter"),
-                    .wait(isHeld),
+                    .wait("\(Self.text("label")) === 'Bright'"), .note("open", Self.text("filter-state")),
+                    .click("#filter-label"), .type("Unheard of"), .key("Enter"),
+                    .note("unknown", "!document.getElementById('filter-label').checkValidity() && !\(isCovered)"),
+                    .note("all", "document.getElementById('filter-label').select()"), .type("Bright"), .key("Enter"),
+                    .wait(isCovered),
                     .note("curtain", Self.text("curtain")),
                     .note("blur", "getComputedStyle(document.getElementById('video')).filter"),
-                    .note("state", Self.text("gate-state")), .click("#shutter"), .wait("\(Self.text("said")) !== ''"),
+                    .note("state", Self.text("filter-state")), .click("#shutter"), .wait("\(Self.text("said")) !== ''"),
                     .note("said", Self.text("said")), .note("kept", "document.querySelectorAll('#pictures li').length"),
                     // The button stays while the camera is classified.
-                    .note("focus", "(window.looks = \(looks), document.querySelector('#gated button').focus(), 1)"),
-                    .wait("\(looks) >= window.looks + 3"),
+                    .note("before", "(window.before = \(requests), 1)"),
+                    .note("focus", "(document.querySelector('#filter-labels button').focus(), 1)"),
+                    .wait("\(requests) >= window.before + 3"),
                     .note("focused", "document.activeElement.getAttribute('aria-label') ?? ''"),
                     // The content filter survives a reload.
-                    .click("#gate-threshold"), .key("Home"), .reload(),
+                    .click("#filter-threshold"), .key("Home"), .reload(),
                     .wait("\(Self.text("curtain")).startsWith('Blocked')"),
-                    .note("again", Self.text("gate-state")), .note("threshold", Self.text("gate-threshold-value")),
+                    .note("again", Self.text("filter-state")), .note("threshold", Self.text("filter-threshold-value")),
                     // A label that the model does not have is reported.
                     .note("other", "(\(other), 1)"), .reload(),
                     .wait("\(Self.text("curtain")).startsWith('Blocked')"),
-                    .note("foreign", Self.text("gate-state")), .click("#gated li:nth-child(2) button"),
-                    .click("#gated button"), .wait("!\(isHeld)"), .note("passed", Self.text("gate-state")),
-                    .note("chips", "document.querySelectorAll('#gated li').length"),
+                    .note("foreign", Self.text("filter-state")), .click("#filter-labels li:nth-child(2) button"),
+                    .click("#filter-labels button"), .wait("!\(isCovered)"), .note("passed", Self.text("filter-state")),
+                    .note("chips", "document.querySelectorAll('#filter-labels li').length"),
                 ])
             let seen = sight.values
             #expect(seen.open == "The content filter is off: it has no labels." && seen.unknown)
             #expect(seen.curtain.hasPrefix("Blocked: Bright ") && seen.blur.hasPrefix("blur("))
             #expect(seen.state == "Blocked: the model detected “Bright”.")
-            #expect(seen.said == "Blocked: the model detected “Bright”, so the picture is not saved." && seen.kept == 0)
+            #expect(seen.said == "Blocked: the model detected “Bright”, so the photo is not saved." && seen.kept == 0)
             #expect(seen.focused == "Remove Bright from the filter")
             #expect(seen.passed == "The content filter is off: it has no labels." && seen.chips == 0)
             #expect(seen.again == seen.state && seen.threshold == "5 %")
@@ -229,8 +230,8 @@ import Testing
                 studio, Browser.View(),
                 [
                     .choose("#file", bright), .wait("\(Self.text("label")) === 'Bright'"),
-                    .click("#gate-label"), .type("Dark"), .key("Enter"),
-                    .note("passed", Self.text("gate-state")),
+                    .click("#filter-label"), .type("Dark"), .key("Enter"),
+                    .note("passed", Self.text("filter-state")),
                     .note(
                         "slow",
                         """
@@ -238,11 +239,11 @@ import Testing
                           await new Promise(done => setTimeout(done, 1500)); if (window.isCut) throw new TypeError("cut"); return ask(...parts) };
                           return 1 })()
                         """),
-                    .choose("#file", dark), .wait("\(Self.isHeld) && \(curtain) === 'Classifying …'"),
-                    .note("pending", Self.text("gate-state")), .wait("\(curtain).startsWith('Blocked: Dark ')"),
+                    .choose("#file", dark), .wait("\(Self.isCovered) && \(curtain) === 'Classifying …'"),
+                    .note("pending", Self.text("filter-state")), .wait("\(curtain).startsWith('Blocked: Dark ')"),
                     .note("cut", "window.isCut = true"),
-                    .choose("#file", bright), .wait("\(said) !== ''"), .note("failed", Self.isHeld),
-                    .note("said", said), .click("#shutter"), .wait("\(said).startsWith('The picture was not saved')"),
+                    .choose("#file", bright), .wait("\(said) !== ''"), .note("failed", Self.isCovered),
+                    .note("said", said), .click("#shutter"), .wait("\(said).startsWith('The photo was not saved')"),
                     .note("shot", said),
                     // The same holds before the page has loaded the model, which it requests again.
                     .reload(
@@ -251,19 +252,19 @@ import Testing
                               String(parts[0]).startsWith("examples") && failures-- > 0 ? Promise.reject(new TypeError("cut")) : ask(...parts) }
                             """),
                     .choose("#file", dark), .click("#shutter"),
-                    .wait("\(said).startsWith('The picture was not saved')"),
+                    .wait("\(said).startsWith('The photo was not saved')"),
                     .note("early", said), .wait("\(curtain).startsWith('Blocked: Dark ')"),
-                    .note("later", Self.text("gate-state")),
+                    .note("later", Self.text("filter-state")),
                     .note("kept", "document.querySelectorAll('#pictures li').length"),
                 ])
             let seen = sight.values
-            #expect(seen.passed == "The picture passes the content filter.")
-            #expect(seen.pending == "The picture is covered until it is classified." && seen.failed)
-            #expect(seen.said == "The studio has ended and does not answer.")
-            #expect(seen.shot == "The picture was not saved: \(seen.said)" && seen.kept == 0)
+            #expect(seen.passed == "The image passes the content filter.")
+            #expect(seen.pending == "The image is covered until it is classified." && seen.failed)
+            #expect(seen.said == "The studio has ended and does not respond.")
+            #expect(seen.shot == "The photo was not saved: \(seen.said)" && seen.kept == 0)
             #expect(
                 seen.early
-                    == "The picture was not saved: the content filter cannot check it before the model is loaded.")
+                    == "The photo was not saved: the content filter cannot check it before the model is loaded.")
             #expect(seen.later == "Blocked: the model detected “Dark”.")
             #expect(sight.console == [])
         }

@@ -8,16 +8,16 @@ import ImprintSynthesis
 import ImprintTraining
 import TestSupport
 
-/// Generated pictures, models and camera frames for tests of the studio.
+/// Generated images, models and camera frames for tests of the studio.
 enum StudioSamples {
-    /// The content of a picture: noise around a colour, with or without stripes.
+    /// The content of an image: noise around a grey level, with or without stripes.
     enum Kind: String, CaseIterable {
         case bright = "Bright"
         case dark = "Dark"
         case stripes = "<b>Wide + dark & bright"
     }
 
-    static func picture(_ kind: Kind, seed: UInt64, width: Int = 96, height: Int = 72) -> RasterImage {
+    static func image(_ kind: Kind, seed: UInt64, width: Int = 96, height: Int = 72) -> RasterImage {
         var stream = RandomStream(seed: seed, kind.rawValue)
         var image = RasterImage(width: width, height: height)
         for row in 0..<height {
@@ -36,7 +36,7 @@ enum StudioSamples {
 
     static func write(_ kind: Kind, seed: UInt64 = 100, to folder: URL) throws -> URL {
         let file = folder.appending(path: "\(kind).jpg")
-        try ImageFile.write(picture(kind, seed: seed, width: 640, height: 480), to: file)
+        try ImageFile.write(image(kind, seed: seed, width: 640, height: 480), to: file)
         return file
     }
 
@@ -44,10 +44,10 @@ enum StudioSamples {
     static func model(in folder: URL) async throws -> URL {
         let photos = folder.appending(path: "photos")
         for kind in [Kind.bright, .dark] {
-            let own = photos.appending(path: kind.rawValue)
-            try FileManager.default.createDirectory(at: own, withIntermediateDirectories: true)
-            for number in 0..<12 {
-                try ImageFile.write(picture(kind, seed: UInt64(number)), to: own.appending(path: "\(number).png"))
+            let labelFolder = photos.appending(path: kind.rawValue)
+            try FileManager.default.createDirectory(at: labelFolder, withIntermediateDirectories: true)
+            for index in 0..<12 {
+                try ImageFile.write(image(kind, seed: UInt64(index)), to: labelFolder.appending(path: "\(index).png"))
             }
         }
         var configuration = ClassifierConfiguration()
@@ -60,7 +60,7 @@ enum StudioSamples {
         for try await case .finished(let result) in ClassifierTrainer(
             photos: try ImageFolder(at: photos), configuration: configuration
         ).start() {
-            try result.weights.write(to: model)
+            try result.model.write(to: model)
         }
         return model
     }
@@ -68,11 +68,11 @@ enum StudioSamples {
     /// Writes camera frames: some seconds of each kind in turn, at 30 frames per second.
     static func camera(_ kinds: [Kind], seconds: Double = 1, in folder: URL) throws -> URL {
         let file = folder.appending(path: "camera.mjpeg")
-        let pictures = try kinds.flatMap { kind in
-            let picture = try ImageFile.encodeJPEG(Self.picture(kind, seed: 50, width: 640, height: 480))
-            return Array(repeating: picture, count: Int(30 * seconds)).joined()
+        let frames = try kinds.flatMap { kind in
+            let frame = try ImageFile.encodeJPEG(Self.image(kind, seed: 50, width: 640, height: 480))
+            return Array(repeating: frame, count: Int(30 * seconds)).joined()
         }
-        try Data(pictures).write(to: file)
+        try Data(frames).write(to: file)
         return file
     }
 
@@ -82,9 +82,9 @@ enum StudioSamples {
         _ body: (_ studio: Studio, _ folder: URL) async throws -> Value
     ) async throws -> Value {
         try await withStudio(name: hasModel ? "bright" : nil) { folder in
-            var weights = hasModel ? try ModelFile(contentsOf: try await model(in: folder)) : nil
-            weights?.categories = try categories.map { try Categories($0) }
-            return try weights.map { try ImageClassifier($0) }
+            var model = hasModel ? try ModelFile(contentsOf: try await Self.model(in: folder)) : nil
+            model?.categories = try categories.map { try Categories($0) }
+            return try model.map { try ImageClassifier($0) }
         } _: {
             try await body($0, $1)
         }
@@ -108,11 +108,11 @@ enum StudioSamples {
         }
     }
 
-    /// Runs `Browser.look` with some steps, on a thread outside the pool of the tasks.
+    /// Runs `Browser.look` with steps, on a thread outside the task pool.
     static func look<Values: Decodable & Sendable>(
         _ studio: Studio, _ view: Browser.View, _ steps: [Browser.Step], timeout: Int = 120
     ) async throws -> Browser.Sight<Values> {
-        try await onThreadOfItsOwn { [url = studio.url] in
+        try await onDedicatedThread { [url = studio.url] in
             try Browser.look(
                 at: url, view, waitingFor: "document.body.dataset.ready === 'true'", steps: steps, timeout: timeout)
         }

@@ -6,8 +6,8 @@ import ImprintSynthesis
 import TestSupport
 import Testing
 
-/// Several tabs of one browser, which share the history, and tabs of a studio that has ended.
-@Suite("Studio tabs", .enabled(if: Browser.isHere, Browser.advice)) struct StudioTabsTests {
+/// Several tabs that share the history, and tabs of a studio that has ended.
+@Suite("Studio tabs", .enabled(if: Browser.isAvailable, Browser.skipReason)) struct StudioTabsTests {
     private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
     private static let isReady = "document.body.dataset.ready === 'true'"
     private static let count = "document.querySelectorAll('#pictures li').length"
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(
-        "A picture deleted in one tab stays deleted when another tab edits it, and all tabs show the same history",
+        "A photo deleted in one tab stays deleted if another tab edits it, and all tabs show the same history",
         arguments: StudioTests.widths)
     func history(width: Int) async throws {
         try await StudioSamples.withStudio { studio, folder in
@@ -49,7 +49,7 @@ import Testing
                     .note("keep", "(window.kept = [...document.querySelectorAll('#pictures li')], 1)"),
                     .page(1), .click("#pictures li:first-child .quiet"), .wait("\(Self.count) === 1"),
                     .note("first", Self.count),
-                    // A late edit of a picture that the other tab has deleted.
+                    // Edit a photo that the other tab has deleted.
                     .page(2),
                     .note(
                         "late",
@@ -68,7 +68,7 @@ import Testing
                     .page(2), .wait("\(Self.count) === 0"), .note("end", Self.stored),
                 ])
             let seen = sight.values
-            #expect(seen.first == 1 && seen.said == "The picture was deleted in another tab.")
+            #expect(seen.first == 1 && seen.said == "The photo was deleted in another tab.")
             #expect(seen.afterEdit == ["Bright"] && seen.category == "Mine" && seen.end == [])
             #expect(seen.exported == "Exported 1 as imprint-pictures.zip.")
             #expect(seen.overflow <= 0 && sight.console == [])
@@ -87,11 +87,11 @@ import Testing
             let photo = try StudioSamples.write(.bright, to: folder)
             let signal = folder.appending(path: "restart")
             let port = try #require(first.url.port)
-            var weights = try ModelFile(contentsOf: folder.appending(path: "model.imprint"))
-            weights = ModelFile(
-                network: weights.network, parameters: weights.parameters, labels: ["Day", "Night"],
-                preprocessing: weights.preprocessing)
-            let classifier = try ImageClassifier(weights)
+            var model = try ModelFile(contentsOf: folder.appending(path: "model.imprint"))
+            model = ModelFile(
+                network: model.network, parameters: model.parameters, labels: ["Day", "Night"],
+                preprocessing: model.preprocessing)
+            let classifier = try ImageClassifier(model)
             async let restarted = Self.restart(first, classifier, port: port, signal)
             let labels = "[...document.querySelectorAll('#labels option')].map(option => option.value).sort()"
             let sight: Browser.Sight<Restart> = try await StudioSamples.look(

@@ -11,20 +11,20 @@ import TestSupport
 import Testing
 
 /// The studio in a browser.
-@Suite("Studio in a browser", .enabled(if: Browser.isHere, Browser.advice)) struct StudioTests {
+@Suite("Studio in a browser", .enabled(if: Browser.isAvailable, Browser.skipReason)) struct StudioTests {
     static let widths = [1280, 390]
 
     private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
     private static func isShown(_ id: String) -> String { "document.getElementById('\(id)').checkVisibility()" }
-    private static let isLive = "document.body.dataset.eye === 'live'"
+    private static let isLive = "document.body.dataset.source === 'live'"
     private static let label = text("label")
 
     /// Checks that the page has no errors and sends requests only to the studio.
     private func check<Values>(_ sight: Browser.Sight<Values>, _ studio: Studio) throws {
-        let own = "http://127.0.0.1:\(try #require(studio.url.port))/"
+        let origin = "http://127.0.0.1:\(try #require(studio.url.port))/"
         #expect(sight.console == [])
         #expect(sight.requests.count > 5)
-        #expect(sight.requests.allSatisfy { $0.hasPrefix(own) || $0.hasPrefix("blob:\(own)") })
+        #expect(sight.requests.allSatisfy { $0.hasPrefix(origin) || $0.hasPrefix("blob:\(origin)") })
     }
 
     private struct Live: Decodable, Sendable {
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(
-        "It classifies the camera once a second, and does nothing while paused or hidden", arguments: widths)
+        "The studio classifies the camera once per second, and stops while paused or hidden", arguments: widths)
     func live(width: Int) async throws {
         try await StudioSamples.withStudio { studio, folder in
             let view = Browser.View(width: width, camera: try StudioSamples.camera([.bright], in: folder))
@@ -60,10 +60,10 @@ import Testing
                     .note(
                         "top",
                         "[...document.querySelectorAll('#top li')].map(one => one.innerText.replace(/\\s+/g, ' '))"),
-                    .note("turn", "document.querySelector('.needle').style.transform"),
+                    .note("turn", "document.querySelector('.pointer').style.transform"),
                     .note("expected", "`rotate(${parseFloat(\(Self.text("percent"))) * 1.8 - 90}deg)`"),
                     .note("alt", Self.text("alt")),
-                    // Another label than the best one, and thresholds by keyboard.
+                    // Select another label than the best one, and change the threshold by keyboard.
                     .click("#alt-threshold"), .key("End"), .note("altOfNone", Self.text("alt")),
                     .note(
                         "chosen",
@@ -72,12 +72,12 @@ import Testing
                           select.dispatchEvent(new Event('change')); return \(Self.label); })()
                         """),
                     .note("overflow", "document.scrollingElement.scrollWidth - innerWidth"),
-                    .click("#pause"), .wait("document.body.dataset.eye === 'paused'"),
+                    .click("#pause"), .wait("document.body.dataset.source === 'paused'"),
                     .note("paused", Self.text("notice")),
                     .note("tracks", "document.getElementById('video').srcObject === null ? 0 : 1"),
                     .note("before", count), .wait("(window.until ??= performance.now() + 2500) < performance.now()"),
                     .note("after", count), .click("#pause"), .wait(Self.isLive), .wait("\(count) > \(3)"),
-                    .behind(true), .wait("document.body.dataset.eye === 'paused'"),
+                    .behind(true), .wait("document.body.dataset.source === 'paused'"),
                     .note("hidden", Self.text("notice")),
                     .behind(false), .wait(Self.isLive),
                 ])
@@ -88,7 +88,7 @@ import Testing
             let turns = [seen.turn, seen.expected].map { Double($0.dropFirst(7).dropLast(4)) ?? .nan }
             #expect(abs(turns[0] - turns[1]) < 0.1)
             #expect(
-                seen.alt == "Picture that may show Bright."
+                seen.alt == "Photo that may show Bright."
                     && seen.altOfNone.hasPrefix("No label with a confidence of at least"))
             #expect(seen.chosen == "Dark" && seen.overflow <= 0)
             #expect(seen.paused == "Paused: the camera is off." && seen.tracks == 0 && seen.after <= seen.before + 1)
@@ -119,13 +119,13 @@ import Testing
         }
     }
 
-    @Test("Without a camera it classifies chosen and dropped photos like the classifier", arguments: widths)
+    @Test("Without a camera, chosen and dropped photos get the same results as from the classifier", arguments: widths)
     func photos(width: Int) async throws {
         try await StudioSamples.withStudio { studio, folder in
             let bright = try StudioSamples.write(.bright, to: folder)
             let dark = try StudioSamples.write(.dark, to: folder)
-            let noPhoto = folder.appending(path: "note.jpg")
-            try Data("This is no picture.".utf8).write(to: noPhoto)
+            let textFile = folder.appending(path: "note.jpg")
+            try Data("This is not an image.".utf8).write(to: textFile)
             let top = "[...document.querySelectorAll('#top li')].map(one => one.innerText.replace(/\\s+/g, ' '))"
             let dropped = try Data(contentsOf: dark).base64EncodedString()
             let sight: Browser.Sight<Photo> = try await StudioSamples.look(
@@ -148,7 +148,7 @@ import Testing
                         fetch('classify', { method: 'POST', body: Uint8Array.from(atob("\(dropped)"), c => c.charCodeAt(0)) })
                           .then(answer => answer.json()).then(answer => answer.observations)
                         """),
-                    .choose("#file", noPhoto), .wait("\(Self.text("said")) !== ''"), .note("said", Self.text("said")),
+                    .choose("#file", textFile), .wait("\(Self.text("said")) !== ''"), .note("said", Self.text("said")),
                     .note("labelThen", Self.label),
                 ])
             let seen = sight.values
@@ -162,7 +162,7 @@ import Testing
             }
             #expect(seen.first == (try lines(bright)))
             #expect(seen.second == (try lines(dark)))
-            // Bitwise identical.
+            // The confidences are bitwise identical.
             let answered = seen.answered.map { values -> Classification? in
                 guard case .text(let label)? = values["label"], case .number(let confidence)? = values["confidence"]
                 else { return nil }
@@ -170,7 +170,7 @@ import Testing
             }
             #expect(answered == (try classifier.classify(dark)))
             #expect(seen.said.hasPrefix("The image data: expected an image"), "\(seen.said)")
-            #expect(seen.labelThen == "Nothing yet")
+            #expect(seen.labelThen == "No result yet")
             // The browser itself also logs the failed request to the console.
             #expect(sight.console.allSatisfy { $0.contains("422") })
         }
@@ -179,10 +179,10 @@ import Testing
     private struct Asked: Decodable, Sendable {
         let calls: Int
         let gone: String
-        let eye: String
+        let source: String
     }
 
-    @Test("It requests one camera at a time, leaves none on, and reports a disconnected camera") func camera()
+    @Test("The studio requests one camera at a time, turns it off, and reports its disconnection") func camera()
         async throws
     {
         try await StudioSamples.withStudio { studio, folder in
@@ -191,7 +191,7 @@ import Testing
                 studio, view,
                 [
                     .wait("\(Self.label) === 'Bright'"), .click("#pause"),
-                    .wait("document.body.dataset.eye === 'paused'"),
+                    .wait("document.body.dataset.source === 'paused'"),
                     .note(
                         "slow",
                         """
@@ -206,9 +206,9 @@ import Testing
                     .wait("streams.every(stream => stream.getTracks().every(track => track.readyState === 'ended'))"),
                     .click("#pause"), .wait(Self.isLive),
                     .note("end", "streams[2].getTracks()[0].dispatchEvent(new Event('ended'))"),
-                    .note("gone", Self.text("notice")), .note("eye", "document.body.dataset.eye"),
+                    .note("gone", Self.text("notice")), .note("source", "document.body.dataset.source"),
                 ])
-            #expect(sight.values.calls == 1 && sight.values.eye == "none")
+            #expect(sight.values.calls == 1 && sight.values.source == "none")
             #expect(sight.values.gone.hasPrefix("The camera was disconnected."))
             try check(sight, studio)
         }

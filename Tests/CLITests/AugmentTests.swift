@@ -4,11 +4,11 @@ import TestSupport
 import Testing
 
 @Suite struct AugmentTests {
-    @Test("The contact sheet has a row per photo and a column per epoch, the same for the same seed")
+    @Test("The contact sheet has a row per photo and a column per epoch, and depends only on the seed")
     func contactSheet() throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 10)
-            try Data("no picture".utf8).write(to: folder.appending(path: "photos/dark/4.png"))
+            try writeImages(to: folder.appending(path: "photos"), count: 10)
+            try Data("not an image".utf8).write(to: folder.appending(path: "photos/dark/4.png"))
             let files = try [("a", "1"), ("b", "1"), ("c", "2")].map { name, seed in
                 let run = try imprint(
                     "augment", "photos", "--contact-sheet", "\(name).png", "--augment", "flip,rotate,noise,jpeg",
@@ -28,10 +28,10 @@ import Testing
         }
     }
 
-    @Test("Without --json the rows are named for people")
+    @Test("Without --json, the text output lists the photos of the rows")
     func names() throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 2)
+            try writeImages(to: folder.appending(path: "photos"), count: 2)
             let run = try imprint("augment", "photos", "--contact-sheet", "sheet.png", folder: folder)
             #expect(run.status == 0, "\(run.errors)")
             #expect(run.output.isEmpty)
@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test(
-        "Wrong use is refused with what is right",
+        "Invalid options are usage errors that state the expected value",
         arguments: [
             ("--augment spin", "There is no augmentation \"spin\""),
             ("--count 0", "--count is 0, expected 1 to 100"),
@@ -57,10 +57,10 @@ import Testing
         }
     }
 
-    @Test("With artwork, a sheet shows rows of composites and of hard negatives, the same for the same seed")
+    @Test("With artwork, the rows show composites and hard negatives, and depend only on the seed")
     func artwork() throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 4)
+            try writeImages(to: folder.appending(path: "photos"), count: 4)
             try writeLogo(to: folder.appending(path: "logo.png"))
             for (name, seed, threads) in [("a", "1", "1"), ("b", "1", "3"), ("c", "2", "2")] {
                 let run = try imprint(
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    @Test("Artwork and backgrounds that cannot be used are one clear error")
+    @Test("Unusable artwork and backgrounds are one error")
     func badArtwork() throws {
         try withTemporaryFolder { folder in
             try writeLogo(to: folder.appending(path: "logo.png"))
@@ -95,7 +95,7 @@ import Testing
                 at: folder.appending(path: "empty"), withIntermediateDirectories: true)
             for (options, message) in [
                 (["Logo=nothing.png"], "nothing.png cannot be read"), (["Logo=no-recipe"], "There is no recipe"),
-                (["Logo=plain.png"], "plain.png shows nothing"),
+                (["Logo=plain.png"], "plain.png: the image contains no logo"),
                 (["Logo=logo.png", "--backgrounds", "empty"], "it holds none"),
                 (["Logo=logo.png", "--backgrounds", "logo.png"], "it is a file"),
                 (["Logo=logo.png", "--backgrounds", "nowhere"], "it does not exist"),
@@ -107,10 +107,10 @@ import Testing
         }
     }
 
-    @Test("A crop of a photo is composited as it is, with a note")
+    @Test("Artwork without transparency is composited unchanged, with a note")
     func photoAsArtwork() throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 1)
+            try writeImages(to: folder.appending(path: "photos"), count: 1)
             let run = try imprint(
                 "augment", "--artwork", "Logo=photos/bright/0.png", "--backgrounds", "drawn", "--contact-sheet",
                 "s.png",
@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    /// A red disc with a tail, on nothing.
+    /// Writes a red disc with a tail on a transparent background.
     private func writeLogo(to file: URL) throws {
         var logo = RasterImage(width: 60, height: 60, channels: 4)
         for y in 0..<60 {
@@ -135,10 +135,10 @@ import Testing
         try ImageFile.write(logo, to: file)
     }
 
-    @Test("A sheet that cannot be written is one clear error")
+    @Test("A contact sheet that cannot be written is one error")
     func unwritable() throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 2)
+            try writeImages(to: folder.appending(path: "photos"), count: 2)
             for (name, status, message) in [
                 ("nowhere/s.png", 1, "cannot be written"), ("s.gif", 64, "ends in .png, .jpg or .jpeg"),
             ] {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite struct BenchTests {
-    @Test("A measured case is one JSON object")
+    @Test("bench --json prints one JSON object per case")
     func line() throws {
         let run = try imprint("bench", "train", "--case", "lenet-28", "--seconds", "0.1", "--json", "--threads", "1")
         #expect(run.status == 0, "\(run.errors)")
@@ -14,11 +14,13 @@ import Testing
         #expect(line["threads"] as? Int == 1)
         #expect(line["unit"] as? String == "images/s")
         #expect(line["batch"] as? Int == 32)
-        let (least, median, most) = (line["min"] as? Double, line["median"] as? Double, line["max"] as? Double)
-        #expect(try 0 < #require(least) && #require(least) <= #require(median) && #require(median) <= #require(most))
+        let minimum = try #require(line["min"] as? Double)
+        let median = try #require(line["median"] as? Double)
+        let maximum = try #require(line["max"] as? Double)
+        #expect(0 < minimum && minimum <= median && median <= maximum)
     }
 
-    @Test("Without --json there is a table, one line a case")
+    @Test("Without --json, bench prints a table with a line per case")
     func table() throws {
         let run = try imprint("bench", "layers", "--case", "softmax", "--case", "dense", "--seconds", "0.01")
         #expect(run.status == 0, "\(run.errors)")
@@ -30,10 +32,10 @@ import Testing
         #expect(dense.count == 4 && dense.allSatisfy { $0.contains("GFLOP/s") && $0.contains(" %") })
     }
 
-    @Test("Photos of a folder are read")
+    @Test("bench data --data reads photos from a folder")
     func photos() throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 4)
+            try writeImages(to: folder.appending(path: "photos"), count: 4)
             let run = try imprint(
                 "bench", "data", "--data", "photos", "--seconds", "0.01", "--json", folder: folder)
             #expect(run.status == 0, "\(run.errors)")
@@ -43,14 +45,14 @@ import Testing
     }
 
     @Test(
-        "Wrong use exits with 64 and says what is right",
+        "Invalid arguments exit with 64 and state the valid values",
         arguments: [
             (["train", "--case", "vgg"], "No case begins with \"vgg\"; choose from lenet-28, logonet-96, logonet-96-"),
             (["predict", "--case", "lenet-28"], "choose from mobilenet-v1-224, mobilenet-v1-224/batch-32"),
             (["train", "--case", ""], "No case begins with \"\""), (["train", "--seconds", "0"], "--seconds is 0.0"),
             (["train", "--data", "photos"], "leave it out"), (["sleep"], "sleep"),
         ])
-    func wrongUse(arguments: [String], message: String) throws {
+    func invalidArguments(arguments: [String], message: String) throws {
         let run = try run(tool, ["bench"] + arguments)
         #expect(run.status == 64)
         #expect(run.errors.contains(message), "\(run.errors)")

@@ -5,7 +5,7 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-@Suite("Categories on the command line") struct CategoriesCommandTests {
+@Suite("Categories in commands") struct CategoriesCommandTests {
     private func withModel(_ body: (URL) throws -> Void) throws {
         try withTemporaryFolder { folder in
             let network = try Network.logonet(labels: 3, inputSize: 16, width: 0.1)
@@ -31,11 +31,11 @@ import Testing
             })
     }
 
-    @Test("A category has what its labels have, from a file and from the model")
+    @Test("The confidence of a category is the sum of its labels, for categories from a file or from the model")
     func rollUp() throws {
         try withModel { folder in
             let plain = try confidences(shell("$imprint classify m.imprint x.png --json", folder: folder))
-            let wanted = ["computer": plain["laptop"]! + plain["desktop"]!, "cat": plain["cat"]!]
+            let expected = ["computer": plain["laptop"]! + plain["desktop"]!, "cat": plain["cat"]!]
             #expect(
                 try shell(
                     "$imprint export m.imprint --to imprint --categories groups.json --output g.imprint", folder: folder
@@ -43,7 +43,7 @@ import Testing
             for options in ["m.imprint x.png --categories groups.json", "g.imprint x.png --categories auto"] {
                 let seen = try confidences(shell("$imprint classify \(options) --json", folder: folder))
                 #expect(seen.keys.sorted() == ["cat", "computer"])
-                for (label, confidence) in wanted { #expect(abs((seen[label] ?? -1) - confidence) < 1e-6) }
+                for (label, confidence) in expected { #expect(abs((seen[label] ?? -1) - confidence) < 1e-6) }
             }
             #expect(try shell("$imprint inspect g.imprint", folder: folder).output.contains("categories   computer\n"))
             let line = try #require(try shell("$imprint inspect g.imprint --json", folder: folder).lines.first)
@@ -51,8 +51,8 @@ import Testing
         }
     }
 
-    @Test("A label that a personalization adds under the name of a category counts as in it, in a merged model too")
-    func namesake() throws {
+    @Test("A personal label with the name of a category belongs to that category, also after merging")
+    func personalLabel() throws {
         try withModel { folder in
             let run = try shell(
                 """
@@ -69,28 +69,31 @@ import Testing
                     let seen = try confidences(
                         shell("$imprint classify \(model) x.png --json --categories \(categories)", folder: folder))
                     #expect(seen.keys.sorted() == ["cat", "computer"])
-                    let all = plain.values.reduce(0, +)
-                    #expect(abs((seen["computer"] ?? -1) - (all - plain["cat"]!)) < 1e-6, "\(plain) \(seen)")
+                    let sum = plain.values.reduce(0, +)
+                    #expect(abs((seen["computer"] ?? -1) - (sum - plain["cat"]!)) < 1e-6, "\(plain) \(seen)")
                 }
             }
         }
     }
 
     @Test(
-        "Invalid categories and options are refused with the reason",
+        "Invalid categories and options are errors with the reason",
         arguments: [
-            ("classify m.imprint x.png --categories auto", 64, "m.imprint has none; name a file of categories"),
+            (
+                "classify m.imprint x.png --categories auto", 64,
+                "m.imprint has no categories; name a file of categories"
+            ),
             (
                 "classify m.imprint x.png --categories groups.json --threshold auto", 64,
-                "categories have no threshold, precision or recall of their own"
+                "categories have no threshold, precision or recall"
             ),
-            ("classify m.imprint x.png --categories none.json", 1, "none.json: it cannot be read"),
+            ("classify m.imprint x.png --categories none.json", 1, "none.json: cannot be read"),
             (
                 "export m.imprint --to imprint --output o.imprint --categories empty.json", 1,
-                "empty.json: found no category, expected at least one, such as {\"computer\": [\"laptop\", \"desktop\"]}; add one"
+                "empty.json: found no category, expected at least one, such as {\"computer\": [\"laptop\", \"desktop\"]}. Add one"
             ),
             ("classify m.imprint x.png --categories empty.json", 1, "empty.json: found no category"),
-            ("classify m.imprint x.png --categories .", 1, ": it cannot be read: Is a directory; check the name"),
+            ("classify m.imprint x.png --categories .", 1, ": cannot be read: Is a directory. Check the name"),
             ("classify m.imprint x.png --categories /dev/stdin <other.json", 1, "/dev/stdin: the label \"lynx\""),
             ("classify m.imprint x.png --categories other.json", 1, "other.json: the label \"lynx\" of the category"),
             (
@@ -98,7 +101,10 @@ import Testing
                 "other.json: the label \"lynx\" of the category"
             ),
             ("classify m.imprint x.png --categories x.png", 1, "expected a JSON object"),
-            ("export m.imprint --to onnx --output o.onnx --categories groups.json", 64, "--categories is for imprint"),
+            (
+                "export m.imprint --to onnx --output o.onnx --categories groups.json", 64,
+                "--categories is only for imprint"
+            ),
             (
                 "export m.imprint --to imprint --output groups.json --categories groups.json", 64,
                 "the file is the list of categories"

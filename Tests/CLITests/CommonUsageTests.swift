@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What holds for every verb and option, as the parser lists them.
+/// The behaviour that all commands and options share, for the list that the argument parser prints.
 @Suite struct CommonUsageTests {
     struct Usage: Decodable {
         let command: Command
@@ -16,8 +16,8 @@ import Testing
         var testDescription: String { commandName }
         var options: [Argument] { (arguments ?? []).filter { $0.kind == "option" } }
 
-        /// Words that fill in all arguments and the required options but for one.
-        func words(without option: String) -> [String] {
+        /// Returns values for all arguments and for all required options except one.
+        func values(without option: String) -> [String] {
             (arguments ?? []).flatMap { argument -> [String] in
                 let value = argument.allValues?.first ?? (argument.valueName == "file.png" ? "x.png" : "x")
                 if argument.kind == "positional" { return [value] }
@@ -40,29 +40,29 @@ import Testing
 
         var name: String { names?.last?.name ?? "" }
 
-        /// Whether the value is one number in a range: neither text, a path nor one of a few words.
+        /// Whether the value is one number in a range, and not a text, a path or a choice.
         var isNumeric: Bool {
             let texts = [
-                "output", "file", "folder", "model", "network", "name", "words", "labels", "what", "label=file",
+                "output", "file", "folder", "model", "network", "name", "list", "labels", "what", "label=file",
                 "label=path", "file.html", "file.png", "file or auto",
             ]
-            return !texts.contains(valueName ?? "") && valueName != "numbers" && (allValues ?? []).isEmpty
+            return !texts.contains(valueName ?? "") && valueName != "values" && (allValues ?? []).isEmpty
         }
     }
 
-    /// All verbs but help.
-    static let verbs: [Command] = {
+    /// All commands except `help`.
+    static let commands: [Command] = {
         guard let dump = try? imprint("--experimental-dump-help"),
             let usage = try? JSONDecoder().decode(Usage.self, from: Data(dump.output.utf8))
         else { return [] }
         return (usage.command.subcommands ?? []).filter { $0.commandName != "help" }
     }()
 
-    @Test("All verbs and their numeric options are found")
-    func verbsAreListed() {
-        #expect(Self.verbs.count == 17)
-        let numeric = Self.verbs.flatMap { verb in
-            verb.options.filter(\.isNumeric).map { "\(verb.commandName) \($0.name)" }
+    @Test("The list contains all commands and their numeric options")
+    func commandList() {
+        #expect(Self.commands.count == 17)
+        let numeric = Self.commands.flatMap { command in
+            command.options.filter(\.isNumeric).map { "\(command.commandName) \($0.name)" }
         }
         for option in ["train seed", "merge clip", "personalize memory", "import input-size", "bench seconds"] {
             #expect(numeric.contains(option))
@@ -72,15 +72,15 @@ import Testing
         }
     }
 
-    @Test("A negative number is answered with the range of the option", arguments: verbs)
-    func negativeNumbers(verb: Command) throws {
-        for option in verb.options where option.isNumeric {
+    @Test("A negative number is an error that states the range of the option", arguments: commands)
+    func negativeNumbers(command: Command) throws {
+        for option in command.options where option.isNumeric {
             for value in ["-1", "-0.5"] {
                 let run = try run(
-                    tool, [verb.commandName] + verb.words(without: option.name) + ["--\(option.name)", value])
+                    tool, [command.commandName] + command.values(without: option.name) + ["--\(option.name)", value])
                 #expect(run.status == 64, "\(option.name) \(value): \(run.errors)")
                 let first = run.errors.prefix { $0 != "\n" }
-                // Of a whole number, the parser itself refuses a fraction.
+                // For integer options, the parser itself rejects a fraction.
                 let isRange = first.contains("expected") && first.dropFirst("Error: ".count).contains(where: \.isNumber)
                 #expect(isRange || (value == "-0.5" && first.contains("'-0.5' is invalid")), "\(option.name): \(first)")
                 #expect(first.contains("--\(option.name)"), "\(first)")
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test("An option in the place of a value is a missing value, and negative numbers may be values")
+    @Test("An option instead of a value is a missing value, but negative numbers are values")
     func missingValues() throws {
         for option in ["--json", "--seed"] {
             let run = try imprint("train", "photos", "--output", option)
@@ -100,18 +100,18 @@ import Testing
         #expect(file.status == 1 && file.errors.contains("-1"), "\(file.errors)")
     }
 
-    @Test("Every verb takes --json and --threads, and gives the range of threads", arguments: verbs)
-    func threads(verb: Command) throws {
-        #expect((verb.arguments ?? []).contains { $0.kind == "flag" && $0.name == "json" })
+    @Test("Every command has --json and --threads, and reports the range of --threads", arguments: commands)
+    func threads(command: Command) throws {
+        #expect((command.arguments ?? []).contains { $0.kind == "flag" && $0.name == "json" })
         for count in ["0", "1000", "-2"] {
-            let run = try run(tool, [verb.commandName] + verb.words(without: "threads") + ["--threads", count])
+            let run = try run(tool, [command.commandName] + command.values(without: "threads") + ["--threads", count])
             #expect(
                 run.status == 64 && run.errors.contains("--threads is \(count), expected 1 to 256."), "\(run.errors)")
         }
     }
 
     @Test(
-        "A misspelt verb is answered with the nearest one and all others",
+        "A misspelt command is an error that suggests the nearest command and lists all commands",
         arguments: [
             (
                 "clasify m x",
@@ -122,13 +122,13 @@ import Testing
             ("help inspct", "imprint inspct: there is no such verb. Did you mean inspect?"),
             ("recognise x", "imprint recognise: there is no such verb. The verbs are"),
         ])
-    func misspeltVerbs(job: String, message: String) throws {
-        let run = try shell("$imprint \(job)", folder: packageFolder)
+    func misspeltCommands(command: String, message: String) throws {
+        let run = try shell("$imprint \(command)", folder: packageFolder)
         #expect(run.status == 64 && run.output.isEmpty && run.errors.contains(message), "\(run.errors)")
         #expect(run.errors.contains("studio, bench; imprint --help describes them."))
     }
 
-    @Test("A misspelt option is answered with the nearest one")
+    @Test("A misspelt option is an error that suggests the nearest option")
     func misspeltOptions() throws {
         let run = try imprint("classify", "m", "x", "--treshold", "0.5")
         #expect(run.status == 64 && run.errors.contains("Did you mean '--threshold'?"), "\(run.errors)")

@@ -3,22 +3,22 @@ import ImprintImages
 import TestSupport
 import Testing
 
-/// `audit` and `prepare`: what is wrong with a data set, and a copy of it that is ready to train on.
+/// The commands `audit`, which checks a dataset, and `prepare`, which writes a resized copy.
 @Suite struct DataSetTests {
-    /// A folder of pictures with a copy under another label, a damaged file and one that is none.
+    /// Writes photos, a copy of one under another label, a truncated file and a text file.
     private func writePhotos(to folder: URL) throws {
-        try writePictures(to: folder.appending(path: "photos"), count: 8)
+        try writeImages(to: folder.appending(path: "photos"), count: 8)
         let files = FileManager.default
         try files.copyItem(
             at: folder.appending(path: "photos/dark/1.png"), to: folder.appending(path: "photos/bright/copy.png"))
-        let picture = try Data(contentsOf: folder.appending(path: "photos/dark/0.png"))
-        try picture.prefix(picture.count / 2).write(to: folder.appending(path: "photos/dark/short.png"))
-        try Data("no picture".utf8).write(to: folder.appending(path: "photos/dark/note.jpg"))
+        let photo = try Data(contentsOf: folder.appending(path: "photos/dark/0.png"))
+        try photo.prefix(photo.count / 2).write(to: folder.appending(path: "photos/dark/short.png"))
+        try Data("not an image".utf8).write(to: folder.appending(path: "photos/dark/note.jpg"))
     }
 
-    /// Fixtures/output-audit.txt is what the verb printed; look at a change before taking it over.
-    @Test("An audit in words is as it was, and its page is written")
-    func auditWords() throws {
+    // Fixtures/output-audit.txt is the expected output. Review a change before you accept it.
+    @Test("The text output of audit matches the fixture, and the report is written")
+    func auditText() throws {
         try withTemporaryFolder { folder in
             try writePhotos(to: folder)
             let run = try imprint("audit", "photos", "--report", "page.html", folder: folder)
@@ -27,11 +27,11 @@ import Testing
             let output = run.output.replacing(folder.resolvingSymlinksInPath().path, with: "FOLDER")
             #expect(output == (try String(contentsOf: fixture, encoding: .utf8)))
             let page = try String(contentsOf: folder.appending(path: "page.html"), encoding: .utf8)
-            #expect(page.contains("The same under different labels"))
+            #expect(page.contains("Near-duplicates with different labels"))
         }
     }
 
-    @Test("An audit in JSON has a line for each finding and one at the end")
+    @Test("audit --json prints a line for each finding and a summary")
     func auditLines() throws {
         try withTemporaryFolder { folder in
             try writePhotos(to: folder)
@@ -59,10 +59,10 @@ import Testing
         }
     }
 
-    @Test("Training reports leaks into the validation set, and the split avoids them")
+    @Test("Training reports near-duplicates of training images in the validation set, and its split avoids them")
     func leaks() throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 8)
+            try writeImages(to: folder.appending(path: "photos"), count: 8)
             let files = FileManager.default
             for path in ["dark/0", "dark/1", "bright/0", "bright/1"] {
                 for copy in 1...3 {
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test("A prepared copy is made once, says what it skipped, and can be trained on")
+    @Test("prepare copies each photo once, reports skipped files, and its copy can be trained on")
     func prepares() throws {
         try withTemporaryFolder { folder in
             try writePhotos(to: folder)

@@ -6,11 +6,11 @@ import ImprintSynthesis
 import TestSupport
 import Testing
 
-/// The command line of logo detectors; training is tested in the library.
+/// The commands for logo detectors; the tests of the library cover the training itself.
 @Suite struct DetectorTests {
     /// Writes a detector with random parameters.
     private func writeModel(logos: [String], to file: URL) throws {
-        let network = try Network.logoDetector(marks: logos.count)
+        let network = try Network.logoDetector(logos: logos.count)
         var preprocessing = Preprocessing(width: 96, height: 96, cropAndScale: .scaleFill)
         (preprocessing.mean, preprocessing.scale) = ([128, 128, 128], [1 / 64, 1 / 64, 1 / 64])
         try ModelFile(
@@ -18,7 +18,7 @@ import Testing
             preprocessing: preprocessing,
             detector: DetectorHead(
                 levels: [96, 136], stride: 16, span: 44,
-                marks: logos.map { DetectorHead.Mark(label: $0, slope: 0.5, offset: -1) })
+                logos: logos.map { DetectorHead.Logo(label: $0, slope: 0.5, offset: -1) })
         ).write(to: file)
     }
 
@@ -26,7 +26,7 @@ import Testing
         "classify --boxes adds a box for each logo, as text and as JSON", arguments: [["bright"], ["bright", "leaf"]])
     func boxes(logos: [String]) throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 4)
+            try writeImages(to: folder.appending(path: "photos"), count: 4)
             try writeModel(logos: logos, to: folder.appending(path: "detector.imprint"))
             let photo = "photos/dark/0.png"
             let json = try imprint("classify", "detector.imprint", photo, "--boxes", "--json", folder: folder)
@@ -39,9 +39,9 @@ import Testing
                 let sides = (box as? [String: Double]).map { Set($0.keys) }
                 #expect(sides == (label == "dark" ? nil : ["x", "y", "width", "height"]))
             }
-            let words = try imprint("classify", "detector.imprint", photo, "--boxes", folder: folder)
-            #expect(logos.allSatisfy(words.output.contains))
-            #expect(words.output.components(separatedBy: " at x ").count == 1 + logos.count)
+            let text = try imprint("classify", "detector.imprint", photo, "--boxes", folder: folder)
+            #expect(logos.allSatisfy(text.output.contains))
+            #expect(text.output.components(separatedBy: " at x ").count == 1 + logos.count)
             let plain = try imprint("classify", "detector.imprint", photo, "--json", folder: folder)
             #expect(plain.lines.first?.keys.sorted() == ["file", "observations"])
             let table = try imprint("inspect", "detector.imprint", folder: folder)
@@ -52,21 +52,21 @@ import Testing
     }
 
     @Test(
-        "Some photos must show no logo, under the option of today and of version 1",
+        "train-detector, and train with --artwork, need photos without a logo",
         arguments: [["train-detector", "--photos", "photos"], ["train", "photos"]])
     func backgroundPhotos(verb: [String]) throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 2)
+            try writeImages(to: folder.appending(path: "photos"), count: 2)
             let logo = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures/artwork-leaf.png")
             let options = ["dark", "bright"].flatMap { ["--artwork", "\($0)=\(logo.path)"] }
             let run = try run(tool, verb + ["--output", "m.imprint"] + options, folder: folder)
-            #expect(run.status == 1 && run.errors.contains("no label but bright, dark"), "\(run.errors)")
+            #expect(run.status == 1 && run.errors.contains("has no label besides bright, dark"), "\(run.errors)")
         }
     }
 
-    @Test("Classifiers have no boxes") func noBoxes() throws {
+    @Test("classify --boxes and detect need a detector") func noBoxes() throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 4)
+            try writeImages(to: folder.appending(path: "photos"), count: 4)
             let photo = "photos/dark/0.png"
             let options = "--epochs 1 --input-size 16 --width 0.25 --output m.imprint"
             #expect(try shell("$imprint train photos \(options)", folder: folder).status == 0)
@@ -81,7 +81,7 @@ import Testing
 
     @Test("detect prints the boxes above the threshold, as text and as JSON") func detect() throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 4)
+            try writeImages(to: folder.appending(path: "photos"), count: 4)
             try writeModel(logos: ["bright", "leaf"], to: folder.appending(path: "detector.imprint"))
             let photos = ["photos/dark/0.png", "photos/bright/1.png"]
             let all = try run(
@@ -117,7 +117,7 @@ import Testing
         ])
     func training(options: [String]) throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 6)
+            try writeImages(to: folder.appending(path: "photos"), count: 6)
             let logo = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures/artwork-leaf.png")
             let run = try run(
                 tool,

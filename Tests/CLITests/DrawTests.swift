@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite struct DrawTests {
-    @Test("A user's pictures are those of the user's recipe, in a folder that no other user's are drawn into")
+    @Test("draw --user draws the images of the user's recipe, and rejects a folder with images of another recipe")
     func users() throws {
         try withTemporaryFolder { folder in
             let recipe = packageFolder.appending(path: "datasets/two-circles.json")

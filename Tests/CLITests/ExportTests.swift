@@ -18,12 +18,12 @@ import Testing
         try ModelFile(
             network: detector, parameters: try Parameters(detector, seed: 1), labels: ["leaf", "other"],
             preprocessing: Preprocessing(width: 96, height: 96, cropAndScale: .scaleFill),
-            detector: DetectorHead(levels: [96], stride: 16, span: 44, marks: [.init(label: "leaf")])
+            detector: DetectorHead(levels: [96], stride: 16, span: 44, logos: [.init(label: "leaf")])
         ).write(to: folder.appending(path: "detector.imprint"))
     }
 
     @Test(
-        "Writes what the library writes, and says so in words or in JSON",
+        "export writes the same file as the library, and reports it as text or JSON",
         arguments: [
             "--to onnx", "--to onnx --precision float16 --preprocessing-in-graph", "--to coreml --float16",
             "--to coreml --updatable",
@@ -39,16 +39,16 @@ import Testing
             #expect(line["event"] as? String == "finished" && line["output"] as? String == "again")
             #expect((line["unsupported"] as? [Any])?.isEmpty == true)
 
-            let weights = try ModelFile(contentsOf: folder.appending(path: "m.imprint"))
+            let model = try ModelFile(contentsOf: folder.appending(path: "m.imprint"))
             let expected = folder.appending(path: "expected")
             let precision: Safetensors.Precision = options.contains("float16") ? .float16 : .float32
             if options.contains("onnx") {
-                try weights.writeONNX(
+                try model.writeONNX(
                     to: expected,
                     options: ONNXOptions(
                         precision: precision, containsPreprocessing: options.contains("--preprocessing-in-graph")))
             } else {
-                try weights.writeCoreML(
+                try model.writeCoreML(
                     to: expected,
                     options: CoreMLOptions(precision: precision, isUpdatable: options.contains("--updatable")))
             }
@@ -59,16 +59,22 @@ import Testing
     }
 
     @Test(
-        "What cannot be exported is refused and nothing is written",
+        "Invalid options and models are errors, and no file is written",
         arguments: [
             ("m.imprint --to tflite --output o", 64, "tflite"),
-            ("m.imprint --to onnx --updatable --output o", 64, "--updatable is for coreml"),
+            ("m.imprint --to onnx --updatable --output o", 64, "--updatable is only for coreml"),
             ("m.imprint --to coreml --updatable --precision float16 --output o", 64, "needs --precision float32"),
-            ("m.imprint --to coreml --preprocessing-in-graph --output o", 64, "--preprocessing-in-graph is for onnx"),
-            ("m.imprint --to imprint --updatable --output o", 64, "--updatable is for coreml"),
-            ("m.imprint --to imprint --preprocessing-in-graph --output o", 64, "--preprocessing-in-graph is for onnx"),
-            ("m.imprint --to onnx --precision int8 --output o", 64, "--precision int8 is for imprint"),
-            ("m.imprint --to onnx --int8 --output o", 64, "--precision int8 is for imprint"),
+            (
+                "m.imprint --to coreml --preprocessing-in-graph --output o", 64,
+                "--preprocessing-in-graph is only for onnx"
+            ),
+            ("m.imprint --to imprint --updatable --output o", 64, "--updatable is only for coreml"),
+            (
+                "m.imprint --to imprint --preprocessing-in-graph --output o", 64,
+                "--preprocessing-in-graph is only for onnx"
+            ),
+            ("m.imprint --to onnx --precision int8 --output o", 64, "--precision int8 is only for imprint"),
+            ("m.imprint --to onnx --int8 --output o", 64, "--precision int8 is only for imprint"),
             ("m.imprint --to imprint --output ./m.imprint", 64, "the file is the model to export"),
             ("m.imprint --to onnx --output ./m.imprint", 64, "the file is the model to export"),
             ("m.imprint --to onnx --output ''", 64, "A path is empty"),
@@ -88,11 +94,11 @@ import Testing
     }
 
     @Test(
-        "A model file may be written in other precisions, also that of a detector",
+        "export --to imprint writes classifiers and detectors in other precisions",
         arguments: ["m", "detector"],
         [("", "float32", "1"), ("--precision float16", "float16", "1"), ("--int8", "int8", "2")]
             as [(String, String, String)])
-    func weightsFiles(model: String, _ example: (option: String, storage: String, format: String)) throws {
+    func precisions(model: String, _ example: (option: String, storage: String, format: String)) throws {
         try withTemporaryFolder { folder in
             try writeModels(to: folder)
             let run = try shell(
@@ -102,16 +108,16 @@ import Testing
             #expect(line["storage"] as? String == example.storage && line["format"] as? String == example.format)
             let size = try Data(contentsOf: folder.appending(path: "o")).count
             #expect(line["fileByteCount"] as? Int == size)
-            let words = try imprint("inspect", "o", folder: folder).output
-            #expect(words.contains("format       \(example.format)\n") && words.contains(", \(example.storage)\n"))
+            let text = try imprint("inspect", "o", folder: folder).output
+            #expect(text.contains("format       \(example.format)\n") && text.contains(", \(example.storage)\n"))
         }
     }
 
-    @Test("A model of 8 bits is trained further and personalized as any other, and what comes of it is float32")
-    func trainedFurther() throws {
+    @Test("An int8 model can be fine-tuned and personalized, and the fine-tuned model is float32")
+    func fineTuning() throws {
         try withTemporaryFolder { folder in
             try writeModels(to: folder)
-            try writePictures(to: folder.appending(path: "photos"), count: 16)
+            try writeImages(to: folder.appending(path: "photos"), count: 16)
             let run = try shell(
                 """
                 set -e
@@ -127,14 +133,14 @@ import Testing
             #expect(lines[1]["storage"] as? String == "float32" && lines[1]["format"] as? String == "1")
             let digest = try #require(lines[0]["digest"] as? String)
             #expect(lines[1]["base"] as? String == digest && lines[2]["base"] as? String == digest)
-            // It is another model than the one it was made of.
+            // The int8 model has a different digest than the float32 model.
             let other = try imprint(
                 "classify", "m.imprint", "photos/dark/0.png", "--personalization", "me", folder: folder)
             #expect(other.status == 1 && other.errors.contains("was made for another model"), "\(other.errors)")
         }
     }
 
-    @Test("A refusal says in JSON too that nothing was written")
+    @Test("A failed export prints a JSON line with the event \"failed\"")
     func failureLine() throws {
         try withTemporaryFolder { folder in
             try writeModels(to: folder)

@@ -3,34 +3,34 @@ import TestSupport
 import Testing
 
 @Suite struct HelpTests {
-    /// Fixtures/help-VERB.txt is the output of `COLUMNS=80 imprint VERB --help`; read a change before you accept it.
+    // Fixtures/help-COMMAND.txt is the output of `COLUMNS=80 imprint COMMAND --help`. Review a change before you accept it.
     @Test(
-        "Help pages are as they were",
+        "The help pages match the fixtures",
         arguments: [
             "", "train", "train-detector", "classify", "detect", "evaluate", "personalize", "merge", "inspect",
             "compare",
             "import", "export", "audit", "prepare", "augment", "draw", "studio", "bench",
         ])
-    func helpPages(verb: String) throws {
-        let page = verb.isEmpty ? try imprint("--help") : try imprint(verb, "--help")
-        let name = verb.isEmpty ? "help" : "help-\(verb)"
+    func helpPages(command: String) throws {
+        let page = command.isEmpty ? try imprint("--help") : try imprint(command, "--help")
+        let name = command.isEmpty ? "help" : "help-\(command)"
         let file = packageFolder.appending(path: "Tests/CLITests/Fixtures/\(name).txt")
         #expect(page.status == 0)
         #expect(page.output == (try String(contentsOf: file, encoding: .utf8)))
     }
 
-    @Test("Wrong use exits with 64 and says what is right")
+    @Test("Invalid values exit with 64 and state the valid values")
     func wrongUse() throws {
         let unknown = try imprint("train", "photos", "--output", "m.imprint", "--network", "vgg")
         #expect(unknown.status == 64)
-        #expect(unknown.errors.contains("there is no network \"vgg\"; choose one of lenet, logonet"))
+        #expect(unknown.errors.contains("unknown network \"vgg\". Choose one of lenet, logonet"))
         let epochs = try imprint("train", "photos", "--output", "m.imprint", "--epochs", "0")
         #expect(epochs.status == 64)
         #expect(epochs.errors.contains("--epochs is 0, expected 1 to 100000"))
     }
 
     @Test(
-        "Values that no run can have are wrong use",
+        "Values out of range are usage errors",
         arguments: [
             ("train '' --output m", "A path is empty"), ("classify m ''", "A path is empty"),
             ("train photos --output m --input-size 15", "logonet: inputSize is 15, expected at least 16"),
@@ -50,12 +50,12 @@ import Testing
             ("train photos --output m --artwork A=x.png --base b.imprint", "Unknown option '--base'"),
             ("train-detector --output m --artwork A=x.png --unfreeze gradual", "Unknown option '--unfreeze'"),
             ("train-detector --output m --photos photos", "--artwork is missing"),
-            ("train-detector --output m --artwork none=x.png", "this label is for photos that show no logo"),
-            ("train-detector --output m --artwork A/B=x.png", "no \"/\" and no leading"),
+            ("train-detector --output m --artwork none=x.png", "this label is reserved for photos without a logo"),
+            ("train-detector --output m --artwork A/B=x.png", "contains \"/\" or begins with"),
             ("train photos --output m --time-limit soon", "soon"),
             ("train photos --output m --time-limit 0", "--time-limit is 0, expected more than 0 seconds"),
             ("train photos --output m --minutes -1", "--time-limit is -1m, expected more than 0 seconds"),
-            ("augment --artwork ../x=x.png --contact-sheet s.png", "a label is the name of a folder"),
+            ("augment --artwork ../x=x.png --contact-sheet s.png", "Expected the name of a folder"),
             ("audit ''", "A path is empty"), ("audit photos --report ''", "A path is empty"),
             ("draw two-circles --output d --count 1", "at least one image for each of 2 labels"),
             ("draw two-circles --output d --user 0", "--user is 0, expected 1 to 100000"),
@@ -63,14 +63,14 @@ import Testing
             ("train photos --output m --memory 2XB", "--memory is 2XB, expected a number of MB"),
             ("train photos --output m --memory -1", "--memory"),
         ])
-    func values(job: String, message: String) throws {
-        let run = try shell("$imprint \(job)", folder: packageFolder)
+    func values(command: String, message: String) throws {
+        let run = try shell("$imprint \(command)", folder: packageFolder)
         #expect(run.status == 64)
         #expect(run.errors.contains(message), "\(run.errors)")
     }
 
     @Test(
-        "What shows only as a verb runs is one line, without the usage of any verb",
+        "An error found after parsing is one line, without the usage of the command",
         arguments: [
             (
                 "draw two-circles --output d --count 1",
@@ -78,27 +78,27 @@ import Testing
             ),
             (
                 "classify docs/examples/Sources/TypedModel/TwoCircles.imprint x.jpg --categories auto",
-                "--categories auto: docs/examples/Sources/TypedModel/TwoCircles.imprint has none; name a file of categories, or put them "
-                    + "into the model with imprint export --to imprint --categories FILE."
+                "--categories auto: docs/examples/Sources/TypedModel/TwoCircles.imprint has no categories; name a file of categories, or "
+                    + "add them to the model with imprint export --to imprint --categories FILE."
             ),
         ])
-    func lateErrors(job: String, message: String) throws {
-        let run = try shell("$imprint \(job)", folder: packageFolder)
+    func lateErrors(command: String, message: String) throws {
+        let run = try shell("$imprint \(command)", folder: packageFolder)
         #expect(run.status == 64 && run.errors == "Error: \(message)\n", "\(run.errors)")
-        // What shows in the command line itself still has the usage of its verb.
+        // An error found while parsing also prints the usage of the command.
         let early = try imprint("classify", "m.imprint", "x.jpg", "--top", "0")
         #expect(
             early.status == 64 && early.errors.contains("Usage: imprint classify [<options>] <model>"),
             "\(early.errors)")
     }
 
-    @Test("A name that begins with a dash is no call for help, even with an h in it")
+    @Test("A file name that begins with a dash is an error, not a request for help")
     func dashes() throws {
         for arguments in [["import", "-dash", "--output", "x"], ["classify", "m", "-photo.jpg"], ["-photo"]] {
             let run = try run(tool, arguments)
             let name = arguments.first { $0.hasPrefix("-") }!
             #expect(run.status == 64 && run.output.isEmpty)
-            #expect(run.errors == "Error: \(name) is no option; a file of that name is ./\(name).\n")
+            #expect(run.errors == "Error: \(name) is not an option; for a file of that name, write ./\(name).\n")
         }
         for arguments in [
             ["import", "-h"], ["-help"], ["help", "import"], ["import", "-dash", "--help"], ["--version"],
@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test(
-        "Options that contradict one another are refused",
+        "Contradictory options are usage errors",
         arguments: [
             ("--base b.imprint --network lenet", "leave out --network"),
             ("--base b.imprint --width 0.5", "leave out --network, --width"),

@@ -2,17 +2,17 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A folder as it may come out of a drawer: among photos of many kinds lie files that are none, or no longer.
+/// A folder with photos in many formats and with files that are damaged or not photos.
 @Suite struct HostileFolderTests {
     @Test(
-        "Training takes the 500 good photos and names the 200 bad files, each with its reason",
-        .enabled(if: Python.path != nil, "IMPRINT_PYTHON names no Python"))
+        "Training uses the 500 readable photos and reports the 200 other files, each with its reason",
+        .enabled(if: Python.path != nil, "IMPRINT_PYTHON is not set"))
     func hostileFolder() throws {
         try withTemporaryFolder { folder in
-            let made = try Python.output(
+            let output = try Python.output(
                 of: "CLITests/Fixtures/make-hostile-folder.py", [folder.appending(path: "photos").path, "500", "200"])
-            let wrong = try #require(try JSONSerialization.jsonObject(with: made) as? [String: String])
-            #expect(wrong.count == 200)
+            let unreadable = try #require(try JSONSerialization.jsonObject(with: output) as? [String: String])
+            #expect(unreadable.count == 200)
 
             let trained = try imprint(
                 "train", "photos", "--output", "m.imprint", "--epochs", "1", "--input-size", "16", "--width", "0.25",
@@ -21,10 +21,10 @@ import Testing
             let finished = try #require(trained.lines.last)
             #expect(finished["images"] as? Int == 500)
             let skipped = try reasons(finished)
-            #expect(Set(skipped.keys) == Set(wrong.keys))
-            for (file, kind) in wrong {
+            #expect(Set(skipped.keys) == Set(unreadable.keys))
+            for (file, kind) in unreadable {
                 let reason = try #require(skipped[file])
-                #expect(reason.contains(file) && reason.contains(expectedWords[kind] ?? "?"), "\(kind): \(reason)")
+                #expect(reason.contains(file) && reason.contains(expectedReasons[kind] ?? "?"), "\(kind): \(reason)")
             }
 
             let evaluated = try imprint("evaluate", "m.imprint", "photos", "--json", folder: folder)
@@ -37,19 +37,19 @@ import Testing
         }
     }
 
-    /// What the reason says, for every kind of bad file that the script makes.
-    private let expectedWords = [
-        "empty": "an empty file", "text": "text", "a page": "a web page", "noise": "unknown data",
+    /// A part of the reason for every kind of file that the script creates.
+    private let expectedReasons = [
+        "empty": "an empty file", "text": "text", "web page": "a web page", "noise": "unknown data",
         "zeros": "unknown data",
-        "half a JPEG": "cut short", "the head of a JPEG": "cut short", "a JPEG's mark alone": "cut short",
-        "half a PNG": "cut short", "a PNG without its end": "cut short", "half a WebP": "cut short",
-        "half a lossless WebP": "cut short", "a PNG of 100,000 x 100,000": "100000x100000 pixels",
-        "a PNG of no size": "no size", "a JPEG of 65,000 x 65,000": "65000x65000 pixels",
-        "a JPEG of no size": "cut short", "a GIF": "GIF, which is not supported",
-        "a TIFF": "TIFF, which is not supported", "half a HEIC": "cut short", "nothing but a signature": "no header",
+        "half of a JPEG": "cut short", "start of a JPEG": "cut short", "only a JPEG marker": "cut short",
+        "half of a PNG": "cut short", "PNG without its last chunk": "cut short", "half of a WebP": "cut short",
+        "half of a lossless WebP": "cut short", "PNG of 100,000 x 100,000": "100000x100000 pixels",
+        "PNG of size zero": "no size", "JPEG of 65,000 x 65,000": "65000x65000 pixels",
+        "JPEG of size zero": "cut short", "GIF": "GIF, which is not supported",
+        "TIFF": "TIFF, which is not supported", "half of a HEIC": "cut short", "only a PNG signature": "no header",
     ]
 
-    /// The reasons of what was skipped, by label and name of the file.
+    /// Returns the reasons for the skipped files, by label and file name.
     private func reasons(_ line: [String: Any]) throws -> [String: String] {
         let skipped = try #require(line["skipped"] as? [[String: String]])
         return try Dictionary(

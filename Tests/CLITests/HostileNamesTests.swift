@@ -5,14 +5,14 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-/// Labels and names of files that would change the terminal, or pass for lines that the tool prints.
+/// Labels and file names with control sequences for terminals and with line breaks.
 @Suite struct HostileNamesTests {
     private static let labels = [
         "cat\u{1B}]0;title\u{7}\u{1B}[2J", "dog\nForged: line\r\t", "\u{9B}2Jcod\u{202E}\u{2066}tac\u{2028}\u{7F}",
         String(repeating: "long ", count: 30) + "end",
     ]
 
-    /// A folder with the model m.imprint and photos of each label, all with such names.
+    /// Calls `body` with a folder that contains the model m.imprint and photos of each label, all with such names.
     private func withNames(_ body: (URL) throws -> Void) throws {
         try withTemporaryFolder { folder in
             let network = try Network.logonet(labels: Self.labels.count, inputSize: 16, width: 0.1)
@@ -21,13 +21,13 @@ import Testing
                 preprocessing: Preprocessing(width: 16, height: 16),
                 categories: try Categories(["pet\u{1B}[0m\nForged: line": Array(Self.labels.prefix(2))])
             ).write(to: folder.appending(path: "m.imprint"))
-            for (place, label) in (Self.labels + ["new\u{1B}c\nForged: line"]).enumerated() {
-                let photos = folder.appending(path: place < Self.labels.count ? "photos" : "more").appending(
+            for (labelIndex, label) in (Self.labels + ["new\u{1B}c\nForged: line"]).enumerated() {
+                let photos = folder.appending(path: labelIndex < Self.labels.count ? "photos" : "more").appending(
                     path: label)
                 try FileManager.default.createDirectory(at: photos, withIntermediateDirectories: true)
                 for index in 0..<3 {
                     try ImageFile.write(
-                        RasterImage(width: 16, height: 16, filledWith: UInt8(40 * place + 10 * index)),
+                        RasterImage(width: 16, height: 16, filledWith: UInt8(40 * labelIndex + 10 * index)),
                         to: photos.appending(path: "\(index)\u{1B}[1m\nForged: line.png"))
                 }
                 try Data("text".utf8).write(to: photos.appending(path: "bad\u{1B}c\nForged: line.png"))
@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test(
-        "No name acts on the terminal or passes for a line of the tool's own",
+        "The text output escapes control characters and line breaks in names",
         arguments: [
             ("classify m.imprint photos/*/0*.png", "dog\\u{A}Forged: line\\u{D}\\u{9} "),
             ("classify m.imprint photos/*/bad*.png", "bad\\u{1B}c\\u{A}Forged: line.png"),
@@ -66,33 +66,33 @@ import Testing
             ("inspect m.imprint \"$(printf 'x\\033[2J\\nForged: line')\"", "'x\\u{1B}[2J\\u{A}Forged: line'"),
             (
                 "inspect \"$(printf '%s\\033[2J\\nForged: line' -h)\"",
-                "Error: -h\\u{1B}[2J\\u{A}Forged: line is no option"
+                "Error: -h\\u{1B}[2J\\u{A}Forged: line is not an option"
             ),
-            // Lines of an error go on indented.
+            // The continuation lines of an error are indented.
             ("evaluate m.imprint more", "new\\u{1B}c\n  Forged: line"),
         ])
-    func forPeople(job: String, shown: String) throws {
+    func textOutput(command: String, expected: String) throws {
         try withNames { folder in
-            let run = try shell("$imprint \(job)", folder: folder)
+            let run = try shell("$imprint \(command)", folder: folder)
             let text = run.output + run.errors
-            #expect(text.contains(shown), "\(text.debugDescription)")
-            #expect(!text.unicodeScalars.contains { $0 != "\n" && actsOnTerminals($0) }, "\(text.debugDescription)")
+            #expect(text.contains(expected), "\(text.debugDescription)")
+            #expect(!text.unicodeScalars.contains { $0 != "\n" && isTerminalControl($0) }, "\(text.debugDescription)")
             #expect(!text.split(separator: "\n").contains { $0.hasPrefix("Forged") }, "\(text.debugDescription)")
         }
     }
 
-    @Test("Long labels are cut for people")
+    @Test("The text output shortens long labels")
     func long() throws {
         try withNames { folder in
-            for job in ["classify m.imprint photos/cat*/0*.png", "inspect m.imprint"] {
-                let text = try shell("$imprint \(job)", folder: folder).output
+            for command in ["classify m.imprint photos/cat*/0*.png", "inspect m.imprint"] {
+                let text = try shell("$imprint \(command)", folder: folder).output
                 #expect(text.contains("…") && text.contains("long end"), "\(text)")
                 #expect(!text.contains(String(repeating: "long ", count: 16)), "\(text)")
             }
         }
     }
 
-    @Test("JSON has every name as it is, and nothing in it acts on a terminal")
+    @Test("JSON contains all names unchanged, with escaped control characters")
     func json() throws {
         try withNames { folder in
             let run = try shell("$imprint classify m.imprint photos/*/0*.png --json", folder: folder)
@@ -102,11 +102,11 @@ import Testing
                 #expect(Set(seen.compactMap { $0["label"] as? String }) == Set(Self.labels))
                 #expect((line["file"] as? String)?.hasSuffix("/0\u{1B}[1m\nForged: line.png") == true)
             }
-            #expect(!run.output.unicodeScalars.contains { $0 != "\n" && actsOnTerminals($0) }, "\(run.output)")
+            #expect(!run.output.unicodeScalars.contains { $0 != "\n" && isTerminalControl($0) }, "\(run.output)")
         }
     }
 
-    @Test("Columns stand below one another, whatever the names have in them")
+    @Test("The columns of tables are aligned for any names")
     func columns() throws {
         try withNames { folder in
             let lines = try shell("$imprint evaluate m.imprint photos", folder: folder).output.split(separator: "\n")
@@ -116,8 +116,8 @@ import Testing
     }
 }
 
-/// The characters that terminals obey, written out.
-private func actsOnTerminals(_ scalar: Unicode.Scalar) -> Bool {
+/// Whether a character controls terminals or the direction of text.
+private func isTerminalControl(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {
     case 0x00...0x1F, 0x7F...0x9F, 0x61C, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: true
     default: false

@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test(
-        "Writes what the library reads, and says so in words or in JSON",
+        "import writes the model, and reports it as text or JSON",
         arguments: [
             ("gemm.onnx", "--labels a,b,c --mean 96,128,160 --scale 0.015625"),
             ("packed.caffemodel --prototxt packed.prototxt", "--labels labels.txt --crop-and-scale scale-fill"),
@@ -37,10 +37,10 @@ import Testing
             #expect(line["event"] as? String == "finished" && line["output"] as? String == "again.imprint")
             #expect(line["labels"] as? [String] == ["a", "b", "c"] && line["input"] as? [Int] == [9, 8, 3])
 
-            let weights = try ModelFile(contentsOf: folder.appending(path: "m.imprint"))
-            #expect(weights.network.nodes.count == line["layers"] as? Int)
-            #expect(weights.preprocessing.cropAndScale == (options.contains("fill") ? .scaleFill : .centerCrop))
-            #expect(weights.preprocessing.mean == (options.contains("--mean") ? [96, 128, 160] : [123, 117, 104]))
+            let model = try ModelFile(contentsOf: folder.appending(path: "m.imprint"))
+            #expect(model.network.nodes.count == line["layers"] as? Int)
+            #expect(model.preprocessing.cropAndScale == (options.contains("fill") ? .scaleFill : .centerCrop))
+            #expect(model.preprocessing.mean == (options.contains("--mean") ? [96, 128, 160] : [123, 117, 104]))
             #expect(
                 try Data(contentsOf: folder.appending(path: "m.imprint"))
                     == Data(contentsOf: folder.appending(path: "again.imprint")))
@@ -48,15 +48,15 @@ import Testing
     }
 
     @Test(
-        "What is assumed of samples where the options say a part of it is noted",
+        "If options specify only a part of the normalization, notes state the assumed rest",
         arguments: [
-            ("--mean 3", ["Samples are not scaled. Say otherwise with --scale."]),
-            ("--scale 0.5", ["Nothing is subtracted from samples. Say otherwise with --mean."]),
+            ("--mean 3", ["Samples are not scaled; --scale sets a factor."]),
+            ("--scale 0.5", ["No mean is subtracted from samples; --mean sets one."]),
             (
                 "--bgr",
                 [
-                    "Nothing is subtracted from samples. Say otherwise with --mean.",
-                    "Samples are not scaled. Say otherwise with --scale.",
+                    "No mean is subtracted from samples; --mean sets one.",
+                    "Samples are not scaled; --scale sets a factor.",
                 ]
             ),
             ("--mean 3 --scale 0.5", []),
@@ -66,22 +66,22 @@ import Testing
             try copy("ONNX/gemm.onnx", to: folder)
             let run = try shell("$imprint import gemm.onnx --output m --labels a,b,c \(options) --json", folder: folder)
             let line = try #require(run.lines.first, "\(run.errors)")
-            let told = try #require(line["notes"] as? [String])
-            #expect(told.filter { $0.contains("amples") } == notes)
-            #expect(run.errors == told.map { $0 + "\n" }.joined())
+            let allNotes = try #require(line["notes"] as? [String])
+            #expect(allNotes.filter { $0.contains("amples") } == notes)
+            #expect(run.errors == allNotes.map { $0 + "\n" }.joined())
         }
     }
 
     @Test(
-        "What cannot be imported is refused and nothing is written",
+        "Invalid models and options are errors, and no file is written",
         arguments: [
             ("gemm.onnx --output m --mean 1,2", 64, "--mean is 1,2"),
             ("gemm.onnx --output m --input-size 0", 64, "--input-size"),
             ("gemm.onnx --output ./gemm.onnx", 64, "the file is the model to import"),
-            ("gemm.onnx --output m --labels a,b", 1, "label for each of its 3 outputs, but 2"),
-            ("gemm.onnx --output m --labels none.txt", 64, "none.txt, which is not there; expected a text file"),
-            ("gemm.onnx --output m --labels a,,c", 64, "a label is empty"),
-            ("gemm.onnx --output m --labels gemm.onnx", 64, "cannot be read as text"),
+            ("gemm.onnx --output m --labels a,b", 1, "matching labels: 2 for 3 outputs"),
+            ("gemm.onnx --output m --labels none.txt", 64, "none.txt, which does not exist, expected a text file"),
+            ("gemm.onnx --output m --labels a,,c", 64, "has an empty label"),
+            ("gemm.onnx --output m --labels gemm.onnx", 64, "cannot be read as UTF-8 text"),
             ("gemm.onnx --output packed.prototxt", 64, "the file exists and is not a model file"),
             ("packed.caffemodel --output m", 1, "deploy.prototxt"),
             ("missing.onnx --output m", 1, "missing.onnx"),
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    @Test("Operators that Imprint lacks are listed in JSON too")
+    @Test("import --json lists unsupported operators")
     func failureLine() throws {
         try withTemporaryFolder { folder in
             try copy("ONNX/unsupported.onnx", to: folder)

@@ -5,17 +5,17 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-/// What happens to a job when nobody reads what it prints, when it is stopped, and when memory is short.
+/// Commands with a closed or full output, with signals, and with insufficient memory.
 @Suite struct InterruptionTests {
     private static let training =
         "$imprint train photos --output m.imprint --epochs 2 --input-size 16 --width 0.25 --batch-size 4"
 
     @Test(
-        "Training goes on where its lines cannot be written; only the result's own line is then an error",
+        "Training continues if its output cannot be written; only a missing result line is an error",
         arguments: [("--json | head -c 1", 0), ("--json > /dev/full", 1), ("--json >&-", 0), ("2>&-", 0)])
     func unreadOutput(redirection: String, status: Int32) throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 8)
+            try writeImages(to: folder.appending(path: "photos"), count: 8)
             let run = try shell("\(Self.training) \(redirection)", folder: folder)
             #expect(run.status == status, "\(run.errors)")
             if status == 1 { #expect(run.errors.contains("standard output: cannot be written")) }
@@ -23,20 +23,20 @@ import Testing
         }
     }
 
-    /// Runs a job whose reader has closed the pipe before it prints; the status is that of the job.
-    private func runUnread(_ job: String, folder: URL) throws -> CommandOutput {
-        let run = try shell("{ sleep 0.3; $imprint \(job); echo $? > status; } | true", folder: folder)
+    /// Runs a command after the reader of its output has closed the pipe; the status is that of the command.
+    private func runUnread(_ command: String, folder: URL) throws -> CommandOutput {
+        let run = try shell("{ sleep 0.3; $imprint \(command); echo $? > status; } | true", folder: folder)
         let status = try String(contentsOf: folder.appending(path: "status"), encoding: .utf8)
         return CommandOutput(
             status: try #require(Int32(status.trimmingCharacters(in: .newlines))), output: run.output,
             errors: run.errors)
     }
 
-    @Test("A job that writes a file succeeds if nobody reads its JSON lines")
-    func unreadJobs() throws {
+    @Test("A command that writes a file succeeds if the reader of its JSON lines closes the pipe")
+    func unreadProgress() throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 8)
-            for (job, file) in [
+            try writeImages(to: folder.appending(path: "photos"), count: 8)
+            for (command, file) in [
                 (Self.training.replacing("$imprint ", with: ""), "m.imprint"),
                 ("export m.imprint --to onnx --output m.onnx", "m.onnx"),
                 ("import m.onnx --output n.imprint", "n.imprint"), ("prepare photos --output copy", "copy/dark/0.jpg"),
@@ -45,34 +45,34 @@ import Testing
                 ("augment photos --contact-sheet sheet.png --count 1 --epochs 1", "sheet.png"),
                 ("draw \(packageFolder.path)/datasets/two-circles.json --output drawn --count 2", "drawn"),
             ] {
-                let run = try runUnread("\(job) --json", folder: folder)
-                #expect(run.status == 0, "\(job): \(run.errors)")
-                #expect(FileManager.default.fileExists(atPath: folder.appending(path: file).path), "\(job)")
+                let run = try runUnread("\(command) --json", folder: folder)
+                #expect(run.status == 0, "\(command): \(run.errors)")
+                #expect(FileManager.default.fileExists(atPath: folder.appending(path: file).path), "\(command)")
             }
         }
     }
 
     @Test(
-        "A job that prints results ends by SIGPIPE and without a message if nobody reads them",
+        "A command that prints results ends with SIGPIPE and without a message if the reader closes the pipe",
         arguments: ["", "--json"])
     func unreadResults(option: String) throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 8)
+            try writeImages(to: folder.appending(path: "photos"), count: 8)
             #expect(try shell(Self.training, folder: folder).status == 0)
-            for job in [
+            for command in [
                 "inspect m.imprint", "evaluate m.imprint photos", "classify m.imprint photos/dark/0.png",
                 "compare m.imprint m.imprint --images photos", "audit photos",
             ] {
-                let run = try runUnread("\(job) \(option)", folder: folder)
-                #expect(run.status == 128 + SIGPIPE && run.errors.isEmpty, "\(job): \(run.status) \(run.errors)")
+                let run = try runUnread("\(command) \(option)", folder: folder)
+                #expect(run.status == 128 + SIGPIPE && run.errors.isEmpty, "\(command): \(run.status) \(run.errors)")
             }
         }
     }
 
-    @Test("An epoch without validation has null for what was not measured")
+    @Test("Without validation, the validation metrics of an epoch are null")
     func unvalidatedEpochs() throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 8)
+            try writeImages(to: folder.appending(path: "photos"), count: 8)
             let epoch = try #require(try shell("\(Self.training) --json", folder: folder).lines.first)
             #expect(
                 epoch.keys.sorted() == [
@@ -86,10 +86,10 @@ import Testing
     @Test("Results that cannot be written are an error", arguments: ["", "--json"])
     func unwritableResults(option: String) throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 8)
+            try writeImages(to: folder.appending(path: "photos"), count: 8)
             #expect(try shell(Self.training, folder: folder).status == 0)
-            for job in ["inspect m.imprint", "evaluate m.imprint photos", "classify m.imprint photos/dark/0.png"] {
-                let run = try shell("$imprint \(job) \(option) > /dev/full", folder: folder)
+            for command in ["inspect m.imprint", "evaluate m.imprint photos", "classify m.imprint photos/dark/0.png"] {
+                let run = try shell("$imprint \(command) \(option) > /dev/full", folder: folder)
                 #expect(run.status == 1)
                 #expect(run.errors.contains("standard output: cannot be written"), "\(run.errors)")
             }
@@ -97,10 +97,11 @@ import Testing
     }
 
     @Test(
-        "A signal ends training after the step; the model is that of the last whole epoch", arguments: ["INT", "TERM"])
+        "A signal ends training after the current step; the model is that of the last complete epoch",
+        arguments: ["INT", "TERM"])
     func interrupt(signal: String) throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 16)
+            try writeImages(to: folder.appending(path: "photos"), count: 16)
             let run = try shell(
                 """
                 touch lines
@@ -120,10 +121,10 @@ import Testing
         }
     }
 
-    @Test("If the folder of photos vanishes, training ends with a model, exit code 1 and the reason")
-    func vanishedFolder() throws {
+    @Test("If the folder of photos disappears, training ends with a model, exit code 1 and the reason")
+    func movedFolder() throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 16)
+            try writeImages(to: folder.appending(path: "photos"), count: 16)
             let run = try shell(
                 """
                 touch lines
@@ -144,10 +145,10 @@ import Testing
         }
     }
 
-    @Test("Files that appear while a run goes on are not replaced: the model and the report go beside them")
+    @Test("Files created during training are not replaced; the model and the report get other names")
     func foreignFiles() throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 16)
+            try writeImages(to: folder.appending(path: "photos"), count: 16)
             let run = try shell(
                 """
                 touch lines
@@ -163,7 +164,7 @@ import Testing
                 #expect(try String(contentsOf: folder.appending(path: name), encoding: .utf8) == "mine\n", "\(name)")
             }
             #expect(run.errors.contains("m.imprint: another file was put here meanwhile"), "\(run.errors)")
-            #expect(run.errors.contains("another file took the place of the checkpoint"), "\(run.errors)")
+            #expect(run.errors.contains("the file is not a checkpoint, so it is not replaced"), "\(run.errors)")
             #expect(try imprint("inspect", "m-2.imprint", folder: folder).status == 0)
             #expect(
                 try String(contentsOf: folder.appending(path: "r-2.html"), encoding: .utf8).hasPrefix("<!doctype html>")
@@ -171,10 +172,10 @@ import Testing
         }
     }
 
-    @Test("Beyond the limit of the size of files, writing is an error that names the file, and leaves nothing behind")
+    @Test("Exceeding the file size limit is an error with the file name, and leaves no partial file")
     func fileSizeLimit() throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 16)
+            try writeImages(to: folder.appending(path: "photos"), count: 16)
             #expect(
                 try imprint(
                     "train", "photos", "--output", "m.imprint", "--epochs", "1", "--input-size", "16", folder: folder
@@ -187,23 +188,23 @@ import Testing
         }
     }
 
-    @Test("Memory that is not to be had is an error that says so")
+    @Test("A network that needs too much memory is an error with the required amount")
     func outOfMemory() throws {
-        // A file of a few hundred bytes whose network takes a gigabyte.
+        // The file has a few hundred bytes, but its network needs a gigabyte.
         var builder = NetworkBuilder(name: "large", input: TensorShape(height: 16_384, width: 16_384, channels: 1))
         builder.add(GlobalAveragePool())
         builder.add(Dense(outputChannels: 2), named: "head")
         builder.add(Softmax())
         let network = try builder.network()
-        let weights = ModelFile(
+        let model = ModelFile(
             network: network, parameters: try Parameters(network, seed: 0), labels: ["a", "b"],
             preprocessing: Preprocessing(width: 16_384, height: 16_384, channels: 1))
         try withTemporaryFolder { folder in
-            try weights.write(to: folder.appending(path: "large.imprint"))
+            try model.write(to: folder.appending(path: "large.imprint"))
             #expect(try imprint("inspect", "large.imprint", folder: folder).status == 0)
             let run = try shell("ulimit -v 900000\n$imprint classify large.imprint x.png", folder: folder)
             #expect(run.status == 1)
-            #expect(run.errors.contains("GB of memory are needed at once"), "\(run.errors)")
+            #expect(run.errors.contains("GB of memory. Use a smaller batch"), "\(run.errors)")
         }
     }
 }

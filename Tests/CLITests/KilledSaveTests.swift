@@ -4,16 +4,16 @@ import ImprintModel
 import TestSupport
 import Testing
 
-/// What is left of a personalization where the process that saves it is killed.
+/// Personalization files whose writing process is killed.
 @Suite struct KilledSaveTests {
     private static let saveLoop = tool.deletingLastPathComponent().appending(path: "SaveLoop")
 
-    /// A personalization of 4,000 numbers, which differ from seed to seed.
+    /// Returns a personalization with about 4,000 random parameters.
     private func personalization(seed: UInt64) -> Personalization {
         var stream = RandomStream(seed: seed, "personalization")
-        let columns = (0..<40).map { place in
+        let columns = (0..<40).map { index in
             Personalization.Column(
-                label: "label \(place)", weights: (0..<100).map { _ in stream.uniform(in: -1...1) },
+                label: "label \(index)", weights: (0..<100).map { _ in stream.uniform(in: -1...1) },
                 bias: stream.uniform(in: -1...1))
         }
         return Personalization(
@@ -21,7 +21,7 @@ import Testing
             record: Personalization.Record(examples: ["label 3": Int(seed)]))
     }
 
-    @Test("Whenever a process is killed that saves over and over, the file is one of those it wrote, whole")
+    @Test("Killing a process that repeatedly saves a personalization leaves one complete version")
     func killed() throws {
         try withTemporaryFolder { folder in
             let versions = [personalization(seed: 1), personalization(seed: 2)]
@@ -31,22 +31,22 @@ import Testing
             var stream = RandomStream(seed: 1, "moments")
             var found = [0, 0]
             for round in 0..<100 {
-                // A new folder for each, so that the first save can be told.
+                // Start with an empty folder: the existence of the file then shows that the first save is complete.
                 try? FileManager.default.removeItem(at: saved.deletingLastPathComponent())
                 try FileManager.default.createDirectory(
                     at: saved.deletingLastPathComponent(), withIntermediateDirectories: false)
                 try killSaving(versions: files, to: saved, after: stream.uniform(in: 0...0.05))
                 let read = try Personalization(contentsOf: saved)
-                let place = try #require(versions.firstIndex(of: read), "after kill \(round)")
-                #expect(try Data(contentsOf: saved) == Data(contentsOf: files[place]))
-                found[place] += 1
+                let index = try #require(versions.firstIndex(of: read), "after kill \(round)")
+                #expect(try Data(contentsOf: saved) == Data(contentsOf: files[index]))
+                found[index] += 1
             }
-            // Kills that all came before the second save would show nothing.
+            // Both versions must occur; otherwise the kills always hit the same save.
             #expect(found.allSatisfy { $0 > 0 }, "\(found)")
         }
     }
 
-    /// Starts the saving, and kills it so many seconds after the first save.
+    /// Starts a process that repeatedly saves the versions, and kills it `seconds` after the first save.
     private func killSaving(versions: [URL], to file: URL, after seconds: Float) throws {
         let process = Process()
         process.executableURL = Self.saveLoop

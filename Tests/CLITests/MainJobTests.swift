@@ -2,13 +2,13 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The main job as a person does it: train, inspect, evaluate, classify, and what is said where something is wrong.
+/// The main workflow: train, inspect, evaluate and classify, and the errors for invalid inputs.
 @Suite struct MainJobTests {
-    @Test("Train, inspect, evaluate and classify agree with one another, in JSON")
+    @Test("train, inspect, evaluate and classify report consistent results as JSON")
     func mainJob() throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 24)
-            try Data("no picture".utf8).write(to: folder.appending(path: "photos/dark/note.jpg"))
+            try writeImages(to: folder.appending(path: "photos"), count: 24)
+            try Data("not an image".utf8).write(to: folder.appending(path: "photos/dark/note.jpg"))
             let trained = try imprint(
                 "train", "photos", "--output", "m.imprint", "--epochs", "3", "--input-size", "16", "--batch-size", "8",
                 "--seed", "1", "--validation", "0.25", "--json", folder: folder)
@@ -30,13 +30,13 @@ import Testing
             #expect(inspected["parameters"] as? Int == 389_410)
 
             let evaluated = try imprint("evaluate", "m.imprint", "photos", "--json", folder: folder)
-            let measured = try #require(evaluated.lines.first)
-            let confusion = try #require(measured["confusion"] as? [[Int]])
+            let metrics = try #require(evaluated.lines.first)
+            let confusion = try #require(metrics["confusion"] as? [[Int]])
             #expect(confusion.joined().reduce(0, +) == 24)
-            #expect(measured["images"] as? Int == 24)
-            let right = Double(confusion[0][0] + confusion[1][1]) / 24
-            #expect(measured["accuracy"] as? Double == right)
-            #expect(measured["auc"] is Double)
+            #expect(metrics["images"] as? Int == 24)
+            let accuracy = Double(confusion[0][0] + confusion[1][1]) / 24
+            #expect(metrics["accuracy"] as? Double == accuracy)
+            #expect(metrics["auc"] is Double)
             let reported = try imprint(
                 "evaluate", "m.imprint", "photos", "--report", "r.html", "--json", folder: folder)
             #expect(reported.output == evaluated.output && reported.errors.contains("Wrote r.html."))
@@ -59,12 +59,12 @@ import Testing
         }
     }
 
-    @Test("A damaged photo does no harm on either side of the split", arguments: 0..<8)
+    @Test("Damaged photos are skipped in the training set and in the validation set", arguments: 0..<8)
     func damagedPhotos(seed: Int) throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 40)
-            for number in 0..<4 {
-                try Data("no picture".utf8).write(to: folder.appending(path: "photos/dark/\(number).png"))
+            try writeImages(to: folder.appending(path: "photos"), count: 40)
+            for index in 0..<4 {
+                try Data("not an image".utf8).write(to: folder.appending(path: "photos/dark/\(index).png"))
             }
             let run = try shell(
                 "$imprint train photos --epochs 1 --input-size 16 --validation 0.05 --random-split --seed \(seed) "
@@ -74,10 +74,10 @@ import Testing
         }
     }
 
-    @Test("The same seed gives the same file for one and two threads, with memory and without")
+    @Test("The model file depends only on the seed, not on the number of threads or the memory limit")
     func determinism() throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 12)
+            try writeImages(to: folder.appending(path: "photos"), count: 12)
             for (output, threads, memory) in [("a", "1", "1GB"), ("b", "2", "1.5 gb"), ("c", "2", "0")] {
                 let run = try imprint(
                     "train", "photos", "--output", output, "--epochs", "2", "--input-size", "24", "--augment",
@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test(
-        "Wrong input is one clear error, exit 1, and nothing half-written",
+        "Invalid input is one error with exit code 1, and leaves no partial file",
         arguments: [
             ("empty", "holds neither sub-folders nor images"),
             ("one", "holds 1 of at least 2 sub-folders of labels (dark)"),
@@ -101,7 +101,7 @@ import Testing
     func wrongData(data: String, message: String) throws {
         try withTemporaryFolder { folder in
             let files = FileManager.default
-            try writePictures(to: folder.appending(path: "photos"), count: 4)
+            try writeImages(to: folder.appending(path: "photos"), count: 4)
             try files.createDirectory(at: folder.appending(path: "empty"), withIntermediateDirectories: true)
             try files.createDirectory(at: folder.appending(path: "one"), withIntermediateDirectories: true)
             for name in ["one/dark", "broken/dark"] {
@@ -109,8 +109,8 @@ import Testing
                 try files.copyItem(at: folder.appending(path: "photos/dark"), to: folder.appending(path: name))
             }
             try files.createDirectory(at: folder.appending(path: "broken/bright"), withIntermediateDirectories: true)
-            let picture = try Data(contentsOf: folder.appending(path: "photos/bright/0.png"))
-            try picture.prefix(picture.count / 2).write(to: folder.appending(path: "broken/bright/0.png"))
+            let photo = try Data(contentsOf: folder.appending(path: "photos/bright/0.png"))
+            try photo.prefix(photo.count / 2).write(to: folder.appending(path: "broken/bright/0.png"))
             let run = try imprint("train", data, "--output", "m.imprint", "--epochs", "1", folder: folder)
             #expect(run.status == 1)
             #expect(run.errors.contains(message), "\(run.errors)")
@@ -119,10 +119,10 @@ import Testing
         }
     }
 
-    @Test("An output that cannot be written is found before training")
+    @Test("An output that cannot be written is reported before training")
     func unwritableOutput() throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 4)
+            try writeImages(to: folder.appending(path: "photos"), count: 4)
             let run = try imprint("train", "photos", "--output", "nowhere/m.imprint", folder: folder)
             #expect(run.status == 1)
             #expect(run.errors.contains("create its folder first"))
@@ -130,10 +130,10 @@ import Testing
         }
     }
 
-    @Test("A model that is cut short, foreign, newer or made for other labels is refused by name")
+    @Test("A truncated, foreign or newer model, or one with other labels, is an error with the file name")
     func wrongModels() throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 4)
+            try writeImages(to: folder.appending(path: "photos"), count: 4)
             let run = try imprint(
                 "train", "photos", "--output", "m.imprint", "--epochs", "1", "--input-size", "16", folder: folder)
             #expect(run.status == 0, "\(run.errors)")
@@ -144,12 +144,12 @@ import Testing
                 Array(#""imprint.format":"1""#.utf8), with: Array(#""imprint.format":"3""#.utf8))
             try Data(newer).write(to: folder.appending(path: "newer.imprint"))
             for (file, message) in [
-                ("short.imprint", "was cut off"), ("foreign.imprint", "is not a weights file"),
+                ("short.imprint", "was cut off"), ("foreign.imprint", "is not a safetensors file"),
                 ("newer.imprint", "was written by a newer Imprint (format 3)"),
             ] {
-                let refused = try imprint("classify", file, "photos/dark/0.png", folder: folder)
-                #expect(refused.status == 1)
-                #expect(refused.errors.contains(message), "\(file): \(refused.errors)")
+                let failed = try imprint("classify", file, "photos/dark/0.png", folder: folder)
+                #expect(failed.status == 1)
+                #expect(failed.errors.contains(message), "\(file): \(failed.errors)")
             }
             try FileManager.default.moveItem(
                 at: folder.appending(path: "photos/dark"), to: folder.appending(path: "photos/night"))
@@ -159,27 +159,27 @@ import Testing
         }
     }
 
-    @Test("Evaluating on images that cannot be read is an error", arguments: ["bright", "dark"])
+    @Test("evaluate fails if all images of a label are unreadable", arguments: ["bright", "dark"])
     func nothingReadable(label: String) throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 8)
+            try writeImages(to: folder.appending(path: "photos"), count: 8)
             let run = try imprint(
                 "train", "photos", "--output", "m.imprint", "--epochs", "1", "--input-size", "16", folder: folder)
             #expect(run.status == 0, "\(run.errors)")
             let damaged = folder.appending(path: "photos/\(label)")
             for file in try FileManager.default.contentsOfDirectory(atPath: damaged.path) {
-                try Data("no picture".utf8).write(to: damaged.appending(path: file))
+                try Data("not an image".utf8).write(to: damaged.appending(path: file))
             }
-            let refused = try imprint("evaluate", "m.imprint", "photos", "--json", folder: folder)
-            #expect(refused.status == 1)
-            #expect(refused.output.isEmpty)
-            #expect(refused.errors.contains("None of the images of the label \"\(label)\" can be read"))
+            let failed = try imprint("evaluate", "m.imprint", "photos", "--json", folder: folder)
+            #expect(failed.status == 1)
+            #expect(failed.output.isEmpty)
+            #expect(failed.errors.contains("None of the images of the label \"\(label)\" can be read"))
         }
     }
 
     @Test(
-        "The photos of a real application are all read",
-        .enabled(if: ReferenceData.has("data/viget-train"), "the reference photos are not here"))
+        "All photos of a real application are readable",
+        .enabled(if: ReferenceData.has("data/viget-train"), "the reference photos are missing"))
     func realPhotos() throws {
         let photos = ReferenceData.folder.appending(path: "data/viget-train")
         try withTemporaryFolder { folder in

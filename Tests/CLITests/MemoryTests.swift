@@ -5,17 +5,17 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-/// What the tool does where memory is short.
+/// The memory usage of `imprint`, and its behaviour if memory is insufficient.
 @Suite(.serialized) struct MemoryTests {
-    private static var hasPictures: Bool { Python.has("PIL") }
+    private static var hasPillow: Bool { Python.has("PIL") }
 
-    /// The tool's most memory in bytes, told by the system when it ends, and its status.
+    /// Runs `imprint` and returns its maximum resident memory in bytes, and its exit code.
     private func peak(_ arguments: [String]) throws -> (bytes: Int, status: Int) {
         let output = try Python.output(of: "CLITests/Fixtures/peak-memory.py", [tool.path] + arguments)
-        let numbers = String(decoding: output, as: UTF8.self).split(whereSeparator: \.isWhitespace).compactMap {
+        let values = String(decoding: output, as: UTF8.self).split(whereSeparator: \.isWhitespace).compactMap {
             Int($0)
         }
-        return (try #require(numbers.first), try #require(numbers.last))
+        return (try #require(values.first), try #require(values.last))
     }
 
     private func classifier(side: Int, dense outputs: Int = 0) throws -> ModelFile {
@@ -35,32 +35,33 @@ import Testing
     }
 
     @Test(
-        "Classifying a picture of 64 million pixels takes less memory than its pixels",
-        .enabled(if: MemoryTests.hasPictures, "needs Pillow"), arguments: ["png", "webp"])
-    func largePicture(format: String) throws {
+        "Classifying an image of 64 million pixels needs less memory than its pixels",
+        .enabled(if: MemoryTests.hasPillow, "needs Pillow"), arguments: ["png", "webp"])
+    func largeImage(format: String) throws {
         try withTemporaryFolder { folder in
-            let (model, picture) = (folder.appending(path: "m.imprint"), folder.appending(path: "p.\(format)"))
+            let (model, image) = (folder.appending(path: "m.imprint"), folder.appending(path: "p.\(format)"))
             try classifier(side: 16).write(to: model)
-            _ = try Python.output(of: "CLITests/Fixtures/large-picture.py", [picture.path])
-            let (bytes, status) = try peak(["classify", model.path, picture.path])
+            _ = try Python.output(of: "CLITests/Fixtures/large-image.py", [image.path])
+            let (bytes, status) = try peak(["classify", model.path, image.path])
             #expect(status == 0)
-            // Red, green and blue of all pixels are 192 MB.
+            // The decoded RGB pixels occupy 192 MB.
             #expect(bytes < 150_000_000)
         }
     }
 
     #if os(Linux)
-        @Test("A photo that does not fit into the memory is not called damaged") func outOfMemory() throws {
+        @Test("A photo that does not fit into memory is an out-of-memory error, not a damaged file")
+        func outOfMemory() throws {
             try withTemporaryFolder { folder in
-                let (model, picture) = (folder.appending(path: "m.imprint"), folder.appending(path: "p.jpg"))
+                let (model, photo) = (folder.appending(path: "m.imprint"), folder.appending(path: "p.jpg"))
                 try classifier(side: 16).write(to: model)
-                // A progressive one that says that it has 14000x14000 pixels.
+                // A progressive JPEG whose header declares 14000x14000 pixels.
                 var bytes = try ImageFile.encodeJPEG(RasterImage(width: 40, height: 24))
                 let frame = try #require(bytes.indices.dropLast().first { bytes[$0] == 0xFF && bytes[$0 + 1] == 0xC0 })
                 let side: [UInt8] = [0x36, 0xB0]  // 14000
                 bytes[frame + 1] = 0xC2
                 bytes.replaceSubrange((frame + 5)..<(frame + 9), with: side + side)
-                try Data(bytes).write(to: picture)
+                try Data(bytes).write(to: photo)
                 let result = try shell(
                     "ulimit -v 1000000; OPENBLAS_NUM_THREADS=1 \"$imprint\" classify m.imprint p.jpg", folder: folder)
                 #expect(result.status == 1)
@@ -69,15 +70,15 @@ import Testing
             }
         }
 
-        @Test("Import and export end with a result or an error, however little memory there is") func limits() throws {
+        @Test("Import and export succeed or report an error under any memory limit") func limits() throws {
             try withTemporaryFolder { folder in
-                // 1.6 million numbers.
+                // The model has 1.6 million parameters.
                 try classifier(side: 64, dense: 128).write(to: folder.appending(path: "m.imprint"))
                 let all = try shell(
                     "\"$imprint\" export m.imprint --to onnx --output all.onnx && \"$imprint\" import all.onnx --output all.imprint",
                     folder: folder)
                 #expect(all.status == 0)
-                // From the least with which the tool begins to work.
+                // Start from the smallest limit under which the tool starts.
                 let script = """
                     export OPENBLAS_NUM_THREADS=1
                     begin=100000

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite struct MergeTests {
-    /// Writes a base that has learnt nothing, and personalizations of it that each add a label.
+    /// Writes an untrained base model, and personalizations that each add one label.
     private func writeFiles(to folder: URL) throws {
         let network = try Network.logonet(labels: 2, inputSize: 16, width: 0.1)
         let base = ModelFile(
@@ -14,9 +14,9 @@ import Testing
             preprocessing: Preprocessing(width: 16, height: 16, cropAndScale: .scaleFit))
         let digest = try base.write(to: folder.appending(path: "base.imprint"))
         let channels = try #require(network.headChannels)
-        for (name, base) in [("one", digest), ("two", digest), ("foreign", String(repeating: "0", count: 64))] {
+        for (name, baseDigest) in [("one", digest), ("two", digest), ("foreign", String(repeating: "0", count: 64))] {
             try Personalization(
-                base: base, addedLabels: [name],
+                base: baseDigest, addedLabels: [name],
                 columns: ["dark", name].map {
                     Personalization.Column(label: $0, weights: [Float](repeating: 0.5, count: channels), bias: 1)
                 },
@@ -27,14 +27,14 @@ import Testing
             at: folder.appending(path: "one.delta"), to: folder.appending(path: "copy.delta"))
     }
 
-    @Test("Merges personalizations, and says what came of it in words and in JSON") func merge() throws {
+    @Test("merge writes a merged model, and reports the result as text and JSON") func merge() throws {
         try withTemporaryFolder { folder in
             try writeFiles(to: folder)
-            let words = try imprint(
+            let text = try imprint(
                 "merge", "base.imprint", "one.delta", "two.delta", "--output", "plain.imprint", folder: folder)
-            #expect(words.status == 0 && words.output.isEmpty, "\(words.errors)")
-            #expect(words.errors.contains("2 people, learned from 8 photos. Wrote plain.imprint."), "\(words.errors)")
-            #expect(words.errors.contains("New labels: one, two."))
+            #expect(text.status == 0 && text.output.isEmpty, "\(text.errors)")
+            #expect(text.errors.contains("2 users, learned from 8 photos. Wrote plain.imprint."), "\(text.errors)")
+            #expect(text.errors.contains("New labels: one, two."))
             let plain = try ModelFile(contentsOf: folder.appending(path: "plain.imprint"))
             let base = try ModelFile(contentsOf: folder.appending(path: "base.imprint"))
             #expect(plain.labels == ["bright", "dark", "one", "two"] && plain.base == base.digest)
@@ -57,19 +57,19 @@ import Testing
         }
     }
 
-    @Test("Where ε is printed, so is that each file must be of another person") func precondition() throws {
+    @Test("The output with ε states that each file must be from a different user") func precondition() throws {
         try withTemporaryFolder { folder in
             try writeFiles(to: folder)
             let run = try imprint(
                 "merge", "base.imprint", "one.delta", "two.delta", "--output", "m", "--clip", "0.5", "--noise", "1",
                 folder: folder)
             #expect(run.status == 0 && run.errors.contains("ε = 4.377"), "\(run.errors)")
-            #expect(run.errors.contains("requires that each file is of another person"), "\(run.errors)")
+            #expect(run.errors.contains("requires that each file is from a different user"), "\(run.errors)")
         }
     }
 
     @Test(
-        "What cannot be merged is refused and nothing is written",
+        "Invalid files and options are errors, and no file is written",
         arguments: [
             ("base.imprint one.delta foreign.delta --output m", 1, "foreign.delta: was made for another model"),
             ("one.delta two.delta --output m", 1, "is a personalization, not a model"),

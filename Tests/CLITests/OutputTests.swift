@@ -5,22 +5,22 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-/// What the verbs print for people, with a model whose numbers are written here.
+/// The text and JSON output of the commands, for a model with fixed parameters.
 @Suite struct OutputTests {
-    /// Fixtures/output-VERB.txt is what the verb printed, with ENGINE for the kernels' names; look at a change before taking it over.
+    // Fixtures/output-COMMAND.txt is the expected output, with ENGINE for the names of the kernels. Review a change before you accept it.
     @Test(
-        "Printed results are as they were",
+        "The text output matches the fixtures",
         arguments: [
             ("inspect", "inspect m.imprint --plan --threads 1"), ("inspect-layers", "inspect m.imprint"),
             ("evaluate", "evaluate m.imprint photos"),
             ("classify", "classify m.imprint photos/dark/0.png photos/bright/0.png --threshold 0.1"),
             ("classify-auto", "classify m.imprint photos/*/*.png --threshold auto"),
         ])
-    func printed(verb: String, job: String) throws {
+    func printed(name: String, command: String) throws {
         try withTemporaryFolder { folder in
             try writeModelAndPhotos(to: folder)
-            let run = try shell("$imprint \(job)", folder: folder)
-            let fixture = packageFolder.appending(path: "Tests/CLITests/Fixtures/output-\(verb).txt")
+            let run = try shell("$imprint \(command)", folder: folder)
+            let fixture = packageFolder.appending(path: "Tests/CLITests/Fixtures/output-\(name).txt")
             #expect(run.status == 0)
             // The kernels depend on the processor.
             let expected = try String(contentsOf: fixture, encoding: .utf8).replacing(
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test("Many photos are classified in the order given, with the same output for any number of threads")
+    @Test("Photos are classified in the given order, with the same output for any number of threads")
     func manyPhotos() throws {
         try withTemporaryFolder { folder in
             try writeModelAndPhotos(to: folder)
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test("The plan of a training step, in JSON")
+    @Test("inspect --plan --training --json describes the execution plan of a training step")
     func plan() throws {
         try withTemporaryFolder { folder in
             try model().write(to: folder.appending(path: "m.imprint"))
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test("Layers, what they take and what they come to, in JSON, with all labels where words have ten")
+    @Test("inspect --json lists all layers and labels; the text output lists only ten labels")
     func layers() throws {
         try withTemporaryFolder { folder in
             let labels = (1...30).map { "label \($0)" }
@@ -96,12 +96,12 @@ import Testing
             let memory = try #require(line["memory"] as? [String: Int])
             let parts = ["parameterByteCount", "preparedByteCount", "arenaByteCount"].compactMap { memory[$0] }
             #expect(parts.count == 3 && memory["byteCount"] == parts.reduce(0, +))
-            let words = try imprint("inspect", "m.imprint", folder: folder).output
-            #expect(words.contains("label 9, label 10, … and 20 more\n"), "\(words)")
+            let text = try imprint("inspect", "m.imprint", folder: folder).output
+            #expect(text.contains("label 9, label 10, … and 20 more\n"), "\(text)")
         }
     }
 
-    @Test("Options of the plan without the plan are wrong use", arguments: ["--training", "--batch-size 2"])
+    @Test("Options that need --plan are usage errors without it", arguments: ["--training", "--batch-size 2"])
     func planOptions(_ options: String) throws {
         let run = try shell("$imprint inspect m.imprint \(options)", folder: packageFolder)
         #expect(run.status == 64)
@@ -109,9 +109,9 @@ import Testing
     }
 
     @Test(
-        "A least precision, recall or threshold leaves what is sure enough on the validation images",
+        "--minimum-precision, --minimum-recall and --threshold select observations by their confidence",
         arguments: [
-            // The confidences in "dark" are .967, .634, .331 and .039, .403; those in "bright" what is left.
+            // The confidences of "dark" are 0.967, 0.634, 0.331, 0.039 and 0.403; those of "bright" are 1 minus these.
             ("--minimum-precision 0.9", [["dark"], [], [], ["bright"], []]),
             (
                 "--minimum-recall 1",
@@ -123,7 +123,7 @@ import Testing
             ("--threshold auto --minimum-precision 0.9", [["dark"], [], [], ["bright"], []]),
             ("--threshold 0.5 --top 1", [["dark"], ["dark"], ["bright"], ["bright"], ["bright"]]),
         ])
-    func sureEnough(options: String, expected: [[String]]) throws {
+    func minimumConfidence(options: String, expected: [[String]]) throws {
         try withTemporaryFolder { folder in
             try writeModelAndPhotos(to: folder)
             let files = ["dark/0", "dark/1", "dark/2", "bright/0", "bright/1"].map { "photos/\($0).png" }
@@ -138,13 +138,13 @@ import Testing
     }
 
     @Test(
-        "A model that was not validated has no thresholds and curves, and says what to do",
+        "Options that need validation results are an error for a model without them",
         arguments: [
             ("--threshold auto", "no threshold for bright, dark"),
             ("--minimum-precision 0.9", "no precision–recall curve for bright, dark"),
             ("--minimum-recall 0.9", "train again with validation photos of every label"),
         ])
-    func unmeasured(options: String, message: String) throws {
+    func unvalidatedModel(options: String, message: String) throws {
         try withTemporaryFolder { folder in
             try model().write(to: folder.appending(path: "m.imprint"))
             let run = try shell("$imprint classify m.imprint x.png \(options) --json", folder: folder)
@@ -153,7 +153,7 @@ import Testing
         }
     }
 
-    @Test("Evaluating has all keys of its contract, and a line for each photo where that is asked for")
+    @Test("evaluate --json prints all documented keys, and with --images a line per photo")
     func evaluationLines() throws {
         try withTemporaryFolder { folder in
             try writeModelAndPhotos(to: folder)
@@ -184,14 +184,14 @@ import Testing
         }
     }
 
-    @Test("The worst mistakes are listed for people, and wide tables shortened to 80 columns")
+    @Test("evaluate lists the worst mistakes, and prints tables of at most 80 columns")
     func manyLabels() throws {
         try withTemporaryFolder { folder in
             let labels = (0..<12).map { "a label that is quite long \($0)" }
             try model(labels: labels).write(to: folder.appending(path: "m.imprint"))
             for label in labels.suffix(3) {
-                for (place, grey) in [10, 240].enumerated() {
-                    try writePicture(folder.appending(path: "photos/\(label)/\(place).png"), grey: UInt8(grey))
+                for (index, grey) in [10, 240].enumerated() {
+                    try writePhoto(folder.appending(path: "photos/\(label)/\(index).png"), grey: UInt8(grey))
                 }
             }
             let run = try imprint("evaluate", "m.imprint", "photos", "--images", folder: folder)
@@ -199,21 +199,21 @@ import Testing
             let lines = run.output.split(separator: "\n", omittingEmptySubsequences: false)
             let mistakes = try #require(lines.firstIndex { $0.hasPrefix("worst mistakes") })
             #expect(lines[..<mistakes].allSatisfy { $0.count <= 80 }, "\(run.output)")
-            #expect(run.output.contains("among the best 5"))
-            #expect(run.output.contains("confusion, most frequent first"))
+            #expect(run.output.contains("top-5 accuracy"))
+            #expect(run.output.contains("most frequent confusions"))
             #expect(lines[(mistakes + 1)...].filter { !$0.isEmpty }.allSatisfy { $0.hasSuffix(".png") })
             let line = try #require(try imprint("evaluate", "m.imprint", "photos", "--json", folder: folder).lines.last)
             #expect(line["top5"] is Double && line["auc"] is NSNull)
         }
     }
 
-    private func writePicture(_ file: URL, grey: UInt8) throws {
+    private func writePhoto(_ file: URL, grey: UInt8) throws {
         try FileManager.default.createDirectory(
             at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
         try ImageFile.write(RasterImage(width: 9, height: 12, filledWith: grey), to: file)
     }
 
-    /// Photos, and a model with a record of having been validated on them.
+    /// Writes photos, and a model whose training record contains validation results.
     private func writeModelAndPhotos(to folder: URL) throws {
         let record = TrainingRecord(
             .classifier(ClassifierHyperparameters()),
@@ -235,11 +235,11 @@ import Testing
         for (path, grey) in [
             ("dark/0", 20), ("dark/1", 110), ("dark/2", 150), ("bright/0", 230), ("bright/1", 140),
         ] {
-            try writePicture(folder.appending(path: "photos/\(path).png"), grey: UInt8(grey))
+            try writePhoto(folder.appending(path: "photos/\(path).png"), grey: UInt8(grey))
         }
     }
 
-    /// A classifier by brightness: with x the mean from −1 to 1, the logits are 2x and −2x, and so on by turns.
+    /// Creates a classifier by brightness: for an image with the mean x, from −1 to 1, the logits are alternately 2x and −2x.
     private func model(
         labels: [String] = ["bright", "dark"], training: TrainingRecord? = nil
     ) throws -> ModelFile {

@@ -5,9 +5,9 @@ import ImprintModel
 import TestSupport
 import Testing
 
-/// The rule for all files that the tool writes: a file is only replaced by one of the same kind, and only if Imprint wrote it.
+/// The rule for all files that `imprint` writes: it replaces only files of the same kind that Imprint wrote.
 @Suite struct OverwriteTests {
-    /// An option that names a file to write: the command, in which TARGET is that file, and the kind of file that it writes.
+    /// A command that writes the file TARGET, and the kind of that file.
     struct Output: CustomTestStringConvertible, Sendable {
         let command: String
         let kind: OutputKind
@@ -31,7 +31,7 @@ import Testing
         Output(command: "augment photos --count 1 --epochs 1 --contact-sheet TARGET", kind: .contactSheet),
     ]
 
-    /// Files that may be at the target, and the kind of those that Imprint wrote.
+    /// Files that may exist at the target; the kind is nil if Imprint did not write the file.
     static let existing: [(file: String, kind: OutputKind?)] = [
         ("m.imprint", .model), ("p.personal", .personalization), ("c.features", .featureCache),
         ("saved/checkpoint.safetensors", .checkpoint), ("report.html", .trainingReport), ("audit.html", .auditReport),
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test("An empty file may be filled, and a symbolic link leads to the file that counts", arguments: outputs)
+    @Test("An empty file is replaced, and for a symbolic link the rule applies to its destination", arguments: outputs)
     func emptyFilesAndLinks(output: Output) throws {
         try withExistingFiles { folder in
             let target = folder.appending(path: "target.png")
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test("The folder of checkpoints keeps a file that is no checkpoint", arguments: existing.map(\.file))
+    @Test("A file in the checkpoint folder that is not a checkpoint is not replaced", arguments: existing.map(\.file))
     func checkpoints(file: String) throws {
         try withExistingFiles { folder in
             let before = try Data(contentsOf: folder.appending(path: file))
@@ -102,7 +102,7 @@ import Testing
     }
 
     @Test(
-        "A folder with files of the user's own is not written to",
+        "Commands do not write into a folder with other files",
         arguments: ["draw $recipe --count 4 --output mine", "prepare photos --output mine"])
     func folders(command: String) throws {
         try withExistingFiles { folder in
@@ -117,7 +117,7 @@ import Testing
     }
 
     @Test(
-        "No output takes the place of a file that the command uses",
+        "An output that is also an input is a usage error",
         arguments: [
             ("train photos --base m.imprint --output m.imprint", "--output: m.imprint: the file is the base model"),
             (
@@ -156,7 +156,7 @@ import Testing
 
     // MARK: Files
 
-    /// Runs a command of the tool; `$recipe` in it is the drawing recipe of the demo.
+    /// Runs an `imprint` command in which `$recipe` is the path of the demo's drawing recipe.
     private func imprint(_ command: String, folder: URL) throws -> CommandOutput {
         try Self.imprint(command, folder: folder)
     }
@@ -172,7 +172,7 @@ import Testing
         }
     }
 
-    /// Calls `body` with a folder of its own that has all files of `existing` and 8 photos.
+    /// Calls `body` with a new folder that contains all files of `existing` and 8 photos.
     private func withExistingFiles(_ body: (URL) throws -> Void) throws {
         try withTemporaryFolder { folder in
             for (path, data) in try Self.files.get() {
@@ -185,11 +185,11 @@ import Testing
         }
     }
 
-    /// The files, made once by the tool itself.
+    /// The contents of these files, generated once.
     private static let files = Result { () throws -> [String: Data] in
         var files: [String: Data] = [:]
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 8)
+            try writeImages(to: folder.appending(path: "photos"), count: 8)
             let commands = [
                 "train photos --epochs 1 --input-size 16 --output m.imprint --report report.html --checkpoint saved",
                 "audit photos --report audit.html",

@@ -3,13 +3,13 @@ import ImprintModel
 import TestSupport
 import Testing
 
-/// What the command line says of one person's photos; learning itself is tested in the library.
+/// The command `personalize`; the tests of the library cover the training itself.
 @Suite struct PersonalizeTests {
-    /// A folder with a model of bright and dark pictures, and photos of a person.
+    /// Calls `body` with a folder that contains a model with the labels "bright" and "dark", its training photos and a user's photos.
     private func withModel(_ body: (URL) throws -> Void) throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "data"), count: 16)
-            try writePictures(to: folder.appending(path: "photos"), count: 6)
+            try writeImages(to: folder.appending(path: "data"), count: 16)
+            try writeImages(to: folder.appending(path: "photos"), count: 6)
             let trained = try imprint(
                 "train", "data", "--output", "m.imprint", "--input-size", "16", "--width", "0.1", "--epochs", "2",
                 "--random-split", folder: folder)
@@ -18,18 +18,18 @@ import Testing
         }
     }
 
-    @Test("A personalization is made, used, inspected and left out again; the model stays as it is")
+    @Test("personalize writes a file that other commands apply on request; the model file does not change")
     func mainJob() throws {
         try withModel { folder in
             let model = folder.appending(path: "m.imprint")
             let before = try Data(contentsOf: model)
             try FileManager.default.moveItem(
                 at: folder.appending(path: "photos/dark"), to: folder.appending(path: "photos/dusk"))
-            let made = try imprint(
+            let personalized = try imprint(
                 "personalize", "m.imprint", "photos", "--output", "me", "--not", "bright=photos/dusk/0.png", "--json",
                 folder: folder)
-            #expect(made.status == 0 && made.lines.count == 1, "\(made.errors)")
-            let line = try #require(made.lines.last)
+            #expect(personalized.status == 0 && personalized.lines.count == 1, "\(personalized.errors)")
+            let line = try #require(personalized.lines.last)
             #expect(line["event"] as? String == "finished" && line["added"] as? [String] == ["dusk"])
             #expect(line["images"] as? Int == 7 && line["ending"] as? String == "completed")
             #expect(line["labels"] as? [String] == ["bright", "dark", "dusk"])
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test("Wrong use and wrong files are errors that say what is expected, and nothing is replaced")
+    @Test("Invalid options and files are errors with the expected value, and no file is replaced")
     func errors() throws {
         try withModel { folder in
             try FileManager.default.createSymbolicLink(

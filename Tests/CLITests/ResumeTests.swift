@@ -3,26 +3,26 @@ import ImprintCore
 import TestSupport
 import Testing
 
-/// Runs that are killed, and disks that fail them.
+/// Training runs that are killed, and runs with full or read-only disks.
 @Suite struct ResumeTests {
     private static let training =
         "train photos --epochs 6 --input-size 16 --width 0.25 --batch-size 4 --augment flip,noise --average 0.9 "
         + "--validation 0.25 --checkpoint run --checkpoint-interval 0 --threads 1"
 
-    @Test("Killed at 20 random moments, a run ends with the file of one that was not killed, byte for byte")
+    @Test("A run killed at 20 random times and resumed writes a bitwise identical model")
     func killed() throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 24)
+            try writeImages(to: folder.appending(path: "photos"), count: 24)
             let start = ContinuousClock().now
             #expect(try shell("$imprint \(Self.training) --output whole.imprint", folder: folder).status == 0)
-            let whole = Double((ContinuousClock().now - start).components.attoseconds) * 1e-18 + 0.05
+            let duration = Double((ContinuousClock().now - start).components.attoseconds) * 1e-18 + 0.05
             try FileManager.default.removeItem(at: folder.appending(path: "run"))
             var stream = RandomStream(seed: 5, "kills")
             var kills = 0
             var runs = 0
             while kills < 20 {
-                // The chance of a kill is the same at every moment of a run; those before the first checkpoint begin it again.
-                let delay = Double(stream.uniform(in: 0...1)) * whole
+                // The time of a kill is uniformly distributed; a run killed before its first checkpoint starts again.
+                let delay = Double(stream.uniform(in: 0...1)) * duration
                 let run = try shell(
                     """
                     $imprint \(Self.training) --resume --output m.imprint 2> errors &
@@ -34,7 +34,7 @@ import Testing
                 #expect(!errors.contains("Error"), "after \(kills) kills: \(errors)")
                 guard run.status != 0 else {
                     runs += 1
-                    try expectSame(folder, "after \(kills) kills")
+                    try expectIdenticalModels(folder, "after \(kills) kills")
                     try FileManager.default.removeItem(at: folder.appending(path: "run"))
                     continue
                 }
@@ -43,27 +43,27 @@ import Testing
             }
             let last = try shell("$imprint \(Self.training) --resume --output m.imprint", folder: folder)
             #expect(last.status == 0, "\(last.errors)")
-            try expectSame(folder, "after all kills, \(runs) runs ended before")
-            // What the kills left half-written is gone.
+            try expectIdenticalModels(folder, "after all kills, \(runs) runs ended before")
+            // Partial files of the killed runs are deleted.
             #expect(try FileManager.default.contentsOfDirectory(atPath: folder.appending(path: "run").path).count == 1)
         }
     }
 
-    private func expectSame(_ folder: URL, _ moment: String) throws {
-        let found = try Data(contentsOf: folder.appending(path: "m.imprint"))
-        #expect(found == (try Data(contentsOf: folder.appending(path: "whole.imprint"))), "\(moment)")
+    private func expectIdenticalModels(_ folder: URL, _ moment: String) throws {
+        let resumed = try Data(contentsOf: folder.appending(path: "m.imprint"))
+        #expect(resumed == (try Data(contentsOf: folder.appending(path: "whole.imprint"))), "\(moment)")
     }
 
-    @Test("Interrupted within the first epoch, a run says how to go on, and does", arguments: ["INT", "TERM"])
+    @Test("Training interrupted within the first epoch reports how to resume, and resumes", arguments: ["INT", "TERM"])
     func interrupted(signal: String) throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 24)
+            try writeImages(to: folder.appending(path: "photos"), count: 24)
             let options = "--epochs 1 --input-size 16 --width 0.25 --batch-size 2 --checkpoint run --output m.imprint"
             #expect(try shell("$imprint train photos \(options)", folder: folder).status == 0)
             let expected = try Data(contentsOf: folder.appending(path: "m.imprint"))
             try FileManager.default.removeItem(at: folder.appending(path: "run"))
             try FileManager.default.removeItem(at: folder.appending(path: "m.imprint"))
-            // The first checkpoint shows that training has begun; a run that was too fast to be met is tried again.
+            // The first checkpoint shows that training has started. If the run ends before the signal, try again.
             let run = try shell(
                 """
                 for attempt in 1 2 3 4 5 6 7 8 9 10; do
@@ -77,7 +77,7 @@ import Testing
                 [ ! -e m.imprint ] && $imprint train photos \(options) --resume --json
                 """, folder: folder)
             #expect(run.status == 0, "\(run.output)\(run.errors)")
-            #expect(run.output.contains("stopped before its first epoch was done"), "\(run.output)")
+            #expect(run.output.contains("training was stopped before the end of its first epoch"), "\(run.output)")
             #expect(run.output.contains("run/checkpoint.safetensors"), "\(run.output)")
             #expect(run.lines.last?["event"] as? String == "finished")
             #expect(try Data(contentsOf: folder.appending(path: "m.imprint")) == expected)
@@ -86,16 +86,16 @@ import Testing
 
     @Test("--resume starts a new run if there is no checkpoint, and reports it") func nothingToResume() throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 8)
+            try writeImages(to: folder.appending(path: "photos"), count: 8)
             let run = try shell("$imprint \(Self.training) --resume --output m.imprint", folder: folder)
             #expect(run.status == 0)
-            #expect(run.errors.contains("There is no checkpoint in run yet: a new run starts."), "\(run.errors)")
+            #expect(run.errors.contains("There is no checkpoint in run yet; starting a new run."), "\(run.errors)")
         }
     }
 
-    @Test("A model is asked for, not a checkpoint") func notAModel() throws {
+    @Test("A checkpoint instead of a model is an error") func notAModel() throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 8)
+            try writeImages(to: folder.appending(path: "photos"), count: 8)
             #expect(try shell("$imprint \(Self.training) --output m.imprint", folder: folder).status == 0)
             let run = try imprint("inspect", "run/checkpoint.safetensors", folder: folder)
             #expect(run.status == 1)
@@ -105,15 +105,15 @@ import Testing
 
     // MARK: Disks
 
-    /// Whether this user may mount a disk of its own.
+    /// Whether this user may mount a file system.
     private static let mayMount =
         (try? run(URL(filePath: "/bin/sh"), ["-c", "unshare -Urm mount -t tmpfs none /mnt"]))?.status == 0
 
-    /// Runs a script beside a folder of photos, with `disk` a disk of its own of that size.
-    /// - Returns: What it gave, and what it wrote to the file `errors`.
+    /// Runs a script in a folder with photos and with a disk of the given size at `disk`.
+    /// - Returns: The output of the script, and the contents of the file `errors`.
     private func runScript(onDiskOf size: String, _ script: String) throws -> (run: CommandOutput, errors: String) {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 12)
+            try writeImages(to: folder.appending(path: "photos"), count: 12)
             try FileManager.default.createDirectory(
                 at: folder.appending(path: "disk"), withIntermediateDirectories: true)
             try script.write(to: folder.appending(path: "script"), atomically: true, encoding: .utf8)
@@ -129,7 +129,7 @@ import Testing
         "train photos --input-size 16 --width 0.25 --batch-size 4 --checkpoint disk/run --checkpoint-interval 0"
 
     @Test(
-        "A full disk is one clear error; the last checkpoint stays, and the run goes on when there is room",
+        "A full disk is one error, keeps the last checkpoint, and the run can be resumed later",
         .enabled(if: mayMount))
     func fullDisk() throws {
         let (run, errors) = try runScript(
@@ -148,11 +148,11 @@ import Testing
         #expect(errors.components(separatedBy: "Error").count == 2, "\(errors)")
         #expect(errors.contains("disk/run/checkpoint.safetensors: cannot be written (No space left on device)"))
         #expect(errors.contains("free some space on the disk. Training continues."))
-        // The model of the run on the full disk was written elsewhere.
+        // The output is not on the full disk, so the model is written.
         #expect(errors.contains("Wrote m.imprint"))
     }
 
-    @Test("A disk that is full when the model is written loses nothing: --resume writes it", .enabled(if: mayMount))
+    @Test("If the disk is full when the model is written, --resume writes it later", .enabled(if: mayMount))
     func fullDiskAtTheEnd() throws {
         let options =
             "train photos --input-size 16 --width 0.25 --epochs 3 --checkpoint run --output disk/m.imprint"
@@ -181,7 +181,7 @@ import Testing
     }
 
     @Test(
-        "A read-only disk is one clear error before training, for the output and for checkpoints",
+        "A read-only disk is one error before training, for the output and for checkpoints",
         .enabled(if: mayMount))
     func readOnlyDisk() throws {
         let (_, text) = try runScript(
@@ -203,10 +203,10 @@ import Testing
     }
 
     @Test(
-        "A photo that vanishes is named once; a folder that vanishes is one error, and the run goes on when it is back")
-    func vanishedPhotos() throws {
+        "A deleted photo is reported once; a moved folder is one error, and the run can be resumed later")
+    func missingPhotos() throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 24)
+            try writeImages(to: folder.appending(path: "photos"), count: 24)
             let options =
                 "train photos --input-size 16 --width 0.25 --batch-size 4 --checkpoint run --memory 0 --output m.imprint"
             let run = try shell(

@@ -3,12 +3,12 @@ import TestSupport
 import Testing
 
 #if os(Linux)
-    /// What happens in the tool before `main`.
+    /// The start of `imprint`, before `main`.
     @Suite struct StartupTests {
-        @Test("The tool starts with one thread, whatever the number of processors")
+        @Test("imprint starts with one thread on any number of processors")
         func threads() throws {
             try withTemporaryFolder { folder in
-                // The tool waits while it writes to a pipe that is full.
+                // Writing to a full pipe blocks the process, so its threads can be counted.
                 let run = try shell(
                     """
                     unset OPENBLAS_NUM_THREADS
@@ -25,7 +25,8 @@ import Testing
         }
 
         @Test(
-            "With little address space, the tool starts or ends with an error", arguments: [100, 200, 300, 400, 1000])
+            "With a small address space, imprint starts or fails, and does not hang",
+            arguments: [100, 200, 300, 400, 1000])
         func addressSpace(megabytes: Int) throws {
             try withTemporaryFolder { folder in
                 let run = try shell(
@@ -34,7 +35,7 @@ import Testing
                     ulimit -v \(megabytes * 1000)
                     timeout 20 "$imprint" --version
                     """, folder: folder)
-                // 124: timeout had to end it.
+                // timeout exits with 124 if it had to kill the process.
                 #expect(run.status != 124)
                 if megabytes == 1000 { #expect(run.status == 0 && run.output == "0.1.0\n", "\(run.errors)") }
             }

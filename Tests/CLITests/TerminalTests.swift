@@ -3,15 +3,17 @@ import ImprintCore
 import TestSupport
 import Testing
 
-/// What a person sees at a terminal, and what a file gets instead.
+/// The progress output to terminals and to files.
 @Suite struct TerminalTests {
     private static let training =
         "train photos --output m.imprint --epochs 3 --input-size 16 --width 0.25 --validation 0.25"
-    /// `script` runs a program at a terminal of its own.
+    /// Whether the program `script` is available, which runs a command in a pseudo-terminal.
     private static let hasTerminals = FileManager.default.isExecutableFile(atPath: "/usr/bin/script")
 
-    /// What training prints at a terminal of so many columns.
-    private func atTerminal(_ folder: URL, columns: Int = 100, _ environment: String = "TERM=xterm") throws -> String {
+    /// Runs training in a terminal with `columns` columns and returns its output.
+    private func outputInTerminal(
+        _ folder: URL, columns: Int = 100, _ environment: String = "TERM=xterm"
+    ) throws -> String {
         let run = try shell(
             """
             export imprint
@@ -22,39 +24,39 @@ import Testing
     }
 
     @Test(
-        "At a terminal a bar fills the line and no more, and colours mark what matters", .enabled(if: hasTerminals),
-        arguments: [40, 80, 132])
+        "In a terminal, the progress bar fits into a line, and important words are coloured",
+        .enabled(if: hasTerminals), arguments: [40, 80, 132])
     func bar(columns: Int) throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 24)
-            let output = try atTerminal(folder, columns: columns)
-            let drawn = output.components(separatedBy: "\r\u{1B}[2K").dropFirst().filter {
+            try writeImages(to: folder.appending(path: "photos"), count: 24)
+            let output = try outputInTerminal(folder, columns: columns)
+            let bars = output.components(separatedBy: "\r\u{1B}[2K").dropFirst().filter {
                 $0.contains("[=") || $0.contains("[>")
             }
-            #expect(drawn.contains { $0.hasPrefix("epoch 3/3 [") }, "\(output)")
-            #expect(drawn.allSatisfy { ($0.split(separator: "\r").first ?? "").count < columns })
-            #expect(drawn.contains { $0.contains("left") } == (columns > 40))
+            #expect(bars.contains { $0.hasPrefix("epoch 3/3 [") }, "\(output)")
+            #expect(bars.allSatisfy { ($0.split(separator: "\r").first ?? "").count < columns })
+            #expect(bars.contains { $0.contains("left") } == (columns > 40))
             #expect(output.contains("\u{1B}[1mWrote m.imprint\u{1B}[0m"))
             #expect(output.contains("\u{1B}[32mbest\u{1B}[0m") || output.contains("\u{1B}[32m  best\u{1B}[0m"))
         }
     }
 
     @Test(
-        "NO_COLOR and dumb terminals get plain text", .enabled(if: hasTerminals),
+        "With NO_COLOR or a dumb terminal, the output is plain text", .enabled(if: hasTerminals),
         arguments: ["TERM=xterm NO_COLOR=1", "TERM=dumb"])
     func plain(environment: String) throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 24)
-            let output = try atTerminal(folder, environment)
+            try writeImages(to: folder.appending(path: "photos"), count: 24)
+            let output = try outputInTerminal(folder, environment)
             #expect(output.contains("Wrote m.imprint: accuracy"), "\(output)")
             #expect(!output.contains("\u{1B}[1m") && !output.contains("\u{1B}[32m"))
         }
     }
 
-    @Test("A file gets lines without a bar or colours, and each warning once") func noTerminal() throws {
+    @Test("Output to a file has no progress bar, no colours, and each warning once") func noTerminal() throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 24)
-            try Data("no picture".utf8).write(to: folder.appending(path: "photos/dark/bad.png"))
+            try writeImages(to: folder.appending(path: "photos"), count: 24)
+            try Data("not an image".utf8).write(to: folder.appending(path: "photos/dark/bad.png"))
             let run = try shell("$imprint \(Self.training)", folder: folder)
             #expect(!run.errors.contains("\u{1B}") && !run.errors.contains("\r"))
             let lines = run.errors.split(separator: "\n")

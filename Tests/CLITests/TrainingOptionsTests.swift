@@ -11,7 +11,7 @@ import Testing
 
 @Suite struct TrainingOptionsTests {
     @Test(
-        "The options of a report's command give the configuration of its run",
+        "Parsing the arguments that a report shows gives the configuration of its run",
         arguments: [
             "", "--epochs 3 --seed 9 --learning-rate auto --patience 4 --time-limit 150s --average 0.99",
             "--validation 0.25 --random-split --network lenet --width 0.5 --input-size 40 --crop-and-scale scale-fit",
@@ -30,25 +30,25 @@ import Testing
             network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b"],
             preprocessing: Preprocessing(width: 16, height: 16)
         ).write(to: base)
-        func words(_ line: String) -> [String] {
+        func split(_ line: String) -> [String] {
             line.split(separator: " ").map { $0 == "BASE" ? base.path : String($0) }
         }
-        let options = try TrainingOptions.parse(words(typed))
+        let options = try TrainingOptions.parse(split(typed))
         let repeated = try TrainingOptions.parse(options.arguments)
         #expect(repeated.arguments == options.arguments)
         func described(_ options: TrainingOptions) throws -> String {
             var configuration = try options.configuration(threads: 1)
-            // How much is kept in memory makes no difference to the result.
+            // The memory limit does not affect the result.
             configuration.memoryLimit = nil
-            let words = configuration.augmentation.names
-            // Sets are printed in any order.
+            let augmentations = configuration.augmentation.names
+            // The order of a printed set is random.
             configuration.augmentation = .none
             var start = "from scratch"
-            if case .base(let file, let trains) = configuration.start {
-                start = "\(file.digest ?? ""), \(trains)"
+            if case .base(let model, let layers) = configuration.start {
+                start = "\(model.digest ?? ""), \(layers)"
                 configuration.start = .network("lenet")
             }
-            return "\(configuration), \(words), \(start)"
+            return "\(configuration), \(augmentations), \(start)"
         }
         #expect(try described(repeated) == described(options))
         if typed.contains("auto") || typed.contains("--base") {
@@ -57,26 +57,26 @@ import Testing
     }
 
     @Test(
-        "Training begins with the base that comes with Imprint, unless a model or a network is given",
+        "Training starts from the built-in base model unless a base model or a network option is given",
         arguments: [
-            ("", FineTuning.Trains.all), ("--unfreeze head", .head),
+            ("", FineTuning.TrainableLayers.all), ("--unfreeze head", .head),
             ("--epochs 3 --augment flip", .all), ("--network logonet", nil), ("--width 0.5", nil),
             ("--input-size 64", nil), ("--crop-and-scale scale-fit", nil),
-        ] as [(String, FineTuning.Trains?)])
-    func shippedBase(typed: String, trains: FineTuning.Trains?) throws {
+        ] as [(String, FineTuning.TrainableLayers?)])
+    func builtInBase(typed: String, layers: FineTuning.TrainableLayers?) throws {
         let options = try TrainingOptions.parse(typed.split(separator: " ").map(String.init))
         let configuration = try options.configuration(threads: 1)
         switch configuration.start {
-        case .builtInBase: #expect(trains == .all)
+        case .builtInBase: #expect(layers == .all)
         case .base(let base, let found):
-            #expect(found == trains)
+            #expect(found == layers)
             #expect(try base.digest == ModelFile.shippedBase().digest)
-        case .network: #expect(trains == nil)
+        case .network: #expect(layers == nil)
         }
     }
 
     @Test(
-        "Words that a shell would not take as they are get quoted",
+        "Arguments with special characters are quoted for the shell",
         arguments: [
             ("flip,noise", "flip,noise"), ("my photos", "'my photos'"), ("", "''"), ("it's", "'it'\\''s'"),
             ("$HOME", "'$HOME'"),

@@ -5,12 +5,12 @@ import TestSupport
 import Testing
 
 @Suite struct ExampleTests {
-    @Test("The typed model is right about at least 90 % of pictures that it has not seen")
+    @Test("TypedModel classifies at least 90 % of new images correctly")
     func typedModel() throws {
         try withTemporaryFolder { folder in
-            let pictures = try Examples.draw(50, in: folder)
+            let images = try Examples.draw(50, in: folder)
             for (label, answer) in [("TwoCircles", "two circles"), ("Other", "something else")] {
-                let files = (0..<50).map { pictures.appending(path: "\(label)/\($0).jpg").path }
+                let files = (0..<50).map { images.appending(path: "\(label)/\($0).jpg").path }
                 let result = try Examples.run("TypedModel", files)
                 #expect(result.status == 0, "\(result.errors)")
                 let lines = result.output.split(separator: "\n")
@@ -20,31 +20,31 @@ import Testing
         }
     }
 
-    @Test("A program whose model was exchanged for one with other labels says so")
+    @Test("A model file with other labels than the generated type is an error")
     func exchangedModel() throws {
         try withTemporaryFolder { folder in
-            let pictures = try Examples.draw(1, in: folder)
-            // A program goes where its resources go.
+            let images = try Examples.draw(1, in: folder)
+            // The program looks for its resources in its own folder.
             let (program, resources) = ("TypedModel", "imprint-examples_TypedModel.resources")
             for name in [program, resources] {
                 try FileManager.default.copyItem(at: Examples.program(name), to: folder.appending(path: name))
             }
             let model = folder.appending(path: "\(resources)/TwoCircles.imprint")
-            let photo = pictures.appending(path: "TwoCircles/0.jpg").path
-            try makeUnsureModel(labels: ["TwoCircles", "Other"]).write(to: model)
+            let photo = images.appending(path: "TwoCircles/0.jpg").path
+            try makeUntrainedModel(labels: ["TwoCircles", "Other"]).write(to: model)
             #expect(try run(folder.appending(path: program), [photo]).status == 0)
-            try makeUnsureModel(labels: ["TwoCircles", "Another"]).write(to: model)
+            try makeUntrainedModel(labels: ["TwoCircles", "Another"]).write(to: model)
             let exchanged = try run(folder.appending(path: program), [photo])
             #expect(exchanged.status == 1 && exchanged.output.isEmpty)
             #expect(
                 exchanged.errors.hasPrefix(
-                    "\(model.path): has other labels than the type TwoCircles, without Other and with Another. "
+                    "\(model.path): the labels do not match the type TwoCircles (missing: Other; unexpected: Another). "
                 ),
                 "\(exchanged.errors)")
         }
     }
 
-    @Test("A program trains with its own layer and objective, saves the model, loads it and classifies with it")
+    @Test("CustomTraining trains with a custom layer and objective, saves the model, loads it and classifies")
     func customTraining() throws {
         try withTemporaryFolder { folder in
             let model = folder.appending(path: "patches.imprint")
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test("Photo labels are the best five, best first, in percent")
+    @Test("PhotoLabels prints the five best labels in percent")
     func photoLabels() throws {
         try withTemporaryFolder { folder in
             let photo = try Examples.draw(1, in: folder).appending(path: "TwoCircles/0.jpg").path
@@ -90,113 +90,114 @@ import Testing
         }
     }
 
-    @Test("Labels are rolled up into the categories of a model that has some")
+    @Test("PhotoLabels prints categories if the model has them")
     func categories() throws {
         try withTemporaryFolder { folder in
             let photo = try Examples.draw(1, in: folder).appending(path: "TwoCircles/0.jpg").path
-            var weights = try ModelFile(contentsOf: URL(filePath: Examples.model))
-            weights.categories = try Categories(["a mark": ["TwoCircles", "Other"]])
-            let model = folder.appending(path: "categories.imprint")
-            try weights.write(to: model)
-            let result = try Examples.run("PhotoLabels", [model.path, photo])
-            #expect(result.status == 0 && result.output == "\(photo)\n  100.0 %  a mark\n", "\(result)")
+            var model = try ModelFile(contentsOf: URL(filePath: Examples.model))
+            model.categories = try Categories(["a logo": ["TwoCircles", "Other"]])
+            let file = folder.appending(path: "categories.imprint")
+            try model.write(to: file)
+            let result = try Examples.run("PhotoLabels", [file.path, photo])
+            #expect(result.status == 0 && result.output == "\(photo)\n  100.0 %  a logo\n", "\(result)")
         }
     }
 
-    @Test("The needle turns when the logo comes into view, and frames that come too fast pass unseen")
+    @Test("IsItTheLogo raises its confidence when the logo appears, and drops frames that arrive too fast")
     func isItTheLogo() throws {
         try withTemporaryFolder { folder in
-            let pictures = try Examples.draw(1, in: folder)
-            let (other, logo) = (pictures.appending(path: "Other/0.jpg"), pictures.appending(path: "TwoCircles/0.jpg"))
+            let images = try Examples.draw(1, in: folder)
+            let (other, logo) = (images.appending(path: "Other/0.jpg"), images.appending(path: "TwoCircles/0.jpg"))
             let frames = [String](repeating: other.path, count: 6) + [String](repeating: logo.path, count: 6)
             let result = try Examples.run("IsItTheLogo", [Examples.model] + frames)
             #expect(result.status == 0, "\(result.errors)")
             let lines = result.output.split(separator: "\n")
             try #require(lines.count >= 2 && lines.count < 12, "\(result.output)")
             #expect(
-                lines[0].wholeMatch(of: /no ▲·{40} yes\ \ [01] %\ \ frame 1, 0 passed unseen/) != nil, "\(lines[0])")
+                lines[0].wholeMatch(of: /no ▲·{40} yes\ \ [01] %\ \ frame 1, 0 dropped/) != nil, "\(lines[0])")
             let last = try #require(
-                lines.last?.wholeMatch(of: /no ·*▲·* yes\ \ (\d+) %\ \ frame 12, (\d+) passed unseen/))
+                lines.last?.wholeMatch(of: /no ·*▲·* yes\ \ (\d+) %\ \ frame 12, (\d+) dropped/))
             #expect(Int(last.1)! >= 90 && Int(last.2)! >= 1)
 
             let model = folder.appending(path: "unsure.imprint")
-            try makeUnsureModel(labels: ["a", "b"]).write(to: model)
+            try makeUntrainedModel(labels: ["a", "b"]).write(to: model)
             let wrong = try Examples.run("IsItTheLogo", [model.path, other.path])
             #expect(wrong.status == 1 && wrong.errors.contains("has no label Other or NoLogo"), "\(wrong)")
         }
     }
 
-    @Test("The gate lets suitable photos go, and stops others and what cannot be looked at")
-    func uploadGate() throws {
+    @Test("UploadFilter passes suitable photos, and blocks unsuitable and unreadable photos")
+    func uploadFilter() throws {
         try withTemporaryFolder { folder in
-            let pictures = try Examples.draw(1, in: folder)
-            let (good, bad) = (pictures.appending(path: "Other/0.jpg"), pictures.appending(path: "TwoCircles/0.jpg"))
-            let open = try Examples.run("UploadGate", [Examples.model, "TwoCircles", good.path])
-            #expect(open.status == 0 && open.output.hasPrefix("\(good.path): may go, TwoCircles "), "\(open)")
-            let shut = try Examples.run("UploadGate", [Examples.model, "TwoCircles", good.path, bad.path])
-            #expect(shut.status == 1 && shut.output.contains("\(bad.path): stopped, TwoCircles 9"), "\(shut)")
-            try Data("no picture".utf8).write(to: bad)
-            let unreadable = try Examples.run("UploadGate", [Examples.model, "TwoCircles", bad.path])
+            let images = try Examples.draw(1, in: folder)
+            let (good, bad) = (images.appending(path: "Other/0.jpg"), images.appending(path: "TwoCircles/0.jpg"))
+            let passed = try Examples.run("UploadFilter", [Examples.model, "TwoCircles", good.path])
+            #expect(passed.status == 0 && passed.output.hasPrefix("\(good.path): passed, TwoCircles "), "\(passed)")
+            let blocked = try Examples.run("UploadFilter", [Examples.model, "TwoCircles", good.path, bad.path])
+            #expect(blocked.status == 1 && blocked.output.contains("\(bad.path): blocked, TwoCircles 9"), "\(blocked)")
+            try Data("not an image".utf8).write(to: bad)
+            let unreadable = try Examples.run("UploadFilter", [Examples.model, "TwoCircles", bad.path])
             #expect(
-                unreadable.status == 1 && unreadable.output.contains("stopped, \(bad.path): expected an image"),
+                unreadable.status == 1 && unreadable.output.contains("blocked, \(bad.path): expected an image"),
                 "\(unreadable)")
-            let unknown = try Examples.run("UploadGate", [Examples.model, "nsfw", good.path])
+            let unknown = try Examples.run("UploadFilter", [Examples.model, "nsfw", good.path])
             #expect(
                 unknown.status == 64 && unknown.errors.contains("no label nsfw, expected one of Other, TwoCircles"),
                 "\(unknown)")
         }
     }
 
-    @Test("A text is suggested where the model is sure enough, with nothing that HTML takes for its own")
+    @Test("AltText suggests an escaped text if the confidence is high enough")
     func altText() throws {
         try withTemporaryFolder { folder in
-            let pictures = try Examples.draw(1, in: folder)
-            let odd = folder.appending(path: "a&b \"<1>\"\u{301}.jpg")
-            try FileManager.default.moveItem(at: pictures.appending(path: "TwoCircles/0.jpg"), to: odd)
-            let result = try Examples.run("AltText", [Examples.model, odd.path])
+            let images = try Examples.draw(1, in: folder)
+            let photo = folder.appending(path: "a&b \"<1>\"\u{301}.jpg")
+            try FileManager.default.moveItem(at: images.appending(path: "TwoCircles/0.jpg"), to: photo)
+            let result = try Examples.run("AltText", [Examples.model, photo.path])
             #expect(
                 result.output
                     == "<img src=\"\(folder.path)/a&amp;b%20%22%3C1%3E%22%CC%81.jpg\" alt=\"Probably: TwoCircles\">\n",
                 "\(result)")
             let model = folder.appending(path: "unsure.imprint")
-            try makeUnsureModel(labels: (1...20).map(String.init)).write(to: model)
-            let unsure = try Examples.run("AltText", [model.path, odd.path])
+            try makeUntrainedModel(labels: (1...20).map(String.init)).write(to: model)
+            let unsure = try Examples.run("AltText", [model.path, photo.path])
             #expect(
-                unsure.status == 0 && unsure.output == "\(odd.path): nothing is sure enough; describe it yourself\n",
+                unsure.status == 0
+                    && unsure.output == "\(photo.path): no label with enough confidence; write the text yourself\n",
                 "\(unsure)")
         }
     }
 
-    @Test("The camera names each new picture once, and keeps a history of them")
+    @Test("ObjectCamera classifies each new photo once, and writes a history")
     func objectCamera() throws {
         try withTemporaryFolder { folder in
-            let pictures = try Examples.draw(2, in: folder.appending(path: "drawn"))
+            let images = try Examples.draw(2, in: folder.appending(path: "drawn"))
             let camera = folder.appending(path: "camera")
             try FileManager.default.createDirectory(at: camera, withIntermediateDirectories: true)
-            func shutter(_ picture: String, _ name: String) throws {
+            func addPhoto(_ image: String, as name: String) throws {
                 try FileManager.default.copyItem(
-                    at: pictures.appending(path: picture), to: camera.appending(path: name))
+                    at: images.appending(path: image), to: camera.appending(path: name))
             }
-            func look() throws -> CommandOutput { try Examples.run("ObjectCamera", [Examples.model, camera.path]) }
+            func runOnce() throws -> CommandOutput { try Examples.run("ObjectCamera", [Examples.model, camera.path]) }
 
-            #expect(try look().output.isEmpty)
-            try shutter("TwoCircles/0.jpg", "1.jpg")
-            try Data("half a picture".utf8).write(to: camera.appending(path: "2.jpg"))
-            let first = try look()
+            #expect(try runOnce().output.isEmpty)
+            try addPhoto("TwoCircles/0.jpg", as: "1.jpg")
+            try Data("half an image".utf8).write(to: camera.appending(path: "2.jpg"))
+            let first = try runOnce()
             #expect(first.status == 0 && first.output.wholeMatch(of: /1\.jpg: TwoCircles \d\d %\n/) != nil, "\(first)")
             #expect(first.errors.contains("2.jpg: expected an image"))
             try FileManager.default.removeItem(at: camera.appending(path: "2.jpg"))
-            try shutter("Other/0.jpg", "2.jpg")
-            let second = try look()
+            try addPhoto("Other/0.jpg", as: "2.jpg")
+            let second = try runOnce()
             #expect(second.status == 0 && second.output.hasPrefix("2.jpg: Other "), "\(second)")
-            #expect(try look().output.isEmpty)
+            #expect(try runOnce().output.isEmpty)
 
             let history = try String(contentsOf: camera.appending(path: "history.jsonl"), encoding: .utf8)
             let sightings = CommandOutput(status: 0, output: history, errors: "").lines
             #expect(sightings.compactMap { $0["picture"] as? String } == ["1.jpg", "2.jpg"])
             #expect(sightings.compactMap { $0["label"] as? String } == ["TwoCircles", "Other"])
-            // It watches until it is ended.
-            try shutter("Other/1.jpg", "3.jpg")
+            // With --watch, the program runs until it is terminated.
+            try addPhoto("Other/1.jpg", as: "3.jpg")
             let watched = try run(
                 URL(filePath: "/bin/sh"),
                 [
@@ -206,7 +207,7 @@ import Testing
             #expect(watched.output.hasPrefix("3.jpg: "), "\(watched)")
 
             try Data("half a li".utf8).write(to: camera.appending(path: "history.jsonl"))
-            let damaged = try look()
+            let damaged = try runOnce()
             #expect(damaged.status == 1 && damaged.errors.contains("history.jsonl: is damaged"), "\(damaged)")
             for sighting in sightings {
                 let time = try #require((sighting["time"] as? String).flatMap { try? Date($0, strategy: .iso8601) })
@@ -216,34 +217,35 @@ import Testing
     }
 
     @Test(
-        "Wrong use is one line, and ends with 64",
-        arguments: ["IsItTheLogo", "PhotoLabels", "UploadGate", "AltText", "ObjectCamera", "TypedModel"])
-    func wrongUse(program: String) throws {
+        "Missing arguments are one line of usage and exit code 64",
+        arguments: ["IsItTheLogo", "PhotoLabels", "UploadFilter", "AltText", "ObjectCamera", "TypedModel"])
+    func missingArguments(program: String) throws {
         let result = try Examples.run(program, [])
         #expect(result.status == 64 && result.output.isEmpty)
         #expect(result.errors.hasPrefix("usage: \(program) ") && result.errors.split(separator: "\n").count == 1)
     }
 
     @Test(
-        "A model that is not there is a sentence that names it",
-        arguments: ["IsItTheLogo", "PhotoLabels", "UploadGate", "AltText", "ObjectCamera"])
+        "A missing model is an error with its path",
+        arguments: ["IsItTheLogo", "PhotoLabels", "UploadFilter", "AltText", "ObjectCamera"])
     func missingModel(program: String) throws {
         try withTemporaryFolder { folder in
             let model = folder.appending(path: "none.imprint").path
-            let result = try Examples.run(program, [model] + (program == "UploadGate" ? ["a"] : []) + [folder.path])
+            let result = try Examples.run(program, [model] + (program == "UploadFilter" ? ["a"] : []) + [folder.path])
             #expect(
                 result.status == 1 && result.output.isEmpty && result.errors.hasPrefix("\(model): cannot be read"),
                 "\(result)")
         }
     }
 
-    /// Real photos and models of others, as `imprint import` makes them.
+    /// Whether the reference data contains the photos and third-party models.
     private static let hasReference =
         ReferenceData.has("models/EfficientNetLite0.mlmodel") && ReferenceData.has("models/Nudity.mlmodel")
         && ReferenceData.has("data/viget-train/VigetLogo")
 
     @Test(
-        "Real photos, with models of others", .enabled(if: hasReference, "the reference photos and models are not here")
+        "The examples classify real photos with third-party models",
+        .enabled(if: hasReference, "the reference photos and models are missing")
     )
     func realPhotos() throws {
         try withTemporaryFolder { folder in
@@ -252,7 +254,7 @@ import Testing
             let files = names.map { photos.appending(path: $0).path }
             func imported(_ name: String) throws -> String {
                 let model = folder.appending(path: "\(name).imprint")
-                try ModelImporter().read(ReferenceData.folder.appending(path: "models/\(name).mlmodel")).weights.write(
+                try ModelImporter().read(ReferenceData.folder.appending(path: "models/\(name).mlmodel")).model.write(
                     to: model)
                 return model.path
             }
@@ -262,19 +264,20 @@ import Testing
             #expect(seen.status == 0, "\(seen.errors)")
             let lines = seen.output.split(separator: "\n").map(String.init)
             try #require(lines.count == 6 * files.count)
-            for (place, file) in files.enumerated() {
-                #expect(lines[6 * place] == file)
-                let best = lines[(6 * place + 1)..<(6 * place + 6)]
+            for (index, file) in files.enumerated() {
+                #expect(lines[6 * index] == file)
+                let best = lines[(6 * index + 1)..<(6 * index + 6)]
                 #expect(best.allSatisfy { line in labels.contains { line.hasSuffix("%  \($0)") } }, "\(best)")
             }
             let texts = try Examples.run("AltText", [objects] + files)
             #expect(texts.status == 0 && texts.output.split(separator: "\n").count == files.count, "\(texts)")
-            let gate = try Examples.run("UploadGate", [try imported("Nudity"), "NSFW"] + files)
+            let upload = try Examples.run("UploadFilter", [try imported("Nudity"), "NSFW"] + files)
             #expect(
-                gate.status == 0 && gate.output.split(separator: "\n").allSatisfy { $0.contains(": may go, NSFW ") },
-                "\(gate)")
-            let needle = try Examples.run("IsItTheLogo", [Examples.model] + files)
-            #expect(needle.status == 0 && needle.output.contains("▲"), "\(needle)")
+                upload.status == 0
+                    && upload.output.split(separator: "\n").allSatisfy { $0.contains(": passed, NSFW ") },
+                "\(upload)")
+            let gauge = try Examples.run("IsItTheLogo", [Examples.model] + files)
+            #expect(gauge.status == 0 && gauge.output.contains("▲"), "\(gauge)")
             let typed = try Examples.run("TypedModel", files)
             #expect(typed.status == 0 && typed.output.split(separator: "\n").count == files.count, "\(typed)")
             let camera = folder.appending(path: "camera")

@@ -3,12 +3,12 @@ import TestSupport
 import Testing
 
 @Suite struct PluginTests {
-    /// A package of one target that uses the plugin and nothing else of Imprint, so that its build takes seconds.
+    /// Writes a package with one target that uses only the plugin, so that it builds in seconds.
     private func writePackage(in folder: URL, resources: String) throws {
         let sources = folder.appending(path: "Sources/App")
         try FileManager.default.createDirectory(at: sources, withIntermediateDirectories: true)
         try Data("print(1)\n".utf8).write(to: sources.appending(path: "main.swift"))
-        // What people add to the type of Logo.imprint is called so.
+        // A target may contain extensions of the generated type in a file of this name.
         try Data("let name = \"Logo\"\n".utf8).write(to: sources.appending(path: "Logo.swift"))
         try """
         // swift-tools-version: 6.2
@@ -23,7 +23,7 @@ import Testing
         """.write(to: folder.appending(path: "Package.swift"), atomically: true, encoding: .utf8)
     }
 
-    @Test("A build says what is wrong with a model, or with where it is")
+    @Test("The build reports damaged models, models that are not resources, and name collisions")
     func diagnostics() throws {
         try withTemporaryFolder { folder in
             func build(resources: String) throws -> (status: Int32, text: String) {
@@ -42,13 +42,13 @@ import Testing
             #expect(undeclared.status != 0)
             #expect(
                 undeclared.text.contains(
-                    "Logo.imprint: is no resource of the target App; add resources: [.copy(\"Logo.imprint\")]"),
+                    "Logo.imprint: is not a resource of the target App. Add resources: [.copy(\"Logo.imprint\")]"),
                 "\(undeclared)")
 
             try Data(contentsOf: model).dropLast().write(to: model)
             let damaged = try build(resources: ".copy(\"Logo.imprint\")")
             #expect(damaged.status != 0)
-            #expect(damaged.text.contains("Logo.imprint: was cut off: it holds"), "\(damaged)")
+            #expect(damaged.text.contains("Logo.imprint: was cut off: it has"), "\(damaged)")
 
             let other = folder.appending(path: "Sources/App/logo.imprint")
             for file in [model, other] {
@@ -60,7 +60,7 @@ import Testing
             let errors = namesakes.text.split(separator: "\n").filter { $0.contains("error: /") }
             #expect(errors.count == 1, "\(namesakes)")
             for text in [
-                model.path, other.path, "its type would be called Logo", "give one of the two files another name",
+                model.path, other.path, "its type would be called Logo", "Rename one of the two files",
             ] {
                 #expect(errors.first?.contains(text) == true, "\(namesakes)")
             }

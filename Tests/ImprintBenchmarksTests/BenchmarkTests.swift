@@ -6,9 +6,9 @@ import Testing
 
 private let python = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
 
-// One after another, since the peak of memory is that of the whole process.
+// Serialized, because peak memory is measured for the whole process.
 @Suite(.serialized) struct BenchmarkTests {
-    @Test("Each suite has its cases, once each")
+    @Test("Each suite contains the expected cases, each once")
     func cases() {
         let passes = ["forward", "dataGradient", "weightGradient", "backward"]
         let layers = [
@@ -40,7 +40,7 @@ private let python = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
         }
     }
 
-    @Test("A name stands for its own case alone, or else for those that begin so")
+    @Test("A name selects the case of that name, otherwise all cases with that prefix")
     func selection() {
         func names(_ name: String) -> [String] { BenchmarkSuite.predict.cases(named: name).map(\.name) }
         #expect(names("mobilenet-v1-224") == ["mobilenet-v1-224"])
@@ -48,38 +48,38 @@ private let python = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
         #expect(names("lenet").isEmpty)
     }
 
-    @Test("Every training case has thresholds, and no step may ask for memory")
+    @Test("Every training case has thresholds, and no training step may allocate")
     func thresholds() throws {
         let thresholds = try readThresholds()
         #expect(Set(thresholds.keys) == Set(BenchmarkSuite.train.cases.map(\.name)))
-        for (name, most) in thresholds {
-            #expect(Set(most.keys) == ["allocations", "peakMemory"] && most["allocations"] == 0, "\(name)")
+        for (name, limits) in thresholds {
+            #expect(Set(limits.keys) == ["allocations", "peakMemory"] && limits["allocations"] == 0, "\(name)")
         }
     }
 
     @Test(
-        "What is above a threshold, is not counted or was not measured is named",
-        .enabled(if: python != nil, "no Python is named"))
+        "The check reports figures above their threshold, missing figures and cases that were not measured",
+        .enabled(if: python != nil, "IMPRINT_PYTHON is not set"))
     func check() throws {
         let names = BenchmarkSuite.train.cases.map(\.name)
         func line(_ name: String, _ figures: String) -> String { #"{"case":"\#(name)","threads":1\#(figures)}"# }
         let good = names.dropFirst(4).map { line($0, #","allocations":0,"peakMemory":1"#) }
         let all = names.prefix(4).map { line($0, #","allocations":0,"peakMemory":1"#) } + good
-        #expect(try checked(all).status == 0)
+        #expect(try runCheck(all).status == 0)
 
         let bad = [
             line(names[1], #","allocations":0.5,"peakMemory":1"#),
             line(names[2], #","allocations":0,"peakMemory":10000000000"#), line(names[3], #","peakMemory":1"#),
             line("vgg", #","allocations":0,"peakMemory":1"#),
         ]
-        let (status, errors) = try checked(good + bad)
+        let (status, errors) = try runCheck(good + bad)
         #expect(status == 1)
         let memory = try #require(try readThresholds()["logonet-96-width-0.75"]?["peakMemory"])
         let sentences = [
             "lenet-28 has thresholds but was not measured; correct its name in thresholds.json.",
-            "logonet-96 on 1 thread: found 0.5 allocations a step, allowed are 0.",
-            "logonet-96-width-0.75 on 1 thread: found 10000000000 bytes of memory at the peak, allowed are \(memory).",
-            "logonet-224 on 1 thread: allocations a step are not counted on this system, 0 are allowed.",
+            "logonet-96 on 1 thread: found 0.5 allocations per step, expected at most 0.",
+            "logonet-96-width-0.75 on 1 thread: found 10000000000 bytes of peak memory, expected at most \(memory).",
+            "logonet-224 on 1 thread: allocations per step are not measured on this system, expected at most 0.",
             "vgg on 1 thread has no thresholds; add them to thresholds.json.",
         ]
         #expect(errors.split(separator: "\n").map(String.init) == sentences)
@@ -90,8 +90,8 @@ private let python = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
         return try JSONDecoder().decode([String: [String: Int]].self, from: Data(contentsOf: file))
     }
 
-    /// What Benchmarks/check.py says of lines of `imprint bench`.
-    private func checked(_ lines: [String]) throws -> (status: Int32, errors: String) {
+    /// Runs Benchmarks/check.py on lines of `imprint bench`, and returns its exit status and standard error.
+    private func runCheck(_ lines: [String]) throws -> (status: Int32, errors: String) {
         let process = Process()
         process.executableURL = URL(filePath: try #require(python))
         process.arguments = ["-B", packageFolder.appending(path: "Benchmarks/check.py").path]
@@ -106,7 +106,8 @@ private let python = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
         return (process.terminationStatus, String(decoding: text, as: UTF8.self))
     }
 
-    @Test("The scripts of Benchmarks/peers know the same cases", .enabled(if: python != nil, "no Python is named"))
+    @Test(
+        "The scripts of Benchmarks/peers have the same cases", .enabled(if: python != nil, "IMPRINT_PYTHON is not set"))
     func casesOfPeers() throws {
         let process = Process()
         process.executableURL = URL(filePath: try #require(python))
@@ -124,15 +125,15 @@ private let python = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
         }
     }
 
-    @Test("The runs' median, least and greatest")
+    @Test("Figures are the median, minimum and maximum of the runs")
     func figures() {
-        let odd = Figures(ascending: [1, 2, 4])
+        let odd = Statistics(ascending: [1, 2, 4])
         #expect((odd.median, odd.min, odd.max) == (2, 1, 4))
-        let even = Figures(ascending: [1, 2, 4, 5])
+        let even = Statistics(ascending: [1, 2, 4, 5])
         #expect((even.median, even.min, even.max) == (3, 1, 5))
     }
 
-    @Test("Preparations happen before every run, those that do not count included")
+    @Test("The preparation runs before every run, warm-up runs included")
     func preparations() {
         var (prepared, done) = (0, 0)
         _ = Measurement(seconds: 0, prepare: { prepared += 1 }, { done += 1 })
@@ -140,7 +141,7 @@ private let python = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
     }
 
     @Test(
-        "Every pass of the smaller layers can be measured by itself, a convolution's as a share of sgemm",
+        "Every pass of the smaller layers can be measured separately, convolutions as a percentage of sgemm",
         arguments: ["conv3x3-512-512-7", "dense-2048-1000", "softmax-cross-entropy-1000"])
     func passes(layer: String) throws {
         var benchmark = Benchmark(BenchmarkOptions(threads: 2, seconds: 0.001))
@@ -162,8 +163,8 @@ private let python = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
         #expect((0..<100).contains(result.percentDropped ?? 0))
     }
 
-    @Test("The yardstick is a product of its own on each thread", arguments: [1, 2])
-    func yardstick(threads: Int) throws {
+    @Test("The sgemm reference runs one matrix product on each thread", arguments: [1, 2])
+    func reference(threads: Int) throws {
         var benchmark = Benchmark(BenchmarkOptions(threads: threads, seconds: 0.001))
         let result = try benchmark.measure(sgemm)
         let products = result.median * 1e9 * result.milliseconds / 1e3 / (2 * 1024 * 1024 * 1024)
@@ -172,7 +173,7 @@ private let python = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
     }
 
     @Test(
-        "The peak of memory is that of the case",
+        "Peak memory is measured per case",
         .enabled(if: FileManager.default.isWritableFile(atPath: "/proc/self/clear_refs")))
     func peakMemory() throws {
         var benchmark = Benchmark(BenchmarkOptions(threads: 1, seconds: 0.001))

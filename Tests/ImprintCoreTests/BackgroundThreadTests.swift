@@ -3,10 +3,10 @@ import ImprintCore
 import Testing
 
 @Suite struct BackgroundThreadTests {
-    @Test("Work is done on another thread, to its end, and may fail; the caller's closure does not outlive the call")
-    func work() throws {
+    @Test("The closure runs on another thread, may throw, and is released before the call returns")
+    func closure() throws {
         struct Failure: Error {}
-        // Often, for a closure that is let go of too late ends the process only where the threads happen to meet.
+        // Repeat often, because a closure that is released too late crashes the process only by a race.
         let caller = Thread.current
         var sum = 0
         for round in 0..<500 where try onBackgroundThread({ Thread.current != caller }) {
@@ -17,7 +17,7 @@ import Testing
     }
 
     #if os(Linux)
-        @Test("The thread has the lowest priority, and the caller keeps its own")
+        @Test("The thread has the lowest priority, and the priority of the caller does not change")
         func priority() throws {
             func nice() -> Int32 { getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0) }
             let before = nice()

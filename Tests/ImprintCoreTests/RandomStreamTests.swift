@@ -2,21 +2,21 @@ import ImprintCore
 import Testing
 
 @Suite struct RandomStreamTests {
-    @Test("The same seed, name and indices give the same numbers; any other gives others")
+    @Test("The same seed, name and indices give the same values; any change gives other values")
     func namedStreams() {
         func first(_ stream: RandomStream) -> [UInt64] {
             var stream = stream
             return (0..<4).map { _ in stream.next() }
         }
-        let numbers = first(RandomStream(seed: 7, "shuffle", 1, 2))
-        #expect(numbers == first(RandomStream(seed: 7, "shuffle", 1, 2)))
-        #expect(numbers != first(RandomStream(seed: 8, "shuffle", 1, 2)))
-        #expect(numbers != first(RandomStream(seed: 7, "shuffles", 1, 2)))
-        #expect(numbers != first(RandomStream(seed: 7, "shuffle", 2, 1)))
-        #expect(numbers != first(RandomStream(seed: 7, "shuffle", 1)))
+        let values = first(RandomStream(seed: 7, "shuffle", 1, 2))
+        #expect(values == first(RandomStream(seed: 7, "shuffle", 1, 2)))
+        #expect(values != first(RandomStream(seed: 8, "shuffle", 1, 2)))
+        #expect(values != first(RandomStream(seed: 7, "shuffles", 1, 2)))
+        #expect(values != first(RandomStream(seed: 7, "shuffle", 2, 1)))
+        #expect(values != first(RandomStream(seed: 7, "shuffle", 1)))
     }
 
-    @Test("Uniform and normal numbers have the moments of their distributions")
+    @Test("Uniform and normal values have the moments of their distributions")
     func moments() {
         var stream = RandomStream(seed: 1, "moments")
         let uniform = (0..<20_000).map { _ in stream.uniform() }
@@ -28,7 +28,7 @@ import Testing
         #expect(abs(mean(normal.map { $0 * $0 }) - 1) < 0.04)
     }
 
-    @Test("A permutation holds every index once and each place sees every index", arguments: [0, 1, 2, 17])
+    @Test("A permutation contains every index once, and every index can come first", arguments: [0, 1, 2, 17])
     func permutation(count: Int) {
         var stream = RandomStream(seed: 3, "permutation", count)
         var firsts = Set<Int>()

@@ -2,7 +2,7 @@ import ImprintCore
 import Testing
 
 @Suite struct SHA256Tests {
-    /// The examples of FIPS 180-4 (NIST CSRC, "SHA256.pdf" and the short-message vectors), checked with `sha256sum`.
+    /// The examples of FIPS 180-4 (NIST CSRC, "SHA256.pdf" and the short-message vectors), verified with `sha256sum`.
     @Test(
         "Known messages have the digests of the standard",
         arguments: [
@@ -22,9 +22,9 @@ import Testing
         #expect(SHA256.hexadecimal(of: Array(message.utf8)) == digest)
     }
 
-    /// Around the places where the padding needs another block; digests from Python's hashlib of n bytes 0, 1, 2, ….
+    /// Lengths at which the padding needs another block; the digests of n bytes 0, 1, 2, … are from Python's hashlib.
     @Test(
-        "Lengths around the block size",
+        "Messages with lengths around the block size have the right digest",
         arguments: [
             (1, "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d"),
             (55, "463eb28e72f82e0a96c0a4cc53690c571281131f672aa229e0d45ae59b598b59"),
@@ -38,24 +38,24 @@ import Testing
             (128, "471fb943aa23c511f6f72f8d1652d9c880cfa392ad80503120547703e56a2be5"),
             (1000, "a8af099bf2e878609558dbf69d8f88f4a31040a8cf84b549a0cfa912f12ffc3f"),
         ])
-    func awkwardLengths(length: Int, digest: String) {
+    func lengths(length: Int, digest: String) {
         #expect(SHA256.hexadecimal(of: (0..<length).map { UInt8(truncatingIfNeeded: $0) }) == digest)
     }
 
-    @Test("A hundred thousand times the letter a")
+    @Test("A message of 100,000 bytes has the right digest")
     func longMessage() {
         #expect(
             SHA256.hexadecimal(of: [UInt8](repeating: UInt8(ascii: "a"), count: 100_000))
                 == "6d1cf22d7cc09b085dfc25ee1a1f3ae0265804c607bc2074ad253bcc82fd81ee")
     }
 
-    @Test("Pieces give the digest of the whole, wherever it is cut", arguments: [1, 3, 63, 64, 65, 130])
+    @Test("Updates with pieces of any size give the digest of the whole message", arguments: [1, 3, 63, 64, 65, 130])
     func pieces(size: Int) {
         let message = (0..<300).map { UInt8(truncatingIfNeeded: $0 * 7) }
         var hash = SHA256()
         for start in stride(from: 0, to: message.count, by: size) {
             hash.update(message[start..<min(start + size, message.count)].span.bytes)
-            _ = hash.hexadecimal  // asking for the digest on the way must not disturb what follows
+            _ = hash.hexadecimal  // reading the digest must not affect later updates
         }
         #expect(hash.hexadecimal == SHA256.hexadecimal(of: message))
     }

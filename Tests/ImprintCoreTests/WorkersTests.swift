@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 @Suite struct WorkersTests {
-    @Test("Every chunk runs exactly once, by a worker that exists", arguments: [1, 2, 3, 8], [0, 1, 2, 5, 64])
+    @Test("Every chunk runs exactly once, with a valid worker index", arguments: [1, 2, 3, 8], [0, 1, 2, 5, 64])
     func everyChunkOnce(workers: Int, chunks: Int) {
         let seen = Mutex([Int](repeating: 0, count: chunks))
         Workers(workers).parallelForEach(chunks) { chunk, worker in
@@ -14,7 +14,7 @@ import Testing
         #expect(seen.withLock { $0 } == [Int](repeating: 1, count: chunks))
     }
 
-    @Test("A map gives every result in its place", arguments: [1, 2, 3], [0, 1, 31, 200])
+    @Test("A map returns the results in order", arguments: [1, 2, 3], [0, 1, 31, 200])
     func map(workers: Int, count: Int) {
         var progress: [Int] = []
         let squares = Workers(workers).parallelMap(count, onProgress: { progress.append($0) }) { $0 * $0 }
@@ -23,17 +23,17 @@ import Testing
         #expect(progress.last ?? 0 == count)
     }
 
-    @Test("A map that fails throws the error of the lowest index, and does not go on for long", arguments: [1, 2, 3])
+    @Test("A map that fails throws the error of the lowest index and stops early", arguments: [1, 2, 3])
     func failingMap(workers: Int) {
         struct Failure: Error, Equatable { let index: Int }
-        let tried = Atomic(0)
+        let attempts = Atomic(0)
         #expect(throws: Failure(index: 5)) {
             try Workers(workers).parallelMap(10_000) { index throws(Failure) in
-                tried.add(1, ordering: .relaxed)
+                attempts.add(1, ordering: .relaxed)
                 if index >= 5 { throw Failure(index: index) }
             }
         }
-        #expect(tried.load(ordering: .relaxed) < 200)
+        #expect(attempts.load(ordering: .relaxed) < 200)
     }
 
     @Test("Results arrive one at a time and in order", arguments: [1, 2, 3], [0, 1, 5, 200])
@@ -49,24 +49,24 @@ import Testing
         #expect(received.withLock { $0 } == Array(0..<count))
     }
 
-    @Test("A receiver that fails ends the work", arguments: [1, 2, 3])
+    @Test("An error of the receiver stops the work", arguments: [1, 2, 3])
     func failingReceiver(workers: Int) {
         struct Failure: Error {}
-        let tried = Atomic(0)
+        let attempts = Atomic(0)
         let received = Atomic(0)
         #expect(throws: Failure.self) {
             try Workers(workers).forEachInOrder(10_000) { _ in
-                tried.add(1, ordering: .relaxed)
+                attempts.add(1, ordering: .relaxed)
             } receive: { index, _ in
                 received.add(1, ordering: .relaxed)
                 if index == 5 { throw Failure() }
             }
         }
         #expect(received.load(ordering: .relaxed) == 6)
-        #expect(tried.load(ordering: .relaxed) < 10_000)
+        #expect(attempts.load(ordering: .relaxed) < 10_000)
     }
 
-    @Test("Chunks cover the whole without overlap", arguments: [1, 3, 4], [0, 1, 7, 1000])
+    @Test("Chunks cover the whole range without overlap", arguments: [1, 3, 4], [0, 1, 7, 1000])
     func chunksCover(chunks: Int, total: Int) {
         let covered = (0..<chunks).flatMap { Array(chunkRange($0, of: chunks, total: total)) }
         #expect(covered == Array(0..<total))

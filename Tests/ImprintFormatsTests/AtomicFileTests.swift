@@ -7,7 +7,7 @@ import Testing
 @testable import ImprintModel
 
 @Suite struct AtomicFileTests {
-    @Test("A new file holds what was written, and nothing else is left in the folder")
+    @Test("A new file contains exactly the written bytes, and no temporary file remains")
     func newFile() throws {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "new.bin")
@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test("Until the last byte is written the old file stands under its name, as it would after a crash")
+    @Test("The old file stays in place until the new one is complete, so a crash cannot damage it")
     func crash() throws {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "model.imprint")
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test("What a killed process left behind does not stand in the way")
+    @Test("A temporary file of a killed process does not block a new write")
     func leftOver() throws {
         try withTemporaryFolder { folder in
             let leftOver = ".imprint-\(getpid())-0.partial"
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test("A failure while writing leaves the old file and no temporary one")
+    @Test("A failed write keeps the old file and removes the temporary one")
     func failure() throws {
         struct Failure: Error {}
         try withTemporaryFolder { folder in
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test("A symbolic link stays and the file it names is replaced", arguments: [true, false])
+    @Test("Writing to a symbolic link replaces its target and keeps the link", arguments: [true, false])
     func link(targetExists: Bool) throws {
         try withTemporaryFolder { folder in
             let models = folder.appending(path: "models")
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test("A circle of links is an error")
+    @Test("A cycle of links is an error")
     func circle() throws {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "a")
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test("The name may be as long as the file system allows")
+    @Test("A file name may have the maximum length of the file system")
     func longName() throws {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: String(repeating: "n", count: 255))
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test("A folder that is missing, or not a folder, is named with what to do about it")
+    @Test("The error for a missing folder, or a file instead of a folder, includes the fix")
     func noFolder() throws {
         try withTemporaryFolder { folder in
             try AtomicFile.write([1], to: folder.appending(path: "file"))
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    @Test("Whether a file can be written is known beforehand, and finding out changes nothing")
+    @Test("checkWritable detects an unwritable path and changes nothing")
     func checkWritable() throws {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "model")
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    @Test("A folder without write permission is refused", .disabled(if: geteuid() == 0, "root may write anywhere"))
+    @Test("A folder without write permission is rejected", .disabled(if: geteuid() == 0, "root can write anywhere"))
     func unwritableFolder() throws {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "model")
@@ -159,7 +159,9 @@ import Testing
         #expect(error?.description.contains("choose the name of a file") == true)
     }
 
-    @Test("A full disk is an error that says so", .enabled(if: FileManager.default.fileExists(atPath: "/dev/full")))
+    @Test(
+        "The error for a full disk suggests freeing space",
+        .enabled(if: FileManager.default.fileExists(atPath: "/dev/full")))
     func fullDisk() throws {
         let descriptor = open("/dev/full", O_WRONLY)
         try #require(descriptor >= 0)

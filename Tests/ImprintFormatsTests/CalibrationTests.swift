@@ -6,26 +6,28 @@ import TestSupport
 import Testing
 
 @Suite struct CalibrationTests {
-    /// What `weights` compute for one image, in the order of the labels.
-    private func confidences(_ weights: ModelFile) throws -> [Float] {
+    /// Returns the confidences of `model` for one image, in the order of the labels.
+    private func confidences(_ model: ModelFile) throws -> [Float] {
         let plan = try ExecutionPlan(
-            weights.network, parameters: weights.parameters, options: ExecutionPlan.Options(batchSize: 1))
-        for place in plan.input.indices { plan.input[place] = Float(place % 7) / 7 - 0.3 }
+            model.network, parameters: model.parameters, options: ExecutionPlan.Options(batchSize: 1))
+        for index in plan.input.indices { plan.input[index] = Float(index % 7) / 7 - 0.3 }
         plan.forward(count: 1)
         return Array(plan.output)
     }
 
-    @Test("The temperature divides the logits, whatever reads the file", arguments: [0.25, 1, 3.5])
+    @Test(
+        "The temperature is folded into the head's parameters, so every reader of the file gets divided logits",
+        arguments: [0.25, 1, 3.5])
     func folded(temperature: Double) throws {
-        let weights = try sampleWeights()
-        let calibrated = try #require(try weights.calibrated(temperature))
-        // log p is the logits but for a constant, which differences do not have.
-        let (before, after) = (try confidences(weights).map(log), try confidences(calibrated).map(log))
+        let model = try sampleModel()
+        let calibrated = try #require(try model.calibrated(temperature))
+        // log p equals the logits up to a constant, which cancels in differences.
+        let (before, after) = (try confidences(model).map(log), try confidences(calibrated).map(log))
         #expect(abs(Double(after[0] - after[1]) - Double(before[0] - before[1]) / temperature) < 1e-4)
-        #expect(calibrated.labels == weights.labels && calibrated.training == weights.training)
-        #expect(calibrated.base == weights.base && calibrated.preprocessing == weights.preprocessing)
-        for entry in weights.parameters.layout.entries {
-            let (old, new) = (weights.parameters[entry.name] ?? [], calibrated.parameters[entry.name] ?? [])
+        #expect(calibrated.labels == model.labels && calibrated.training == model.training)
+        #expect(calibrated.base == model.base && calibrated.preprocessing == model.preprocessing)
+        for entry in model.parameters.layout.entries {
+            let (old, new) = (model.parameters[entry.name] ?? [], calibrated.parameters[entry.name] ?? [])
             let divisor = entry.node == "head" ? Float(temperature) : 1
             #expect(zip(old, new).allSatisfy { abs($0 / divisor - $1) <= abs($1) * 1e-6 }, "\(entry.name)")
         }
@@ -36,27 +38,27 @@ import Testing
         }
     }
 
-    @Test("A network that does not end in a dense layer and a softmax is not calibrated")
+    @Test("Only networks that end in a dense layer and a softmax are calibrated")
     func withoutHead() throws {
-        func weights(_ end: [any Layer]) throws -> ModelFile {
+        func model(endingIn layers: [any Layer]) throws -> ModelFile {
             var builder = NetworkBuilder(name: "x", input: TensorShape(height: 4, width: 4, channels: 3))
             builder.add(GlobalAveragePool(), named: "mean")
-            for (place, layer) in end.enumerated() { builder.add(layer, named: "end\(place)") }
+            for (index, layer) in layers.enumerated() { builder.add(layer, named: "end\(index)") }
             let network = try builder.network()
             return ModelFile(
                 network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b", "c"],
                 preprocessing: Preprocessing(width: 4, height: 4))
         }
-        #expect(try weights([Softmax()]).calibrated(2) == nil)
-        #expect(try weights([Dense(outputChannels: 3)]).calibrated(2) == nil)
-        #expect(try weights([Dense(outputChannels: 3), ReLU(), Softmax()]).calibrated(2) == nil)
-        #expect(try weights([Dense(outputChannels: 3), Softmax()]).calibrated(2) != nil)
-        #expect(try weights([Dense(outputChannels: 3, hasBias: false), Softmax()]).calibrated(2) != nil)
+        #expect(try model(endingIn: [Softmax()]).calibrated(2) == nil)
+        #expect(try model(endingIn: [Dense(outputChannels: 3)]).calibrated(2) == nil)
+        #expect(try model(endingIn: [Dense(outputChannels: 3), ReLU(), Softmax()]).calibrated(2) == nil)
+        #expect(try model(endingIn: [Dense(outputChannels: 3), Softmax()]).calibrated(2) != nil)
+        #expect(try model(endingIn: [Dense(outputChannels: 3, hasBias: false), Softmax()]).calibrated(2) != nil)
     }
 
-    @Test("A record of a time without thresholds and calibration is still read")
+    @Test("A training record without thresholds and calibration, as older versions wrote it, is readable")
     func olderRecord() throws {
-        let record = try #require(try sampleWeights().training)
+        let record = try #require(try sampleModel().training)
         let encoder = JSONEncoder()
         encoder.nonConformingFloatEncodingStrategy = .convertToString(
             positiveInfinity: "Infinity", negativeInfinity: "-Infinity", nan: "NaN")

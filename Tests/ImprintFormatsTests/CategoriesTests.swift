@@ -9,7 +9,7 @@ import Testing
 @testable import ImprintModel
 
 @Suite struct CategoriesTests {
-    @Test("Each label is in the category that lists it")
+    @Test("A label belongs to the category that lists it")
     func membership() throws {
         let categories = try Categories(["computer": ["laptop", "desktop"], "animal": ["cat"]])
         #expect(categories.names == ["animal", "computer"])
@@ -19,14 +19,14 @@ import Testing
     }
 
     @Test(
-        "What is not unequivocal is refused, in code, in a file and in a weights file",
+        "Ambiguous categories are rejected, in code and in a file",
         arguments: [
-            ([:], "found no category, expected at least one"), (["": ["a"]], "no name but \"\""),
-            ([" \n\u{A0}": ["a"]], "no name but \" \\n"), (["x": []], "no labels"),
+            ([:], "found no category, expected at least one"), (["": ["a"]], "the blank name \"\""),
+            ([" \n\u{A0}": ["a"]], "the blank name \" \\n"), (["x": []], "no labels"),
             (["x": ["a"], "y": ["a"]], "\"x\" and in \"y\""),
             (["x": ["a", "a"]], "\"x\" and in \"x\""),
         ] as [([String: [String]], String)])
-    func equivocal(labels: [String: [String]], reason: String) throws {
+    func ambiguous(labels: [String: [String]], reason: String) throws {
         let error = #expect(throws: CategoriesError.self) { try Categories(labels) }
         #expect(try #require(error).description.contains(reason))
         try withTemporaryFolder { folder in
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test("Labels that a model lacks and names that it has are refused")
+    @Test("Labels that the model does not have, and categories named like a label of another category, are rejected")
     func check() throws {
         let unknown = #expect(throws: CategoriesError.self) {
             try Categories(["computer": ["laptop"]]).check(labels: ["desktop"])
@@ -47,8 +47,8 @@ import Testing
         let taken = #expect(throws: CategoriesError.self) {
             try Categories(["tree": ["oak"], "plant": ["tree"]]).check(labels: ["oak", "tree"])
         }
-        #expect("\(try #require(taken))".contains("the category \"tree\" is called as a label of \"plant\""))
-        // A category may be called as a label, which is in it then.
+        #expect("\(try #require(taken))".contains("the category \"tree\" has the name of a label in \"plant\""))
+        // A category may have the name of a label that it contains.
         for labels in [["oak"], ["oak", "tree"]] {
             let categories = try Categories(["tree": labels])
             try categories.check(labels: ["oak", "tree"])
@@ -56,14 +56,14 @@ import Testing
         }
     }
 
-    @Test("A category that is there twice is refused, for a reader of JSON would forget the first")
+    @Test("A duplicate category is rejected, because JSON decoders drop the first one")
     func twice() throws {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "groups.json")
             try Data(#" {"a": ["b"], "a": ["c"]}"#.utf8).write(to: url)
             let error = #expect(throws: CategoriesError.self) { try Categories(contentsOf: url, labels: []) }
             #expect(
-                "\(try #require(error))".hasSuffix("the category \"a\" is there twice; put its labels into one list"))
+                "\(try #require(error))".hasSuffix("the category \"a\" appears twice. Put its labels into one list"))
             try Data("\n{\"a\": [\"b\\u0301\", \"c\"], \"d\": [\"e\"]}\n".utf8).write(to: url)
             #expect(
                 try Categories(contentsOf: url, labels: ["b\u{301}", "c", "e"]).labels == [
@@ -72,7 +72,9 @@ import Testing
         }
     }
 
-    @Test("Files that hold none", arguments: ["", "[]", "{\"a\": 1}", "{\"a\": [1]}", "{\"a\": [\"b\"]"])
+    @Test(
+        "Files without categories are rejected with an example",
+        arguments: ["", "[]", "{\"a\": 1}", "{\"a\": [1]}", "{\"a\": [\"b\"]"])
     func foreign(text: String) throws {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "groups.json")
@@ -85,32 +87,32 @@ import Testing
         }
     }
 
-    @Test("Groups that are none, as they were written once, are read as none, and blank names as they are")
-    func formerly() throws {
-        try withChanged(sampleWeights(), metadata: ["imprint.categories": "{}"]) { url in
-            let weights = try ModelFile(contentsOf: url)
-            #expect(weights.categories == nil)
+    @Test("Empty categories of older versions are read as no categories, and blank names are kept")
+    func olderFiles() throws {
+        try withChanged(sampleModel(), metadata: ["imprint.categories": "{}"]) { url in
+            let model = try ModelFile(contentsOf: url)
+            #expect(model.categories == nil)
         }
-        let label = try #require(sampleWeights().labels.first)
-        try withChanged(sampleWeights(), metadata: ["imprint.categories": json([" ": [label]])]) { url in
-            let weights = try ModelFile(contentsOf: url)
-            #expect(weights.categories?.labels == [" ": [label]])
+        let label = try #require(sampleModel().labels.first)
+        try withChanged(sampleModel(), metadata: ["imprint.categories": json([" ": [label]])]) { url in
+            let model = try ModelFile(contentsOf: url)
+            #expect(model.categories?.labels == [" ": [label]])
         }
-        try withChanged(sampleWeights(), metadata: ["imprint.categories": json([" ": [String]()])]) { url in
+        try withChanged(sampleModel(), metadata: ["imprint.categories": json([" ": [String]()])]) { url in
             _ = #expect(throws: ModelFileError.self) { try ModelFile(contentsOf: url) }
         }
     }
 
-    @Test("They travel in a weights file, and with what is made of it")
-    func travel() throws {
+    @Test("Categories are stored in a model file and kept by calibration")
+    func stored() throws {
         try withTemporaryFolder { folder in
             let categories = try Categories(["device": ["laptop", "desktop"]])
             let network = try Network.logonet(labels: 3, inputSize: 16, width: 0.1)
-            let weights = ModelFile(
+            let model = ModelFile(
                 network: network, parameters: try Parameters(network, seed: 1), labels: ["laptop", "desktop", "cat"],
                 preprocessing: Preprocessing(width: 16, height: 16), categories: categories)
             let url = folder.appending(path: "m.imprint")
-            try weights.write(to: url)
+            try model.write(to: url)
             var read = try ModelFile(contentsOf: url)
             #expect(read.categories == categories)
             #expect(try read.calibrated(2)?.categories == categories)

@@ -22,7 +22,7 @@ import Testing
     }
 
     @Test(
-        "Pieces of any length give what the whole gives",
+        "The checksum of a file in pieces equals that of the whole",
         arguments: [1, 7, 8, 13, 64, 6143, 6144, 6145, 12_300, 20_000])
     func pieces(length: Int) {
         let bytes = (0..<20_000).map { UInt8(truncatingIfNeeded: ($0 &* 197) >> 3) }
@@ -34,46 +34,46 @@ import Testing
         #expect(checksum == imprint_crc32c_by_table(0, bytes, bytes.count))
     }
 
-    @Test("Numbers that are none are found wherever they are", arguments: [Float.nan, .infinity, -.infinity])
+    @Test("A value that is not finite is detected at any index", arguments: [Float.nan, .infinity, -.infinity])
     func finite(value: Float) {
         for count in [0, 1, 15, 16, 100] {
-            var numbers = [Float](repeating: .greatestFiniteMagnitude, count: count)
-            #expect(imprint_all_finite(numbers, count) == 1)
-            for place in numbers.indices {
-                numbers[place] = value
-                #expect(imprint_all_finite(numbers, count) == 0)
-                numbers[place] = -0.0
+            var values = [Float](repeating: .greatestFiniteMagnitude, count: count)
+            #expect(imprint_all_finite(values, count) == 1)
+            for index in values.indices {
+                values[index] = value
+                #expect(imprint_all_finite(values, count) == 0)
+                values[index] = -0.0
             }
         }
     }
 
-    @Test("Data or a digest that do not fit the checksum are damage", arguments: ["data", "imprint.digest"])
+    @Test("Changed data, or a changed digest, is reported as damage", arguments: ["data", "imprint.digest"])
     func damage(part: String) throws {
         var bytes = try fileBytes()
-        let place = part == "data" ? bytes.count - 1 : try #require(placeOfValue(part, in: bytes))
-        bytes[place] = otherDigit(bytes[place])
+        let offset = part == "data" ? bytes.count - 1 : try #require(offsetOfValue(part, in: bytes))
+        bytes[offset] = otherDigit(bytes[offset])
         guard case .damaged? = problem(bytes) else { throw CocoaError(.featureUnsupported) }
     }
 
-    @Test("A writer that does not know the checksum may leave an old one behind: the digest has the last word")
+    @Test("An outdated checksum is ignored if the digest matches")
     func oldChecksum() throws {
         var bytes = try fileBytes()
         #expect(problem(bytes) == nil)
-        let place = try #require(placeOfValue("imprint.checksum", in: bytes))
-        bytes[place] = otherDigit(bytes[place])
+        let offset = try #require(offsetOfValue("imprint.checksum", in: bytes))
+        bytes[offset] = otherDigit(bytes[offset])
         #expect(problem(bytes) == nil)
     }
 
     private func fileBytes() throws -> [UInt8] {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "model.imprint")
-            try sampleWeights().write(to: url)
+            try sampleModel().write(to: url)
             return try [UInt8](Data(contentsOf: url))
         }
     }
 
-    /// Where the text of an entry of the metadata begins.
-    private func placeOfValue(_ key: String, in bytes: [UInt8]) -> Int? {
+    /// Returns the offset of a metadata value in the file.
+    private func offsetOfValue(_ key: String, in bytes: [UInt8]) -> Int? {
         let text = Array("\"\(key)\":\"".utf8)
         return bytes.indices.first { bytes[$0...].starts(with: text) }.map { $0 + text.count }
     }

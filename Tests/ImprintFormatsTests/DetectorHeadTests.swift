@@ -13,25 +13,25 @@ import Testing
 @Suite struct DetectorHeadTests {
     private static let labels = ["leaf", "crest", "other"]
 
-    private func rules(_ marks: [DetectorHead.Mark]) -> DetectorHead {
-        DetectorHead(levels: [96, 136], stride: 16, span: 44, marks: marks)
+    private func head(_ logos: [DetectorHead.Logo]) -> DetectorHead {
+        DetectorHead(levels: [96, 136], stride: 16, span: 44, logos: logos)
     }
 
     private var twoLogos: DetectorHead {
-        rules([.init(label: "crest", slope: 0.5, offset: -1), .init(label: "leaf", slope: 2, offset: 0.25)])
+        head([.init(label: "crest", slope: 0.5, offset: -1), .init(label: "leaf", slope: 2, offset: 0.25)])
     }
 
-    /// A model that has learnt nothing.
-    private func weights(
+    /// Returns a detector with random parameters.
+    private func model(
         _ detector: DetectorHead, labels: [String] = labels, maps: Int = 2
     ) throws -> ModelFile {
-        let network = try Network.logoDetector(marks: maps)
+        let network = try Network.logoDetector(logos: maps)
         return ModelFile(
             network: network, parameters: try Parameters(network, seed: 2), labels: labels,
             preprocessing: Preprocessing(width: 96, height: 96, cropAndScale: .scaleFill), detector: detector)
     }
 
-    @Test("Confidences are the multinomial logistic of the marks' curves, by label")
+    @Test("Confidences are a softmax over the calibrated logo scores and a constant for other images")
     func confidences() {
         let found = twoLogos.confidences([3, -0.5], in: Self.labels)
         let (crest, leaf) = (exp(0.5 * 3 - 1), exp(2 * -0.5 + 0.25))
@@ -40,16 +40,18 @@ import Testing
         }
     }
 
-    @Test("Of one mark it is the logistic curve", arguments: [-300, -40, -3, 0, 0.1, 7, 300] as [Float])
-    func oneMark(score: Float) {
-        let found = rules([.init(label: "leaf", slope: 0.5, offset: -1)]).confidences([score], in: ["leaf", "other"])
+    @Test(
+        "The confidence of a single logo is a logistic function of its score",
+        arguments: [-300, -40, -3, 0, 0.1, 7, 300] as [Float])
+    func oneLogo(score: Float) {
+        let found = head([.init(label: "leaf", slope: 0.5, offset: -1)]).confidences([score], in: ["leaf", "other"])
         let odds = exp(0.5 * Double(score) - 1)
         #expect(abs(Double(found[0]) - odds / (1 + odds)) < 1e-7)
         #expect(abs(Double(found[1]) - 1 / (1 + odds)) < 1e-7)
     }
 
     @Test(
-        "Confidences lie within 0…1 and add up to 1, however large the logits",
+        "Confidences are between 0 and 1 and add up to 1, even for very large scores",
         arguments: [[0, 0], [1e6, -1e6], [3e38, 3e38], [-3e38, -3e38], [-3e38, 3e38], [80, 81]] as [[Float]])
     func sum(scores: [Float]) {
         let found = twoLogos.confidences(scores, in: Self.labels)
@@ -57,71 +59,72 @@ import Testing
         #expect(abs(found.reduce(0, +) - 1) < 1e-6)
     }
 
-    @Test("A file with several marks comes back as it was") func roundTrip() throws {
+    @Test("A detector with several logos survives a round trip") func roundTrip() throws {
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "m.imprint")
-            try weights(twoLogos).write(to: file)
+            try model(twoLogos).write(to: file)
             let read = try ModelFile(contentsOf: file)
             #expect(read.detector == twoLogos && read.labels == Self.labels)
         }
     }
 
-    private static func text(_ marks: String, levels: String = "[96]", stride: Int = 16, span: String = "44") -> String
-    {
-        "{\"levels\":\(levels),\"marks\":[\(marks)],\"span\":\(span),\"stride\":\(stride)}"
+    private static func headJSON(
+        _ logos: String, levels: String = "[96]", stride: Int = 16, span: String = "44"
+    ) -> String {
+        "{\"levels\":\(levels),\"marks\":[\(logos)],\"span\":\(span),\"stride\":\(stride)}"
     }
 
-    private static func mark(_ label: String, slope: String = "1", offset: String = "0") -> String {
+    private static func logo(_ label: String, slope: String = "1", offset: String = "0") -> String {
         "{\"label\":\"\(label)\",\"offset\":\(offset),\"slope\":\(slope)}"
     }
 
-    private static let both = mark("crest") + "," + mark("leaf")
+    private static let both = logo("crest") + "," + logo("leaf")
 
     @Test(
-        "A file whose rules cannot be is refused in words",
+        "An invalid detector head is rejected with its reason",
         arguments: [
-            (text(mark("leaf")), "1 marks for a network with 2 maps"),
-            (text(""), "0 marks for a network with 2 maps"),
-            (text(both + "," + mark("other")), "3 marks for a network with 2 maps"),
-            (text(mark("leaf") + "," + mark("leaf")), "the mark \"leaf\" is no label, or there twice"),
-            (text(mark("leaf") + "," + mark("tree")), "the mark \"tree\" is no label, or there twice"),
-            (text(mark("leaf") + "," + mark("crest", slope: "-1")), "a slope of -1"),
-            (text(mark("leaf") + "," + mark("crest", slope: "\"NaN\"")), "a slope of nan"),
-            (text(mark("leaf") + "," + mark("crest", offset: "\"Infinity\"")), "an offset of inf"),
-            (text(both, levels: "[]"), "the levels []"),
-            (text(both, levels: "[96, 1000000]"), "each 16 to 4096"),
-            (text(both, stride: 0), "a stride of 0"), (text(both, span: "-1"), "a span of -1"),
-            (text("7"), "imprint.spotting"), ("{}", "imprint.spotting"),
-            (text(both).replacing("marks", with: "mark"), "imprint.spotting"),
+            (headJSON(logo("leaf")), "1 logos for a network with 2 heat maps"),
+            (headJSON(""), "0 logos for a network with 2 heat maps"),
+            (headJSON(both + "," + logo("other")), "3 logos for a network with 2 heat maps"),
+            (headJSON(logo("leaf") + "," + logo("leaf")), "the logo \"leaf\" is not a label, or appears twice"),
+            (headJSON(logo("leaf") + "," + logo("tree")), "the logo \"tree\" is not a label, or appears twice"),
+            (headJSON(logo("leaf") + "," + logo("crest", slope: "-1")), "a slope of -1"),
+            (headJSON(logo("leaf") + "," + logo("crest", slope: "\"NaN\"")), "a slope of nan"),
+            (headJSON(logo("leaf") + "," + logo("crest", offset: "\"Infinity\"")), "an offset of inf"),
+            (headJSON(both, levels: "[]"), "the levels []"),
+            (headJSON(both, levels: "[96, 1000000]"), "each 16 to 4096"),
+            (headJSON(both, stride: 0), "a stride of 0"), (headJSON(both, span: "-1"), "a span of -1"),
+            (headJSON("7"), "imprint.spotting"), ("{}", "imprint.spotting"),
+            (headJSON(both).replacing("marks", with: "mark"), "imprint.spotting"),
         ])
     func refused(detector: String, text: String) throws {
-        try withChanged(try weights(twoLogos), metadata: ["imprint.spotting": detector]) { file in
+        try withChanged(try model(twoLogos), metadata: ["imprint.spotting": detector]) { file in
             let error = #expect(throws: ModelFileError.self) { try ModelFile(contentsOf: file) }
             #expect(error?.description.contains(text) == true, "\(String(describing: error))")
         }
     }
 
     @Test(
-        "Exactly one label is no mark",
+        "Exactly one label is not a logo",
         arguments: [
-            (["crest", "leaf"], "0 labels beside the marks, expected one"),
-            (["crest", "leaf", "other", "more"], "2 labels beside the marks, expected one"),
+            (["crest", "leaf"], "0 labels besides the logos, expected one"),
+            (["crest", "leaf", "other", "more"], "2 labels besides the logos, expected one"),
             (["crest", "leaf", "leaf"], "the label \"leaf\" twice"),
         ])
     func oneOther(labels: [String], text: String) throws {
-        try withChanged(try weights(twoLogos), metadata: ["imprint.labels": json(labels)]) { file in
+        try withChanged(try model(twoLogos), metadata: ["imprint.labels": json(labels)]) { file in
             let error = #expect(throws: ModelFileError.self) { try ModelFile(contentsOf: file) }
             #expect(error?.description.contains(text) == true, "\(String(describing: error))")
         }
     }
 
-    @Test("No file with rules that cannot be is written") func notWritten() throws {
+    @Test("An invalid detector head is not written") func notWritten() throws {
         try withTemporaryFolder { folder in
             for (labels, maps) in [
                 (["leaf", "other"], 2), (["leaf", "crest"], 2), (Self.labels, 1), (Self.labels, 3),
             ] {
-                let weights = try weights(twoLogos, labels: labels, maps: maps)
-                #expect(throws: ModelFileError.self) { try weights.write(to: folder.appending(path: "m.imprint")) }
+                let model = try model(twoLogos, labels: labels, maps: maps)
+                #expect(throws: ModelFileError.self) { try model.write(to: folder.appending(path: "m.imprint")) }
             }
         }
     }
@@ -131,14 +134,14 @@ import Testing
         builder.add(Flatten())
         builder.add(Dense(outputChannels: 1), named: "head")
         let network = try builder.network()
-        let weights = ModelFile(
+        let model = ModelFile(
             network: network, parameters: try Parameters(network, seed: 2), labels: ["dark", "logo"],
-            preprocessing: Preprocessing(width: 32, height: 32), detector: rules([.init(label: "logo")]))
+            preprocessing: Preprocessing(width: 32, height: 32), detector: head([.init(label: "logo")]))
         try withTemporaryFolder { folder in
             let error = #expect(throws: ModelFileError.self) {
-                try weights.write(to: folder.appending(path: "m.imprint"))
+                try model.write(to: folder.appending(path: "m.imprint"))
             }
-            #expect(error.map { "\($0)".contains("pictures of any size") } == true)
+            #expect(error.map { "\($0)".contains("colour images of any size") } == true)
         }
     }
 }

@@ -7,11 +7,11 @@ import Testing
 @testable import ImprintInterop
 @testable import ImprintModel
 
-/// Files that are not what a personalization must be: each is refused, none ends the process.
+/// Invalid personalization files: each is rejected with an error, and none crashes the process.
 @Suite struct HostilePersonalizationTests {
     private let sample: Personalization
 
-    init() throws { sample = try samplePersonalization(of: tunableWeights()) }
+    init() throws { sample = try samplePersonalization(of: tunableModel()) }
 
     private func withBytes(_ body: (URL, [UInt8]) throws -> Void) throws {
         try withTemporaryFolder { folder in
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test("A file cut off at any length, or with something after it, is refused") func truncated() throws {
+    @Test("A file truncated at any length, or with trailing bytes, is rejected") func truncated() throws {
         try withBytes { url, bytes in
             for length in bytes.indices {
                 try Data(bytes.prefix(length)).write(to: url)
@@ -34,17 +34,17 @@ import Testing
         }
     }
 
-    @Test("Any single bit that flips in the numbers is found") func flippedData() throws {
+    @Test("A flipped bit in the tensors is detected") func flippedData() throws {
         try withBytes { url, bytes in
             let length = try #require(try Safetensors.File(contentsOf: url).header.tensors.last?.byteRange.upperBound)
-            for place in (bytes.count - length)..<bytes.count {
+            for offset in (bytes.count - length)..<bytes.count {
                 for bit in 0..<8 {
                     var changed = bytes
-                    changed[place] ^= 1 << UInt8(bit)
+                    changed[offset] ^= 1 << UInt8(bit)
                     try Data(changed).write(to: url)
                     let error = #expect(throws: ModelFileError.self) { try Personalization(contentsOf: url) }
                     guard case .damaged? = error?.problem else {
-                        Issue.record("bit \(bit) of \(place): \(String(describing: error))")
+                        Issue.record("bit \(bit) of byte \(offset): \(String(describing: error))")
                         return
                     }
                 }
@@ -52,19 +52,19 @@ import Testing
         }
     }
 
-    /// Each test takes another bit of every byte.
-    @Test("A bit that flips before the numbers is found, or changes nothing", arguments: 0..<8)
+    /// Each argument flips another bit of every byte.
+    @Test("A flipped bit in the header is detected, or has no effect", arguments: 0..<8)
     func flippedHeader(bit: Int) throws {
         try withBytes { url, bytes in
             let length = try #require(try Safetensors.File(contentsOf: url).header.tensors.last?.byteRange.upperBound)
             var refused = 0
-            for place in 0..<(bytes.count - length) {
+            for offset in 0..<(bytes.count - length) {
                 var changed = bytes
-                changed[place] ^= 1 << UInt8((bit + place) % 8)
+                changed[offset] ^= 1 << UInt8((bit + offset) % 8)
                 try Data(changed).write(to: url)
                 do {
                     let read = try Personalization(contentsOf: url)
-                    #expect(read == sample, "bit \((bit + place) % 8) of byte \(place)")
+                    #expect(read == sample, "bit \((bit + offset) % 8) of byte \(offset)")
                 } catch {
                     #expect(error is ModelFileError || error is SafetensorsError, "\(error)")
                     refused += 1
@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test(
-        "Other formats are refused by name",
+        "Another format is rejected with its version",
         arguments: [
             ("2", .newerFormat(found: 2, newest: 1)), ("999", .newerFormat(found: 999, newest: 1)),
             ("0", .unknownFormat(found: "0", newest: 1)),
@@ -85,7 +85,7 @@ import Testing
             (nil, .notAPersonalization(found: "a file of another program")),
         ] as [(String?, ModelFileError.Problem)])
     func formats(format: String?, problem: ModelFileError.Problem) throws {
-        // What a newer format says is not looked at.
+        // The rest of the metadata of another format is ignored.
         for metadata in [
             ["imprint.personalization": format], ["imprint.personalization": format, "imprint.textDigest": "x"],
         ] {
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test(
-        "A missing entry is refused by name",
+        "A missing metadata key is rejected by name",
         arguments: [
             "imprint.base", "imprint.labels", "imprint.columns", "imprint.examples", "imprint.digest",
             "imprint.textDigest",
@@ -110,25 +110,25 @@ import Testing
         }
     }
 
-    @Test("Without the list of factors their tensors are left over") func missingFactors() throws {
-        try expectRefused(["imprint.factors": nil], "4 tensors beside the head's for 0 layers")
+    @Test("The tensors of factors are unexpected if the list of factors is missing") func missingFactors() throws {
+        try expectRefused(["imprint.factors": nil], "4 tensors besides the head's for 0 layers")
     }
 
     @Test(
-        "An entry that is not the JSON it must be is refused by name",
+        "Metadata that is not valid JSON of its type is rejected by its key",
         arguments: ["imprint.labels", "imprint.columns", "imprint.factors", "imprint.examples"],
         ["", "{", "null", "7", "\"text\"", "[[]]", "{\"unknown\":1}", "[1,2]", "[null]", "\u{0}"])
     func notJSON(key: String, value: String) throws {
         try expectRefused([key: value], key)
     }
 
-    @Test("Brackets nested without end are refused", arguments: ["imprint.labels", "imprint.examples"])
+    @Test("Very deeply nested brackets are rejected", arguments: ["imprint.labels", "imprint.examples"])
     func nested(key: String) throws {
         try expectRefused([key: String(repeating: "[", count: 100_000)], "nested more than 64 levels deep")
     }
 
     @Test(
-        "Labels and counts that cannot be are refused in words",
+        "Invalid labels, factors and photo counts are rejected with their reason",
         arguments: [
             (["imprint.columns": "[\"dog\",\"dog\"]", "imprint.labels": "[]"], "a label twice"),
             (["imprint.columns": "[\"dog\",\"cat\"]"], "an added label without a column"),
@@ -137,7 +137,7 @@ import Testing
             (["imprint.columns": "[\"dog\"]", "imprint.labels": "[]"], "1 labels for 2 columns"),
             (["imprint.columns": "[\"dog\",\"\\\"new\\\"\",\"cat\"]"], "3 labels for 2 columns"),
             (["imprint.factors": "[\"conv.weight\",\"conv.weight\"]"], "two changes of one layer"),
-            (["imprint.factors": "[\"conv.weight\"]"], "4 tensors beside the head's for 1 layers"),
+            (["imprint.factors": "[\"conv.weight\"]"], "4 tensors besides the head's for 1 layers"),
             (["imprint.factors": "[\"conv.weight\",\"other\"]"], "there is no tensor of that name"),
             (["imprint.examples": "{\"examples\":{\"dog\":-1},\"corrections\":{}}"], "less than 0"),
             (["imprint.examples": "{\"examples\":{},\"corrections\":{\"dog\":-1}}"], "less than 0"),
@@ -154,7 +154,7 @@ import Testing
         try expectRefused(metadata.mapValues { $0 }, text)
     }
 
-    /// A tensor in place of the one of the same name, or none.
+    /// A tensor that replaces the one of the same name, or the removal of that tensor.
     struct Replacement: Sendable, CustomTestStringConvertible {
         let name: String
         let shape: [Int]?
@@ -166,13 +166,13 @@ import Testing
     private static let huge = 1 << 61
 
     @Test(
-        "Tensors of other shapes, names and numbers are refused",
+        "Tensors with wrong names, shapes or values are rejected",
         arguments: [
             Replacement(name: "head.weight", shape: nil, text: "there is no tensor of that name with 2 axes"),
             Replacement(name: "head.bias", shape: nil, text: "there is no tensor of that name with 1 axes"),
-            Replacement(name: "conv.weight.left", shape: nil, text: "3 tensors beside the head's for 2 layers"),
-            Replacement(name: "middle.weight.right", shape: nil, text: "3 tensors beside the head's for 2 layers"),
-            Replacement(name: "extra", shape: [1], text: "5 tensors beside the head's for 2 layers"),
+            Replacement(name: "conv.weight.left", shape: nil, text: "3 tensors besides the head's for 2 layers"),
+            Replacement(name: "middle.weight.right", shape: nil, text: "3 tensors besides the head's for 2 layers"),
+            Replacement(name: "extra", shape: [1], text: "5 tensors besides the head's for 2 layers"),
             Replacement(name: "head.weight", shape: [10], text: "with 2 axes"),
             Replacement(name: "head.weight", shape: [5, 2, 1], text: "with 2 axes"),
             Replacement(name: "head.weight", shape: [], text: "with 2 axes"),
@@ -188,8 +188,8 @@ import Testing
             Replacement(name: "conv.weight.right", shape: [1, 8], text: "factors of shapes [18, 2] and [1, 8]"),
             Replacement(name: "conv.weight.left", shape: [0, 2], text: "factors of shapes [0, 2]"),
             Replacement(name: "conv.weight.right", shape: [2, 0], text: "factors of shapes [18, 2] and [2, 0]"),
-            Replacement(name: "head.weight", shape: [5, 2], value: .nan, text: "the tensor head.weight holds numbers"),
-            Replacement(name: "head.bias", shape: [2], value: .infinity, text: "the tensor head.bias holds numbers"),
+            Replacement(name: "head.weight", shape: [5, 2], value: .nan, text: "the tensor head.weight has a value"),
+            Replacement(name: "head.bias", shape: [2], value: .infinity, text: "the tensor head.bias has a value"),
             Replacement(name: "conv.weight.left", shape: [18, 2], value: .nan, text: "the tensor conv.weight.left"),
             Replacement(name: "conv.weight.right", shape: [2, 4], value: .nan, text: "the tensor conv.weight.right"),
         ])
@@ -206,7 +206,7 @@ import Testing
         tensors.append(.init(name: name, shape: shape, values: [Float](repeating: value, count: count)))
     }
 
-    @Test("Factors of nothing, of a rank beyond all bounds, are refused", arguments: [0, 1, huge])
+    @Test("Empty factors with any rank are rejected", arguments: [0, 1, huge])
     func emptyFactors(rank: Int) throws {
         try expectRefused([:], "factors of shapes") { tensors in
             replace("conv.weight.left", [0, rank], &tensors)
@@ -214,14 +214,14 @@ import Testing
         }
     }
 
-    @Test("Another size of the head than the model's is found when it is applied") func otherSize() throws {
-        let weights = try tunableWeights()
+    @Test("A head of another size is rejected when the personalization is applied") func otherSize() throws {
+        let model = try tunableModel()
         for channels in [0, 4, 6] {
             try withChanged(sample) {
                 replace("head.weight", [channels, 2], &$0)
             } _: { url in
                 let read = try Personalization(contentsOf: url)
-                let error = #expect(throws: ModelFileError.self) { try weights.personalized(with: read) }
+                let error = #expect(throws: ModelFileError.self) { try model.personalized(with: read) }
                 #expect(error?.path == url.path)
                 #expect(error?.description.contains("a column of \(channels) weights for features of 5") == true)
             }

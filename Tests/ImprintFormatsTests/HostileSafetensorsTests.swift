@@ -6,7 +6,7 @@ import Testing
 @testable import ImprintInterop
 @testable import ImprintModel
 
-/// Files that no writer makes: each must give an error, never a crash, a wrong value or a large allocation.
+/// Invalid safetensors files: each must cause an error, never a crash, a wrong value or a large allocation.
 @Suite struct HostileSafetensorsTests {
     struct Case: CustomTestStringConvertible, Sendable {
         let testDescription: String
@@ -14,7 +14,7 @@ import Testing
         let dataLength: Int
         let problem: SafetensorsError.Problem?
 
-        /// `problem` is nil where the kind of error does not matter.
+        /// Creates a case; `problem` is nil if the kind of error does not matter.
         init(_ name: String, _ header: String, data dataLength: Int = 0, _ problem: SafetensorsError.Problem? = nil) {
             testDescription = name
             self.header = Array(header.utf8)
@@ -29,7 +29,7 @@ import Testing
             problem = nil
         }
 
-        /// A header of one float32 tensor `t`.
+        /// Creates a header of one float32 tensor `t`.
         static func tensor(
             _ name: String, dtype: String = "\"F32\"", shape: String, offsets: String, data dataLength: Int = 0,
             _ problem: SafetensorsError.Problem? = nil
@@ -39,7 +39,7 @@ import Testing
                 problem)
         }
 
-        /// A header of two byte tensors, `a` and `b`.
+        /// Creates a header of two byte tensors, `a` and `b`.
         static func pair(
             _ name: String, _ a: Range<Int>, _ b: Range<Int>, data dataLength: Int, _ problem: SafetensorsError.Problem
         ) -> Case {
@@ -82,7 +82,7 @@ import Testing
             "overflow hidden by a zero", shape: "[4611686018427387904,4,0]", offsets: "[0,0]",
             .shapeOverflows(tensor: "t", shape: [1 << 62, 4, 0])),
         .tensor(
-            "an exabyte that is not there", shape: "[1152921504606846975]", offsets: "[0,4611686018427387900]",
+            "an exabyte of missing data", shape: "[1152921504606846975]", offsets: "[0,4611686018427387900]",
             .wrongDataLength(found: 0, expected: (1 << 62) - 4)),
         .tensor(
             "shape larger than its bytes", shape: "[2]", offsets: "[0,4]", data: 4,
@@ -97,10 +97,10 @@ import Testing
             "first tensor not at 0", shape: "[1]", offsets: "[4,8]", data: 8,
             .misplaced(tensor: "t", begin: 4, expected: 0)),
         .pair("overlap", 0..<4, 3..<8, data: 8, .misplaced(tensor: "b", begin: 3, expected: 4)),
-        .pair("the same bytes twice", 0..<4, 0..<4, data: 4, .misplaced(tensor: "b", begin: 0, expected: 4)),
-        .pair("hole", 0..<4, 5..<8, data: 8, .misplaced(tensor: "b", begin: 5, expected: 4)),
-        .pair("tensor in a tensor", 0..<8, 2..<4, data: 8, .misplaced(tensor: "b", begin: 2, expected: 8)),
-        Case("data that nothing describes", "{}", data: 1, .wrongDataLength(found: 1, expected: 0)),
+        .pair("two tensors with the same bytes", 0..<4, 0..<4, data: 4, .misplaced(tensor: "b", begin: 0, expected: 4)),
+        .pair("gap between tensors", 0..<4, 5..<8, data: 8, .misplaced(tensor: "b", begin: 5, expected: 4)),
+        .pair("tensor inside another", 0..<8, 2..<4, data: 8, .misplaced(tensor: "b", begin: 2, expected: 8)),
+        Case("data without a tensor", "{}", data: 1, .wrongDataLength(found: 1, expected: 0)),
     ]
 
     static let keys: [Case] = [
@@ -141,15 +141,15 @@ import Testing
         Case("comma first", #"{,"__metadata__":{}}"#),
         Case("no colon", #"{"__metadata__" {}}"#),
         Case("key without quotes", "{t:{}}"),
-        Case("open string", #"{"t"#),
-        Case("open escape", #"{"t\"#),
+        Case("unterminated string", #"{"t"#),
+        Case("unterminated escape", #"{"t\"#),
         Case("unknown escape", #"{"\x":{}}"#),
         Case("short escape", #"{"\u00":{}}"#),
         Case("escape with a sign", #"{"\u+041":{}}"#),
         Case("lone high surrogate", #"{"__metadata__":{"\ud83d":""}}"#),
         Case("lone low surrogate", #"{"__metadata__":{"\ude00":""}}"#),
-        Case("high surrogate and a letter", #"{"__metadata__":{"\ud83d\u0041":""}}"#),
-        Case("high surrogate and another", #"{"__metadata__":{"\ud83d\ud83d":""}}"#),
+        Case("high surrogate before a letter", #"{"__metadata__":{"\ud83d\u0041":""}}"#),
+        Case("high surrogate before another", #"{"__metadata__":{"\ud83d\ud83d":""}}"#),
         Case("line break in a string", "{\"__metadata__\":{\"a\":\"\n\"}}"),
         Case("zero byte in a string", "{\"__metadata__\":{\"a\":\"\0\"}}"),
         Case("zero byte as padding", "{}\0"),
@@ -165,7 +165,7 @@ import Testing
         Case("deep metadata", "{\"__metadata__\":" + String(repeating: "{\"a\":", count: deep)),
     ]
 
-    @Test("A header against the rules is refused", arguments: numbers + sizes + keys + syntax)
+    @Test("An invalid header is rejected", arguments: numbers + sizes + keys + syntax)
     func refused(_ hostile: Case) throws {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "hostile")
@@ -178,7 +178,7 @@ import Testing
     }
 
     @Test(
-        "A header that lies about its own length is refused before anything is allocated",
+        "A header with a wrong length is rejected before any allocation",
         arguments: [
             (.max, "{}", .headerTooLong(.max)),
             (1 << 63, "{}", .headerTooLong(1 << 63)),
@@ -197,7 +197,7 @@ import Testing
         }
     }
 
-    @Test("A file cut off anywhere is refused, and so is one with a byte more")
+    @Test("A truncated file, or one with a trailing byte, is rejected")
     func truncated() throws {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "hostile")
@@ -219,15 +219,15 @@ import Testing
         }
     }
 
-    /// What a random byte leaves readable must still be consistent: no range outside the data, no wrong count.
-    @Test("A header with any byte changed is refused or still consistent")
+    /// If the header is still readable, its ranges must be within the data and its element counts must match.
+    @Test("A header with one changed byte is rejected or still consistent")
     func changedBytes() throws {
         let tensor = #"{"t":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},"__metadata__":{"k":"\u0041"}}"#
         let whole = Array(tensor.utf8)
-        for place in whole.indices {
+        for index in whole.indices {
             for byte in [0, 0x20, 0x22, 0x2C, 0x30, 0x39, 0x5B, 0x5C, 0x7B, 0x7D, 0x80, 0xFF] as [UInt8] {
                 var changed = whole
-                changed[place] = byte
+                changed[index] = byte
                 guard let header = try? Safetensors.Header(changed, dataLength: 8) else { continue }
                 for tensor in header.tensors {
                     #expect(tensor.byteRange == 0..<8)
@@ -237,7 +237,7 @@ import Testing
         }
     }
 
-    @Test("A file that shrinks after it was opened gives an error")
+    @Test("Reading a file that shrank after it was opened causes an error")
     func shrinking() throws {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "model")
@@ -252,7 +252,7 @@ import Testing
         }
     }
 
-    @Test("What is not a file cannot be read", arguments: ["missing", "folder", "pipe"])
+    @Test("Only regular files can be read", arguments: ["missing", "folder", "pipe"])
     func notAFile(kind: String) throws {
         try withTemporaryFolder { folder in
             try FileManager.default.createDirectory(

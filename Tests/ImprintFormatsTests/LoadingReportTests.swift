@@ -8,9 +8,9 @@ import Testing
 @testable import ImprintModel
 
 @Suite struct LoadingReportTests {
-    @Test("A network for other labels takes over everything but its head, and says so")
+    @Test("A network for other labels loads all tensors except the head, and the report lists the head")
     func transfer() throws {
-        let base = try sampleWeights().parameters
+        let base = try sampleModel().parameters
         let network = try Network.logonet(labels: 3, inputSize: 16, width: 0.1)
         let parameters = try Parameters(network, seed: 9)
         let report = parameters.load(from: base)
@@ -29,7 +29,7 @@ import Testing
         #expect(report.description.contains("head.bias [2], expected [3]"))
     }
 
-    @Test("A file of other tensors is reported tensor by tensor", arguments: Safetensors.Precision.allCases)
+    @Test("The report lists missing, unexpected and mismatched tensors", arguments: Safetensors.Precision.allCases)
     func file(precision: Safetensors.Precision) throws {
         var builder = NetworkBuilder(name: "two", input: TensorShape(channels: 2))
         builder.add(Dense(outputChannels: 2), named: "first")
@@ -61,11 +61,11 @@ import Testing
                 """)
     }
 
-    @Test("The same network is loaded completely")
+    @Test("All tensors of the same network are loaded")
     func complete() throws {
-        let weights = try sampleWeights()
-        let parameters = try Parameters(ParameterLayout(weights.network))
-        let report = parameters.load(from: weights.parameters)
+        let model = try sampleModel()
+        let parameters = try Parameters(ParameterLayout(model.network))
+        let report = parameters.load(from: model.parameters)
         #expect(report.isComplete)
         let count = parameters.layout.entries.count
         #expect(report.description == "\(count) of \(count) tensors loaded")

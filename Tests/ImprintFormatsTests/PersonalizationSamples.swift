@@ -7,14 +7,14 @@ import TestSupport
 @testable import ImprintInterop
 @testable import ImprintModel
 
-/// Numbers within ±1 that differ from name to name; float16 has none of them but by chance.
+/// Returns values in −1…1 that depend on `name`, and that float16 cannot represent exactly.
 func sampleValues(_ count: Int, _ name: String) -> [Float] {
     var stream = RandomStream(seed: 21, name)
     return (0..<count).map { _ in stream.uniform(in: -1...1) }
 }
 
-/// A classifier with a convolution, a dense layer and a head, small enough to work out by hand.
-func tunableWeights(
+/// Returns a small classifier with a convolution, a dense layer and a head.
+func tunableModel(
     channels: Int = 5, labels: [String] = ["cat", "dog", "é 😀"], hasBias: Bool = true,
     precision: Safetensors.Precision = .float32
 ) throws -> ModelFile {
@@ -36,18 +36,18 @@ func tunableWeights(
         precision: precision)
 }
 
-/// A detector of two logos, whose head is a 1x1 convolution.
-func detectorWeights() throws -> ModelFile {
-    let network = try Network.logoDetector(marks: 2)
+/// Returns a detector of two logos, whose head is a 1x1 convolution.
+func detectorModel() throws -> ModelFile {
+    let network = try Network.logoDetector(logos: 2)
     return ModelFile(
         network: network, parameters: try Parameters(network, seed: 2), labels: ["leaf", "crest", "other"],
         preprocessing: Preprocessing(width: 96, height: 96),
         detector: DetectorHead(
-            levels: [96], stride: 16, span: 44, marks: [.init(label: "crest"), .init(label: "leaf")]))
+            levels: [96], stride: 16, span: 44, logos: [.init(label: "crest"), .init(label: "leaf")]))
 }
 
 extension Personalization.Column {
-    /// A column of numbers that follow from its label.
+    /// Returns a column with values that depend on its label.
     static func sample(_ label: String, _ channels: Int, hasBias: Bool = true) -> Self {
         Self(
             label: label, weights: sampleValues(channels, label),
@@ -56,7 +56,7 @@ extension Personalization.Column {
 }
 
 extension Personalization.Factors {
-    /// Factors of numbers that follow from the parameter's name.
+    /// Returns factors with values that depend on the name of the parameter.
     static func sample(_ parameter: String, rows: Int, columns: Int, rank: Int) -> Self {
         Self(
             parameter: parameter, left: sampleValues(rows * rank, "left \(parameter)"),
@@ -64,10 +64,10 @@ extension Personalization.Factors {
     }
 }
 
-/// A personalization of `tunableWeights()`, with something of everything.
-func samplePersonalization(of weights: ModelFile) throws -> Personalization {
+/// Returns a personalization of `tunableModel()` with columns, factors and an added label.
+func samplePersonalization(of model: ModelFile) throws -> Personalization {
     Personalization(
-        base: try weights.identity, addedLabels: ["\"new\""],
+        base: try model.identity, addedLabels: ["\"new\""],
         columns: [.sample("dog", 5), .sample("\"new\"", 5)],
         factors: [
             .sample("conv.weight", rows: 18, columns: 4, rank: 2),
@@ -76,8 +76,9 @@ func samplePersonalization(of weights: ModelFile) throws -> Personalization {
         record: .init(examples: ["\"new\"": 5, "dog": 2], corrections: ["cat": 1]))
 }
 
-/// Calls `body` with the file of a personalization with metadata replaced (or removed, with `nil`) and tensors changed, and with digests
-/// that hide it.
+/// Calls `body` with the file of a personalization after replacing metadata (nil removes an entry) and changing tensors.
+///
+/// The digests match the changed content.
 func withChanged<Result>(
     _ personalization: Personalization, metadata changes: [String: String?] = [:],
     tensors change: (inout [Safetensors.Tensor]) -> Void = { _ in }, _ body: (URL) throws -> Result

@@ -8,9 +8,9 @@ import Testing
 @testable import ImprintInterop
 @testable import ImprintModel
 
-/// Files of what one person's photos add to a model.
+/// Personalization files.
 @Suite struct PersonalizationTests {
-    /// What a personalization consists of.
+    /// The content of a personalization.
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String
         var channels = 5
@@ -31,21 +31,21 @@ import Testing
     }
 
     static let cases = [
-        Case(testDescription: "nothing"),
+        Case(testDescription: "empty"),
         Case(testDescription: "one label of one channel", channels: 1, columns: ["cat"]),
         Case(testDescription: "without a bias", columns: ["dog", "cat"], hasBias: false),
-        Case(testDescription: "an added label alone", columns: ["new"], added: ["new"]),
+        Case(testDescription: "only an added label", columns: ["new"], added: ["new"]),
         Case(
             testDescription: "added labels in another order", channels: 3,
             columns: ["b", "cat", "\"a\\\n😀", ""], added: ["\"a\\\n😀", "", "b"]),
         Case(
-            testDescription: "factors alone", factors: [("conv.weight", 18, 4, 3), ("middle.weight", 4, 5, 1)]),
+            testDescription: "only factors", factors: [("conv.weight", 18, 4, 3), ("middle.weight", 4, 5, 1)]),
         Case(
-            testDescription: "everything, of odd sizes", channels: 7, columns: ["é", "z"], added: ["z"],
+            testDescription: "all parts, of odd sizes", channels: 7, columns: ["é", "z"], added: ["z"],
             factors: [("b.weight", 1, 1, 1), ("a.weight", 3, 1, 5), ("", 1, 7, 2)]),
     ]
 
-    @Test("What is saved is read as it was, and equal content gives equal bytes", arguments: cases)
+    @Test("A personalization survives a round trip, and equal content gives equal bytes", arguments: cases)
     func roundTrip(_ example: Case) throws {
         let personalization = example.personalization()
         try withTemporaryFolder { folder in
@@ -55,7 +55,7 @@ import Testing
             #expect(length == bytes.count)
             let read = try Personalization(contentsOf: first)
             #expect(read == personalization && read.isFinite)
-            #expect(Personalization.isOne(first))
+            #expect(Personalization.isPersonalization(at: first))
             try read.write(to: second)
             #expect(try Data(contentsOf: second) == bytes)
             let header = try Safetensors.File(contentsOf: first).header
@@ -66,8 +66,10 @@ import Testing
         }
     }
 
-    @Test("Two that differ in anything are not equal, and neither are their files") func differences() throws {
-        let base = try tunableWeights()
+    @Test("Personalizations that differ in any part are not equal, and neither are their files") func differences()
+        throws
+    {
+        let base = try tunableModel()
         let sample = try samplePersonalization(of: base)
         func with(
             base: String? = nil, added: [String]? = nil, columns: [Personalization.Column]? = nil,
@@ -90,15 +92,15 @@ import Testing
                 return try Data(contentsOf: url)
             }
             #expect(with() == sample)
-            let own = try bytes(sample)
+            let original = try bytes(sample)
             for other in others {
                 #expect(other != sample)
-                #expect(try bytes(other) != own)
+                #expect(try bytes(other) != original)
             }
         }
     }
 
-    @Test("Numbers are rounded to float16 when they are made, ties to even")
+    @Test("Values are rounded to float16 at creation, ties to even")
     func rounding() {
         // 11 significant bits; the smallest float16 is 2⁻²⁴, and half of it rounds to 0.
         let values: [Float] = [1 / 3, 1 + 0x1p-11, 1 + 0x3p-11, 65504, 65519, 0x1p-24, 0x1p-25, -0.1]
@@ -110,11 +112,11 @@ import Testing
     }
 
     @Test(
-        "Numbers that are infinite, none, or too large for float16 are neither saved nor applied",
+        "Values that are not finite, or too large for float16, are neither saved nor applied",
         arguments: [Float.nan, .infinity, -.infinity, 65520, -1e30])
     func notFinite(value: Float) throws {
-        let weights = try tunableWeights()
-        let base = try weights.identity
+        let model = try tunableModel()
+        let base = try model.identity
         let fine = [Float](repeating: 0, count: 4) + [1]
         func with(_ column: Personalization.Column, _ left: [Float], _ right: [Float]) -> Personalization {
             Personalization(
@@ -124,7 +126,7 @@ import Testing
         }
         let column = Personalization.Column(label: "cat", weights: fine, bias: 0)
         let zeros = [Float](repeating: 0, count: 4)
-        #expect(try weights.personalized(with: with(column, zeros, fine)).labels == weights.labels)
+        #expect(try model.personalized(with: with(column, zeros, fine)).labels == model.labels)
         let cases: [(Personalization, String)] = [
             (with(.init(label: "cat", weights: fine.dropLast() + [value], bias: 0), zeros, fine), "head.weight"),
             (with(.init(label: "cat", weights: fine, bias: value), zeros, fine), "head.bias"),
@@ -138,12 +140,12 @@ import Testing
                 let error = #expect(throws: ModelFileError.self) { try personalization.write(to: url) }
                 #expect(error == ModelFileError(path: url.path, problem: .notFinite(tensor: tensor)))
                 #expect(!FileManager.default.fileExists(atPath: url.path))
-                #expect(throws: ModelFileError.self) { try weights.personalized(with: personalization) }
+                #expect(throws: ModelFileError.self) { try model.personalized(with: personalization) }
             }
         }
     }
 
-    @Test("What contradicts itself is not saved, so that every file that is saved can be read")
+    @Test("An inconsistent personalization is not saved")
     func contradictions() throws {
         let cat = Personalization.Column.sample("cat", 5)
         let factors = Personalization.Factors.sample("conv.weight", rows: 18, columns: 4, rank: 1)
@@ -172,23 +174,25 @@ import Testing
         }
     }
 
-    @Test("Each kind of file that is read as another is refused with what it is") func kinds() throws {
+    @Test("A file of another kind is rejected with its kind") func kinds() throws {
         try withTemporaryFolder { folder in
-            let (model, mine) = (folder.appending(path: "model.imprint"), folder.appending(path: "me.imprint"))
-            let (run, foreign) = (folder.appending(path: "run.imprint"), folder.appending(path: "foreign.safetensors"))
-            let weights = try tunableWeights()
-            try weights.write(to: model)
-            try samplePersonalization(of: weights).write(to: mine)
-            let layout = weights.parameters.layout
+            let modelURL = folder.appending(path: "model.imprint")
+            let personalizationURL = folder.appending(path: "me.imprint")
+            let checkpointURL = folder.appending(path: "run.imprint")
+            let foreignURL = folder.appending(path: "foreign.safetensors")
+            let model = try tunableModel()
+            try model.write(to: modelURL)
+            try samplePersonalization(of: model).write(to: personalizationURL)
+            let layout = model.parameters.layout
             try Checkpoint(
-                network: weights.network, labels: weights.labels, settings: [:],
+                network: model.network, labels: model.labels, settings: [:],
                 images: .init(digests: [], training: [], validation: [], leakage: nil),
                 state: TrainingState(
                     progress: TrainingProgress(learningRate: 0.1, plannedEpochs: 1),
                     parameters: [Float](repeating: 0, count: layout.count),
                     optimizer: ["velocities": [Float](repeating: 0, count: layout.trainableCount)])
-            ).write(to: run)
-            try Safetensors.write([], to: foreign) { _ in [:] }
+            ).write(to: checkpointURL)
+            try Safetensors.write([], to: foreignURL) { _ in [:] }
 
             func text(_ url: URL, _ read: (URL) throws -> Void) -> String {
                 let error = #expect(throws: ModelFileError.self) { try read(url) }
@@ -197,13 +201,14 @@ import Testing
             }
             func asPersonalization(_ url: URL) -> String { text(url) { _ = try Personalization(contentsOf: $0) } }
             func asModel(_ url: URL) -> String { text(url) { _ = try ModelFile(contentsOf: $0) } }
-            #expect(asPersonalization(model).contains("is a model, not a personalization; make one"))
-            #expect(asPersonalization(run).contains("is the checkpoint of a run, not a personalization"))
-            #expect(asPersonalization(foreign).contains("is a file of another program, not a personalization"))
-            #expect(asModel(mine).contains("is a personalization, not a model"))
-            #expect(asModel(run).contains("is the checkpoint of a run, not a model"))
-            #expect(asModel(foreign).contains("not a model of Imprint"))
-            #expect([model, run, foreign, folder].allSatisfy { !Personalization.isOne($0) })
+            #expect(asPersonalization(modelURL).contains("is a model, not a personalization"))
+            #expect(asPersonalization(checkpointURL).contains("is the checkpoint of a run, not a personalization"))
+            #expect(asPersonalization(foreignURL).contains("is a file of another program, not a personalization"))
+            #expect(asModel(personalizationURL).contains("is a personalization, not a model"))
+            #expect(asModel(checkpointURL).contains("is the checkpoint of a run, not a model"))
+            #expect(asModel(foreignURL).contains("not a model of Imprint"))
+            #expect(
+                [modelURL, checkpointURL, foreignURL, folder].allSatisfy { !Personalization.isPersonalization(at: $0) })
             #expect(throws: FileError.self) {
                 try Personalization(contentsOf: folder.appending(path: "missing.imprint"))
             }

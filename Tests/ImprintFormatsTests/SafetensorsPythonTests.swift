@@ -70,23 +70,23 @@ struct SafetensorsPythonTests {
         }
     }
 
-    @Test("Python opens a weights file, and finds the digest as the specification has it")
-    func weightsFile() throws {
-        let weights = try sampleWeights()
+    @Test("Python reads a model file, and computes the digest of the specification")
+    func modelFile() throws {
+        let model = try sampleModel()
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "model.imprint")
-            let digest = try weights.write(to: url)
+            let digest = try model.write(to: url)
             let described = try JSONDecoder().decode(
                 Described.self, from: Python.output(of: checkSafetensors, ["describe", url.path]))
             #expect(described.metadata["imprint.format"] == "1")
             #expect(described.metadata["imprint.labels"] == #"["logo","other"]"#)
             #expect(described.metadata["imprint.digest"] == digest)
             #expect(try Python.output(of: checkSafetensors, ["digest", url.path]) == Data(digest.utf8))
-            #expect(described.tensors.count == weights.parameters.layout.entries.count)
-            for entry in weights.parameters.layout.entries {
+            #expect(described.tensors.count == model.parameters.layout.entries.count)
+            for entry in model.parameters.layout.entries {
                 let found = try #require(described.tensors[entry.name])
                 #expect(found.shape == entry.parameter.shape)
-                #expect(found.values.compactMap { Float($0) } == weights.parameters[entry.name])
+                #expect(found.values.compactMap { Float($0) } == model.parameters[entry.name])
             }
         }
     }

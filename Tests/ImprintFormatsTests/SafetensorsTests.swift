@@ -15,7 +15,7 @@ import Testing
         Safetensors.Tensor(name: "quote\" \\ \n é", shape: [1], values: [7]),
     ]
 
-    @Test("Float32 comes back bit for bit, with shapes, order and metadata")
+    @Test("Float32 tensors survive a round trip bitwise, with shapes, order and metadata")
     func float32() throws {
         let metadata = ["": "", "b": "control \u{1F} \t\r\n", "a": "😀 é \" \\ /"]
         try withWritten(Self.tensors, metadata: { _ in metadata }) { file, _ in
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test("Float16 comes back rounded to its nearest number, and the file is half as long")
+    @Test("Float16 values are rounded to nearest, and take two bytes each")
     func float16() throws {
         let values: [Float] = [1, 0.1, -65504, 1e-5, 3e-8, 1e-9, -0.0, 1234.567]
         try withWritten([.init(name: "t", shape: [8], values: values)], as: .float16) { file, _ in
@@ -39,13 +39,13 @@ import Testing
             #expect(description.elementType == .float16)
             #expect(description.byteRange == 0..<16)
             for (found, value) in zip(try file.values(of: description), values) {
-                // Half a unit in the last place: 2⁻¹¹ of the value, or half the subnormals' step of 2⁻²⁴.
+                // Half an ulp: 2⁻¹¹ of the value, or half the spacing of subnormals, 2⁻²⁴.
                 #expect(abs(found - value) <= max(abs(value) * 0x1p-11, 0x1p-25))
             }
         }
     }
 
-    @Test("A number beyond float16 is refused with the tensor's name, and no file is written")
+    @Test("A value beyond float16 is rejected with the name of its tensor, and no file is written")
     func beyondFloat16() throws {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "model")
@@ -55,12 +55,14 @@ import Testing
                 ) { _ in [:] }
             }
             #expect(error?.problem == .exceedsFloat16(tensor: "dense/weights", value: 70000))
-            #expect(error?.description.contains("the tensor dense/weights holds 70000.0, beyond ±65504") == true)
+            #expect(
+                error?.description.contains("the tensor dense/weights contains 70000.0, expected at most ±65504")
+                    == true)
             #expect(!FileManager.default.fileExists(atPath: url.path))
         }
     }
 
-    @Test("The digest given to the writer is that of the data, as the reader finds it")
+    @Test("The digest that the writer passes equals that of the reader")
     func digest() throws {
         var given = ""
         func metadata(_ digest: String) -> [String: String] {
@@ -73,13 +75,13 @@ import Testing
             #expect(found == given)
         }
         let long = Safetensors.Tensor(name: "t", shape: [300_000], values: (0..<300_000).map { Float($0) })
-        try withWritten([long], metadata: metadata) { file, _ in  // 1.2 MB: more than is read at once
+        try withWritten([long], metadata: metadata) { file, _ in  // 1.2 MB, which takes several reads.
             let found = try file.dataDigest()
             #expect(found == given)
         }
     }
 
-    @Test("Equal content gives equal bytes in whatever order it comes, the data aligned to 64 bytes")
+    @Test("Equal content in any order gives equal bytes, with the data aligned to 64 bytes")
     func reproducible() throws {
         let metadata = Dictionary(uniqueKeysWithValues: (0..<20).map { ("key \($0)", "\($0)") })
         try withWritten(Self.tensors, metadata: { _ in metadata }) { _, first in
@@ -90,8 +92,8 @@ import Testing
         }
     }
 
-    @Test("No tensors and no metadata make a file too")
-    func nothing() throws {
+    @Test("A file may have no tensors and no metadata")
+    func empty() throws {
         try withWritten([]) { file, _ in
             #expect(file.header.tensors.isEmpty && file.header.metadata.isEmpty)
             let digest = try file.dataDigest()
@@ -99,7 +101,7 @@ import Testing
         }
     }
 
-    @Test("A header may list its tensors in any order, with any white space, escapes and padding")
+    @Test("A header may have tensors in any order, white space, escapes and padding")
     func unusualHeader() throws {
         let text = """
             {"b" : {"data_offsets":[8 , 9],\t"shape":[],"dtype":"U8"},
@@ -110,13 +112,13 @@ import Testing
         #expect(header.tensors.map(\.byteRange) == [0..<8, 8..<9])
     }
 
-    @Test("Every element type has the size of its name", arguments: Safetensors.ElementType.allCases)
+    @Test("The size of an element type matches its name", arguments: Safetensors.ElementType.allCases)
     func elementSizes(type: Safetensors.ElementType) {
         let bits = type == .bool ? 8 : Int(type.rawValue.drop { !$0.isNumber })
         #expect(bits == type.byteCount * 8)
     }
 
-    /// Writes a file, opens it and hands both to `body`.
+    /// Writes a file, opens it, and passes it and its bytes to `body`.
     private func withWritten(
         _ tensors: [Safetensors.Tensor], as precision: Safetensors.Precision = .float32,
         metadata: (String) -> [String: String] = { _ in [:] },

@@ -7,8 +7,8 @@ import Testing
 @testable import ImprintSynthesis
 
 @Suite struct ArtworkTests {
-    /// A picture with alpha whose pixels a function computes.
-    private func picture(_ width: Int, _ height: Int, _ pixel: (Int, Int) -> [UInt8]) -> RasterImage {
+    /// Returns an image whose pixels a function computes.
+    private func makeImage(_ width: Int, _ height: Int, _ pixel: (Int, Int) -> [UInt8]) -> RasterImage {
         RasterImage(
             width: width, height: height, channels: pixel(0, 0).count,
             samples: (0..<height).flatMap { y in (0..<width).flatMap { x in pixel(x, y) } })
@@ -24,7 +24,7 @@ import Testing
 
     /// A red disc beside a blue square on the given background.
     private func logo(on ground: [UInt8]) -> RasterImage {
-        picture(60, 40) { x, y in
+        makeImage(60, 40) { x, y in
             let color: [UInt8]? =
                 (x - 18) * (x - 18) + (y - 20) * (y - 20) < 100
                 ? [200, 30, 30] : (36..<50).contains(x) && (13..<27).contains(y) ? [20, 40, 180] : nil
@@ -33,31 +33,31 @@ import Testing
         }
     }
 
-    private func marks(_ artwork: Artwork) throws -> PictureMarks {
-        guard case .picture(let marks) = artwork.source else { throw CocoaError(.featureUnsupported) }
-        return marks
+    private func artworkLogo(of artwork: Artwork) throws -> ArtworkLogo {
+        guard case .image(let logo) = artwork.source else { throw CocoaError(.featureUnsupported) }
+        return logo
     }
 
     @Test(
-        "A picture with alpha and one on a plain colour have the same parts",
+        "An image with transparency and one on a plain background have the same parts",
         arguments: [[0, 0, 0, 0], [255, 255, 255]])
     func parts(ground: [UInt8]) throws {
-        let marks = try marks(load(logo(on: ground)))
-        #expect(marks.design.elements.count == 2)
-        #expect(marks.tones.count == 2)
-        // The circle around both has the radius 1.
-        let circle = Circle(holding: marks.design.hull)
+        let drawn = try artworkLogo(of: load(logo(on: ground)))
+        #expect(drawn.design.elements.count == 2)
+        #expect(drawn.tones.count == 2)
+        // The circle around both parts has radius 1.
+        let circle = Circle(enclosing: drawn.design.hull)
         #expect(abs(circle.radius - 1) < 0.01 && circle.center.length < 0.01)
         // The parts are separate, so a single ink draws both.
-        #expect(marks.inkedTones == [[0, 1]])
+        #expect(drawn.inkedTones == [[0, 1]])
     }
 
     @Test("If colours separate the parts, a single ink omits the parts inside others")
     func oneInk() throws {
-        let marks = try marks(#require(CompositorTests.artworks["crest"]))
-        #expect(marks.design.elements.count >= 3)
-        #expect(!marks.inkedTones.isEmpty)
-        #expect(marks.inkedTones.allSatisfy { $0.count < marks.tones.count })
+        let drawn = try artworkLogo(of: #require(CompositorTests.artworks["crest"]))
+        #expect(drawn.design.elements.count >= 3)
+        #expect(!drawn.inkedTones.isEmpty)
+        #expect(drawn.inkedTones.allSatisfy { $0.count < drawn.tones.count })
     }
 
     @Test("Tones that differ in the logo differ in any colours, and visible parts stay visible")
@@ -66,8 +66,8 @@ import Testing
         for index in 0..<60 {
             var random = RandomStream(seed: 1, "inks", index)
             let ground = Color.random(luminance: random.uniform(), saturation: 0.3, &random)
-            let inks = Inks(artwork, mainTone: 0, style: .colors, on: ground, contrast: 0.3, &random)
-            #expect(inks.style == .colors)
+            let inks = Inks(artwork, mainTone: 0, style: .recolored, on: ground, contrast: 0.3, &random)
+            #expect(inks.style == .recolored)
             #expect(abs(inks.main.luminance - ground.luminance) > 0.29)
             for (first, tone) in artwork.tones.enumerated() {
                 for (second, other) in artwork.tones.enumerated() where abs(tone.luminance - other.luminance) > 0.2 {
@@ -82,43 +82,43 @@ import Testing
     func symmetry() throws {
         #expect(try #require(CompositorTests.artworks["two-circles"]).isMirrorSymmetric)
         #expect(try #require(CompositorTests.artworks["leaf"]).isMirrorSymmetric == false)
-        let disc = picture(48, 48) { x, y in
+        let disc = makeImage(48, 48) { x, y in
             (x - 24) * (x - 24) + (y - 24) * (y - 24) < 400 ? [0, 90, 0, 255] : [0, 0, 0, 0]
         }
         #expect(try load(disc).isMirrorSymmetric)
         // A symmetric logo has no mirror image among its hard negatives.
-        let kite = picture(48, 48) { x, y in
+        let kite = makeImage(48, 48) { x, y in
             abs(x - 24) + abs(y - 18) * (y > 18 ? 1 : 2) < 20 ? [0, 0, 90, 255] : [0, 0, 0, 0]
         }
         #expect(try load(kite).isMirrorSymmetric)
     }
 
     @Test("Hard negatives differ from the artwork", arguments: ["leaf", "crest"])
-    func nearMisses(name: String) throws {
+    func hardNegatives(name: String) throws {
         let artwork = try #require(CompositorTests.artworks[name])
-        let marks = try marks(artwork)
-        #expect(!marks.isOther(marks.design))
+        let drawn = try artworkLogo(of: artwork)
+        #expect(!drawn.isDistinct(drawn.design))
         var kinds: Set<String> = []
         for index in 0..<120 {
             var random = RandomStream(seed: 3, "test", index)
             let (kind, design) = artwork.hardNegative(&random)
             kinds.insert(kind)
-            #expect(design != marks.design)
-            #expect(design.elements.isEmpty || kind.hasPrefix("word") || marks.isOther(design), "\(kind)")
+            #expect(design != drawn.design)
+            #expect(design.elements.isEmpty || kind.hasPrefix("word") || drawn.isDistinct(design), "\(kind)")
         }
         let expected = ["half", "mirrored", "proportions", "look-alike", "words", "wordmark", "nothing"]
         let ofParts = ["part missing", "swapped", "apart", "resized", "replaced", "repeated"]
         for kind in expected { #expect(kinds.contains(kind), "\(kind)") }
-        // A leaf of one piece and one colour has no parts; two of it would be the logo twice.
+        // The leaf is a single part in one colour, so it has no hard negatives that change single parts.
         for kind in ofParts { #expect(kinds.contains(kind) == (name == "crest"), "\(kind)") }
     }
 
-    @Test("A recipe determines the composited logo") func recipeWithCompositing() throws {
-        guard case .recipe(let marks) = try #require(CompositorTests.artworks["two-circles"]).source else {
+    @Test("The compositing section of a recipe determines the composited logo") func recipeWithCompositing() throws {
+        guard case .recipe(let recipeLogos) = try #require(CompositorTests.artworks["two-circles"]).source else {
             throw CocoaError(.featureUnsupported)
         }
-        #expect(marks.marks.map(\.kind) == [.looseTwoCircles])
-        #expect(marks.nearMisses.map(\.kind).contains(.touching))
+        #expect(recipeLogos.logos.map(\.kind) == [.looseTwoCircles])
+        #expect(recipeLogos.hardNegatives.map(\.kind).contains(.touching))
     }
 
     @Test("The logo upside down is not a hard negative of another recipe")
@@ -128,18 +128,18 @@ import Testing
             try JSONSerialization.jsonObject(with: Data(contentsOf: file)) as? [String: Any])
         fields["compositing"] = nil
         let recipe = try DrawingRecipe(JSONSerialization.data(withJSONObject: fields), file: file)
-        guard case .recipe(let marks) = Artwork(recipe).source else { throw CocoaError(.featureUnsupported) }
-        let kinds = marks.nearMisses.map(\.kind)
+        guard case .recipe(let recipeLogos) = Artwork(recipe).source else { throw CocoaError(.featureUnsupported) }
+        let kinds = recipeLogos.hardNegatives.map(\.kind)
         #expect(!kinds.contains(.smallBelow) && !kinds.contains(.twoCircles))
-        for kind in [MarkKind.oneDisc, .equalDiscs, .tinyDot, .threeDiscs, .ovals, .squares, .ring, .glyph, .nothing] {
+        for kind in [LogoKind.oneDisc, .equalDiscs, .tinyDot, .threeDiscs, .ovals, .squares, .ring, .glyph, .nothing] {
             #expect(kinds.contains(kind), "\(kind)")
         }
     }
 
-    /// A crop of a photo: the logo on a surface with a colour gradient.
+    /// Returns an image like a crop of a photo: the logo on a surface with a colour gradient.
     private func crop(_ width: Int, _ height: Int) -> RasterImage {
         let logo = logo(on: [0, 0, 0, 0])
-        return picture(width, height) { x, y in
+        return makeImage(width, height) { x, y in
             let offset = 4 * (y * 40 / height * 60 + x * 60 / width)
             return logo.samples[offset + 3] > 0
                 ? Array(logo.samples[offset..<(offset + 3)])
@@ -150,12 +150,12 @@ import Testing
     @Test("A crop of a photo is used as a whole, in its own colours, with a warning")
     func photoCrop() throws {
         let artwork = try load(crop(90, 60))
-        let marks = try marks(artwork)
+        let drawn = try artworkLogo(of: artwork)
         #expect(artwork.notes.count == 1 && artwork.notes[0].contains("logo.png has no transparency"))
         #expect(artwork.notes[0].contains("transparent background works better"))
-        // One rectangle with the aspect ratio of the picture; its mirror symmetry is unknown.
-        #expect(marks.design.elements.count == 1 && !artwork.isMirrorSymmetric)
-        let (low, high) = marks.design.hull.reduce((Point(1, 1), Point(-1, -1))) { box, corner in
+        // The design is one rectangle with the aspect ratio of the image; its mirror symmetry is unknown.
+        #expect(drawn.design.elements.count == 1 && !artwork.isMirrorSymmetric)
+        let (low, high) = drawn.design.hull.reduce((Point(1, 1), Point(-1, -1))) { box, corner in
             (
                 Point(min(box.0.x, corner.x), min(box.0.y, corner.y)),
                 Point(max(box.1.x, corner.x), max(box.1.y, corner.y))
@@ -166,10 +166,10 @@ import Testing
             artworks: [artwork], backdrops: try Backdrops([], size: 64, workers: Workers(1)), seed: 1)
         for index in 0..<24 {
             #expect(try compositor.positive(index).kind == "own colours")
-            let miss = try compositor.hardNegative(index)
-            #expect(!["part missing", "swapped", "repeated", "mirrored"].contains(miss.kind))
+            let hardNegative = try compositor.hardNegative(index)
+            #expect(!["part missing", "swapped", "repeated", "mirrored"].contains(hardNegative.kind))
         }
-        // Cut-outs and plain backgrounds need no note.
+        // Images with transparency or a plain background produce no note.
         for ground: [UInt8] in [[0, 0, 0, 0], [255, 255, 255]] { #expect(try load(logo(on: ground)).notes.isEmpty) }
     }
 
@@ -178,14 +178,14 @@ import Testing
         let artwork = try load(crop(90, 60))
         let backdrops = try Backdrops([], size: 96, workers: Workers(1))
         let compositor = Compositor(
-            artworks: [artwork], backdrops: backdrops, seed: 2, configuration: .init(span: 0.6...0.6, turnedShare: 0))
+            artworks: [artwork], backdrops: backdrops, seed: 2, configuration: .init(span: 0.6...0.6, rotatedShare: 0))
         for index in 0..<12 {
             let scene = compositor.positiveScene(index)
-            let (with, without) = (scene.painted().image, scene.painted(showsMark: false).image)
+            let (with, without) = (scene.painted().image, scene.painted(showsLogo: false).image)
             let changed = (0..<(96 * 96)).count { pixel in
                 with.samples[(3 * pixel)..<(3 * pixel + 3)] != without.samples[(3 * pixel)..<(3 * pixel + 3)]
             }
-            // A rectangle of 3 x 2 in a circle of 58 pixels: 1,520, fewer if it is tilted.
+            // A rectangle with sides 3:2 in a circle of diameter 58 covers 1,520 pixels, or fewer if it is tilted.
             #expect(changed > 800, "\(index): \(changed)")
         }
     }
@@ -205,7 +205,7 @@ import Testing
             }
             #expect(try error(RasterImage(width: 30, height: 30, filledWith: 200)) == .empty(file: file))
             #expect(try error(RasterImage(width: 30, height: 30, channels: 4)) == .empty(file: file))
-            let small = picture(40, 40) { x, y in x < 9 && y < 5 ? [0, 0, 0, 255] : [0, 0, 0, 0] }
+            let small = makeImage(40, 40) { x, y in x < 9 && y < 5 ? [0, 0, 0, 255] : [0, 0, 0, 0] }
             #expect(try error(crop(12, 9)) == .tooSmall(file: file, width: 12, height: 9, minimum: 16))
             #expect(try error(small) == .tooSmall(file: file, width: 9, height: 5, minimum: 16))
 
@@ -223,16 +223,30 @@ import Testing
     @Test(
         "Logos of any shape and size are accepted",
         arguments: [(16, 1), (1, 16), (16, 16), (700, 3), (300, 290), (41, 40)])
-    func awkward(width: Int, height: Int) throws {
-        // One of them is hardly visible.
+    func unusualSizes(width: Int, height: Int) throws {
+        // The artwork 41 pixels wide is almost transparent.
         let alpha: UInt8 = width == 41 ? 20 : 255
         let artwork = try load(
-            picture(width, height) { x, y in [UInt8(x % 7 * 36), 90, 120, alpha - UInt8((x + y) % 2)] })
+            makeImage(width, height) { x, y in [UInt8(x % 7 * 36), 90, 120, alpha - UInt8((x + y) % 2)] })
         let compositor = Compositor(
             artworks: [artwork], backdrops: try Backdrops([], size: 48, workers: Workers(1)), seed: 1)
         for index in 0..<4 {
             _ = try compositor.positive(index)
             _ = try compositor.hardNegative(index)
         }
+    }
+
+    @Test("A recipe keeps the digest of version 1 for its checkpoints, and another digest for its content")
+    func recipeDigests() throws {
+        let file = packageFolder.appending(path: "datasets/two-circles.json")
+        let artwork = Artwork(try DrawingRecipe(contentsOf: file))
+        // From the settings of a checkpoint that version 1 wrote for `--artwork TwoCircles=two-circles`.
+        #expect(artwork.versionOneDigest.hasPrefix("cc56b0e31323"))
+        let data = try String(contentsOf: file, encoding: .utf8)
+        let changed = data.replacing("\"looseTwoCircles\", \"weight\": 1", with: "\"touching\", \"weight\": 1")
+        #expect(changed != data)
+        let other = Artwork(try DrawingRecipe(Data(changed.utf8), file: file))
+        let same = Artwork(try DrawingRecipe(contentsOf: file))
+        #expect(same.digest == artwork.digest && other.digest != artwork.digest)
     }
 }

@@ -25,8 +25,8 @@ import Testing
     private func cell(_ sheet: RasterImage, left: Int, top: Int) -> RasterImage {
         var cell = RasterImage(width: 70, height: 66)
         for y in 0..<66 {
-            let from = ((top + y) * sheet.width + left) * 3
-            cell.samples.replaceSubrange((y * 210)..<((y + 1) * 210), with: sheet.samples[from..<(from + 210)])
+            let start = ((top + y) * sheet.width + left) * 3
+            cell.samples.replaceSubrange((y * 210)..<((y + 1) * 210), with: sheet.samples[start..<(start + 210)])
         }
         return cell
     }
@@ -54,9 +54,9 @@ import Testing
         }
     }
 
-    @Test("Unreadable images are listed; if all are unreadable, it is an error") func unreadable() throws {
+    @Test("Unreadable images are listed; if all are unreadable, the preview fails") func unreadable() throws {
         try withItems { items in
-            try Data("no picture".utf8).write(to: items[1].url)
+            try Data("not an image".utf8).write(to: items[1].url)
             let preview = AugmentationPreview(preprocessing: rules, augmentation: augmentation, seed: 5, epochs: 1)
             let sheet = try preview.sheet(of: items, count: 2)
             #expect(sheet.shown == [items[4]])

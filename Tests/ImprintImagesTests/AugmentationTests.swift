@@ -7,7 +7,7 @@ import Testing
 @testable import ImprintSynthesis
 
 @Suite("Augmentation") struct AugmentationTests {
-    private func varied(_ image: RasterImage, _ kinds: Augmentation.Kind..., seed: UInt64 = 1) -> RasterImage {
+    private func augmented(_ image: RasterImage, _ kinds: Augmentation.Kind..., seed: UInt64 = 1) -> RasterImage {
         var stream = RandomStream(seed: seed, "augmentation")
         do {
             return try Augmentation(Set(kinds)).apply(to: image, using: &stream)
@@ -19,7 +19,7 @@ import Testing
 
     // MARK: Names
 
-    @Test("Names switch on their kinds") func names() throws {
+    @Test("Names enable the kinds of augmentation") func names() throws {
         #expect(try Augmentation(named: "none") == .none)
         #expect(try Augmentation(named: "blur,flip,rotate,flip") == Augmentation([.flip, .rotate, .blur]))
         let all = try Augmentation(named: Augmentation.allNames.joined(separator: ","))
@@ -55,8 +55,8 @@ import Testing
         let image = RasterImage.noise(width: 20, height: 20, channels: 3)
         var different: Set<RasterImage> = []
         for seed in 0..<10 as Range<UInt64> {
-            let result = varied(image, .rotate, .crop, .exposure, seed: seed)
-            #expect(result == varied(image, .rotate, .crop, .exposure, seed: seed))
+            let result = augmented(image, .rotate, .crop, .exposure, seed: seed)
+            #expect(result == augmented(image, .rotate, .crop, .exposure, seed: seed))
             different.insert(result)
         }
         #expect(different.count == 10)
@@ -70,30 +70,30 @@ import Testing
         #expect(idle.next() == busy.next())
     }
 
-    @Test("The random values of a kind do not depend on the other kinds") func independent() {
+    @Test("The random values of one kind do not depend on the other kinds") func independent() {
         let image = RasterImage.gradient(width: 24, height: 24)
         for seed in 0..<20 as Range<UInt64> {
             // A flip is exact, so it can be undone.
-            let flips = varied(image, .flip, seed: seed) != image
-            let rotated = varied(image, .rotate, seed: seed)
-            let both = varied(image, .rotate, .flip, seed: seed)
+            let flips = augmented(image, .flip, seed: seed) != image
+            let rotated = augmented(image, .rotate, seed: seed)
+            let both = augmented(image, .rotate, .flip, seed: seed)
             #expect(largestDifference(both.samples, (flips ? rotated.mirrored() : rotated).samples) <= 1)
 
-            let blurs = varied(image, .blur, seed: seed) != image
-            #expect((varied(image, .flip, .blur, seed: seed) != varied(image, .flip, seed: seed)) == blurs)
-            let gain = varied(RasterImage(width: 4, height: 4, filledWith: 100), .exposure, seed: seed).samples[0]
-            let gainWithOthers = varied(
+            let blurs = augmented(image, .blur, seed: seed) != image
+            #expect((augmented(image, .flip, .blur, seed: seed) != augmented(image, .flip, seed: seed)) == blurs)
+            let gain = augmented(RasterImage(width: 4, height: 4, filledWith: 100), .exposure, seed: seed).samples[0]
+            let gainWithOthers = augmented(
                 RasterImage(width: 4, height: 4, filledWith: 100), .rotate, .crop, .exposure, seed: seed
             ).samples[0]
             #expect(gain == gainWithOthers)
-            let compressed = varied(image, .jpeg, seed: seed) != image
-            #expect((varied(image, .flip, .jpeg, seed: seed) != varied(image, .flip, seed: seed)) == compressed)
+            let compressed = augmented(image, .jpeg, seed: seed) != image
+            #expect((augmented(image, .flip, .jpeg, seed: seed) != augmented(image, .flip, seed: seed)) == compressed)
         }
     }
 
-    @Test("A seed gives the same image as before kinds were added") func sameDraws() {
+    @Test("A seed gives the same image as in versions with fewer kinds") func sameDraws() {
         let values = (0..<6 as Range<UInt64>).map { seed in
-            varied(RasterImage(width: 1, height: 1, filledWith: 100), .exposure, seed: seed).samples[0]
+            augmented(RasterImage(width: 1, height: 1, filledWith: 100), .exposure, seed: seed).samples[0]
         }
         #expect(values == [84, 88, 105, 111, 78, 108])
     }
@@ -102,7 +102,7 @@ import Testing
         // Large enough that the weakest blur is visible.
         let image = RasterImage.noise(width: 110, height: 110, channels: 1)
         func count(_ kind: Augmentation.Kind) -> Int {
-            (0..<200 as Range<UInt64>).count { varied(image, kind, seed: $0) != image }
+            (0..<200 as Range<UInt64>).count { augmented(image, kind, seed: $0) != image }
         }
         #expect((75...125).contains(count(.flip)))
         #expect((75...125).contains(count(.flipVertical)))
@@ -117,10 +117,10 @@ import Testing
     // MARK: Geometry
 
     @Test("Rotation is at most 15° in both directions") func rotationRange() {
-        // The dot 40 pixels right of the centre moves up and down by at most 40 · sin 15° = 10.4 pixels.
+        // A dot 40 pixels right of the centre moves up or down by at most 40 · sin 15° = 10.4 pixels.
         var image = RasterImage(width: 101, height: 101, channels: 1)
         for y in 49...51 { for x in 89...91 { image.samples[y * 101 + x] = 255 } }
-        let heights = (0..<100 as Range<UInt64>).map { varied(image, .rotate, seed: $0).brightest[1] - 50 }
+        let heights = (0..<100 as Range<UInt64>).map { augmented(image, .rotate, seed: $0).brightest[1] - 50 }
         #expect(heights.allSatisfy { abs($0) <= 12 })
         #expect((heights.min() ?? 0) < -7 && (heights.max() ?? 0) > 7)
     }
@@ -129,7 +129,7 @@ import Testing
 
     @Test("Exposure stays within 0.4 stops and within 0…255") func exposure() {
         let grey = (0..<200 as Range<UInt64>).map {
-            varied(RasterImage(width: 2, height: 2, filledWith: 100), .exposure, seed: $0)
+            augmented(RasterImage(width: 2, height: 2, filledWith: 100), .exposure, seed: $0)
         }
         #expect(grey.allSatisfy { Set($0.samples).count == 1 })
         let values = grey.map { $0.samples[0] }
@@ -137,8 +137,8 @@ import Testing
         #expect(values.allSatisfy { (75...133).contains($0) })
         #expect((values.min() ?? 255) < 80 && (values.max() ?? 0) > 127)
         for seed in 0..<20 as Range<UInt64> {
-            #expect(varied(RasterImage(width: 2, height: 2), .exposure, seed: seed).samples.allSatisfy { $0 == 0 })
-            let white = varied(RasterImage(width: 2, height: 2, filledWith: 255), .exposure, seed: seed).samples
+            #expect(augmented(RasterImage(width: 2, height: 2), .exposure, seed: seed).samples.allSatisfy { $0 == 0 })
+            let white = augmented(RasterImage(width: 2, height: 2, filledWith: 255), .exposure, seed: seed).samples
             #expect(white.allSatisfy { $0 >= 193 })
         }
     }
@@ -176,7 +176,7 @@ import Testing
     }
 
     @Test(
-        "A blur of a uniform picture, or with a standard deviation of 0, changes nothing",
+        "A blur of a uniform image, or with a standard deviation of 0, changes nothing",
         arguments: [0, 1, 128, 255] as [UInt8])
     func flat(value: UInt8) {
         let image = RasterImage(width: 15, height: 10, filledWith: value)

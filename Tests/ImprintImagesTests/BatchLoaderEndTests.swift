@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite("Batch loader: early ends") struct BatchLoaderEndTests {
-    /// Writes `count` pictures of each label; the files named in `unreadable` hold text.
+    /// Writes `count` images of each label; the files named in `unreadable` contain text.
     private func withItems<Result>(
         labels: Int, count: Int, unreadable: Set<String>, _ body: ([ImageFolder.Item]) throws -> Result
     ) throws -> Result {
@@ -16,7 +16,7 @@ import Testing
                     let name = "\(label)-\(index).png"
                     let url = root.appending(path: name)
                     if unreadable.contains(name) {
-                        try Data("no picture".utf8).write(to: url)
+                        try Data("not an image".utf8).write(to: url)
                     } else {
                         try ImageFile.write(RasterImage.noise(width: 40, height: 30, channels: 3), to: url)
                     }
@@ -61,7 +61,7 @@ import Testing
             for _ in 0..<20 {
                 var running: BatchLoader? = try loader(items, labels: ["a", "b"])
                 // A background task that fills a batch holds a reference to the loader.
-                weak let left = running
+                weak let unreleased = running
                 do {
                     if throwing {
                         try running?.forEachBatch(epoch: 0, onUnreadable: { _ in }) { _ in throw Stop() }
@@ -70,7 +70,7 @@ import Testing
                     }
                 } catch is Stop {}
                 running = nil
-                #expect(left == nil)
+                #expect(unreleased == nil)
             }
         }
     }

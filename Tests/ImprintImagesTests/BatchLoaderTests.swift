@@ -10,7 +10,7 @@ import Testing
     private static let bytesPerImage = 90
     private let augmentation = Augmentation([.flip, .rotate, .crop])
 
-    /// Creates a folder of the classes "a" and "b" with noise pictures; the files named in `unreadable` hold text.
+    /// Creates a folder of noise images with the labels "a" and "b"; the files named in `unreadable` contain text.
     private func withItems<Result>(
         a: Int = 7, b: Int = 4, unreadable: Set<String> = [], _ body: ([ImageFolder.Item]) throws -> Result
     ) throws -> Result {
@@ -21,7 +21,7 @@ import Testing
                     let file = "\(name)\(index).png"
                     let url = root.appending(path: file)
                     if unreadable.contains(file) {
-                        try Data("no picture".utf8).write(to: url)
+                        try Data("not an image".utf8).write(to: url)
                     } else {
                         let seed = UInt64(label * 100 + index)
                         try ImageFile.write(RasterImage.noise(width: 9, height: 7, channels: 3, seed: seed), to: url)
@@ -50,7 +50,7 @@ import Testing
 
     // MARK: Order and content
 
-    @Test("Every image comes once per epoch, with its label", arguments: [1, 3, 4, 11, 50], [false, true])
+    @Test("Every image occurs once per epoch, with its label", arguments: [1, 3, 4, 11, 50], [false, true])
     func onceEach(batchSize: Int, shuffles: Bool) throws {
         try withItems { items in
             let loader = try loader(items, batchSize: batchSize, shuffles: shuffles)
@@ -95,8 +95,8 @@ import Testing
     @Test("Epochs may run repeatedly and in any order") func anyEpoch() throws {
         try withItems { items in
             let loader = try loader(items, augmentation: augmentation)
-            let inTurn = try (0..<3).map { try epoch(loader, $0) }
-            for number in [2, 0, 1, 1] { #expect(try epoch(loader, number) == inTurn[number]) }
+            let inOrder = try (0..<3).map { try epoch(loader, $0) }
+            for number in [2, 0, 1, 1] { #expect(try epoch(loader, number) == inOrder[number]) }
         }
     }
 
@@ -166,14 +166,14 @@ import Testing
         }
     }
 
-    @Test("A label without items is no error") func absentLabel() throws {
+    @Test("A label without items is not an error") func absentLabel() throws {
         try withItems(b: 0) { items in
             let loader = try loader(items)
             #expect(loader.count == 7)
         }
     }
 
-    @Test("More than half unreadable images are an error, half are not") func tooMany() throws {
+    @Test("More than half unreadable images is an error, exactly half is not") func tooMany() throws {
         let half: Set = ["a0.png", "a1.png", "a2.png", "b0.png", "b1.png"]
         try withItems(a: 6, b: 4, unreadable: half) { items in
             let loader = try loader(items)
@@ -194,8 +194,8 @@ import Testing
         try withItems { items in
             let loader = try loader(items, threads: threads, memoryLimit: Self.bytesPerImage * 3)
             _ = try epoch(loader)
-            let gone = items[5].url
-            try FileManager.default.removeItem(at: gone)
+            let removed = items[5].url
+            try FileManager.default.removeItem(at: removed)
             var unreadable: [SkippedImage] = []
             var indices: [Int] = []
             try loader.forEachBatch(epoch: 1, onUnreadable: { unreadable.append($0) }) { batch in
@@ -210,7 +210,7 @@ import Testing
                 }
                 indices += batch.indices
             }
-            #expect(unreadable.map(\.url) == [gone])
+            #expect(unreadable.map(\.url) == [removed])
             #expect(indices.sorted() == items.indices.filter { $0 != 5 })
             // Cached images need no file.
             let cached = try self.loader(Array(items[..<3]), memoryLimit: Self.bytesPerImage * 3)
@@ -286,7 +286,7 @@ private struct CopiedBatch: Equatable {
     let indices: [Int]
 
     init(_ batch: Batch) {
-        // The buffer has room after the images, filled with values that no image has.
+        // The buffer has space after the images, filled with a value that does not occur in images.
         var values = [Float](repeating: 99, count: (batch.count + 1) * 90)
         values.withUnsafeMutableBufferPointer { batch.write(to: $0) }
         self.values = Array(values.prefix { $0 != 99 })

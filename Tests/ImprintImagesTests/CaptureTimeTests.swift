@@ -5,7 +5,7 @@ import Testing
 @testable import ImprintImages
 @testable import ImprintSynthesis
 
-/// An EXIF block with times: DateTime in its first directory and DateTimeOriginal in its Exif directory, as far as given.
+/// Returns an EXIF block with DateTime in its first directory and DateTimeOriginal in its Exif directory, if not nil.
 func exif(dateTime: String?, original: String?, isBigEndian: Bool = false) -> [UInt8] {
     func integer(_ value: Int, _ bytes: Int) -> [UInt8] {
         let little = (0..<bytes).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
@@ -14,7 +14,7 @@ func exif(dateTime: String?, original: String?, isBigEndian: Bool = false) -> [U
     func entry(_ tag: Int, type: Int, count: Int, value: Int) -> [UInt8] {
         integer(tag, 2) + integer(type, 2) + integer(count, 4) + integer(value, 4)
     }
-    // Header (8), first directory of two entries (30), Exif directory of one (18), then the texts.
+    // The bytes are the header (8), a directory of two entries (30), an Exif directory of one entry (18), and the texts.
     let head = (isBigEndian ? Array("MM".utf8) : Array("II".utf8)) + integer(42, 2) + integer(8, 4)
     let first =
         integer(2, 2) + entry(dateTime == nil ? 0x10F : 0x132, type: 2, count: 20, value: 56)
@@ -60,13 +60,13 @@ func exif(dateTime: String?, original: String?, isBigEndian: Bool = false) -> [U
         }
     }
 
-    @Test("Truncated blocks never crash") func shortened() {
+    @Test("Truncated and damaged blocks never crash") func damaged() {
         let block = exif(dateTime: "2020:07:21 14:03:59", original: "2019:07:21 14:03:59")
         for count in 0..<block.count { _ = CaptureTime.seconds(exif: block[..<count]) }
         for offset in 8..<block.count {
-            var lying = block
-            lying[offset] = 0xFF
-            _ = CaptureTime.seconds(exif: lying[...])
+            var damaged = block
+            damaged[offset] = 0xFF
+            _ = CaptureTime.seconds(exif: damaged[...])
         }
     }
 }

@@ -31,15 +31,15 @@ import Testing
     }
 
     @Test("A hue rotation by 120° maps red to green, green to blue and blue to red") func hue() {
-        let map = ColorMap().hueTurned(by: 2 * .pi / 3)
+        let map = ColorMap().hueRotated(by: 2 * .pi / 3)
         #expect(mapped([200, 10, 30], map) == [30, 200, 10])
-        let small = mapped([200, 50, 50], ColorMap().hueTurned(by: 15 * .pi / 180))
+        let small = mapped([200, 50, 50], ColorMap().hueRotated(by: 15 * .pi / 180))
         #expect(small[1] > small[2])
     }
 
     @Test("Hue and saturation do not change greys, and grey images give the same values")
     func greys() {
-        let map = ColorMap(gain: 1.2).hueTurned(by: 0.3).saturated(by: 1.4).contrasted(by: 0.8)
+        let map = ColorMap(gain: 1.2).hueRotated(by: 0.3).saturated(by: 1.4).contrasted(by: 0.8)
         for value in [0, 50, 128, 180] as [UInt8] {
             let color = mapped([value, value, value], map)
             #expect(Set(color).count == 1)

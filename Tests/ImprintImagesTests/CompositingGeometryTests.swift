@@ -10,10 +10,10 @@ import Testing
         for index in 0..<20 {
             var random = RandomStream(seed: 1, "circle", index)
             let points = (0..<(2 + index)).map { _ in Point(random.uniform(in: -3...3), random.uniform(in: -1...1)) }
-            let circle = Circle(holding: points)
+            let circle = Circle(enclosing: points)
             let hull = convexHull(of: points)
             #expect(points.allSatisfy { ($0 - circle.center).length <= circle.radius + 1e-4 })
-            #expect(abs(Circle(holding: hull).radius - circle.radius) < 1e-4)
+            #expect(abs(Circle(enclosing: hull).radius - circle.radius) < 1e-4)
             // The points on the circle are not all on one side; otherwise a smaller circle would contain them.
             let touching = points.filter { ($0 - circle.center).length > circle.radius - 1e-3 }
             for degrees in stride(from: Float(0), to: 360, by: 10) {
@@ -21,9 +21,9 @@ import Testing
                 #expect(touching.contains { ($0 - circle.center).dot(direction) >= -0.01 })
             }
         }
-        let line = Circle(holding: [Point(0, 0), Point(1, 1), Point(4, 4)])
+        let line = Circle(enclosing: [Point(0, 0), Point(1, 1), Point(4, 4)])
         #expect(abs(line.radius - 8 * Float(0.5).squareRoot() / 2) < 1e-4)
-        #expect(Circle(holding: [Point(2, 3)]) == Circle(center: Point(2, 3), radius: 0))
+        #expect(Circle(enclosing: [Point(2, 3)]) == Circle(center: Point(2, 3), radius: 0))
     }
 
     @Test("A convex hull has only the corners, and the right area")
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test("Logarithms are uniform over the range")
+    @Test("logUniform returns values whose logarithms are uniform over the range")
     func logUniform() {
         var random = RandomStream(seed: 1, "log")
         let values = (0..<2000).map { _ in random.logUniform(in: 0.04...0.64) }

@@ -7,7 +7,7 @@ import Testing
 @testable import ImprintSynthesis
 
 @Suite struct CompositorTests {
-    /// The artworks of the tests: two pictures and a recipe.
+    /// The artworks of the tests: two images and a recipe.
     static let artworks: [String: Artwork] = [
         "leaf": .fixture("leaf"), "crest": .fixture("crest"), "two-circles": .twoCircles,
     ].compactMapValues { $0 }
@@ -27,33 +27,33 @@ import Testing
     func determinism(name: String) throws {
         let compositor = try compositor(name)
         let count = 6
-        let one = try (0..<count).map { try compositor.positive($0) }
-        let misses = try (0..<count).map { try compositor.hardNegative($0) }
+        let positives = try (0..<count).map { try compositor.positive($0) }
+        let hardNegatives = try (0..<count).map { try compositor.hardNegative($0) }
         let again = try self.compositor(name)
         let threaded = try Workers(4).parallelMap(2 * count) { job throws(ImageError) in
             let index = count - 1 - job / 2
             return job % 2 == 0 ? try again.positive(index) : try again.hardNegative(index)
         }
         for index in 0..<count {
-            #expect(threaded[2 * (count - 1 - index)] == one[index])
-            #expect(threaded[2 * (count - 1 - index) + 1] == misses[index])
+            #expect(threaded[2 * (count - 1 - index)] == positives[index])
+            #expect(threaded[2 * (count - 1 - index) + 1] == hardNegatives[index])
         }
-        #expect(Set(one.map(\.image)).count == count)
-        #expect(try self.compositor(name, seed: 2).positive(0).image != one[0].image)
+        #expect(Set(positives.map(\.image)).count == count)
+        #expect(try self.compositor(name, seed: 2).positive(0).image != positives[0].image)
     }
 
     @Test("Several logos with the same seed have separate, deterministic scenes")
     func severalLogos() throws {
         let backdrops = try Backdrops([], size: 96, workers: Workers(1))
-        func subjects(_ label: String?, _ name: String) throws -> [Composite.Place] {
+        func subjects(_ label: String?, _ name: String) throws -> [Composite.Location] {
             let compositor = Compositor(
                 artworks: [try #require(Self.artworks[name])], backdrops: backdrops, seed: 1, label: label)
             return try [compositor.positive(0).subject, compositor.hardNegative(0).subject]
         }
-        let alone = try subjects(nil, "leaf")
+        let unlabeled = try subjects(nil, "leaf")
         #expect(try subjects("a", "leaf") == subjects("a", "leaf"))
         for (found, other) in zip(try subjects("a", "leaf"), try subjects("b", "leaf")) { #expect(found != other) }
-        for (found, other) in zip(try subjects("a", "leaf"), alone) { #expect(found != other) }
+        for (found, other) in zip(try subjects("a", "leaf"), unlabeled) { #expect(found != other) }
     }
 
     @Test("The logo lies within its circle and fills it", arguments: names)
@@ -62,17 +62,17 @@ import Testing
         for index in 0..<9 {
             let scene = compositor.positiveScene(index)
             let with = scene.painted().image
-            let without = scene.painted(showsMark: false).image
-            let region = scene.place
+            let without = scene.painted(showsLogo: false).image
+            let region = scene.location
             // The extent of the logo, in fractions of the radius.
             var reach: Float = 0
             for pixel in 0..<(with.width * with.height) {
                 let samples = (3 * pixel)..<(3 * pixel + 3)
                 guard largestDifference(with.samples[samples], without.samples[samples]) > 12 else { continue }
                 let (row, column) = pixel.quotientAndRemainder(dividingBy: with.width)
-                let away = Point(Float(column) + 0.5 - region.x, Float(row) + 0.5 - region.y).length
-                #expect(away <= region.span / 2 * 1.06 + 1, "\(name) \(index): \(away) of \(region.span / 2)")
-                reach = max(reach, away / (region.span / 2))
+                let distance = Point(Float(column) + 0.5 - region.x, Float(row) + 0.5 - region.y).length
+                #expect(distance <= region.span / 2 * 1.06 + 1, "\(name) \(index): \(distance) of \(region.span / 2)")
+                reach = max(reach, distance / (region.span / 2))
             }
             // An occluded or faint logo may seem smaller.
             if index % 3 == 0 { #expect(reach > 0.4, "\(name) \(index): \(reach)") }
@@ -106,27 +106,27 @@ import Testing
     @Test("Logos lie in the frame, and their spans are log-uniform over the range", arguments: names)
     func spans(name: String) throws {
         let compositor = try compositor(name, size: 64)
-        let regions = (0..<60).map { compositor.positiveScene($0).place }
+        let regions = (0..<60).map { compositor.positiveScene($0).location }
         for region in regions {
             #expect((0.04 * 64 - 0.01...0.6 * 64 + 0.01).contains(region.span))
             #expect(region.x - region.span / 2 >= -0.01 && region.x + region.span / 2 <= 64.01)
             #expect(region.y - region.span / 2 >= -0.01 && region.y + region.span / 2 <= 64.01)
         }
-        // Half of them below the geometric mean.
+        // About half of the spans are below the geometric mean.
         let small = regions.count { $0.span < 64 * (0.04 * 0.6 as Float).squareRoot() }
         #expect((15...45).contains(small))
     }
 
-    @Test("A positive has the position of the logo, a hard negative has none")
-    func marks() throws {
+    @Test("A positive has the position of its logo, a hard negative has no logo position")
+    func logos() throws {
         let compositor = try compositor("crest", size: 64)
-        #expect(try compositor.positive(3).mark == compositor.positiveScene(3).place)
-        let misses = try (0..<30).map { try compositor.hardNegative($0) }
-        #expect(misses.allSatisfy { $0.mark == nil })
-        #expect(Set(misses.map(\.kind)).count > 5)
+        #expect(try compositor.positive(3).logo == compositor.positiveScene(3).location)
+        let hardNegatives = try (0..<30).map { try compositor.hardNegative($0) }
+        #expect(hardNegatives.allSatisfy { $0.logo == nil })
+        #expect(Set(hardNegatives.map(\.kind)).count > 5)
     }
 
-    @Test("Pictures have the requested size with any backdrop", arguments: [16, 33, 112])
+    @Test("Composites have the requested size with any backdrop", arguments: [16, 33, 112])
     func sizes(size: Int) throws {
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "photo.png")
@@ -151,7 +151,7 @@ import Testing
                 try ImageFile.write(
                     .noise(width: 40, height: 40, channels: 3, seed: UInt64(index + 1)), to: files[index])
             }
-            try Data("no picture".utf8).write(to: files[7])
+            try Data("not an image".utf8).write(to: files[7])
             func first(_ backdrops: Backdrops) -> [RasterImage] {
                 (0..<8).map {
                     var random = RandomStream(seed: 5, "test", $0)

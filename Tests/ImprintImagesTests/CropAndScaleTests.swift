@@ -21,7 +21,7 @@ import Testing
     @Test("Antialiasing agrees with Pillow: the signal is 50 dB above the difference")
     func ringsLikePillow() throws {
         for resize in try PillowVectors.load().rings {
-            let image = resize.rule.apply(PillowVectors.ringPicture, width: resize.width, height: resize.height)
+            let image = resize.rule.apply(PillowVectors.ringImage, width: resize.width, height: resize.height)
             let squares = zip(image.samples, resize.rgb).map { pow(Double($0) - Double($1), 2) }
             let noise = squares.reduce(0, +) / Double(squares.count)
             #expect(squares.count == resize.width * resize.height * 3)

@@ -5,7 +5,7 @@ import Testing
 @testable import ImprintImages
 @testable import ImprintSynthesis
 
-/// The area of a canvas that `distance` covers, in pixels.
+/// Returns the area that a shape with this distance function covers on a canvas, in pixels.
 private func area(size: Int, through view: View, _ distance: (Point) -> Float) -> Float {
     var canvas = Canvas(size: size)
     canvas.paint(Color(1, 1, 1), through: view, distance: distance)
@@ -63,7 +63,7 @@ private func area(size: Int, through view: View, _ distance: (Point) -> Float) -
         #expect(differences.contains { $0 > 0.01 })
     }
 
-    @Test("A tilt shortens across its axis, and the near half is larger", arguments: [Float(0), 15, 30])
+    @Test("A tilt shortens a shape across its axis and enlarges the near half", arguments: [Float(0), 15, 30])
     func tilt(degrees: Float) {
         let disc = DrawnShape.disc(center: .zero, radius: 1)
         let view = View(center: Point(32, 32), scale: 20, axis: Point(1, 0), tiltDegrees: degrees)
@@ -83,7 +83,7 @@ private func area(size: Int, through view: View, _ distance: (Point) -> Float) -
         #expect(abs(direction.y + sin(degrees * .pi / 180)) < 1e-4)
     }
 
-    @Test("A blur preserves the sum and spreads it by its standard deviation", arguments: [Float(0), 0.4, 1, 2.3])
+    @Test("A blur preserves the sum, and its variance is sigma squared", arguments: [Float(0), 0.4, 1, 2.3])
     func blur(sigma: Float) {
         var canvas = Canvas(size: 33)
         canvas.update { _, point in abs(point.x) < 0.01 && abs(point.y) < 0.01 ? Color(1, 1, 1) : .zero }
@@ -91,9 +91,9 @@ private func area(size: Int, through view: View, _ distance: (Point) -> Float) -
         var total: Float = 0
         var variance: Float = 0
         for (index, pixel) in canvas.pixels.enumerated() {
-            let away = Float(index % 33 - 16)
+            let offset = Float(index % 33 - 16)
             total += pixel.x
-            variance += pixel.x * away * away
+            variance += pixel.x * offset * offset
         }
         #expect(abs(total - 1) < 1e-4)
         #expect(abs(variance - sigma * sigma) < 0.01)

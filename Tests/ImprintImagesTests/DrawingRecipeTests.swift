@@ -14,7 +14,7 @@ private func recipe(replacing text: String, with other: String) throws -> Drawin
     return try DrawingRecipe(Data(json.replacing(text, with: other).utf8), file: recipeFile)
 }
 
-/// The files below a folder by relative path, with their contents.
+/// Returns the contents of the JPEG files below a folder, by relative path.
 private func contents(of folder: URL) throws -> [String: Data] {
     var contents: [String: Data] = [:]
     for path in try FileManager.default.subpathsOfDirectory(atPath: folder.path) where path.hasSuffix(".jpg") {
@@ -24,17 +24,18 @@ private func contents(of folder: URL) throws -> [String: Data] {
 }
 
 @Suite("Recipes") struct DrawingRecipeTests {
-    @Test("The recipe of the repository has its labels") func repositoryRecipe() throws {
+    @Test("The recipe two-circles of the repository has its labels and each kind of logo once")
+    func repositoryRecipe() throws {
         let recipe = try DrawingRecipe(contentsOf: recipeFile)
         #expect(recipe.name == "two-circles")
         #expect(recipe.labels.map(\.name) == ["TwoCircles", "Other"])
-        #expect(recipe.labels[0].marks.map(\.kind) == [.twoCircles])
+        #expect(recipe.labels[0].logos.map(\.kind) == [.twoCircles])
         let compositing = try #require(recipe.compositing)
-        let drawn = recipe.labels.flatMap { $0.marks.map(\.kind) }
-        let composited = (compositing.marks + compositing.nearMisses).map(\.kind)
+        let drawn = recipe.labels.flatMap { $0.logos.map(\.kind) }
+        let composited = (compositing.logos + compositing.hardNegatives).map(\.kind)
         #expect(Set(drawn).count == drawn.count && Set(composited).count == composited.count)
-        // Random logos are in another recipe.
-        #expect(Set(drawn + composited).union([.invented]) == Set(MarkKind.allCases))
+        // Another recipe contains the random logos.
+        #expect(Set(drawn + composited).union([.invented]) == Set(LogoKind.allCases))
     }
 
     @Test("Encoding and decoding give the same recipe") func roundTrip() throws {
@@ -43,13 +44,13 @@ private func contents(of folder: URL) throws -> [String: Data] {
     }
 
     @Test(
-        "An invalid field is an error with its path, the finding and the expectation",
+        "An invalid field is an error with its path, the value found and the expected value",
         arguments: [
             ("\"format\": 1", "\"format\": 2", "format", "2"),
             ("\"size\": 128", "\"size\": 4000", "size", "4000"),
             ("\"size\": 128", "\"size\": \"big\"", "size", "\"big\""),
             ("\"size\": 128", "\"side\": 128", "size", "missing"),
-            ("\"name\": \"Other\"", "\"name\": \"TwoCircles\"", "labels", "a name twice"),
+            ("\"name\": \"Other\"", "\"name\": \"TwoCircles\"", "labels", "a list with a duplicate name"),
             ("\"name\": \"Other\"", "\"name\": \"../x\"", "labels[1].name", "\"../x\""),
             ("\"kind\": \"ovals\"", "\"kind\": \"ufo\"", "labels[1].marks[7].kind", "\"ufo\""),
             (
@@ -116,9 +117,7 @@ private func contents(of folder: URL) throws -> [String: Data] {
         #expect(recipe.labels.indices.map { recipe.imageCount(ofLabel: $0, count: count) } == expected)
     }
 
-    @Test("A drawn folder is the same for any number of threads and on every run") func folder()
-        throws
-    {
+    @Test("A drawn folder is identical for any number of threads and on every run") func folder() throws {
         let recipe = try recipe(replacing: "\"size\": 128", with: "\"size\": 24")
         try withTemporaryFolder { folder in
             let one = folder.appending(path: "one")

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("File sequence") struct FileSequenceTests {
     @Test(
-        "The last number of a name counts",
+        "The position of a file is the last number in its name",
         arguments: [
             ("IMG_3123.jpg", "IMG_", 3123), ("walk/IMG_0007.jpg", "walk/IMG_", 7), ("00042.png", "", 42),
             ("DSC 5 of 9.jpg", "DSC 5 of ", 9), ("IMG_12_edited.jpg", "IMG_", 12), ("2024/a.1.2.jpg", "2024/a.1.", 2),

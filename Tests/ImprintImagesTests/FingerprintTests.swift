@@ -6,7 +6,7 @@ import Testing
 @testable import ImprintSynthesis
 
 extension RasterImage {
-    /// A picture of soft patches of colour with some detail, different for each seed.
+    /// Returns an image of soft patches of colour with some detail, different for each seed.
     static func scene(_ seed: UInt64, width: Int = 96, height: Int = 72) -> RasterImage {
         func noise(_ columns: Int, _ rows: Int, seed: UInt64) -> RasterImage {
             CropAndScale.scaleFill.apply(
@@ -20,7 +20,7 @@ extension RasterImage {
         return scene
     }
 
-    /// Crops the picture at an offset from the upper left corner.
+    /// Returns the crop with this offset from the upper left corner.
     func part(left: Int, top: Int, width: Int, height: Int) -> RasterImage {
         var part = RasterImage(width: width, height: height, channels: channels)
         for y in 0..<height {
@@ -34,12 +34,12 @@ extension RasterImage {
 }
 
 @Suite("Fingerprint") struct FingerprintTests {
-    /// The minimum number of differing bits over all turns.
+    /// Returns the minimum Hamming distance over all rotations and mirror images.
     private func hashDistance(_ a: Fingerprint, _ b: Fingerprint) -> Int {
         b.turnedHashes.map { ($0 ^ a.hash).nonzeroBitCount }.min() ?? 64
     }
 
-    @Test("A picture matches its rotations and mirror images", arguments: Orientation.allCases)
+    @Test("An image matches its rotations and mirror images", arguments: Orientation.allCases)
     func turns(orientation: Orientation) throws {
         let image = RasterImage.scene(3)
         let (upright, turned) = (Fingerprint(image), Fingerprint(orientation.upright(image)))
@@ -68,7 +68,7 @@ extension RasterImage {
         }
     }
 
-    @Test("Different pictures have large distances") func different() {
+    @Test("Different images have large distances") func different() {
         let scenes = (0..<12).map { Fingerprint(.scene($0 + 100)) }
         for first in scenes.indices {
             #expect(scenes[first].appearanceDistance(to: scenes[first]) < 0.001)
@@ -79,7 +79,7 @@ extension RasterImage {
         }
     }
 
-    @Test("Two parts of one view are more similar than parts of two views") func views() {
+    @Test("Two crops of one scene are more similar than crops of two scenes") func scenes() {
         func part(_ seed: Int, left: Int) -> Fingerprint {
             Fingerprint(.scene(UInt64(seed), width: 160, height: 80).part(left: left, top: 0, width: 120, height: 80))
         }
@@ -88,7 +88,7 @@ extension RasterImage {
         #expect(alike >= 10 && unlike >= 10, "\(alike), \(unlike)")
     }
 
-    @Test("Even, grey and transparent pictures have fingerprints too") func specialPictures() {
+    @Test("Uniform, grey and transparent images also have fingerprints") func specialImages() {
         for grey in [0, 128, 255] as [UInt8] {
             #expect(Fingerprint(RasterImage(width: 20, height: 10, filledWith: grey)).isEven)
         }

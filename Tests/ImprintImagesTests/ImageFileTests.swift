@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Image files") struct ImageFileTests {
     @Test(
-        "Errors describe files that are not images",
+        "The error for a file that is not an image describes its content",
         arguments: [
             ([], "an empty file"), (Array("hello\n".utf8), "text"), (Array("gr\u{fc}\u{df}e".utf8), "text"),
             (Array("<!DOCTYPE html><html><body>404".utf8), "a web page (HTML)"),
@@ -43,7 +43,7 @@ import Testing
     }
 
     #if !HEIC
-        @Test("A build without HEIC reports it") func withoutHEIC() throws {
+        @Test("A build without HEIC support reports that HEIC is missing") func withoutHEIC() throws {
             try withTemporaryFolder { folder in
                 let url = folder.appending(path: "photo.heic")
                 try Data([0, 0, 0, 24] + Array("ftypheic".utf8) + [0, 0, 0, 0]).write(to: url)
@@ -57,7 +57,7 @@ import Testing
         }
     #endif
 
-    @Test("Folders, pipes and missing files are errors, without blocking") func unreadable() throws {
+    @Test("Folders, devices, broken links and missing files are errors and do not block") func unreadable() throws {
         try withTemporaryFolder { folder in
             try FileManager.default.createSymbolicLink(
                 atPath: folder.appending(path: "device").path, withDestinationPath: "/dev/zero")
@@ -101,8 +101,8 @@ import Testing
             #expect { try ImageFile.write(image, to: folder.appending(path: "missing/a.png")) } throws: { error in
                 if case .unwritable? = error as? ImageError { true } else { false }
             }
-            let left = try FileManager.default.contentsOfDirectory(atPath: folder.path)
-            #expect(left.isEmpty)
+            let remaining = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+            #expect(remaining.isEmpty)
         }
     }
 }

@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test("Labels without images come last; nothing else changes") func addedLabels() throws {
+    @Test("Added labels without images come last and change neither items nor split") func addedLabels() throws {
         try withFiles(["b/2.jpg", "c/1.jpg"]) { root in
             let folder = try ImageFolder(at: root)
             let more = folder.adding(labels: ["a", "c"])
@@ -84,13 +84,13 @@ import Testing
                     atPath: root.appending(path: link).path, withDestinationPath: destination)
             }
             let folder = try ImageFolder(at: root)
-            // A broken link is an image that cannot be read, and is reported as such when it is decoded.
+            // Decoding reports a broken link as an unreadable image.
             #expect(
                 relative(folder, folder.items.map(\.url)) == ["a/2.jpg", "a/broken.jpg", "a/linked.jpg", "b/1.jpg"])
         }
     }
 
-    @Test("An unusable folder is an error that names the reason") func refused() throws {
+    @Test("An unusable folder is an error that names the reason") func unusable() throws {
         func expectError(
             _ paths: [String], _ expected: (URL) -> ImageError, text fragments: String..., minimumClasses: Int = 2,
             at path: String = ""
@@ -160,9 +160,9 @@ import Testing
             let script = """
                 name=$(printf '\(path)'); case "$name" in *.png) mkdir -p "$(dirname "$name")"; cp b/1.png "$name";; *) mkdir "$name";; esac
                 """
-            let made = try run(URL(filePath: "/bin/sh"), ["-c", script], folder: folder)
+            let creation = try run(URL(filePath: "/bin/sh"), ["-c", script], folder: folder)
             // Some file systems do not allow such names.
-            guard made.status == 0 else { return }
+            guard creation.status == 0 else { return }
             let error = #expect(throws: ImageError.self) { try ImageFolder(at: folder) }
             guard case .undecodableName(_, let name) = error else {
                 Issue.record("\(String(describing: error))")

@@ -6,7 +6,7 @@ import Testing
 @testable import ImprintImages
 @testable import ImprintSynthesis
 
-/// The groups of a real set of photos, compared with groups made by hand from the scenes.
+/// Compares the groups found in real photos with scenes that were labelled by hand.
 @Suite("Groups of reference photos", .enabled(if: ReferenceData.has("data/viget-groups.json")))
 struct ImageGroupsReferenceTests {
     @Test("Pairs of a group show the same scene, and a split by groups leaks less") func pairs() throws {
@@ -20,7 +20,7 @@ struct ImageGroupsReferenceTests {
         let scenes = try names.map { try #require(sceneOfName[$0]) }
         let groups = ImageGroups([folder], workers: Workers(2))
 
-        func pairs(_ groups: [[Int]]) -> (count: Int, right: Int) {
+        func pairs(_ groups: [[Int]]) -> (count: Int, correct: Int) {
             groups.reduce((0, 0)) { sum, group in
                 let sizes = Dictionary(grouping: group) { scenes[$0] }.values.map(\.count)
                 func pairs(_ count: Int) -> Int { count * (count - 1) / 2 }
@@ -28,14 +28,14 @@ struct ImageGroupsReferenceTests {
             }
         }
         let all = pairs(Dictionary(grouping: scenes.indices) { scenes[$0] }.values.map { $0 }).count
-        // Near-duplicates are few and correct; bursts are similar photos even without knowledge of their content.
+        // All near-duplicates are correct. Groups also contain similar photos, which may show different scenes.
         let near = pairs(groups.nearDuplicates)
-        #expect(near.count >= 70 && near.right == near.count, "\(near)")
+        #expect(near.count >= 70 && near.correct == near.count, "\(near)")
         let found = pairs(groups.groups)
-        #expect(Double(found.right) >= 0.65 * Double(found.count), "\(found)")
-        #expect(Double(found.right) >= 0.2 * Double(all), "\(found) of \(all)")
+        #expect(Double(found.correct) >= 0.65 * Double(found.count), "\(found)")
+        #expect(Double(found.correct) >= 0.2 * Double(all), "\(found) of \(all)")
 
-        // The number of validation photos whose scene is also in the training set, for a random split and a split by groups.
+        // Returns the number of validation photos whose scene is also in the training set.
         let indices = Dictionary(uniqueKeysWithValues: folder.items.enumerated().map { ($1, $0) })
         func leaks(_ groups: ImageGroups?) -> Int {
             (0..<5 as Range<UInt64>).reduce(0) { sum, seed in
@@ -44,7 +44,7 @@ struct ImageGroupsReferenceTests {
                 return sum + validation.count { item in indices[item].map { trained.contains(scenes[$0]) } ?? false }
             }
         }
-        let (random, grouped) = (leaks(nil), leaks(groups))
+        let (random, grouped) = (leaks(nil), leaks(groups))  // a random split and a split by groups
         #expect(Double(grouped) < 0.8 * Double(random), "\(grouped), \(random) at random")
     }
 }

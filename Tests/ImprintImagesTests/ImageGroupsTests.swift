@@ -6,7 +6,7 @@ import Testing
 @testable import ImprintImages
 @testable import ImprintSynthesis
 
-/// Writes a picture, and creates the folders of its path.
+/// Writes an image and creates the folders of its path.
 func write(_ image: RasterImage, to file: URL, original: String? = nil) throws {
     try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
     guard let original else { return try ImageFile.write(image, to: file) }
@@ -15,13 +15,13 @@ func write(_ image: RasterImage, to file: URL, original: String? = nil) throws {
 }
 
 @Suite("Image groups") struct ImageGroupsTests {
-    /// The groups as lists of file names.
+    /// Returns groups of indices as groups of file names without extensions.
     private func names(_ folders: [ImageFolder], _ lists: [[Int]]) -> [[String]] {
         let items = folders.flatMap(\.items)
         return lists.map { $0.map { items[$0].url.deletingPathExtension().lastPathComponent } }
     }
 
-    @Test("Copies, near-duplicates and rotated pictures are found under any name and label") func duplicates() throws {
+    @Test("Copies, near-duplicates and rotated images are found under any name and label") func duplicates() throws {
         try withTemporaryFolder { root in
             let scenes = (0..<6).map { RasterImage.scene(UInt64($0) + 20) }
             for (index, scene) in scenes.enumerated() {
@@ -33,12 +33,12 @@ func write(_ image: RasterImage, to file: URL, original: String? = nil) throws {
             try write(scenes[1], to: root.appending(path: "b/compressed.jpg"))
             try write(Orientation.right.upright(scenes[2]), to: root.appending(path: "b/turned.png"))
             try write(Orientation.upMirrored.upright(scenes[3]), to: root.appending(path: "b/mirrored.jpg"))
-            try Data("no picture".utf8).write(to: root.appending(path: "b/note.jpg"))
-            try Data("no picture".utf8).write(to: root.appending(path: "b/other.jpg"))
+            try Data("not an image".utf8).write(to: root.appending(path: "b/note.jpg"))
+            try Data("not an image".utf8).write(to: root.appending(path: "b/other.jpg"))
             let folder = try ImageFolder(at: root)
             var read: [Int] = []
             let groups = ImageGroups([folder], workers: Workers(2)) { read.append($0) }
-            // Unreadable files can be copies too.
+            // Identical unreadable files are also copies.
             #expect(names([folder], groups.copies) == [["x0", "copy"], ["note", "other"]])
             let expected = [
                 ["x0", "copy"], ["x10", "compressed"], ["x20", "turned"], ["x30", "mirrored"], ["note", "other"],
@@ -52,8 +52,8 @@ func write(_ image: RasterImage, to file: URL, original: String? = nil) throws {
         }
     }
 
-    /// Writes twelve scenes of three pictures each: parts of one wide view.
-    private func writeWalk(
+    /// Writes twelve bursts of three images each, which are overlapping crops of one scene.
+    private func writeBursts(
         to root: URL, name: (_ scene: Int, _ shot: Int) -> String, time: (Int, Int) -> String? = { _, _ in nil }
     )
         throws
@@ -68,57 +68,58 @@ func write(_ image: RasterImage, to file: URL, original: String? = nil) throws {
         }
     }
 
-    /// The number of pairs in the same group with the same scene and with different scenes.
-    private func pairs(_ folder: ImageFolder, _ groups: ImageGroups, scene: (String) -> Int) -> (right: Int, wrong: Int)
-    {
-        var (right, wrong) = (0, 0)
+    /// Returns the number of pairs of images in one group that show the same scene, and that show different scenes.
+    private func pairs(
+        _ folder: ImageFolder, _ groups: ImageGroups, scene: (String) -> Int
+    ) -> (correct: Int, wrong: Int) {
+        var (correct, wrong) = (0, 0)
         for names in names([folder], groups.groups) {
             for first in names.indices {
                 for second in names.indices.dropFirst(first + 1) {
-                    if scene(names[first]) == scene(names[second]) { right += 1 } else { wrong += 1 }
+                    if scene(names[first]) == scene(names[second]) { correct += 1 } else { wrong += 1 }
                 }
             }
         }
-        return (right, wrong)
+        return (correct, wrong)
     }
 
-    @Test("Neighbours by number form a group across labels if they look alike") func numbers() throws {
+    @Test("Similar photos with consecutive numbers form a group across labels") func numbers() throws {
         try withTemporaryFolder { root in
-            try writeWalk(to: root, name: { "IMG_\(1000 + 4 * $0 + $1).png" })
+            try writeBursts(to: root, name: { "IMG_\(1000 + 4 * $0 + $1).png" })
             let folder = try ImageFolder(at: root)
             let groups = ImageGroups([folder], workers: Workers(1))
-            let (right, wrong) = pairs(folder, groups) { (Int($0.dropFirst(4)) ?? 0) / 4 }
-            // Two scenes may look alike.
-            #expect(right >= 30 && wrong <= 9, "\(right) of 36 pairs, \(wrong) wrong ones")
+            let (correct, wrong) = pairs(folder, groups) { (Int($0.dropFirst(4)) ?? 0) / 4 }
+            // Different scenes can be similar by chance.
+            #expect(correct >= 30 && wrong <= 9, "\(correct) of 36 pairs, \(wrong) wrong pairs")
             #expect(groups.nearDuplicates.count <= 2)
             #expect(groups.groups == ImageGroups([folder], workers: Workers(3)).groups)
         }
     }
 
-    @Test("Uninformative numbers are ignored") func meaninglessNumbers() throws {
+    @Test("File numbers that do not correlate with similarity are ignored") func uninformativeNumbers() throws {
         try withTemporaryFolder { root in
-            // Pictures of one scene are twelve numbers apart.
-            try writeWalk(to: root, name: { "\(12 * $1 + $0).png" })
+            // The numbers of the images of one scene differ by twelve.
+            try writeBursts(to: root, name: { "\(12 * $1 + $0).png" })
             let folder = try ImageFolder(at: root)
             let groups = ImageGroups([folder], workers: Workers(2))
             #expect(groups.groups == groups.nearDuplicates)
         }
     }
 
-    @Test("Photos taken within seconds of each other form a group if they look alike") func times() throws {
+    @Test("Similar photos taken within seconds of each other form a group") func times() throws {
         try withTemporaryFolder { root in
             let letters = Array("abcdefghijklmnop")
-            try writeWalk(
+            try writeBursts(
                 to: root, name: { "\(letters[$0])\(letters[$1]).jpg" },
                 time: { String(format: "2019:07:21 14:%02d:%02d", $0, 20 + $1 * 9) })
             let folder = try ImageFolder(at: root)
             let groups = ImageGroups([folder], workers: Workers(2))
-            let (right, wrong) = pairs(folder, groups) { letters.firstIndex(of: $0.first ?? "z") ?? -1 }
-            #expect(right >= 30 && wrong == 0, "\(right) of 36 pairs, \(wrong) wrong ones")
+            let (correct, wrong) = pairs(folder, groups) { letters.firstIndex(of: $0.first ?? "z") ?? -1 }
+            #expect(correct >= 30 && wrong == 0, "\(correct) of 36 pairs, \(wrong) wrong pairs")
         }
     }
 
-    @Test("Several folders are compared as if they were one") func folders() throws {
+    @Test("Groups and leaks span several folders") func folders() throws {
         try withTemporaryFolder { root in
             for scene in 0..<4 {
                 try write(.scene(UInt64(scene)), to: root.appending(path: "train/a/t\(10 * scene).png"))

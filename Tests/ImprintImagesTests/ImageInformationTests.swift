@@ -14,7 +14,7 @@ import Testing
         }
     }
 
-    @Test("Size and orientation describe the stored picture") func jpeg() throws {
+    @Test("Size and orientation describe the stored image") func jpeg() throws {
         let jpeg = inserting(
             0xE1, Array("Exif\0\0".utf8) + exif(orientation: 6, isBigEndian: false),
             into: try ImageFile.encodeJPEG(.scene(1, width: 50, height: 30)))

@@ -6,8 +6,8 @@ import Testing
 @testable import ImprintSynthesis
 
 @Suite("Image sketch") struct ImageSketchTests {
-    /// A grey picture with noise in one rectangle.
-    private func picture(width: Int, height: Int, columns: Range<Int>, rows: Range<Int>) -> RasterImage {
+    /// Returns a grey image with noise in one rectangle.
+    private func makeImage(width: Int, height: Int, columns: Range<Int>, rows: Range<Int>) -> RasterImage {
         var image = RasterImage(width: width, height: height, filledWith: 120)
         let noise = RasterImage.noise(width: width, height: height, channels: 3)
         for y in rows {
@@ -19,14 +19,14 @@ import Testing
     }
 
     @Test(
-        "A subject outside the central square is detected",
+        "A subject outside the centre square is detected",
         arguments: [
             (160, 80, 5..<35, 20..<60, true), (160, 80, 65..<95, 20..<60, false), (80, 160, 20..<60, 125..<155, true),
             (80, 160, 20..<60, 65..<95, false), (80, 80, 0..<20, 0..<20, false), (160, 80, 0..<160, 0..<80, false),
             (400, 200, 10..<90, 50..<150, true), (1, 1, 0..<1, 0..<1, false), (3, 1, 0..<1, 0..<1, false),
         ])
     func outside(width: Int, height: Int, columns: Range<Int>, rows: Range<Int>, isOutside: Bool) {
-        let sketch = ImageSketch(picture(width: width, height: height, columns: columns, rows: rows))
+        let sketch = ImageSketch(makeImage(width: width, height: height, columns: columns, rows: rows))
         #expect(sketch.isSubjectLikelyOutsideSquare == isOutside, "\(sketch.contrastOutsideSquare)")
         #expect((0...1).contains(sketch.contrastOutsideSquare))
         let area = 1 - Float(min(width, height)) / Float(max(width, height))

@@ -14,7 +14,7 @@ import Testing
         #expect(ImageStore(count: 3, of: rules, memoryLimit: memoryLimit).capacity == expected)
     }
 
-    @Test("Images are read back unchanged, whatever is written beside them") func roundTrip() {
+    @Test("Images are read back unchanged after other images are written and moved") func roundTrip() {
         let store = ImageStore(count: 4, of: rules, memoryLimit: 1000)
         let images = (0..<4 as Range<UInt64>).map { RasterImage.noise(width: 5, height: 4, channels: 3, seed: $0) }
         for index in [2, 0, 3, 1] { store[index] = images[index] }

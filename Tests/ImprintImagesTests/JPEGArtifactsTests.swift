@@ -9,15 +9,15 @@ import Testing
         zip(a.samples, b.samples).reduce(0) { $0 + pow(Double($1.0) - Double($1.1), 2) } / Double(a.samples.count)
     }
 
-    @Test("The lower the quality, the larger the damage", arguments: [(1, 1), (8, 8), (17, 31), (96, 96)], [1, 3, 4])
+    @Test("A lower quality gives a larger error", arguments: [(1, 1), (8, 8), (17, 31), (96, 96)], [1, 3, 4])
     func quality(size: (Int, Int), channels: Int) throws {
         let image = RasterImage.noise(width: size.0, height: size.1, channels: channels)
-        let damages = try [95, 60, 20].map { meanSquare(try image.compressed(quality: $0), image) }
-        #expect(damages == damages.sorted())
-        #expect(size.0 < 8 || damages[0] < damages[2])
+        let errors = try [95, 60, 20].map { meanSquare(try image.compressed(quality: $0), image) }
+        #expect(errors == errors.sorted())
+        #expect(size.0 < 8 || errors[0] < errors[2])
     }
 
-    @Test("A smooth picture hardly changes") func smooth() throws {
+    @Test("A smooth image hardly changes") func smooth() throws {
         let image = RasterImage.gradient(width: 64, height: 48)
         #expect(meanSquare(try image.compressed(quality: 90), image) < 4)
     }

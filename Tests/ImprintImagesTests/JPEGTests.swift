@@ -28,12 +28,12 @@ import Testing
         let length = Int(bytes[marker.upperBound]) << 8 | Int(bytes[marker.upperBound + 1])
         bytes.removeSubrange(marker.lowerBound..<(marker.upperBound + length))
         let plain = try decode(bytes)
-        // The same bytes count as ink instead of light: C 40, K 20 of 255 become 215 and 235.
+        // The same bytes mean ink instead of light: C 40, K 20 of 255 become 215 and 235.
         #expect(largestDifference(inverted.pixel(0, 0).prefix(1), [198]) <= 2)
         #expect(largestDifference(plain.pixel(0, 0).prefix(1), [3]) <= 2)
     }
 
-    @Test("Encoding and decoding give nearly the same image", arguments: [1, 3], [(1, 1), (17, 9), (64, 48)])
+    @Test("Encoding and decoding returns nearly the same image", arguments: [1, 3], [(1, 1), (17, 9), (64, 48)])
     func roundTrip(channels: Int, size: (Int, Int)) throws {
         let image = RasterImage.gradient(width: size.0, height: size.1, channels: channels)
         let decoded = try decode(ImageFile.encodeJPEG(image, quality: 98))
@@ -79,8 +79,8 @@ import Testing
         }
     }
 
-    @Test("A file cut short anywhere is an error", arguments: ["baseline.jpg", "progressive-420.jpg", "cmyk.jpg"])
-    func cutShort(name: String) throws {
+    @Test("A file truncated at any byte is an error", arguments: ["baseline.jpg", "progressive-420.jpg", "cmyk.jpg"])
+    func truncated(name: String) throws {
         let whole = [UInt8](try PillowVectors.load().file(name).file)
         for length in 3..<whole.count {
             #expect { try decode(Array(whole[..<length])) } throws: { error in
@@ -94,18 +94,18 @@ import Testing
     @Test("Damaged bytes never crash", arguments: ["baseline.jpg", "progressive-420.jpg", "cmyk.jpg"])
     func damaged(name: String) throws {
         let whole = [UInt8](try PillowVectors.load().file(name).file)
-        var refused = 0
+        var rejected = 0
         for position in 2..<whole.count {
             for value: UInt8 in [0, 0xFF, whole[position] ^ 0x10] {
                 var bytes = whole
                 bytes[position] = value
-                do { _ = try decode(bytes) } catch is ImageError { refused += 1 }
+                do { _ = try decode(bytes) } catch is ImageError { rejected += 1 }
             }
         }
-        #expect(refused > 100)
+        #expect(rejected > 100)
     }
 
-    @Test("A header without a picture is an error") func headerOnly() throws {
+    @Test("A header without image data is an error") func headerOnly() throws {
         let whole = try ImageFile.encodeJPEG(.gradient(width: 16, height: 16))
         let scan = try #require(whole.firstRange(of: [0xFF, 0xC0])).lowerBound
         #expect(throws: ImageError.self) { try decode(Array(whole[..<scan]) + [0xFF, 0xD9]) }
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test("Extra bytes after the picture, as some phones write, are ignored") func strayBytes() throws {
+    @Test("Extra bytes after the image data, which some phones write, are ignored") func strayBytes() throws {
         let plain = try ImageFile.encodeJPEG(.gradient(width: 40, height: 24))
         #expect(try decode(plain.dropLast(2) + [0, 0, 0, 7] + plain.suffix(2)) == decode(plain))
         #expect(try decode(plain + [1, 2, 3]) == decode(plain))

@@ -11,24 +11,24 @@ import Testing
         return noisy.samples.map { Double($0) - 128 }
     }
 
-    @Test("Noise has the mean 0 and the requested standard deviation", arguments: [2, 5, 12] as [Float], [0, 1, .max])
+    @Test("Noise has mean 0 and the requested standard deviation", arguments: [2, 5, 12] as [Float], [0, 1, .max])
     func moments(standardDeviation: Float, key: UInt64) {
         let values = differences(standardDeviation, key: key)
         let mean = values.reduce(0, +) / Double(values.count)
         let variance = values.reduce(0) { $0 + $1 * $1 } / Double(values.count)
         #expect(abs(mean) < Double(standardDeviation) / 30)
-        // Rounding to integers adds 1/12.
+        // Rounding to integers adds 1/12 to the variance.
         #expect(abs((variance - 1 / 12).squareRoot() / Double(standardDeviation) - 1) < 0.02)
     }
 
-    @Test("Noise is nearly normal: two thirds within one standard deviation, one in twenty beyond two") func shape() {
+    @Test("Noise is nearly normal: 70 % within one standard deviation, 4 % beyond two") func shape() {
         let values = differences(12)
         let count = Double(values.count)
         #expect(abs(Double(values.count { abs($0) < 12.5 }) / count - 0.70) < 0.02)
         #expect(abs(Double(values.count { abs($0) > 24.5 }) / count - 0.041) < 0.01)
     }
 
-    @Test("Neighbours, channels and keys are independent") func independent() {
+    @Test("Noise of adjacent pixels, channels and keys is uncorrelated") func independent() {
         let values = differences(12)
         func correlation(_ a: some Sequence<Double>, _ b: some Sequence<Double>) -> Double {
             let products = zip(a, b).map { $0 * $1 }

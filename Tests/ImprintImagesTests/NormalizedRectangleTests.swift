@@ -19,9 +19,9 @@ import Testing
         #expect(down.pixels(width: 1, height: count).rows == expected)
     }
 
-    @Test("A part of the upright picture is the same part of the stored one", arguments: Orientation.allCases)
+    @Test("Cropping the stored image equals cropping the upright image", arguments: Orientation.allCases)
     func storedPixels(orientation: Orientation) {
-        let stored = StoredPicture(RasterImage.noise(width: 9, height: 5, channels: 3), orientation: orientation)
+        let stored = StoredImage(RasterImage.noise(width: 9, height: 5, channels: 3), orientation: orientation)
         let upright = stored.upright
         for (x, y, width, height) in [(0, 0, 1, 1), (1, 2, 3, 2), (0, 0, upright.width, upright.height), (4, 1, 1, 4)]
             as [(Int, Int, Int, Int)]
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test("Mapping from a part to the whole picture keeps the position")
+    @Test("Mapping a rectangle from a part to the whole image keeps its position")
     func mapped() {
         let part = NormalizedRectangle(x: 0.5, y: 0.25, width: 0.5, height: 0.5)
         let inner = NormalizedRectangle(x: 0.5, y: 0, width: 0.25, height: 1)
@@ -55,22 +55,22 @@ import Testing
             (0, 0, .nan, 1), (0, 0, .infinity, 1), (0, 0, 1e30, 1),
         ] as [(Float, Float, Float, Float)])
     func outside(x: Float, y: Float, width: Float, height: Float) {
-        #expect(!NormalizedRectangle(x: x, y: y, width: width, height: height).isWithinPicture)
+        #expect(!NormalizedRectangle(x: x, y: y, width: width, height: height).isWithinImage)
     }
 
-    @Test("Bytes decode like the file, and errors name the bytes")
+    @Test("Bytes decode like the file, and errors contain the name of the bytes")
     func data() throws {
         let bytes = try ImageFile.encodeJPEG(.gradient(width: 30, height: 20))
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "x.jpg")
             try Data(bytes).write(to: url)
-            let file = try StoredPicture(url, coveringShortSide: nil)
-            let data = try StoredPicture(bytes, named: try #require(URL(string: "the%20bytes")), coveringShortSide: nil)
+            let file = try StoredImage(url, coveringShortSide: nil)
+            let data = try StoredImage(bytes, named: try #require(URL(string: "the%20bytes")), coveringShortSide: nil)
             #expect(file.upright == data.upright)
             #expect(data.oriented(.left).upright == Orientation.left.upright(data.upright))
         }
         let error = #expect(throws: ImageError.self) {
-            try StoredPicture(
+            try StoredImage(
                 Array("hello".utf8), named: try #require(URL(string: "the%20bytes")), coveringShortSide: nil)
         }
         #expect("\(try #require(error))".hasPrefix("the bytes: expected an image"))

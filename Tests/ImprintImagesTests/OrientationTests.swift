@@ -6,7 +6,7 @@ import Testing
 @testable import ImprintSynthesis
 
 @Suite("Orientation") struct OrientationTests {
-    /// The upright picture is  1 2 / 3 4 / 5 6; these are the stored rows for each orientation (EXIF 2.32, 4.6.4).
+    /// The stored rows of the upright image  1 2 / 3 4 / 5 6  for each orientation (EXIF 2.32, 4.6.4).
     private static let stored: [(Orientation, [[UInt8]])] = [
         (.up, [[1, 2], [3, 4], [5, 6]]),
         (.upMirrored, [[2, 1], [4, 3], [6, 5]]),
@@ -42,7 +42,7 @@ import Testing
         #expect(try decode(file) == orientation.upright(decode(plain)))
     }
 
-    @Test("A missing or invalid orientation does not change the picture", arguments: [0, 9, 65_535])
+    @Test("An invalid orientation does not change the image", arguments: [0, 9, 65_535])
     func invalid(value: Int) throws {
         let plain = try ImageFile.encodeJPEG(.gradient(width: 24, height: 16))
         let block = Array("Exif\0\0".utf8) + exif(orientation: value, isBigEndian: false)
@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test("Segments with wrong lengths end the search", arguments: [[0, 0], [0, 1], [0xFF, 0xFF]] as [[UInt8]])
-    func lyingSegments(length: [UInt8]) {
+    func invalidSegmentLengths(length: [UInt8]) {
         #expect(JPEGSegments([0xFF, 0xD8, 0xFF, 0xE1] + length + [1, 2, 3]).orientation == .up)
         #expect(JPEGSegments([0xFF, 0xD8, 0xFF, 0xE1] + length.prefix(1)).orientation == .up)
     }

@@ -75,7 +75,7 @@ import Testing
         #expect(decoded.samples == (channels == 1 ? image.samples.flatMap { [$0, $0, $0] } : image.samples))
     }
 
-    @Test("A file cut short anywhere is an error") func cutShort() throws {
+    @Test("A file truncated at any byte is an error") func truncated() throws {
         let whole = try ImageFile.encodePNG(.noise(width: 9, height: 9, channels: 3))
         for length in 8..<whole.count {
             #expect { try decode(Array(whole[..<length])) } throws: { error in
@@ -84,17 +84,17 @@ import Testing
         }
     }
 
-    @Test("A damaged byte never crashes, and damaged picture data is an error") func damaged() throws {
+    @Test("A damaged byte never crashes, and damaged image data is an error") func damaged() throws {
         let whole = try ImageFile.encodePNG(.noise(width: 9, height: 9, channels: 4))
         let data = try #require(whole.firstRange(of: Array("IDAT".utf8)))
         for position in 8..<whole.count {
             for value: UInt8 in [0, 0xFF, whole[position] ^ 0x10] where value != whole[position] {
                 var bytes = whole
                 bytes[position] = value
-                var isRefused = false
-                do { _ = try decode(bytes) } catch is ImageError { isRefused = true }
-                let isPictureData = (data.upperBound..<(whole.count - 16)).contains(position)
-                #expect(isRefused || !isPictureData, "byte \(position)")
+                var isRejected = false
+                do { _ = try decode(bytes) } catch is ImageError { isRejected = true }
+                let isImageData = (data.upperBound..<(whole.count - 16)).contains(position)
+                #expect(isRejected || !isImageData, "byte \(position)")
             }
         }
     }

@@ -7,8 +7,8 @@ import Testing
 @testable import ImprintSynthesis
 
 @Suite struct PatchSourceTests {
-    /// A white disc on black.
-    private func picture(width: Int, height: Int, x: Float, y: Float, radius: Float) -> RasterImage {
+    /// Returns an image of a white disc on black.
+    private func disc(width: Int, height: Int, x: Float, y: Float, radius: Float) -> RasterImage {
         var image = RasterImage(width: width, height: height, channels: 3)
         for row in 0..<height {
             for column in 0..<width where hypotf(Float(column) - x, Float(row) - y) < radius {
@@ -18,9 +18,9 @@ import Testing
         return image
     }
 
-    private func read(_ picture: PatchSource, _ window: PatchWindow, side: Int) throws -> [UInt8] {
+    private func read(_ source: PatchSource, _ window: PatchWindow, side: Int) throws -> [UInt8] {
         var patch = [UInt8](repeating: 0, count: side * side * 3)
-        try patch.withUnsafeMutableBufferPointer { try picture.read(window, side: side, into: $0) }
+        try patch.withUnsafeMutableBufferPointer { try source.read(window, side: side, into: $0) }
         return patch
     }
 
@@ -31,7 +31,7 @@ import Testing
         return image
     }
 
-    @Test("A window of the size of the picture is the picture") func whole() throws {
+    @Test("A window of the size of the image gives the image") func whole() throws {
         let image = noise(width: 64, height: 64)
         #expect(try read(PatchSource(image), PatchWindow(x: 31.5, y: 31.5, side: 64), side: 64) == image.samples)
     }
@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test(
-        "A photo read on demand equals the picture in memory; a missing or changed photo is an error that names it"
+        "A photo read on demand equals the image in memory; a missing or changed photo is an error that names it"
     )
     func photos() throws {
         try withTemporaryFolder { folder in
@@ -84,7 +84,7 @@ import Testing
     @Test("A large JPEG is decoded only at the size that the detector analyses") func largePhoto() throws {
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "a.jpg")
-            try ImageFile.write(picture(width: 2400, height: 1600, x: 900, y: 700, radius: 300), to: file)
+            try ImageFile.write(disc(width: 2400, height: 1600, x: 900, y: 700, radius: 300), to: file)
             let decoded = try PatchSource.decode(file)
             #expect(decoded.width < 2400 && decoded.height >= 400)
             let read = try PatchSource.read(file)
@@ -97,14 +97,14 @@ import Testing
     }
 
     @Test(
-        "A point of the picture is at its mapped position in the patch",
+        "A point of the image is at its mapped position in the patch",
         arguments: [
             PatchWindow(x: 100, y: 80, side: 96), PatchWindow(x: 110, y: 90, side: 60, angle: 0.4),
             PatchWindow(x: 90, y: 95, side: 140, angle: -2, isMirrored: true), PatchWindow(x: 120, y: 70, side: 190),
             PatchWindow(x: 100, y: 80, side: 96, isMirrored: true),
         ])
     func positions(window: PatchWindow) throws {
-        let image = picture(width: 240, height: 180, x: 104, y: 84, radius: 9)
+        let image = disc(width: 240, height: 180, x: 104, y: 84, radius: 9)
         let patch = try read(PatchSource(image), window, side: 96)
         var (sum, sumX, sumY): (Float, Float, Float) = (0, 0, 0)
         for row in 0..<96 {

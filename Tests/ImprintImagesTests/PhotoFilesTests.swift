@@ -6,12 +6,12 @@ import Testing
 @testable import ImprintImages
 @testable import ImprintSynthesis
 
-@Suite("Photos of every kind", .enabled(if: Python.path != nil, "IMPRINT_PYTHON names no Python; ./run test sets it"))
+@Suite("Photos of every format", .enabled(if: Python.path != nil, "IMPRINT_PYTHON names no Python; ./run test sets it"))
 struct PhotoFilesTests {
     /// The maximum difference between decoders of the same file.
     private static let tolerances = ["jpg": 2, "png": 2, "webp": 2, "heic": 4]
 
-    @Test("Each photo is upright and in sRGB, as in Pillow") func decodesLikePillow() throws {
+    @Test("Each photo is decoded upright and in sRGB, as by Pillow") func decodesLikePillow() throws {
         try PhotoFile.withAll { folder, photos in
             #expect(photos.count == 70)
             for photo in photos where canRead(photo.name) {
@@ -27,7 +27,7 @@ struct PhotoFilesTests {
         }
     }
 
-    @Test("Decoding uses the colour description: ignoring it would fail the comparison with Pillow") func colorsMatter()
+    @Test("Decoding without the colour description gives other samples than Pillow") func withoutColorDescription()
         throws
     {
         try PhotoFile.withAll { folder, photos in
@@ -37,7 +37,7 @@ struct PhotoFilesTests {
                 let bytes = try ImageFile.read(url)
                 var header = try ImageHeader(bytes, file: url)
                 header.colors = nil
-                let plain = try StoredPicture(bytes, header, file: url, coveringShortSide: nil).image
+                let plain = try StoredImage(bytes, header, file: url, coveringShortSide: nil).image
                 #expect(largestDifference(plain.samples, photo.image.samples) > 20, "\(photo.name)")
             }
         }
@@ -91,7 +91,7 @@ struct PhotoFilesTests {
         }
     }
 
-    @Test("A file cut short anywhere is an error") func cutShort() throws {
+    @Test("A truncated file is an error") func truncated() throws {
         try PhotoFile.withAll { folder, photos in
             let names = ["p3.jpg", "p3.png", "lossy-alpha-p3.webp", "animated-p3.webp", "grid-p3.heic", "alpha.heic"]
             for name in names where canRead(name) {
@@ -111,7 +111,7 @@ struct PhotoFilesTests {
     func damaged(type: String) throws {
         try PhotoFile.withAll { folder, photos in
             var random = RandomStream(seed: 7, "damage", 0)
-            var refused = 0
+            var rejected = 0
             for photo in photos where photo.name.hasSuffix(type) && canRead(photo.name) {
                 let whole = [UInt8](try Data(contentsOf: folder.appending(path: photo.name)))
                 for _ in 0..<30 {
@@ -123,10 +123,10 @@ struct PhotoFilesTests {
                         let values: [UInt8] = [0, 1, 0x7F, 0x80, 0xFF, UInt8(random.index(below: 256))]
                         bytes[position] = values[random.index(below: values.count)]
                     }
-                    do { _ = try decode(bytes) } catch is ImageError { refused += 1 }
+                    do { _ = try decode(bytes) } catch is ImageError { rejected += 1 }
                 }
             }
-            #expect(refused > 50 || !canRead("." + type))
+            #expect(rejected > 50 || !canRead("." + type))
         }
     }
 }

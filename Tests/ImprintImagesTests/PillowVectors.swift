@@ -2,7 +2,7 @@ import Foundation
 import ImprintImages
 import TestSupport
 
-/// Pictures decoded and resized by Pillow, from Fixtures/make-pillow-vectors.py.
+/// Images decoded and resized by Pillow, from Fixtures/make-pillow-vectors.py.
 struct PillowVectors: Decodable {
     struct File: Decodable {
         let name: String
@@ -22,7 +22,7 @@ struct PillowVectors: Decodable {
     let files: [File]
     let source: Data
     let resizes: [Resize]
-    /// The results for `rings`, which become finer outwards.
+    /// The resized versions of `ringImage`.
     let rings: [Resize]
 
     static func load() throws -> PillowVectors {
@@ -35,8 +35,8 @@ struct PillowVectors: Decodable {
         return file
     }
 
-    /// The source picture of `rings`, 160x120 pixels.
-    static var ringPicture: RasterImage {
+    /// The source image of `rings`, 160x120 pixels; its rings become finer outwards.
+    static var ringImage: RasterImage {
         var image = RasterImage(width: 160, height: 120)
         for y in 0..<120 {
             for x in 0..<160 {

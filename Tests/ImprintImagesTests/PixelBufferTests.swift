@@ -17,10 +17,10 @@ import Testing
         }
     }
 
-    @Test("Every layout, with and without gaps between rows", arguments: PixelBuffer.Layout.allCases, [nil, 0, 1, 5])
+    @Test("Every layout decodes with and without row padding", arguments: PixelBuffer.Layout.allCases, [nil, 0, 1, 5])
     func layouts(layout: PixelBuffer.Layout, gap: Int?) throws {
         let rows = [Self.pixels[..<3], Self.pixels[3...]].map { $0.flatMap { Self.bytes(layout, of: $0) } }
-        // Padding between rows is not part of the picture, and the last row needs none.
+        // Padding between rows is not part of the image, and the last row needs no padding.
         let bytes = rows[0] + Array(repeating: 255, count: gap ?? 0) + rows[1]
         let buffer = try PixelBuffer(
             width: 3, height: 2, layout: layout, bytesPerRow: gap.map { rows[0].count + $0 }, bytes: bytes)
@@ -38,12 +38,12 @@ import Testing
     }
 
     @Test(
-        "Invalid pictures are errors",
+        "Invalid sizes, strides and byte counts are errors",
         arguments: [
             (0, 1, nil, 10), (1, -1, nil, 10), (3, 2, nil, 5), (3, 2, 2, 10), (3, 2, 4, 6), (3, 2, -4, 10),
             (1 << 40, 1 << 40, nil, 10), (1, 3, Int.max, 10), (2, 2, Int.max / 2, 10),
         ] as [(Int, Int, Int?, Int)])
-    func refused(width: Int, height: Int, bytesPerRow: Int?, count: Int) {
+    func invalid(width: Int, height: Int, bytesPerRow: Int?, count: Int) {
         let error = #expect(throws: ImageError.self) {
             try PixelBuffer(
                 width: width, height: height, layout: .gray, bytesPerRow: bytesPerRow,

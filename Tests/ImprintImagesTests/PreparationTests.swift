@@ -14,7 +14,7 @@ import Testing
             ImageFolder(at: data, minimumClasses: 1), into: output, workers: Workers(2))
     }
 
-    /// The relative paths of all files, hidden ones included.
+    /// Returns the relative paths of all files, including hidden files.
     private func files(_ folder: URL) throws -> [String] {
         try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter { path in
             var isFolder = ObjCBool(false)
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test("Copies keep the capture time, so bursts are found among them too") func captureTime() throws {
+    @Test("Copies keep the capture time, so bursts are also found among copies") func captureTime() throws {
         try withTemporaryFolder { root in
             let (data, output) = (root.appending(path: "data"), root.appending(path: "out"))
             try write(.scene(1, width: 60, height: 50), to: data.appending(path: "a/plain.jpg"))
@@ -109,12 +109,12 @@ import Testing
         try withTemporaryFolder { root in
             let (data, output) = (root.appending(path: "data"), root.appending(path: "out"))
             for index in 0..<4 { try write(.scene(UInt64(index)), to: data.appending(path: "l/\(index).png")) }
-            try Data("no picture".utf8).write(to: data.appending(path: "l/note.jpg"))
+            try Data("not an image".utf8).write(to: data.appending(path: "l/note.jpg"))
             let originals = try files(data).map { try Data(contentsOf: data.appending(path: $0)) }
             #expect(try prepare(data, output).skipped.map(\.url.lastPathComponent) == ["note.jpg"])
             let first = try Data(contentsOf: output.appending(path: "l/0.jpg"))
             try FileManager.default.removeItem(at: output.appending(path: "l/0.jpg"))
-            // A finished copy is not made again, whatever its content.
+            // A finished copy is not made again, even if its content was changed.
             let copy = output.appending(path: "l/1.jpg")
             let time = try #require(FileManager.default.attributesOfItem(atPath: copy.path)[.modificationDate] as? Date)
             let changed = try Data(contentsOf: copy) + Data("mark".utf8)
@@ -129,7 +129,7 @@ import Testing
             #expect(try prepare(data, output).unchanged == 3)
             #expect(try Data(contentsOf: copy) != changed)
             // The copy of an original that has become unreadable is removed.
-            try Data("no picture".utf8).write(to: data.appending(path: "l/2.png"))
+            try Data("not an image".utf8).write(to: data.appending(path: "l/2.png"))
             #expect(try prepare(data, output).skipped.count == 2)
             #expect(try files(output) == [".prepared.json", "l/0.jpg", "l/1.jpg", "l/3.jpg"])
             #expect(originals.count == 5)
@@ -138,7 +138,7 @@ import Testing
     }
 
     @Test(
-        "A copy belongs to its original: after a removal, swap or change of names no other photo's copy stands for it")
+        "A copy belongs to its original: after a photo is removed or replaced, no other photo's copy is used for it")
     func sources() throws {
         try withTemporaryFolder { root in
             let (data, output) = (root.appending(path: "data"), root.appending(path: "out"))
@@ -158,7 +158,7 @@ import Testing
             let removed = try prepare(data, output)
             #expect(removed.unchanged == 1 && removed.strays.map(\.lastPathComponent) == ["a.jpg"])
             #expect(try width("a.jpg") == widths.0 && width("a-png.jpg") == widths.1)
-            // Another photo with an existing name and an equal time.
+            // A new photo with the name and the time of the removed photo gets a new copy.
             try write("a.jpg", scene: 90)
             let replaced = try prepare(data, output)
             #expect(replaced.unchanged == 1 && replaced.strays.isEmpty)
@@ -166,19 +166,19 @@ import Testing
         }
     }
 
-    @Test("The user's own files in the folder of copies are neither replaced nor removed") func ownFiles() throws {
+    @Test("The user's files in the folder of copies are neither replaced nor removed") func userFiles() throws {
         try withTemporaryFolder { root in
             let (data, output) = (root.appending(path: "data"), root.appending(path: "out"))
             try write(.scene(1), to: data.appending(path: "l/a.png"))
             _ = try prepare(data, output)
-            let own = output.appending(path: "l/b.jpg")
-            try write(.scene(2), to: own)
-            let before = try Data(contentsOf: own)
+            let userFile = output.appending(path: "l/b.jpg")
+            try write(.scene(2), to: userFile)
+            let before = try Data(contentsOf: userFile)
             try write(.scene(3), to: data.appending(path: "l/b.png"))
-            try Data("no picture".utf8).write(to: data.appending(path: "l/c.jpg"))
+            try Data("not an image".utf8).write(to: data.appending(path: "l/c.jpg"))
             let outcome = try prepare(data, output)
             #expect(outcome.images == 2 && outcome.strays.map(\.lastPathComponent) == ["b.jpg"])
-            #expect(try Data(contentsOf: own) == before)
+            #expect(try Data(contentsOf: userFile) == before)
             #expect(try files(output) == [".prepared.json", "l/a.jpg", "l/b-png.jpg", "l/b.jpg"])
         }
     }
@@ -207,7 +207,7 @@ import Testing
         }
     }
 
-    /// Expects that preparing into `output` fails because of the originals, and changes nothing.
+    /// Expects that preparing into `output` is rejected with `originalsAtRisk` and changes no file.
     private func expectAtRisk(_ data: URL, _ output: URL, in root: URL) throws {
         let before = try files(root)
         let error = #expect(throws: PreparationError.self) { try prepare(data, output) }
@@ -219,7 +219,7 @@ import Testing
     }
 
     @Test(
-        "The originals are never at risk",
+        "An output folder inside or around the originals is an error",
         arguments: ["data", "data/", "data/l", "data/new/deep", ".", "link", "link/new", "data/../data/x"])
     func risks(output: String) throws {
         try withTemporaryFolder { root in
@@ -231,7 +231,7 @@ import Testing
     }
 
     @Test(
-        "Links to the folders of labels do not put the originals at risk", arguments: ["photos/l/new", "photos/l"])
+        "An output folder inside a linked folder of originals is an error", arguments: ["photos/l/new", "photos/l"])
     func linkedLabels(output: String) throws {
         try withTemporaryFolder { root in
             let data = root.appending(path: "data")

@@ -6,7 +6,7 @@ import Testing
 @testable import ImprintImages
 @testable import ImprintSynthesis
 
-/// The assignment of copies to originals in folders of copies that users have changed.
+/// Tests that copies are assigned to originals correctly after a user changed the folder of copies.
 @Suite("Prepared copies") struct PreparedCopiesTests {
     private struct Folders {
         let (data, output): (URL, URL)
@@ -34,24 +34,24 @@ import Testing
         }
     }
 
-    @Test("If a label's folder of copies is empty, the user's own file stays and stray copies are listed")
+    @Test("A user's file in the folder of copies is kept and listed, even if another label has no copies")
     func emptyLabel() throws {
         try withFolders { folders in
             try FileManager.default.removeItem(at: folders.data.appending(path: "m"))
             try FileManager.default.removeItem(at: folders.output.appending(path: "m/x.jpg"))
-            let own = folders.output.appending(path: "l/y.jpg")
-            try write(.scene(2), to: own)
-            let before = try Data(contentsOf: own)
+            let userFile = folders.output.appending(path: "l/y.jpg")
+            try write(.scene(2), to: userFile)
+            let before = try Data(contentsOf: userFile)
             try folders.add("l/y.png", width: 80)
             let outcome = try folders.prepare()
-            #expect(try Data(contentsOf: own) == before)
+            #expect(try Data(contentsOf: userFile) == before)
             #expect(outcome.images == 2 && outcome.unchanged == 1)
             #expect(outcome.strays.map(\.lastPathComponent) == ["y.jpg"])
             #expect(try ImageFile.decode(folders.output.appending(path: "l/y-png.jpg")).height == 40)
         }
     }
 
-    @Test("Folders, other files and links at the path of a copy stay") func otherKinds() throws {
+    @Test("Folders, files and links at the path of a copy are kept") func otherKinds() throws {
         try withFolders { folders in
             let files = FileManager.default
             try files.createDirectory(
@@ -107,7 +107,7 @@ import Testing
             #expect(outcome.unchanged == 2)
             #expect(outcome.strays.map(\.lastPathComponent) == ["x-mine.jpg", "other.jpg"])
             #expect(try folders.copy("l/x-mine.jpg") == edited)
-            // The photo gets a new copy if its own was moved.
+            // The photo gets a new copy if its copy was moved.
             try files.removeItem(at: copy)
             #expect(try folders.prepare().unchanged == 1)
             #expect(exists(copy))
@@ -135,7 +135,7 @@ import Testing
             try files.moveItem(at: second, to: first)
             try files.moveItem(at: third, to: second)
             #expect(try folders.prepare().unchanged == 2)
-            // The copies differ in the names of their originals.
+            // Each copy shows the photo that now has its name.
             let widths = try ["l/a.jpg", "l/b.jpg"].map {
                 try ImageFile.decode(folders.output.appending(path: $0)).width
             }
@@ -145,7 +145,7 @@ import Testing
     }
 
     @Test(
-        "A photo with the longest possible name is copied; if the name of the copy is too long, it is skipped and listed"
+        "A photo with the longest possible name is copied; a photo whose copy's name is too long is skipped and listed"
     )
     func longNames() throws {
         try withFolders { folders in
@@ -167,17 +167,17 @@ import Testing
     @Test("A name in the folder of copies that is not UTF-8 is an error, and nothing is written")
     func undecodableName() throws {
         try withFolders { folders in
-            let made = try run(
+            let creation = try run(
                 URL(filePath: "/bin/sh"), ["-c", #"touch "$(printf 'caf\351.jpg')""#],
                 folder: folders.output.appending(path: "l"))
             // Some file systems do not allow such names.
-            guard made.status == 0 else { return }
-            let own = folders.output.appending(path: "l/y.jpg")
-            try Data("own".utf8).write(to: own)
+            guard creation.status == 0 else { return }
+            let userFile = folders.output.appending(path: "l/y.jpg")
+            try Data("own".utf8).write(to: userFile)
             try folders.add("l/y.png", width: 80)
             let error = #expect(throws: ImageError.self) { try folders.prepare() }
             #expect(error?.description.contains("caf\\xE9.jpg") == true)
-            #expect(try Data(contentsOf: own) == Data("own".utf8))
+            #expect(try Data(contentsOf: userFile) == Data("own".utf8))
         }
     }
 }

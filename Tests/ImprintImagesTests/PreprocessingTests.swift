@@ -16,7 +16,7 @@ import Testing
             width: 2, height: 1, channels: channels,
             samples: [UInt8](repeating: 0, count: channels) + [UInt8](repeating: 255, count: channels))
         let expected = [Float](repeating: -1, count: channels) + [Float](repeating: 1, count: channels)
-        for (value, wanted) in zip(normalized(image, rules), expected) { #expect(abs(value - wanted) < 1e-6) }
+        for (value, target) in zip(normalized(image, rules), expected) { #expect(abs(value - target) < 1e-6) }
     }
 
     @Test("Each channel has its own mean and scale, and keeps its position") func channelByChannel() {
@@ -30,7 +30,7 @@ import Testing
         #expect(normalized(image, rules) == expected)
     }
 
-    @Test("Nothing is written after the image") func longerBuffer() {
+    @Test("Values after the image are not written") func longerBuffer() {
         let rules = Preprocessing(width: 3, height: 3)
         var values = [Float](repeating: 7, count: 30)
         values.withUnsafeMutableBufferPointer { rules.normalize(RasterImage(width: 3, height: 3), into: $0) }
@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test(
-        "Grey is Rec. 601 luma, rounded",
+        "Grey is the rounded Rec. 601 luma",
         arguments: [
             ([0, 0, 0], 0), ([255, 255, 255], 255), ([255, 0, 0], 76), ([0, 255, 0], 150), ([0, 0, 255], 29),
             ([12, 200, 99], 132), ([77, 77, 77], 77),
@@ -49,12 +49,12 @@ import Testing
         #expect(Preprocessing(width: 2, height: 1, channels: 1).prepare(image).samples == [expected, 0])
     }
 
-    @Test("A grey picture becomes three equal channels") func color() {
+    @Test("A grey image becomes three equal channels") func color() {
         let image = RasterImage(width: 2, height: 1, channels: 1, samples: [9, 200])
         #expect(Preprocessing(width: 2, height: 1).prepare(image).samples == [9, 9, 9, 200, 200, 200])
     }
 
-    @Test("Transparency in memory is flattened on white, as for files", arguments: [1, 3])
+    @Test("Transparent images in memory are composited on white, like files", arguments: [1, 3])
     func transparency(channels: Int) throws {
         let image = RasterImage.noise(width: 8, height: 8, channels: 4)
         let rules = Preprocessing(width: 8, height: 8, channels: channels)
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test("A file is preprocessed like its picture") func file() throws {
+    @Test("A file is preprocessed like its image in memory") func file() throws {
         try withTemporaryFolder { folder in
             let image = RasterImage.gradient(width: 30, height: 20)
             let url = folder.appending(path: "x.png")
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test("Valid settings have no problem", arguments: [1, 3]) func sound(channels: Int) {
+    @Test("Valid settings have no problem", arguments: [1, 3]) func valid(channels: Int) {
         #expect(Preprocessing(width: 1, height: 1 << 14, channels: channels).problem == nil)
     }
 

@@ -26,7 +26,7 @@ import Testing
         #expect(image.warped(by: ProjectiveMap()) == image)
     }
 
-    @Test("A positive angle rotates the picture counter-clockwise") func direction() {
+    @Test("A positive angle rotates the image counter-clockwise") func direction() {
         // A quarter turn moves a dot right of the centre above the centre.
         var image = RasterImage(width: 21, height: 21, channels: 1)
         image.samples[10 * 21 + 18] = 255
@@ -35,10 +35,10 @@ import Testing
         #expect(turned == [18, 8])
     }
 
-    @Test("Steps apply to the picture in order") func order() {
+    @Test("Steps apply to the image in order") func order() {
         var image = RasterImage(width: 21, height: 21, channels: 1)
         image.samples[10 * 21 + 18] = 255
-        // To the top, and then to the bottom; in reverse order the flip would change nothing.
+        // The dot moves to the top and then to the bottom; in reverse order the flip would not move it.
         let map = ProjectiveMap().rotated(by: .pi / 2).flipped(horizontally: false)
         #expect(image.warped(by: map).brightest == [10, 18])
     }
@@ -74,12 +74,12 @@ import Testing
         }
     }
 
-    @Test("Perspective enlarges one edge and reduces the other; the centre stays") func perspective() {
+    @Test("Perspective enlarges one edge, shrinks the other and keeps the centre") func perspective() {
         // Dots halfway from the centre to the edges move to x with x / (1 + x / 250) = ±25: to −22.7 and 27.8.
         var image = RasterImage(width: 101, height: 101, channels: 1)
         for x in [25, 50, 75] { image.samples[50 * 101 + x] = 255 }
-        let seen = image.warped(by: ProjectiveMap().tilted(by: (0.202, 0), in: image))
-        let middle = seen.samples[(50 * 101)..<(51 * 101)]
+        let tilted = image.warped(by: ProjectiveMap().tilted(by: (0.202, 0), in: image))
+        let middle = tilted.samples[(50 * 101)..<(51 * 101)]
         let bright = middle.enumerated().filter { $0.element > 100 }.map(\.offset)
         #expect(bright == [27, 50, 78])
         let up = image.warped(by: ProjectiveMap().tilted(by: (0, 0.2), in: image))

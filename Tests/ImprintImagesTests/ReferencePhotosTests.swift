@@ -28,7 +28,7 @@ struct ReferencePhotosTests {
         .enabled(if: Python.path != nil, "IMPRINT_PYTHON names no Python; ./run test sets it"))
     func preparedLikePillow() throws {
         let folder = try ImageFolder(at: ReferenceData.folder.appending(path: "data/viget-train"))
-        // One in eight: all of them take minutes in a debug build.
+        // Every eighth photo; all photos take minutes in a debug build.
         let photos = stride(from: 0, to: folder.items.count, by: 8).map { folder.items[$0].url }
         let side = 224
         try withTemporaryFolder { temporary in
@@ -46,7 +46,7 @@ struct ReferencePhotosTests {
                 return decibels
             }.sorted()
             let (worst, median) = (decibels[0], decibels[decibels.count / 2])
-            print("\(photos.count) photos against Pillow: \(worst) dB at worst, \(median) dB in the middle")
+            print("\(photos.count) photos compared with Pillow: minimum \(worst) dB, median \(median) dB")
             #expect(median >= 40)
         }
     }

@@ -3,7 +3,7 @@ import ImprintImages
 import TestSupport
 
 extension RasterImage {
-    /// An image whose samples depend on their position, without edges that a JPEG would blur.
+    /// Returns an image whose samples depend on their position, without edges that a JPEG would blur.
     static func gradient(width: Int, height: Int, channels: Int = 3) -> RasterImage {
         var image = RasterImage(width: width, height: height, channels: channels)
         for y in 0..<height {
@@ -17,7 +17,7 @@ extension RasterImage {
         return image
     }
 
-    /// An image of random samples.
+    /// Returns an image of random samples.
     static func noise(width: Int, height: Int, channels: Int, seed: UInt64 = 1) -> RasterImage {
         var state = seed
         let samples = (0..<(width * height * channels)).map { _ in
@@ -30,13 +30,13 @@ extension RasterImage {
     func pixel(_ x: Int, _ y: Int) -> [UInt8] { Array(samples[((y * width + x) * channels)...].prefix(channels)) }
 }
 
-/// The largest difference between two lists of samples; 256 if their counts differ.
+/// Returns the largest difference between two lists of samples; 256 if their counts differ.
 func largestDifference(_ a: some Collection<UInt8>, _ b: some Collection<UInt8>) -> Int {
     guard a.count == b.count else { return 256 }
     return zip(a, b).map { abs(Int($0) - Int($1)) }.max() ?? 0
 }
 
-/// The peak signal-to-noise ratio of two pictures, in dB: 10 lg (255² / mean square difference).
+/// Returns the peak signal-to-noise ratio of two images in dB: 10 lg (255² / mean squared difference).
 func peakSignalToNoise(_ a: some Collection<UInt8>, _ b: some Collection<UInt8>) -> Double {
     let sum = zip(a, b).reduce(0) { sum, pair in
         let difference = Int(pair.0) - Int(pair.1)
@@ -45,7 +45,7 @@ func peakSignalToNoise(_ a: some Collection<UInt8>, _ b: some Collection<UInt8>)
     return 10 * log10(255 * 255 * Double(a.count) / Double(max(sum, 1)))
 }
 
-/// Decodes bytes through a file with a meaningless name.
+/// Decodes bytes through a file without an extension.
 func decode(_ bytes: [UInt8], coveringShortSide: Int? = nil, keepsAlpha: Bool = false) throws -> RasterImage {
     try withTemporaryFolder { folder in
         let url = folder.appending(path: "file")
@@ -54,7 +54,7 @@ func decode(_ bytes: [UInt8], coveringShortSide: Int? = nil, keepsAlpha: Bool = 
     }
 }
 
-/// An EXIF block with a leading entry and the orientation in the second.
+/// Returns an EXIF block with another entry before the orientation.
 func exif(orientation: Int, isBigEndian: Bool) -> [UInt8] {
     func integer(_ value: Int, _ bytes: Int) -> [UInt8] {
         let little = (0..<bytes).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }

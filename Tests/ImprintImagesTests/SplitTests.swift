@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite("Split") struct SplitTests {
-    /// A folder with the given numbers of images in its classes.
+    /// Returns an image folder whose classes have these numbers of images.
     private func folder(_ counts: [Int]) throws -> ImageFolder {
         try withTemporaryFolder { root in
             for (label, count) in counts.enumerated() {
@@ -33,14 +33,14 @@ import Testing
             (.fraction(0.99), [10, 2, 1], [9, 1, 0]), (.fraction(0), [10, 10], [0, 0]), (.none, [300, 100], [0, 0]),
         ] as [(ValidationRule, [Int], [Int])])
     func counts(rule: ValidationRule, images: [Int], expected: [Int]) throws {
-        // The automatic rule uses the total: 195 and a few more stay below 200.
+        // The automatic rule uses the total: the third case has 197 images, fewer than 200.
         let folder = try folder(images)
         let (training, validation) = folder.split(rule, seed: 1)
         #expect(folder.labels.indices.map { label in validation.count { $0.label == label } } == expected)
         #expect(Set(training).isDisjoint(with: validation))
         #expect(Set(training + validation) == Set(folder.items))
         #expect(training.count + validation.count == folder.items.count)
-        // Both keep the order of the folder.
+        // Both sets keep the order of the folder.
         #expect(folder.items.filter(Set(training).contains) == training)
         #expect(folder.items.filter(Set(validation).contains) == validation)
     }
@@ -52,7 +52,7 @@ import Testing
         #expect(folder.split(.fraction(0.3), seed: 8).validation != first)
     }
 
-    /// A folder in which names contain the group; the images of a group are copies.
+    /// Creates a folder of groups of identical images, whose file names contain the group.
     private func withGroups<Result>(
         _ sizes: [[Int]], _ body: (ImageFolder, ImageGroups) throws -> Result
     ) throws -> Result {
@@ -76,7 +76,7 @@ import Testing
         Set(items.map { $0.url.lastPathComponent.prefix { $0 != "," } })
     }
 
-    @Test("Groups stay in one set, across labels too", arguments: [0, 1, 2, 3] as [UInt64])
+    @Test("A group stays in one set, also across labels", arguments: [0, 1, 2, 3] as [UInt64])
     func groups(seed: UInt64) throws {
         let sizes = [
             [9, 0], [3, 2], [1, 0], [2, 0], [0, 1], [1, 1], [0, 6], [2, 2], [1, 0], [1, 0], [0, 1], [0, 2], [0, 1],
@@ -87,16 +87,16 @@ import Testing
             #expect(groupNames(training).isDisjoint(with: groupNames(validation)))
             #expect(training.count + validation.count == folder.items.count)
             #expect(folder.items.filter(Set(validation).contains) == validation)
-            // 20 and 16 images: at most 6 and 5, and something of each.
-            for (label, most) in [(0, 6), (1, 5)] {
-                #expect((1...most).contains(validation.count { $0.label == label }))
+            // The labels have 20 and 16 images: the validation set gets at least 1 and at most 6 and 5 of them.
+            for (label, maximum) in [(0, 6), (1, 5)] {
+                #expect((1...maximum).contains(validation.count { $0.label == label }))
             }
             #expect(folder.split(.fraction(0.3), seed: seed, groups: groups).validation == validation)
         }
     }
 
     @Test(
-        "A class of few groups holds out one too large group rather than none, but never its only group",
+        "A class with few groups holds out one group even if it is too large, but never its only group",
         arguments: [
             ([[10], [5]], [5]), ([[10]], [0]), ([[4, 3], [1, 0]], [1, 0]), ([[4, 3], [5, 4]], [4, 3]),
         ] as [([[Int]], [Int])])
@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    @Test("Without copies, groups change nothing") func noGroups() throws {
+    @Test("Groups without copies do not change the split") func noGroups() throws {
         try withGroups(Array(repeating: [1, 0], count: 12) + Array(repeating: [0, 1], count: 9)) { folder, groups in
             for seed in 0..<5 as Range<UInt64> {
                 let split = folder.split(.fraction(0.25), seed: seed)

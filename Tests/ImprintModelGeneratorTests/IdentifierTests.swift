@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct IdentifierTests {
     @Test(
-        "A label is named by its words",
+        "A case name consists of the words of its label",
         arguments: [
             ("Logo", "logo"), ("NoLogo", "noLogo"), ("golden retriever", "goldenRetriever"),
             ("not_safe-for.work", "notSafeForWork"),
@@ -26,7 +26,7 @@ import Testing
         #expect(Identifier.cases(for: [label]).map { Array($0.utf8) } == [Array(name.utf8)])
     }
 
-    @Test("Labels that come to the same name are numbered, past the names of others")
+    @Test("Labels with the same case name are numbered, and avoid the names of other labels")
     func numbered() {
         #expect(Identifier.cases(for: ["a", "A", "a2", "a!", "A2"]) == ["a", "a3", "a2", "a4", "a22"])
         #expect(Identifier.cases(for: ["class", "Class"]) == ["`class`", "class2"])
@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test(
-        "A type is named by the words of its file",
+        "A type name consists of the words of the file name",
         arguments: [
             ("Logo", "Logo"), ("two-circles v2", "TwoCirclesV2"), ("logo", "Logo"), ("3d", "_3d"),
             ("mobileNet", "MobileNet"), ("🐶", "DogFace"),
@@ -46,7 +46,7 @@ import Testing
         #expect(Identifier.type(for: file) == name)
     }
 
-    @Test("Whatever character is taken into a name, Swift takes as one")
+    @Test("Swift accepts every character of generated names")
     func characters() throws {
         let scalars = (0...UInt32(0x10FFFF)).compactMap(Unicode.Scalar.init).filter { isPart($0) }
         try #require(scalars.count > 100_000)

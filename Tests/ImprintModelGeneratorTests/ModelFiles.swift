@@ -4,7 +4,7 @@ import ImprintImages
 import ImprintModel
 import ImprintNetwork
 
-/// A small model with any labels.
+/// Returns a small model with these labels.
 func makeModel(labels: [String]) throws -> ModelFile {
     let network = try Network.logonet(labels: labels.count, inputSize: 16, width: 0.1)
     return ModelFile(

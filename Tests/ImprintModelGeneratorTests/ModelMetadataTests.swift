@@ -7,7 +7,7 @@ import Testing
 @testable import ImprintModelGenerator
 
 @Suite struct ModelMetadataTests {
-    @Test("The labels are those that Imprint reads, in every way of storing numbers")
+    @Test("The labels equal those that Imprint reads, for every storage of parameters")
     func labels() throws {
         try withTemporaryFolder { folder in
             let labels = ["Other", "Zwei Kreise", "a\"b\\c\n", "犬", ""]
@@ -20,10 +20,10 @@ import Testing
         }
     }
 
-    @Test("The newest format is that of Imprint, and so is the longest header")
+    @Test("The newest format and the maximum header length equal those of Imprint")
     func limits() {
         #expect(ModelMetadata.newestFormat == ModelFile.formatVersion)
-        #expect(ModelMetadata.greatestHeaderLength == Safetensors.greatestHeaderLength)
+        #expect(ModelMetadata.maximumHeaderLength == Safetensors.maximumHeaderLength)
     }
 
     struct Case: CustomTestStringConvertible, Sendable {
@@ -35,13 +35,13 @@ import Testing
             (testDescription, self.bytes, self.problem) = (name, bytes, problem)
         }
 
-        /// A file with a header, and tensors of so many bytes.
+        /// Creates a file with a header and this number of tensor bytes.
         init(_ name: String, _ header: String, data: Int = 0, _ problem: ModelHeaderError.Problem) {
             let length = (0..<8).map { UInt8(truncatingIfNeeded: header.utf8.count >> (8 * $0)) }
             self.init(name, length + Array(header.utf8) + [UInt8](repeating: 0, count: data), problem)
         }
 
-        /// A file with this metadata.
+        /// Creates a file with this metadata.
         init(_ name: String, metadata: String, _ problem: ModelHeaderError.Problem) {
             self.init(name, "{\"__metadata__\":{\(metadata)}}", problem)
         }
@@ -51,28 +51,28 @@ import Testing
     private static let format = "\"imprint.format\":\"1\""
 
     @Test(
-        "A file that is no whole model is refused by its name",
+        "A file that is not a complete model is rejected by its path",
         arguments: [
             Case("empty", [], .noHeaderLength(fileLength: 0)),
             Case("seven bytes", [1, 0, 0, 0, 0, 0, 0], .noHeaderLength(fileLength: 7)),
-            Case("greatest length", [UInt8](repeating: 255, count: 8), .headerTooLong(.max)),
-            Case("a picture", [0x89, 0x50, 0x4E, 0x47, 0xD, 0xA, 0x1A, 0xA], .headerTooLong(0x0A1A_0A0D_474E_5089)),
+            Case("maximum length", [UInt8](repeating: 255, count: 8), .headerTooLong(.max)),
+            Case("a PNG image", [0x89, 0x50, 0x4E, 0x47, 0xD, 0xA, 0x1A, 0xA], .headerTooLong(0x0A1A_0A0D_474E_5089)),
             Case("length over the limit", [1, 0xE1, 0xF5, 5, 0, 0, 0, 0], .headerTooLong(100_000_001)),
             Case("length beyond the end", [9, 0, 0, 0, 0, 0, 0, 0, 0x7B], .headerBeyondEnd(9, fileLength: 9)),
-            Case("no JSON", "hello, it is me", .malformedHeader),
+            Case("not JSON", "hello, it is me", .malformedHeader),
             Case("an array", "[]", .malformedHeader),
             Case("half an object", "{\"a\":", .malformedHeader),
             Case("not UTF-8", [2, 0, 0, 0, 0, 0, 0, 0, 0xC3, 0x28], .malformedHeader),
-            Case("deep", String(repeating: "[", count: 100_000), .malformedHeader),
+            Case("deeply nested", String(repeating: "[", count: 100_000), .malformedHeader),
             Case("metadata of numbers", metadata: "\"imprint.format\":1", .malformedHeader),
             Case("negative offsets", "{\"t\":{\"data_offsets\":[-8,-4]}}", .malformedHeader),
             Case("offsets beyond integers", "{\"t\":{\"data_offsets\":[0,99999999999999999999]}}", .malformedHeader),
             Case("a tensor without offsets", "{\"t\":{}}", .malformedHeader),
-            Case("another program's", "{\(tensor)}", data: 8, .foreign),
+            Case("a file of another program", "{\(tensor)}", data: 8, .foreign),
             Case("a checkpoint", metadata: "\"imprint.checkpoint\":\"2\"", .checkpoint),
             Case("a personalization", metadata: "\"imprint.personalization\":\"1\"", .personalization),
             Case("a newer format", metadata: "\"imprint.format\":\"3\"", .unknownFormat("3")),
-            Case("no format", metadata: "\"imprint.format\":\"one\"", .unknownFormat("one")),
+            Case("an invalid format", metadata: "\"imprint.format\":\"one\"", .unknownFormat("one")),
             Case(
                 "cut off", "{\"__metadata__\":{\(format)},\(tensor)}", data: 7,
                 .wrongDataLength(found: 7, expected: 8)),
@@ -82,12 +82,12 @@ import Testing
             Case("no labels", metadata: format, .noLabels),
             Case("an empty list", metadata: "\(format),\"imprint.labels\":\"[]\"", .noLabels),
             Case("labels of numbers", metadata: "\(format),\"imprint.labels\":\"[1,2]\"", .noLabels),
-            Case("labels without an end", metadata: "\(format),\"imprint.labels\":\"[\"", .noLabels),
+            Case("unterminated labels", metadata: "\(format),\"imprint.labels\":\"[\"", .noLabels),
             Case(
                 "a label twice", metadata: "\(format),\"imprint.labels\":\"[\\\"a\\\",\\\"a\\\"]\"",
                 .duplicateLabel("a")),
             Case(
-                "a label twice, composed and not",
+                "a label twice, composed and decomposed",
                 metadata: "\(format),\"imprint.labels\":\"[\\\"\u{E9}\\\",\\\"e\u{301}\\\"]\"",
                 .duplicateLabel("e\u{301}")),
         ])
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test("A real model that is cut off anywhere is refused")
+    @Test("A truncated model is rejected")
     func truncated() throws {
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "Logo.imprint")
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test("A file that is not there, and a folder, are refused by name")
+    @Test("A missing file and a folder are rejected by path")
     func unreadable() throws {
         try withTemporaryFolder { folder in
             for file in [folder, folder.appending(path: "none.imprint")] {

@@ -8,7 +8,7 @@ import Testing
 @testable import ImprintModelGenerator
 
 @Suite struct TypedModelSourceTests {
-    @Test("The source of a small model is as it was; look at a change before taking it over")
+    @Test("The generated source equals the stored one; review changes before you update it")
     func golden() throws {
         let golden = packageFolder.appending(path: "Tests/ImprintModelGeneratorTests/Fixtures/TwoCircles.swift.txt")
         let source = TypedModelSource(
@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(
-        "Texts from a file stay within their literals and comments",
+        "Texts from a file cannot escape their literals and comments",
         arguments: [
             ("a\"b", "a\\\"b"), ("\\(print())", "\\\\(print())"), ("two\nlines\r", "two\\u{a}lines\\u{d}"), ("é", "é"),
             ("e\u{301}", "e\u{301}"),
@@ -27,8 +27,8 @@ import Testing
         #expect(Array(TypedModelSource.escaped(text).utf8) == Array(literal.utf8))
     }
 
-    /// Labels and a file name as no one would choose them.
-    private static let strange = [
+    /// Unusual labels.
+    private static let unusual = [
         "Other", "class", "Class", "self", "Self", "init", "Type", "Protocol", "All cases", "raw value", "hash value",
         "hash", "none", "some", "default", "String", "3D", "7", "_", "", " ", "\0", "a\"b", "\\(fatalError())", "*/ }",
         "two\nlines", "\u{202E}abc\u{2028}", "犬", "🐶", "👨‍👩‍👧", "C++", "C#", "c", "é", "١٢", "מודל", "async", "await",
@@ -36,7 +36,7 @@ import Testing
     ]
 
     @Test(
-        "What comes out compiles without a warning, whatever the settings of a user's module",
+        "The generated source compiles without warnings, with all compiler settings of the user's module",
         arguments: [
             ["-swift-version", "6"],
             ["-swift-version", "6", "-enable-upcoming-feature", "InternalImportsByDefault"],
@@ -53,7 +53,7 @@ import Testing
         try withTemporaryFolder { folder in
             let thousand = (0..<1000).map { "label \($0)" }
             let models = [
-                ("TwoCircles", ["Other", "TwoCircles"]), ("a\"b \\(x)\n", Self.strange), ("Imprint", thousand),
+                ("TwoCircles", ["Other", "TwoCircles"]), ("a\"b \\(x)\n", Self.unusual), ("Imprint", thousand),
                 ("String", ["a"]),
             ]
             var files = try models.enumerated().map { index, model in
@@ -62,7 +62,7 @@ import Testing
                 try source.text.write(to: file, atomically: true, encoding: .utf8)
                 return file.path
             }
-            // What SwiftPM writes for a module with resources, and what a user does.
+            // The code that SwiftPM generates for a module with resources, and a use of the type.
             files.append(folder.appending(path: "use.swift").path)
             try """
             import Foundation
@@ -74,7 +74,7 @@ import Testing
                 switch try await model.best(in: .file(photo))?.label {
                 case .other: "other"
                 case .twoCircles: "two circles"
-                case nil: "nothing"
+                case nil: "none"
                 }
             }
             """.write(toFile: files[files.count - 1], atomically: true, encoding: .utf8)
@@ -86,9 +86,10 @@ import Testing
         }
     }
 
-    /// What shows the compiler the modules that were built beside these tests.
+    /// Returns compiler arguments to find the modules that were built with these tests.
     private func moduleSearchPaths() throws -> [String] {
-        // SCRATCH/TRIPLE/CONFIGURATION/TESTS; modules in C have maps there or in their sources, and those of Swift for C do not matter.
+        // The path is SCRATCH/TRIPLE/CONFIGURATION/TESTS. C modules have maps there or in their sources; the maps of Swift modules for C are
+        // not needed.
         let products = URL(filePath: CommandLine.arguments[0]).resolvingSymlinksInPath().deletingLastPathComponent()
         let scratch = products.deletingLastPathComponent().deletingLastPathComponent()
         var maps: [URL] = []
@@ -103,7 +104,7 @@ import Testing
             + maps.flatMap { ["-Xcc", "-fmodule-map-file=\($0.path)"] }
     }
 
-    @Test("The program writes the source, equal for equal files, and says what is wrong")
+    @Test("The program writes the source, and reports errors")
     func program() throws {
         try withTemporaryFolder { folder in
             let program = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
@@ -120,10 +121,10 @@ import Testing
             let damaged = try run(program, [model.path, output.path])
             #expect(
                 damaged.status == 1
-                    && damaged.errors.hasPrefix("error: \(model.path): is not a weights file: it has 5 bytes"))
+                    && damaged.errors.hasPrefix("error: \(model.path): is not a model file: it has 5 bytes"))
             try makeModel(labels: ["Logo", "Other"]).write(to: model)
-            let nowhere = try run(program, [model.path, folder.appending(path: "none/Logo.swift").path])
-            #expect(nowhere.status == 1 && nowhere.errors.contains("cannot be written"))
+            let unwritable = try run(program, [model.path, folder.appending(path: "none/Logo.swift").path])
+            #expect(unwritable.status == 1 && unwritable.errors.contains("cannot be written"))
             let other = folder.appending(path: "other/lo-go.imprint").path
             #expect(try run(program, [model.path, output.path, other]).status == 0)
             let namesake = folder.appending(path: "other/logo.imprint").path
@@ -131,8 +132,8 @@ import Testing
             #expect(same.status == 1)
             #expect(
                 same.errors
-                    == "error: \(model.path): its type would be called Logo, as that of \(namesake); give one of the two files "
-                    + "another name\n")
+                    == "error: \(model.path): its type would be called Logo, like that of \(namesake). Rename one of the two "
+                    + "files\n")
             let wrongUse = try run(program, [model.path])
             #expect(wrongUse.status == 64 && wrongUse.errors.contains("MODEL.imprint OUTPUT.swift"))
         }

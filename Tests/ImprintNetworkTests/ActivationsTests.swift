@@ -22,19 +22,19 @@ import Testing
         return Array(plan.output)
     }
 
-    @Test("NaN is passed on at every place, alone and among the lanes of a vector", arguments: activations)
-    func notANumber(_ layer: any Layer) throws {
+    @Test("Activations propagate NaN at every index, in full and partial vectors", arguments: activations)
+    func nan(_ layer: any Layer) throws {
         for count in [1, 7, 16, 67] {
-            for place in [0, count / 2, count - 1] {
+            for index in [0, count / 2, count - 1] {
                 var values = [Float](repeating: -1, count: count)
-                values[place] = .nan
+                values[index] = .nan
                 let y = try predict(layer, values)
-                #expect(y.indices.filter { y[$0].isNaN } == [place], "\(layer), \(place) of \(count)")
+                #expect(y.indices.filter { y[$0].isNaN } == [index], "\(layer), \(index) of \(count)")
             }
         }
     }
 
-    @Test("Infinity meets the ceiling, or stays")
+    @Test("Infinity is clamped by bounded activations and propagated by unbounded activations")
     func infinity() throws {
         #expect(try predict(ReLU(), [-.infinity, .infinity]) == [0, .infinity])
         #expect(try predict(ReLU6(), [-.infinity, .infinity]) == [0, 6])
@@ -48,11 +48,11 @@ import Testing
         #expect(try predict(Softplus(), [-.infinity, .infinity]) == [0, .infinity])
     }
 
-    /// Relative to the result, but for what is lost beside 1.
-    @Test("Curves are as exact as their formulas in doubles, near 0 and far out")
+    @Test("Activations agree with their formulas in double precision, near 0 and at large values")
     func curves() throws {
         let values =
             (-4000...4000).map { Float($0) / 37 } + (-60...20).flatMap { [exp2f(Float($0)), -exp2f(Float($0))] }
+        // The second element is an absolute tolerance, for formulas that lose precision by adding 1.
         let formulas: [(any Layer, Double, (Double) -> Double)] = [
             (Swish(), 0, { $0 / (1 + exp(-$0)) }), (Tanh(), 0, { tanh($0) }),
             (Softplus(), 0, { max($0, 0) + log1p(exp(-abs($0))) }),
@@ -63,24 +63,24 @@ import Testing
             ),
             (ELU(alpha: 0.5), 4e-8, { $0 > 0 ? $0 : expm1($0) / 2 }),
         ]
-        for (layer, lost, formula) in formulas {
+        for (layer, absoluteTolerance, formula) in formulas {
             let wrong = zip(values, try predict(layer, values)).first { x, y in
                 let exact = formula(Double(x))
-                // Results near the smallest normal numbers come from others that have fewer bits, or round to 0.
-                return !(abs(Double(y) - exact) <= max(5e-7 * abs(exact), lost, 1e-36))
+                // Results near the smallest normal number are computed from subnormal numbers or are rounded to 0.
+                return !(abs(Double(y) - exact) <= max(5e-7 * abs(exact), absoluteTolerance, 1e-36))
             }
             #expect(wrong == nil, "\(layer)")
         }
     }
 
-    @Test("Of several NaN and numbers the largest is NaN, whichever comes first", arguments: [1, 16, 67])
+    @Test("The maximum of NaN and a number is NaN in any order", arguments: [1, 16, 67])
     func maximum(count: Int) throws {
         let network = try Network(
-            name: "largest", input: TensorShape(channels: 2 * count),
+            name: "maximum", input: TensorShape(channels: 2 * count),
             nodes: [
                 Network.Node(name: "a", layer: SelectChannels(channels: Array(0..<count)), inputs: ["input"]),
                 Network.Node(name: "b", layer: SelectChannels(channels: Array(count..<2 * count)), inputs: ["input"]),
-                Network.Node(name: "largest", layer: MaximumLayer(), inputs: ["a", "b"]),
+                Network.Node(name: "maximum", layer: MaximumLayer(), inputs: ["a", "b"]),
             ])
         for (a, b) in [(Float.nan, 1), (1, Float.nan)] as [(Float, Float)] {
             for mode in [ExecutionPlan.Mode.prediction, .training] {
@@ -95,8 +95,8 @@ import Testing
         }
     }
 
-    /// A run is stopped by a loss that is no number, so a layer that swallows NaN would let it go on.
-    @Test("Parameters that are no numbers show in the output", arguments: Network.readyMadeNames)
+    /// Training stops if the loss is not finite, so layers must not hide NaN.
+    @Test("NaN in the weights makes the output non-finite", arguments: Network.readyMadeNames)
     func divergedNetwork(_ name: String) throws {
         let network = try Network.named(name, labels: 2, inputSize: 32, width: 1 / 16).logits()
         for entry in ParameterLayout(network).entries where entry.parameter.role == .weight {

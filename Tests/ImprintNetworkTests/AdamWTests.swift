@@ -15,8 +15,8 @@ import Testing
             weight: [1, -2, 0, 3, -1, 0.5].map { scale * $0 }, bias: [0, 4].map { scale * $0 })
     }
 
-    /// The formula for one number, in double precision.
-    private func moved(_ start: Double, gradients: [Double], rate: Double, decay: Double) -> Double {
+    /// Returns one parameter after AdamW steps, computed in double precision.
+    private func updated(_ start: Double, gradients: [Double], rate: Double, decay: Double) -> Double {
         var (w, m, v) = (start, 0.0, 0.0)
         for (step, g) in gradients.enumerated() {
             let t = Double(step + 1)
@@ -36,35 +36,35 @@ import Testing
         }
         func gradients(_ value: Double) -> [Double] { [1, -0.5, 2].map { $0 * value } }
         let weight = try #require(parameters["dense.weight"])
-        let (starts, gradientsOfOne): ([Double], [Double]) = ([1, -2, 3, -4, 5, -6], [1, -2, 0, 3, -1, 0.5])
-        for (place, (start, gradient)) in zip(starts, gradientsOfOne).enumerated() {
-            let expected = moved(start, gradients: gradients(gradient), rate: 0.1, decay: 0.5)
-            #expect(abs(Double(weight[place]) - expected) < 1e-5)
+        let (starts, unitGradients): ([Double], [Double]) = ([1, -2, 3, -4, 5, -6], [1, -2, 0, 3, -1, 0.5])
+        for (index, (start, gradient)) in zip(starts, unitGradients).enumerated() {
+            let expected = updated(start, gradients: gradients(gradient), rate: 0.1, decay: 0.5)
+            #expect(abs(Double(weight[index]) - expected) < 1e-5)
         }
         let bias = try #require(parameters["dense.bias"])
         #expect(bias[0] == 7)
-        #expect(abs(Double(bias[1]) - moved(-8, gradients: gradients(4), rate: 0.1, decay: 0)) < 1e-5)
+        #expect(abs(Double(bias[1]) - updated(-8, gradients: gradients(4), rate: 0.1, decay: 0)) < 1e-5)
         #expect(optimizer.stepCount == 3)
     }
 
-    @Test("An optimizer continues from restored moments and steps") func restores() throws {
+    @Test("An optimizer with a restored state and step count continues identically") func restores() throws {
         let options = AdamW.Options(gradientClipping: 1)
-        let whole = try AdamW(options, for: parameters.layout)
+        let uninterrupted = try AdamW(options, for: parameters.layout)
         let start = try parameters.copy()
         for _ in 0..<4 {
             try setGradients(1)
-            whole.step(plan, learningRate: 0.1 * 0.5)
+            uninterrupted.step(plan, learningRate: 0.1 * 0.5)
         }
         let expected = try parameters.copy()
         parameters.withValues { target in start.withValues { _ = target.update(fromContentsOf: $0) } }
-        var parts = try AdamW(options, for: parameters.layout)
+        var restored = try AdamW(options, for: parameters.layout)
         for step in 0..<4 {
             let next = try AdamW(options, for: parameters.layout)
-            for (new, old) in zip(next.state, parts.state) { _ = new.values.update(fromContentsOf: old.values) }
+            for (new, old) in zip(next.state, restored.state) { _ = new.values.update(fromContentsOf: old.values) }
             next.stepCount = step
-            parts = next
+            restored = next
             try setGradients(1)
-            parts.step(plan, learningRate: 0.1 * 0.5)
+            restored.step(plan, learningRate: 0.1 * 0.5)
         }
         #expect(parameters["dense.weight"] == expected["dense.weight"])
         #expect(parameters["dense.bias"] == expected["dense.bias"])

@@ -2,9 +2,9 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// Networks divided before their last blocks, and changes of low rank beside their layers.
+/// Tests of networks split before their last blocks and of low-rank adapters (LoRA).
 @Suite struct AdaptersTests {
-    /// A network and how many blocks before its head are looked at.
+    /// A network and the number of blocks before its head that are adapted.
     struct Case: Sendable, CustomTestStringConvertible {
         let example: PlanTests.Example
         let blocks: Int
@@ -18,19 +18,20 @@ import Testing
         (PlanTests.Example(name: "resnet-50", inputSize: 64, width: 0.05), 4),
     ].flatMap { example, blocks in (0...blocks).map { Case(example: example, blocks: $0) } }
 
-    /// The results for two images.
+    /// Returns the output for two images.
     private func output(
         _ network: Network, of input: [Float], _ parameters: Parameters, mode: ExecutionPlan.Mode = .prediction
     ) throws -> [Float] {
-        let own = try Parameters(ParameterLayout(network))
-        for entry in own.layout.entries { own[entry.name] = parameters[entry.name] }
-        let plan = try ExecutionPlan(network, parameters: own, options: ExecutionPlan.Options(batchSize: 2, mode: mode))
+        let copy = try Parameters(ParameterLayout(network))
+        for entry in copy.layout.entries { copy[entry.name] = parameters[entry.name] }
+        let plan = try ExecutionPlan(
+            network, parameters: copy, options: ExecutionPlan.Options(batchSize: 2, mode: mode))
         _ = plan.input.update(from: input)
         plan.forward(count: 2)
         return Array(plan.output)
     }
 
-    @Test("Both parts one after the other give the bits of the whole, wherever it is divided", arguments: cases)
+    @Test("Features and head give bitwise the output of the whole network, for every split", arguments: cases)
     func split(_ example: Case) throws {
         let network = try example.example.network()
         let parameters = try randomParameters(network, seed: 4)
@@ -39,21 +40,21 @@ import Testing
         #expect(head.headName == network.headName && head.input == features.output)
         let inHead = Set(head.nodes.map(\.name))
         for block in network.blocks.suffix(example.blocks + 1) { #expect(block.isSubset(of: inHead)) }
-        // Of what lies before, nothing that has parameters goes along, but in a ResNet: there the layers of a residual block that come
-        // before its stride have more pixels than the block, and read what the shortcut reads.
+        // Only in a ResNet does the head contain parameters of earlier blocks: the first layers of a residual block with a stride
+        // have more pixels than the block and read the same node as the shortcut.
         let before = network.blocks.dropLast(example.blocks + 1).reduce(into: Set()) { $0.formUnion($1) }
-        let along = Set(ParameterLayout(head).entries.map(\.node)).intersection(before)
+        let additional = Set(ParameterLayout(head).entries.map(\.node)).intersection(before)
         let isResidual = example.example.name == "resnet-50" && (1...3).contains(example.blocks)
-        #expect(along.count == (isResidual ? 2 : 0), "\(along.sorted())")
+        #expect(additional.count == (isResidual ? 2 : 0), "\(additional.sorted())")
         let images = randomValues(2 * network.input.count, "images")
         let parts = try output(head, of: output(features, of: images, parameters), parameters)
-        expectSameBits(parts, try output(network, of: images, parameters), network.name)
+        expectBitwiseEqual(parts, try output(network, of: images, parameters), network.name)
     }
 
     @Test(
-        "All blocks but the first may be adapted",
+        "All blocks except the first can be adapted",
         arguments: [("lenet", 28, 2), ("logonet", 96, 3), ("mobilenet-v1", 224, 4), ("resnet-50", 224, 4)])
-    func greatest(name: String, inputSize: Int, blocks: Int) throws {
+    func maximumBlocks(name: String, inputSize: Int, blocks: Int) throws {
         let network = try Network.named(name, labels: 2, inputSize: inputSize)
         #expect(network.maximumAdaptedBlocks == blocks && network.blocks.count == blocks + 2)
     }
@@ -64,7 +65,7 @@ import Testing
 
     private let convolution = Convolution(outputChannels: 3, kernelSize: 3, padding: .same)
 
-    @Test("Where a block reads what lies further back, nodes before it go along; where that is the input, all do")
+    @Test("A block that reads an earlier node moves the split before that node; one that reads the input prevents it")
     func crossing() throws {
         func network(_ last: String) throws -> Network {
             try Network(
@@ -82,30 +83,30 @@ import Testing
         #expect(features.nodes.map(\.name) == ["a"] && head.nodes.map(\.name).first == "b")
         let parameters = try randomParameters(fromA, seed: 3)
         let images = randomValues(2 * fromA.input.count, "images")
-        expectSameBits(
+        expectBitwiseEqual(
             try output(head, of: output(features, of: images, parameters), parameters),
             try output(fromA, of: images, parameters), "crossing")
         #expect(try network("input").split(beforeLast: 1) == nil)
         #expect(try network("input").split(beforeLast: 0)?.head.nodes.map(\.name) == ["head"])
     }
 
-    @Test("A network without a head has nothing to adapt, and one of a head alone no parts") func noHead() throws {
+    @Test("A network without a head, or with only a head, cannot be split") func noHead() throws {
         let headless = try Network(
             name: "headless", input: TensorShape(height: 4, width: 4, channels: 3),
             nodes: [node("a", convolution, "input"), node("mean", GlobalAveragePool(), "a")])
         #expect(try headless.maximumAdaptedBlocks == 0 && headless.split(beforeLast: 0) == nil)
         let adapted = try headless.withAdapters(rank: 2)
-        #expect(adapted.adapters == [.factors(node: "a", left: "a.left", right: "a.right")])
-        let alone = try Network(
-            name: "alone", input: TensorShape(channels: 3), nodes: [node("head", Dense(outputChannels: 2), "input")])
-        #expect(try alone.maximumAdaptedBlocks == 0 && alone.split(beforeLast: 0) == nil)
-        #expect(try alone.withAdapters(rank: 1).adapters == [.whole(node: "head", change: "head.change")])
-        let detector = try Network.logoDetector(marks: 2)
+        #expect(adapted.adapters == [.lowRank(node: "a", left: "a.left", right: "a.right")])
+        let onlyHead = try Network(
+            name: "head", input: TensorShape(channels: 3), nodes: [node("head", Dense(outputChannels: 2), "input")])
+        #expect(try onlyHead.maximumAdaptedBlocks == 0 && onlyHead.split(beforeLast: 0) == nil)
+        #expect(try onlyHead.withAdapters(rank: 1).adapters == [.fullRank(node: "head", delta: "head.change")])
+        let detector = try Network.logoDetector(logos: 2)
         #expect(detector.maximumAdaptedBlocks == 0)
         #expect(try detector.split(beforeLast: 0)?.head.nodes.map(\.name) == ["head"])
     }
 
-    /// Layers of every kind that gets adapters or none, in awkward shapes.
+    /// Layers of every kind, with and without adapters, in unusual shapes.
     private static let shapes: [GradientCheckTests.Case] = [
         GradientCheckTests.Case(7, 5, 2, Convolution(outputChannels: 3, kernelSize: 3, padding: .same)),
         GradientCheckTests.Case(
@@ -121,14 +122,14 @@ import Testing
         GradientCheckTests.Case(1, 1, 5, Dense(outputChannels: 3)),
     ]
 
-    @Test("Gradients of the adapters are those of differences", arguments: shapes, [1, 2])
+    @Test("Gradients of the adapters agree with finite differences", arguments: shapes, [1, 2])
     func gradients(_ example: GradientCheckTests.Case, rank: Int) throws {
         let plain = try Network(name: example.testDescription, input: example.input, nodes: example.nodes)
         let adapted = try plain.withAdapters(rank: rank)
         try GradientCheck(network: adapted.network, batch: 3, frozen: adapted.frozen).run()
     }
 
-    /// Parameters of the adapted network: those of the plain one, and random ones beside them.
+    /// Returns the parameters of the plain network, with random parameters for the adapters.
     private func adaptedParameters(
         _ adapted: (network: Network, adapters: [Network.Adapter], frozen: Set<String>), _ plain: Parameters,
         addends scale: Float
@@ -137,8 +138,8 @@ import Testing
         var addends = Set<String>()
         for adapter in adapted.adapters {
             switch adapter {
-            case .whole(_, let change): addends.insert(change)
-            case .factors(_, _, let right): addends.insert(right)
+            case .fullRank(_, let change): addends.insert(change)
+            case .lowRank(_, _, let right): addends.insert(right)
             }
         }
         for entry in parameters.layout.entries {
@@ -149,80 +150,82 @@ import Testing
         return parameters
     }
 
-    /// W + A·B for each layer, worked out one product after the other; for the head the sum of both layers.
-    private func merged(_ adapters: [Network.Adapter], _ adapted: Parameters, into plain: Parameters) throws {
+    /// Adds the adapters to the plain parameters: A·B to each weight, the sum of both layers for the head.
+    private func merge(_ adapters: [Network.Adapter], _ adapted: Parameters, into plain: Parameters) throws {
         for adapter in adapters {
             switch adapter {
-            case .whole(let node, let change):
+            case .fullRank(let node, let change):
                 for name in ["weight", "bias"] {
-                    guard let own = plain["\(node).\(name)"], let change = adapted["\(change).\(name)"] else {
+                    guard let values = plain["\(node).\(name)"], let change = adapted["\(change).\(name)"] else {
                         continue
                     }
-                    plain["\(node).\(name)"] = zip(own, change).map { $0 + $1 }
+                    plain["\(node).\(name)"] = zip(values, change).map { $0 + $1 }
                 }
-            case .factors(let node, let left, let right):
+            case .lowRank(let node, let left, let right):
                 let (a, b) = (try #require(adapted["\(left).weight"]), try #require(adapted["\(right).weight"]))
                 let rank = try #require(adapted.layout["\(left).weight"]?.parameter.shape.last)
                 let columns = b.count / rank
                 var values = try #require(plain["\(node).weight"])
-                for place in values.indices {
-                    let (row, column) = (place / columns, place % columns)
+                for index in values.indices {
+                    let (row, column) = (index / columns, index % columns)
                     let change = (0..<rank).reduce(0.0) {
                         $0 + Double(a[row * rank + $1]) * Double(b[$1 * columns + column])
                     }
-                    values[place] = Float(Double(values[place]) + change)
+                    values[index] = Float(Double(values[index]) + change)
                 }
                 plain["\(node).weight"] = values
             }
         }
     }
 
-    private func expectClose(_ actual: [Float], _ expected: [Float], within tolerance: Float, _ what: String) {
-        let typical = (expected.reduce(0) { $0 + $1 * $1 } / Float(expected.count)).squareRoot()
-        let worst = zip(actual, expected).map { abs($0 - $1) }.max() ?? .nan
-        // Written so that NaN fails.
-        if !(actual.count == expected.count && worst <= tolerance * typical) {
-            Issue.record("\(what): differs by \(worst), typically \(typical)")
+    private func expectClose(_ actual: [Float], _ expected: [Float], within tolerance: Float, _ name: String) {
+        let rootMeanSquare = (expected.reduce(0) { $0 + $1 * $1 } / Float(expected.count)).squareRoot()
+        let maximum = zip(actual, expected).map { abs($0 - $1) }.max() ?? .nan
+        // NaN fails this comparison.
+        if !(actual.count == expected.count && maximum <= tolerance * rootMeanSquare) {
+            Issue.record("\(name): differs by \(maximum); the root mean square is \(rootMeanSquare)")
         }
     }
 
     @Test(
-        "A change of 0 leaves the result: in training its bits, in prediction but for how norms are joined to layers",
+        "Adapters of 0 keep the output bitwise in training, and up to batch-norm folding in prediction",
         arguments: cases.filter { $0.blocks == 1 })
     func noChange(_ example: Case) throws {
         let plain = try example.example.network()
         let parameters = try randomParameters(plain, seed: 6)
         let adapted = try plain.withAdapters(rank: 3)
-        let numbers = try adaptedParameters(adapted, parameters, addends: 0)
+        let withAdapters = try adaptedParameters(adapted, parameters, addends: 0)
         let images = randomValues(2 * plain.input.count, "images")
-        let kept = try plain.keepingStatistics()
-        expectSameBits(
-            try output(adapted.network, of: images, numbers, mode: .training),
-            try output(kept, of: images, parameters, mode: .training), plain.name)
-        // A norm behind a convolution becomes part of its weights there, which it cannot behind a sum.
+        let frozen = try plain.withFrozenStatistics()
+        expectBitwiseEqual(
+            try output(adapted.network, of: images, withAdapters, mode: .training),
+            try output(frozen, of: images, parameters, mode: .training), plain.name)
+        // Prediction folds a batch norm into the convolution before it, which is not possible after a sum.
         expectClose(
-            try output(adapted.network, of: images, numbers), try output(plain, of: images, parameters), within: 1e-5,
-            plain.name)
+            try output(adapted.network, of: images, withAdapters), try output(plain, of: images, parameters),
+            within: 1e-5, plain.name)
     }
 
-    @Test("Adapters compute what weights W + A·B do", arguments: cases.filter { $0.blocks <= 1 }, [1, 4])
+    @Test(
+        "A network with adapters gives the output of a network with the weights W + A·B",
+        arguments: cases.filter { $0.blocks <= 1 }, [1, 4])
     func lowRank(_ example: Case, rank: Int) throws {
         let whole = try example.example.network()
-        // Of a whole network, and of its end alone, as it is trained.
+        // Either the whole network, or only its last part, which is the one that is trained.
         let plain = example.blocks == 0 ? whole : try #require(try whole.split(beforeLast: 1)).head
         let parameters = try randomParameters(plain, seed: 8)
         let adapted = try plain.withAdapters(rank: rank)
-        let numbers = try adaptedParameters(adapted, parameters, addends: 0.3)
-        let changed = try parameters.copy()
-        try merged(adapted.adapters, numbers, into: changed)
+        let withAdapters = try adaptedParameters(adapted, parameters, addends: 0.3)
+        let merged = try parameters.copy()
+        try merge(adapted.adapters, withAdapters, into: merged)
         let images = randomValues(2 * plain.input.count, "images")
-        let expected = try output(plain, of: images, changed)
-        expectClose(try output(adapted.network, of: images, numbers), expected, within: 1e-4, plain.name)
+        let expected = try output(plain, of: images, merged)
+        expectClose(try output(adapted.network, of: images, withAdapters), expected, within: 1e-4, plain.name)
         #expect(try output(plain, of: images, parameters) != expected)
     }
 
     @Test(
-        "Every convolution without groups and every dense layer has its adapter",
+        "Every convolution without groups and every dense layer has an adapter",
         arguments: cases.filter { $0.blocks == 0 })
     func everyLayer(_ example: Case) throws {
         let network = try example.example.network()
@@ -232,7 +235,7 @@ import Testing
         }.map(\.name)
         let found = adapted.adapters.map { adapter in
             switch adapter {
-            case .whole(let node, _), .factors(let node, _, _): node
+            case .fullRank(let node, _), .lowRank(let node, _, _): node
             }
         }
         #expect(found == expected && adapted.frozen == Set(network.nodes.map(\.name)))
@@ -241,7 +244,7 @@ import Testing
         for entry in ParameterLayout(network).entries { #expect(layout[entry.name]?.parameter == entry.parameter) }
     }
 
-    @Test("Steps change every adapter and no bit of what is frozen", arguments: cases.filter { $0.blocks == 1 })
+    @Test("Steps change every adapter and no frozen parameter", arguments: cases.filter { $0.blocks == 1 })
     func frozen(_ example: Case) throws {
         let plain = try #require(try example.example.network().split(beforeLast: 1)).head
         let adapted = try plain.withAdapters(rank: 2)
@@ -250,7 +253,7 @@ import Testing
         let plan = try ExecutionPlan(
             adapted.network, parameters: parameters,
             options: ExecutionPlan.Options(batchSize: 3, mode: .training, frozen: adapted.frozen))
-        // Without decay, so that it is gradients that change them.
+        // Without weight decay, only gradients change the parameters.
         let optimizer = try AdamW(.init(weightDecay: 0), for: parameters.layout)
         for step in 0..<3 {
             _ = plan.input.update(from: randomValues(plan.input.count, "input \(step)"))
@@ -262,14 +265,14 @@ import Testing
         for entry in parameters.layout.entries {
             let (old, new) = (try #require(before[entry.name]), try #require(parameters[entry.name]))
             if adapted.frozen.contains(entry.node) {
-                expectSameBits(new, old, entry.name)
+                expectBitwiseEqual(new, old, entry.name)
             } else {
                 #expect(old != new && new.allSatisfy(\.isFinite), "\(entry.name)")
             }
         }
     }
 
-    @Test("A head may be replaced whatever its kind", arguments: [true, false])
+    @Test("Dense and convolutional heads can be replaced", arguments: [true, false])
     func replacingHead(hasBias: Bool) throws {
         let mean = node("mean", GlobalAveragePool(), "input")
         let heads: [any Layer] = [
@@ -280,7 +283,7 @@ import Testing
                 name: "x", input: TensorShape(height: 4, width: 4, channels: 3),
                 nodes: [mean, node("head", head, "mean")])
             let wider = try network.replacingHead(outputs: 5)
-            #expect(wider.output == TensorShape(channels: 5) && wider.tunedPlace == network.tunedPlace)
+            #expect(wider.output == TensorShape(channels: 5) && wider.headIndex == network.headIndex)
             #expect(ParameterLayout(wider).entries.map(\.name) == ParameterLayout(network).entries.map(\.name))
             #expect(try wider.replacingHead(outputs: 2) == network)
         }

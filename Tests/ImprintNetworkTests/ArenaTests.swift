@@ -11,7 +11,7 @@ import Testing
         var last: Int
     }
 
-    @Test("Buffers that are alive together never overlap", arguments: 0..<200)
+    @Test("Buffers whose lifetimes overlap do not overlap in memory", arguments: 0..<200)
     func randomRequests(_ seed: Int) {
         var stream = RandomStream(seed: UInt64(seed), "requests")
         var arena = Arena()
@@ -22,12 +22,12 @@ import Testing
             let time = stream.index(below: times)
             lifetimes.append(
                 Lifetime(buffer: arena.buffer(bytes: bytes, at: time), bytes: bytes, first: time, last: time))
-            // Any buffer may be kept longer, or turn out to be needed earlier.
-            let place = stream.index(below: lifetimes.count)
+            // Extend the lifetime of any buffer to a later or earlier time.
+            let index = stream.index(below: lifetimes.count)
             let other = stream.index(below: times)
-            arena.keep(lifetimes[place].buffer, at: other)
-            lifetimes[place].first = min(lifetimes[place].first, other)
-            lifetimes[place].last = max(lifetimes[place].last, other)
+            arena.keep(lifetimes[index].buffer, at: other)
+            lifetimes[index].first = min(lifetimes[index].first, other)
+            lifetimes[index].last = max(lifetimes[index].last, other)
         }
         let (byteCount, offsets) = arena.layout()
         let ranges = lifetimes.map { lifetime in
@@ -46,7 +46,7 @@ import Testing
         #expect(byteCount <= lifetimes.reduce(0) { $0 + roundedUp(max($1.bytes, 1), to: 64) })
     }
 
-    @Test("Buffers that follow each other share their place, and an inner gap is used")
+    @Test("Buffers with disjoint lifetimes share memory, and gaps are filled")
     func reuse() {
         var arena = Arena()
         let first = arena.buffer(bytes: 640, at: 0)
@@ -58,6 +58,6 @@ import Testing
         #expect(offsets[first] == offsets[second])
     }
 
-    @Test("An arena without buffers needs no memory")
+    @Test("An arena without buffers has no memory")
     func empty() { #expect(Arena().layout().byteCount == 0) }
 }

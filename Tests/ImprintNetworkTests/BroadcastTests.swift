@@ -3,29 +3,29 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// Sums and products of inputs that stand for whole axes of each other, against plain loops over doubles.
+/// Compares broadcast sums and products with plain loops in double precision.
 @Suite struct BroadcastTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let layer: any Layer
         let input: TensorShape
-        /// For each operand the axes along which it has length 1, as the mean over them; none is the input itself.
+        /// For each operand the axes over which it is the mean of the input; without axes it is the input itself.
         let operands: [MeanAxes]
         var testDescription: String { "\(layer) over \(input): axes \(operands.map(\.rawValue))" }
 
         func network() throws -> Network {
             var nodes: [Network.Node] = []
-            let names = operands.enumerated().map { place, axes in
+            let names = operands.enumerated().map { index, axes in
                 if axes.isEmpty { return Network.inputName }
-                nodes.append(Network.Node(name: "x\(place)", layer: MeanLayer(axes: axes), inputs: [Network.inputName]))
-                return "x\(place)"
+                nodes.append(Network.Node(name: "x\(index)", layer: MeanLayer(axes: axes), inputs: [Network.inputName]))
+                return "x\(index)"
             }
             nodes.append(Network.Node(name: "result", layer: layer, inputs: names))
             return try Network(name: testDescription, input: input, nodes: nodes)
         }
 
-        /// For a place of an image the places that its operand is the mean of.
-        func places(_ axes: MeanAxes, of place: Int) -> [Int] {
-            let (row, column, channel) = split(place)
+        /// Returns the indices of the input elements whose mean the operand has at the element `index`.
+        func averagedIndices(_ axes: MeanAxes, of index: Int) -> [Int] {
+            let (row, column, channel) = split(index)
             let rows = axes.contains(.height) ? 0..<input.height : row..<row + 1
             let columns = axes.contains(.width) ? 0..<input.width : column..<column + 1
             let channels = axes.contains(.channels) ? 0..<input.channels : channel..<channel + 1
@@ -34,13 +34,13 @@ import Testing
             }
         }
 
-        private func split(_ place: Int) -> (row: Int, column: Int, channel: Int) {
-            let (pixel, channel) = place.quotientAndRemainder(dividingBy: input.channels)
+        private func split(_ index: Int) -> (row: Int, column: Int, channel: Int) {
+            let (pixel, channel) = index.quotientAndRemainder(dividingBy: input.channels)
             return (pixel / input.width, pixel % input.width, channel)
         }
     }
 
-    /// Single pixels, a single row or column, rows that are not whole vectors, and more pixels and channels than are summed at once.
+    /// Single pixels, rows and columns, rows that are not a multiple of the vector length, and more pixels and channels than one block.
     static let cases: [Case] = {
         let operands: [[MeanAxes]] = [
             [[], [.height, .width]], [[.height, .width], []], [[], .height], [[], .width], [.channels, []],
@@ -79,30 +79,30 @@ import Testing
         return (input, output, outputGradient, Array(try #require(plan.inputGradient)))
     }
 
-    @Test("Results and gradients are those of the formulas", arguments: cases)
+    @Test("Outputs and gradients agree with the formulas", arguments: cases)
     func formulas(_ example: Case) throws {
         let (input, output, outputGradient, inputGradient) = try run(example)
         let isProduct = example.layer is MultiplyLayer
-        // Along an axis that no operand has, the result has length 1 too.
+        // An axis has its full length in the output if at least one operand has it.
         let shape = try example.network().output
         try #require(shape == example.input)
         let count = example.input.count
         var exact = [Double](repeating: 0, count: input.count)
         var slopes = exact
-        let places = example.operands.map { axes in (0..<count).map { example.places(axes, of: $0) } }
+        let sources = example.operands.map { axes in (0..<count).map { example.averagedIndices(axes, of: $0) } }
         for image in 0..<3 {
-            func mean(_ places: [Int]) -> Double {
-                places.reduce(0) { $0 + Double(input[image * count + $1]) } / Double(places.count)
+            func mean(_ indices: [Int]) -> Double {
+                indices.reduce(0) { $0 + Double(input[image * count + $1]) } / Double(indices.count)
             }
-            for place in 0..<count {
-                let values = places.map { mean($0[place]) }
-                let result = image * count + place
+            for index in 0..<count {
+                let values = sources.map { mean($0[index]) }
+                let result = image * count + index
                 exact[result] = isProduct ? values.reduce(1, *) : values.reduce(0, +)
                 for operand in values.indices {
                     var slope = Double(outputGradient[result])
                     for other in values.indices where isProduct && other != operand { slope *= values[other] }
-                    for from in places[operand][place] {
-                        slopes[image * count + from] += slope / Double(places[operand][place].count)
+                    for source in sources[operand][index] {
+                        slopes[image * count + source] += slope / Double(sources[operand][index].count)
                     }
                 }
             }
@@ -111,14 +111,14 @@ import Testing
         expectClose(inputGradient, slopes.map { Float($0) }, example.testDescription, tolerance: 1e-5)
     }
 
-    @Test("The bits do not depend on the number of threads", arguments: cases, [2, 3])
+    @Test("Results are bitwise identical for any number of threads", arguments: cases, [2, 3])
     func threads(_ example: Case, workers: Int) throws {
         let (one, several) = (try run(example), try run(example, workers: workers))
-        expectSameBits(several.output, one.output, example.testDescription)
-        expectSameBits(several.inputGradient, one.inputGradient, example.testDescription)
+        expectBitwiseEqual(several.output, one.output, example.testDescription)
+        expectBitwiseEqual(several.inputGradient, one.inputGradient, example.testDescription)
     }
 
-    @Test("Inputs of the same shape are added as they always were")
+    @Test("Inputs of the same shape are added element by element without scratch memory")
     func sameShapes() throws {
         let network = try Network(
             name: "sum", input: TensorShape(height: 3, width: 5, channels: 7),
@@ -133,7 +133,7 @@ import Testing
         _ = plan.input.update(from: x)
         plan.forward(count: 2)
         let s = UnsafeBufferPointer(start: plan.steps[0].context.output.values, count: x.count)
-        expectSameBits(plan.output, zip(x, s).map { $0 + $1 + $0 }, "sum")
+        expectBitwiseEqual(plan.output, zip(x, s).map { $0 + $1 + $0 }, "sum")
         #expect(plan.summary[1].scratchByteCount == 0)
     }
 }

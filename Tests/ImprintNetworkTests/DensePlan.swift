@@ -7,7 +7,7 @@ struct DensePlan {
     let parameters: Parameters
     let plan: ExecutionPlan
 
-    /// Three inputs and two outputs, so that the tensors end before their places in the buffer do.
+    /// Creates a layer with three inputs and two outputs, whose tensors are shorter than their padded ranges in the buffer.
     init() throws {
         let network = try Network(
             name: "dense", input: TensorShape(channels: 3),
@@ -22,7 +22,7 @@ struct DensePlan {
     func setGradients(weight: [Float], bias: [Float]) throws {
         for (name, values) in [("dense.weight", weight), ("dense.bias", bias)] {
             let range = try #require(parameters.layout[name]).range
-            for (place, value) in zip(range, values) { plan.parameterGradients[place] = value }
+            for (index, value) in zip(range, values) { plan.parameterGradients[index] = value }
         }
     }
 }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// Fully connected layers whose weights are taken in pieces and parts, against the formula at some places.
+/// Compares dense layers, whose products are split into parts and pieces, with the formula at some indices.
 @Suite struct DenseTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let inputs: Int
@@ -11,10 +11,11 @@ import Testing
         let batch: Int
         var testDescription: String { "\(inputs) → \(outputs), batch \(batch)" }
 
-        /// Whether forward and backward pass take the weights in pieces.
+        /// Whether the forward and backward pass process the weights in pieces.
         var hasPieces: Bool {
             let parts = inputs * outputs < 1 << 18 ? 1 : 4
-            return GEMM.pieceLength(productsPerStep: batch * outputs, atLeast: 16).map { $0 < inputs / parts } ?? false
+            let length = GEMM.blockLength(multiplicationsPerRow: batch * outputs, minimum: 16)
+            return length.map { $0 < inputs / parts } ?? false
         }
     }
 
@@ -23,15 +24,15 @@ import Testing
     }
 
     static let inPieces = [
-        // One part, in pieces of 250 and 235.
+        // One part, in several pieces.
         Case(inputs: 700, outputs: 250, batch: 16), Case(inputs: 700, outputs: 250, batch: 17),
-        // Four parts, in pieces.
+        // Four parts, each in several pieces.
         Case(inputs: 4099, outputs: 250, batch: 16), Case(inputs: 4099, outputs: 250, batch: 17),
         Case(inputs: 26_300, outputs: 10, batch: 16), Case(inputs: 17_000, outputs: 250, batch: 1),
         Case(inputs: 131_000, outputs: 2, batch: 17),
     ]
 
-    /// From 128 images on the products are not transposed.
+    /// Batches around 128 images, from which on the products are not transposed.
     static let manyImages = [
         Case(inputs: 37, outputs: 17, batch: 127), Case(inputs: 37, outputs: 17, batch: 128),
         Case(inputs: 700, outputs: 400, batch: 131),
@@ -44,7 +45,9 @@ import Testing
         var biasGradient: [Float]
     }
 
-    @Test("The formula, and the same bits on any number of threads", arguments: small + inPieces + manyImages)
+    @Test(
+        "Results agree with the formula and are bitwise identical for any number of threads",
+        arguments: small + inPieces + manyImages)
     func formula(_ example: Case) throws {
         let (inputs, outputs, batch) = (example.inputs, example.outputs, example.batch)
         var net = NetworkBuilder(name: "dense", input: TensorShape(channels: inputs))
@@ -76,41 +79,40 @@ import Testing
         }
         let result = try run(1)
         for workers in [2, 4] {
-            let shared = try run(workers)
-            expectSameBits(shared.output, result.output, "output of \(workers) threads")
-            expectSameBits(shared.inputGradient, result.inputGradient, "input gradient of \(workers) threads")
-            expectSameBits(
-                shared.weightGradient, result.weightGradient, "gradient of the weights of \(workers) threads")
-            expectSameBits(shared.biasGradient, result.biasGradient, "gradient of the bias of \(workers) threads")
+            let other = try run(workers)
+            expectBitwiseEqual(other.output, result.output, "output with \(workers) threads")
+            expectBitwiseEqual(other.inputGradient, result.inputGradient, "input gradient with \(workers) threads")
+            expectBitwiseEqual(other.weightGradient, result.weightGradient, "weight gradient with \(workers) threads")
+            expectBitwiseEqual(other.biasGradient, result.biasGradient, "bias gradient with \(workers) threads")
         }
 
-        func check(_ actual: [Float], _ what: String, _ expected: (_ place: Int) -> Double) {
-            // Some places in all pieces, and the very last one.
+        func check(_ actual: [Float], _ name: String, _ expected: (_ index: Int) -> Double) {
+            // Some indices in all pieces, and the last index.
             let step = max(1, actual.count / 61)
-            let places = Array(stride(from: 0, to: actual.count, by: step)) + [actual.count - 1]
-            expectClose(places.map { actual[$0] }, places.map { Float(expected($0)) }, what)
+            let indices = Array(stride(from: 0, to: actual.count, by: step)) + [actual.count - 1]
+            expectClose(indices.map { actual[$0] }, indices.map { Float(expected($0)) }, name)
         }
-        check(result.output, "output") { place in
-            let (image, output) = place.quotientAndRemainder(dividingBy: outputs)
+        check(result.output, "output") { index in
+            let (image, output) = index.quotientAndRemainder(dividingBy: outputs)
             return (0..<inputs).reduce(Double(bias[output])) {
                 $0 + Double(x[image * inputs + $1]) * Double(weight[$1 * outputs + output])
             }
         }
-        check(result.inputGradient, "input gradient") { place in
-            let (image, input) = place.quotientAndRemainder(dividingBy: inputs)
+        check(result.inputGradient, "input gradient") { index in
+            let (image, input) = index.quotientAndRemainder(dividingBy: inputs)
             return (0..<outputs).reduce(0) {
                 $0 + Double(dy[image * outputs + $1]) * Double(weight[input * outputs + $1])
             }
         }
-        check(result.weightGradient, "gradient of the weights") { place in
-            let (input, output) = place.quotientAndRemainder(dividingBy: outputs)
+        check(result.weightGradient, "weight gradient") { index in
+            let (input, output) = index.quotientAndRemainder(dividingBy: outputs)
             return (0..<batch).reduce(0) { $0 + Double(x[$1 * inputs + input]) * Double(dy[$1 * outputs + output]) }
         }
-        check(result.biasGradient, "gradient of the bias") { output in
+        check(result.biasGradient, "bias gradient") { output in
             (0..<batch).reduce(0) { $0 + Double(dy[$1 * outputs + output]) }
         }
     }
 
-    @Test("The large cases are taken in pieces", arguments: inPieces)
+    @Test("The large cases are processed in pieces", arguments: inPieces)
     func pieces(_ example: Case) { #expect(example.hasPieces) }
 }

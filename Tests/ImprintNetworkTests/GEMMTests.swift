@@ -4,13 +4,13 @@ import Testing
 @testable import ImprintNetwork
 
 @Suite struct GEMMTests {
-    @Test func usesTheWholeWidthOfTheProcessor() {
-        let narrow = ["Haswell", "Zen", "Excavator", "Sandybridge", "Nehalem", "Prescott"]
-        #expect(imprint_kernels_use_avx512() == 0 || !narrow.contains(GEMM.kernels), "\(GEMM.kernels)")
+    @Test("OpenBLAS uses AVX-512 kernels if the processor supports AVX-512") func kernels() {
+        let withoutAVX512 = ["Haswell", "Zen", "Excavator", "Sandybridge", "Nehalem", "Prescott"]
+        #expect(imprint_kernels_use_avx512() == 0 || !withoutAVX512.contains(GEMM.kernels), "\(GEMM.kernels)")
     }
 
-    @Test(arguments: [false, true], [false, true])
-    func multipliesTransposedMatricesToo(left: Bool, right: Bool) {
+    @Test("Transposed and plain matrices are multiplied", arguments: [false, true], [false, true])
+    func transposed(left: Bool, right: Bool) {
         let (rows, columns, inner) = (2, 3, 2)
         let a: [Float] = left ? [1, 3, 2, 4] : [1, 2, 3, 4]
         let b: [Float] = right ? [5, 8, 6, 9, 7, 10] : [5, 6, 7, 8, 9, 10]
@@ -21,18 +21,19 @@ import Testing
         #expect(c == [22, 25, 28, 48, 55, 62])
     }
 
-    /// Columns that leave a rest of 1 to 8 in a vector of 16 are done in parts of their own.
-    @Test(arguments: [1, 7, 8, 9, 16, 17, 24, 25, 40, 72, 73], [false, true])
-    func multipliesAnyNumberOfColumns(columns: Int, accumulating: Bool) {
+    /// The last 1 to 8 columns after whole vectors of 16 are computed separately.
+    @Test(
+        "Any number of columns is multiplied", arguments: [1, 7, 8, 9, 16, 17, 24, 25, 40, 72, 73], [false, true])
+    func anyColumnCount(columns: Int, accumulating: Bool) {
         let (rows, inner, stride) = (5, 131, columns + 3)
         let a = (0..<(rows * inner)).map { Float($0 % 7) - 3 }
         let b = (0..<(inner * stride)).map { Float($0 % 11) - 5 }
         var c = (0..<(rows * stride)).map { Float($0 % 13) }
-        let expected = c.indices.map { place -> Float in
-            let (row, column) = place.quotientAndRemainder(dividingBy: stride)
-            guard column < columns else { return c[place] }
+        let expected = c.indices.map { index -> Float in
+            let (row, column) = index.quotientAndRemainder(dividingBy: stride)
+            guard column < columns else { return c[index] }
             let sum = (0..<inner).reduce(Float(0)) { $0 + a[row * inner + $1] * b[$1 * stride + column] }
-            return accumulating ? c[place] + sum : sum
+            return accumulating ? c[index] + sum : sum
         }
         GEMM.multiply(
             rows: rows, columns: columns, inner: inner, GEMM.Matrix(a, stride: inner), GEMM.Matrix(b, stride: stride),
@@ -40,8 +41,10 @@ import Testing
         #expect(c == expected)
     }
 
-    @Test(arguments: [1, 8, 9, 63, 64, 65, 72, 73, 127, 136, 137, 200], [3, 128, 300])
-    func multipliesByPanels(columns: Int, inner: Int) {
+    @Test(
+        "A product with packed panels agrees with the formula",
+        arguments: [1, 8, 9, 63, 64, 65, 72, 73, 127, 136, 137, 200], [3, 128, 300])
+    func panels(columns: Int, inner: Int) {
         let rows = 6
         let a = (0..<(rows * inner)).map { Float($0 % 5) - 2 }
         let b = (0..<(inner * columns)).map { Float($0 % 9) - 4 }
@@ -52,7 +55,7 @@ import Testing
                 guard let values = panels.baseAddress else { return }
                 for panel in 0..<GEMM.Panels.count(columns: columns) {
                     let range = GEMM.Panels.range(panel, columns: columns)
-                    #expect(range.count <= GEMM.Panels.widest(columns: columns))
+                    #expect(range.count <= GEMM.Panels.maximumWidth(columns: columns))
                     _ = GEMM.Panel(
                         copying: range, of: GEMM.Matrix(b, stride: columns), times: factors, inner: inner,
                         to: values + range.lowerBound * inner)
@@ -62,8 +65,8 @@ import Testing
                     GEMM.multiply(rows: rows, GEMM.Matrix(a, stride: inner), b[panel], into: &c, stride: columns)
                 }
             }
-            let expected = c.indices.map { place in
-                let (row, column) = place.quotientAndRemainder(dividingBy: columns)
+            let expected = c.indices.map { index in
+                let (row, column) = index.quotientAndRemainder(dividingBy: columns)
                 return (0..<inner).reduce(Float(0)) { $0 + a[row * inner + $1] * b[$1 * columns + column] }
                     * (factors?[column] ?? 1)
             }
@@ -86,19 +89,19 @@ import Testing
     }
 
     @Test(
-        "A product with a panel, whatever the rest of its rows and columns", arguments: 1...15,
+        "The panel kernel multiplies any number of rows and columns", arguments: 1...15,
         [16, 17, 47, 64, 65, 80])
-    func ownPanels(rows: Int, columns: Int) {
+    func panelKernel(rows: Int, columns: Int) {
         let (inner, gap) = (9, 3)
         let x = (0..<(rows * (inner + gap))).map { Float($0 % 5) - 2 }
         let panel = (0..<(inner * columns)).map { Float($0 % 9) - 4 }
         var y = [Float](repeating: 7, count: rows * (columns + gap))
-        let expected = y.indices.map { place -> Float in
-            let (row, column) = place.quotientAndRemainder(dividingBy: columns + gap)
+        let expected = y.indices.map { index -> Float in
+            let (row, column) = index.quotientAndRemainder(dividingBy: columns + gap)
             if column >= columns { return 7 }
             return (0..<inner).reduce(0) { $0 + x[row * (inner + gap) + $1] * panel[$1 * columns + column] }
         }
-        var finish = imprint_finish(bias: nil, floor: -.infinity, ceiling: .infinity)
+        var finish = imprint_bias_clamp(bias: nil, floor: -.infinity, ceiling: .infinity)
         imprint_multiply_panel(x, inner + gap, panel, inner, columns, &y, columns + gap, rows, &finish)
         #expect(y == expected)
     }

@@ -4,30 +4,31 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// Compares the gradients that a network computes with differences of its loss, Σ r·y with fixed random r.
+/// Compares the gradients of a network with finite differences of its loss, Σ r·y with fixed random r.
 ///
-/// The forward pass starts in memory full of NaN, and before the backward pass everything that it does not read again
-/// is filled with NaN too, so that a gradient that is added to instead of written, or never written, shows.
+/// Before the forward pass the arena is filled with NaN. Before the backward pass all memory that it does not read is
+/// filled with NaN again. This detects gradients that are not written, or accumulated instead of written.
 struct GradientCheck {
     let network: Network
     let batch: Int
     var frozen: Set<String> = []
-    /// The largest number of places tried in one tensor.
+    /// The maximum number of elements checked in one tensor.
     var samples = 48
-    /// Whether norms shift most of a deep network's values away from the kinks of its activations: between thousands of
-    /// kinks, no step is small enough for them and large enough for rounding.
+    /// Whether batch norms shift most values of a deep network away from the kinks of its activations.
+    ///
+    /// Near thousands of kinks, a step that avoids them is too small compared with rounding errors.
     var avoidsKinks = false
 
-    /// Relative to a tensor's typical gradient or the place's own, whichever is larger.
+    /// The tolerance relative to the root mean square gradient of the tensor or to the gradient of the element, whichever is larger.
     var tolerance = 0.02
-    /// How far rounding moves the loss, relative to its terms; more with every layer.
+    /// The rounding error of the loss relative to its terms, which grows with every layer.
     var rounding = 0x1p-20
 
-    /// Steps relative to a tensor's typical value; a smaller one is tried where a kink is near.
+    /// Step sizes relative to the root mean square of a tensor; near a kink, a smaller step is tried.
     private static let steps: [Double] = [3e-2, 1e-2, 3e-3, 1e-3]
     private static let largestSkippedShare = 0.25
 
-    /// Checks the gradients of the input and of every parameter that is trained.
+    /// Checks the gradients of the input and of every trainable parameter.
     func run(sourceLocation: SourceLocation = #_sourceLocation) throws {
         let parameters = try randomParameters(network, seed: 11)
         for entry in parameters.layout.entries where avoidsKinks && entry.parameter.name == "shift" {
@@ -60,16 +61,16 @@ struct GradientCheck {
                     values: UnsafeMutableBufferPointer(rebasing: parameters.buffer[entry.range]),
                     gradient: Array(plan.parameterGradients[entry.range])))
         }
-        var tried = 0
+        var checked = 0
         var skipped = 0
         for tensor in tensors {
             let result = check(tensor, plan, factors, sourceLocation)
-            tried += result.tried
+            checked += result.checked
             skipped += result.skipped
         }
         #expect(
-            Double(skipped) <= Self.largestSkippedShare * Double(tried),
-            "\(network.name): \(skipped) of \(tried) places lie near a kink", sourceLocation: sourceLocation)
+            Double(skipped) <= Self.largestSkippedShare * Double(checked),
+            "\(network.name): \(skipped) of \(checked) elements are near a kink", sourceLocation: sourceLocation)
     }
 
     private struct Tensor {
@@ -79,12 +80,12 @@ struct GradientCheck {
         let gradient: [Float]
     }
 
-    /// The slopes of the loss to the left and right of a place.
+    /// One-sided and central finite differences of the loss at one element.
     private struct Slope {
         let left: Double
         let right: Double
         let central: Double
-        /// How far rounding may have moved them.
+        /// The bound of their rounding errors.
         let noise: Double
     }
 
@@ -103,22 +104,22 @@ struct GradientCheck {
 
     private func check(
         _ tensor: Tensor, _ plan: ExecutionPlan, _ factors: [Float], _ sourceLocation: SourceLocation
-    ) -> (tried: Int, skipped: Int) {
-        if let place = tensor.gradient.firstIndex(where: { !$0.isFinite }) {
-            report(tensor, place, expected: "a number", sourceLocation)
+    ) -> (checked: Int, skipped: Int) {
+        if let index = tensor.gradient.firstIndex(where: { !$0.isFinite }) {
+            report(tensor, index, expected: "a finite value", sourceLocation)
             return (0, 0)
         }
         var stream = RandomStream(seed: 3, "places of \(tensor.name)")
-        let places = stream.permutation(of: tensor.values.count).prefix(samples)
+        let indices = stream.permutation(of: tensor.values.count).prefix(samples)
         let typicalValue = max(rootMeanSquare(tensor.values.map(Double.init)), 0.1)
         let centre = loss(plan, factors)
-        func slope(at place: Int, step: Double) -> Slope {
-            let value = tensor.values[place]
-            defer { tensor.values[place] = value }
+        func slope(at index: Int, step: Double) -> Slope {
+            let value = tensor.values[index]
+            defer { tensor.values[index] = value }
             let (below, above) = (value - Float(step * typicalValue), value + Float(step * typicalValue))
-            tensor.values[place] = below
+            tensor.values[index] = below
             let left = loss(plan, factors)
-            tensor.values[place] = above
+            tensor.values[index] = above
             let right = loss(plan, factors)
             return Slope(
                 left: (centre.value - left.value) / Double(value - below),
@@ -126,17 +127,18 @@ struct GradientCheck {
                 central: (right.value - left.value) / Double(above - below),
                 noise: centre.rounding / (step * typicalValue))
         }
-        let first = places.map { slope(at: $0, step: Self.steps[0]) }
-        let typicalSlope = rootMeanSquare(first.map { $0.central })
+        let largestStepSlopes = indices.map { slope(at: $0, step: Self.steps[0]) }
+        let typicalSlope = rootMeanSquare(largestStepSlopes.map { $0.central })
         func bound(_ slope: Slope) -> Double {
             tolerance * max(abs(slope.central), typicalSlope) + slope.noise
         }
-        /// The slope where the loss is smooth: left and right of a step agree, and so does the next smaller step, which
-        /// is the one that counts (curvature and a kink may cancel out at one step, but not at two).
-        func smoothSlope(at place: Int, _ first: Slope) -> Slope? {
+        /// Returns the slope if the loss is smooth: the one-sided differences of a step agree, and so does the next smaller step.
+        ///
+        /// The result is that of the smaller step. Curvature and a kink can cancel out at one step, but not at two.
+        func smoothSlope(at index: Int, _ first: Slope) -> Slope? {
             var larger = first
             for step in Self.steps.dropFirst() {
-                let smaller = slope(at: place, step: step)
+                let smaller = slope(at: index, step: step)
                 let agrees = abs(larger.central - smaller.central) <= bound(larger) / 4 + smaller.noise
                 if agrees && abs(larger.right - larger.left) <= bound(larger) / 2 { return smaller }
                 larger = smaller
@@ -144,39 +146,39 @@ struct GradientCheck {
             return nil
         }
         var skipped = 0
-        for (place, first) in zip(places, first) {
-            guard let slope = smoothSlope(at: place, first) else {
+        for (index, first) in zip(indices, largestStepSlopes) {
+            guard let slope = smoothSlope(at: index, first) else {
                 skipped += 1
                 continue
             }
-            // Written so that NaN fails.
-            if !(abs(Double(tensor.gradient[place]) - slope.central) <= bound(slope)) {
-                report(tensor, place, expected: "\(slope.central) ± \(bound(slope))", sourceLocation)
+            // NaN fails this comparison.
+            if !(abs(Double(tensor.gradient[index]) - slope.central) <= bound(slope)) {
+                report(tensor, index, expected: "\(slope.central) ± \(bound(slope))", sourceLocation)
                 break
             }
         }
-        return (places.count, skipped)
+        return (indices.count, skipped)
     }
 
-    private func report(_ tensor: Tensor, _ place: Int, expected: String, _ sourceLocation: SourceLocation) {
+    private func report(_ tensor: Tensor, _ index: Int, expected: String, _ sourceLocation: SourceLocation) {
         guard let node = network.nodes.firstIndex(where: { $0.name == tensor.node }) else { return }
         let shapes = network.inputShapes(of: node).map(\.description).joined(separator: ", ")
         Issue.record(
             """
-            \(network.name), batch \(batch), frozen \(frozen.sorted()): gradient of \(tensor.name)[\(place)] is \
-            \(tensor.gradient[place]), expected \(expected), at node "\(tensor.node)", \(network.nodes[node].layer), \
+            \(network.name), batch \(batch), frozen \(frozen.sorted()): gradient of \(tensor.name)[\(index)] is \
+            \(tensor.gradient[index]), expected \(expected), at node "\(tensor.node)", \(network.nodes[node].layer), \
             from \(shapes) to \(network.shapes[node])
             """, sourceLocation: sourceLocation)
     }
 }
 
-/// Uniform numbers in −1…1 from the stream of this name.
+/// Returns uniform values in −1…1 from the random stream with this name.
 func randomValues(_ count: Int, _ name: String) -> [Float] {
     var stream = RandomStream(seed: 7, name)
     return (0..<count).map { _ in stream.uniform(in: -1...1) }
 }
 
-/// Such numbers over and over, for many, with a period that no axis has.
+/// Returns many random values by repeating 10,007 values, a prime that is not the length of an axis.
 func repeatedValues(_ count: Int, _ name: String) -> [Float] {
     let values = randomValues(10_007, name)
     var result: [Float] = []
@@ -185,23 +187,23 @@ func repeatedValues(_ count: Int, _ name: String) -> [Float] {
     return result
 }
 
-/// Expects the same bits, which tell NaN from NaN and 0 from −0.
+/// Expects bitwise equality, which distinguishes NaN payloads, and 0 from −0.
 ///
-/// `#expect` describes all that differs between two arrays, which takes forever if they are long.
-func expectSameBits(
-    _ actual: some Sequence<Float>, _ expected: some Sequence<Float>, _ what: String,
+/// `#expect` describes all differences between two arrays, which is very slow for long arrays.
+func expectBitwiseEqual(
+    _ actual: some Sequence<Float>, _ expected: some Sequence<Float>, _ name: String,
     sourceLocation: SourceLocation = #_sourceLocation
 ) {
     let (actual, expected) = (Array(actual), Array(expected))
     let isSame = actual.withUnsafeBytes { Data($0) } == expected.withUnsafeBytes { Data($0) }
     if isSame { return }
-    let place = zip(actual, expected).enumerated().first { $1.0.bitPattern != $1.1.bitPattern }?.offset
+    let index = zip(actual, expected).enumerated().first { $1.0.bitPattern != $1.1.bitPattern }?.offset
     Issue.record(
-        "\(what): \(actual.count) and \(expected.count) numbers differ from place \(place ?? expected.count) on",
+        "\(name): \(actual.count) and \(expected.count) values differ, first at index \(index ?? expected.count)",
         sourceLocation: sourceLocation)
 }
 
-/// Initial parameters with nothing at a special value: no bias is 0, no scale or variance 1.
+/// Returns initial parameters without special values: biases are not 0, scales and variances are not 1.
 func randomParameters(_ network: Network, seed: UInt64) throws -> Parameters {
     let parameters = try Parameters(network, seed: seed)
     for entry in parameters.layout.entries where entry.parameter.role != .weight {
@@ -221,20 +223,20 @@ extension Parameters {
 }
 
 extension ExecutionPlan {
-    /// Makes the next pass draw the masks of the first.
+    /// Resets the random streams, so that the next pass draws the same masks as the first.
     func resetRandomness() { steps[0].context.randomness.step = 0 }
 
-    /// Fills the arena with NaN, but for the bytes in `kept`.
+    /// Fills the arena with NaN, except for the bytes in `kept`.
     func poison(keeping kept: [UnsafeRawBufferPointer]) {
         let copies = kept.map { Array($0) }
-        // Bits that are all set are NaN.
+        // A float with all bits set is NaN.
         memset(arena.base, 0xff, arena.byteCount)
         for (bytes, copy) in zip(kept, copies) {
             UnsafeMutableRawBufferPointer(mutating: bytes).copyBytes(from: copy)
         }
     }
 
-    /// What the forward pass leaves in the arena for the backward pass and the caller.
+    /// The memory that the forward pass leaves in the arena for the backward pass and the caller.
     var readByBackward: [UnsafeRawBufferPointer] {
         var kept = [UnsafeRawBufferPointer(input), UnsafeRawBufferPointer(output)]
         func keep(_ activation: Activation) {

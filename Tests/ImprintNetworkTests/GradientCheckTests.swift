@@ -2,7 +2,7 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// The gradients of every layer, of ways to connect layers, and of whole networks.
+/// Checks the gradients of every layer, of connected layers and of whole networks.
 @Suite struct GradientCheckTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String
@@ -11,7 +11,7 @@ import Testing
         let batch: Int
         let frozen: Set<String>
 
-        /// Layers in a chain, or connected as the nodes say.
+        /// Creates a case with these nodes.
         init(_ input: TensorShape, _ nodes: [Network.Node], batch: Int = 3, frozen: Set<String> = []) {
             let layers = nodes.map { "\($0.layer)" }.joined(separator: " → ")
             testDescription = "\(batch) x \(input): \(layers)\(frozen.isEmpty ? "" : ", frozen \(frozen.sorted())")"
@@ -21,13 +21,14 @@ import Testing
             self.frozen = frozen
         }
 
+        /// Creates a case with these layers in a chain.
         init(
             _ height: Int, _ width: Int, _ channels: Int, _ layers: any Layer..., batch: Int = 3,
             frozen: Set<String> = []
         ) {
-            let nodes = layers.enumerated().map { place, layer in
+            let nodes = layers.enumerated().map { index, layer in
                 Network.Node(
-                    name: "\(place + 1)", layer: layer, inputs: [place == 0 ? Network.inputName : "\(place)"])
+                    name: "\(index + 1)", layer: layer, inputs: [index == 0 ? Network.inputName : "\(index)"])
             }
             self.init(
                 TensorShape(height: height, width: width, channels: channels), nodes, batch: batch, frozen: frozen)
@@ -87,7 +88,7 @@ import Testing
             AveragePool(
                 kernelSize: 3, stride: 1, padding: .explicit(top: 2, left: 0, bottom: 0, right: 1), countsPadding: true)
         ),
-        // The last window, of one pixel, and one that is larger than the image; one that would begin in the border.
+        // The last window has one pixel, is larger than the image, or would begin in the padding.
         Case(5, 7, 3, MaxPool(kernelSize: 2, roundsUp: true)),
         Case(2, 6, 2, MaxPool(kernelSize: 3, stride: 2, roundsUp: true), batch: 1),
         Case(5, 4, 17, AveragePool(kernelSize: 3, stride: 2, padding: .all(1), countsPadding: true, roundsUp: true)),
@@ -114,7 +115,7 @@ import Testing
         Case(3, 5, 2, Flatten()),
     ]
 
-    /// The layers that imported networks bring along.
+    /// The layers that only imported networks use.
     static let imported: [Case] = {
         let modes: [PadLayer.Mode] = [.constant(0.5), .reflect, .edge]
         let axes: [MeanAxes] = [
@@ -160,7 +161,7 @@ import Testing
             + axes.map { Case(3, 5, 4, MeanLayer(axes: $0)) } + [Case(1, 1, 1, MeanLayer(axes: .height), batch: 1)]
     }()
 
-    /// Chains in which layers work in place if they can.
+    /// Chains with layers that can run in place.
     static let chains: [Case] = {
         let convolution = Convolution(outputChannels: 3, kernelSize: 3, padding: .same, hasBias: false)
         let activations: [any Layer] = [
@@ -175,13 +176,13 @@ import Testing
         return activations.map { Case(4, 5, 2, convolution, BatchNormalization(), $0, convolution) } + [
             Case(4, 5, 2, convolution, Flatten(), Dropout(rate: 0.3), Dense(outputChannels: 2), Softmax()),
             Case(4, 5, 2, convolution, Sigmoid(), Flatten(), ReLU(), LeakyReLU(), Dense(outputChannels: 2)),
-            // What a backward pass reads again must not be overwritten in place.
+            // Layers must not overwrite activations in place that the backward pass reads.
             Case(4, 5, 2, convolution, Sigmoid(), Dropout(rate: 0.3), convolution),
             Case(4, 5, 2, convolution, Softmax(), Flatten(), Dropout(rate: 0.3), Dense(outputChannels: 2)),
             Case(4, 5, 2, convolution, LeakyReLU(slope: 0.2), Sigmoid(), Flatten(), Sigmoid()),
             Case(4, 5, 2, MaxPool(kernelSize: 2), LeakyReLU(), Dropout(rate: 0.2), Flatten()),
             Case(4, 5, 2, convolution, ReLU(), convolution, BatchNormalization(), frozen: ["1", "4"]),
-            // What is computed together, also with a line and a column that the pool leaves out.
+            // Fused operators, also with a row and a column that the pool ignores.
             Case(5, 7, 2, convolution, BatchNormalization(), ReLU(), MaxPool(kernelSize: 2), convolution),
             Case(4, 6, 2, convolution, BatchNormalization(), MaxPool(kernelSize: 2), convolution, batch: 1),
             Case(
@@ -198,12 +199,12 @@ import Testing
         func convolution(_ channels: Int = 3) -> Convolution {
             Convolution(outputChannels: channels, kernelSize: 3, padding: .same)
         }
-        // Values on all sides of the corners at −3, 3 and 6.
+        // Values on both sides of the kinks at −3, 3 and 6.
         let large = Network.Node(
             name: "large", layer: AddLayer(), inputs: Array(repeating: Network.inputName, count: 7))
         return [
-            Case(image, [large, node("corners", ReLU6(), "large")]),
-            Case(image, [large, node("corners", HardSwish(), "large")]),
+            Case(image, [large, node("kinks", ReLU6(), "large")]),
+            Case(image, [large, node("kinks", HardSwish(), "large")]),
             Case(image, [node("twice", AddLayer(), "input", "input")]),
             Case(image, [node("twice", Concat(), "input", "input")], batch: 1),
             Case(image, [node("a", convolution(), "input"), node("twice", AddLayer(), "a", "a")]),
@@ -220,7 +221,7 @@ import Testing
                     node("c", Sigmoid(), "a"), node("joined", Concat(), "b", "a", "c"),
                     node("last", convolution(2), "joined"),
                 ]),
-            // One activation with readers that could each work in place.
+            // One activation with several readers that can each run in place.
             Case(
                 image,
                 [
@@ -237,7 +238,7 @@ import Testing
                     node("b", Convolution(outputChannels: 3, kernelSize: 1), "input"),
                     node("sum", AddLayer(), "a", "b"), node("r", ReLU(), "sum"),
                 ]),
-            // A shortcut around a branch, whose end is frozen.
+            // A shortcut around a branch whose last layers are frozen.
             Case(
                 image,
                 [
@@ -245,7 +246,7 @@ import Testing
                     node("norm", BatchNormalization(), "b"), node("sum", AddLayer(), "norm", "r"),
                     node("s", ReLU(), "sum"), node("mean", GlobalAveragePool(), "s"),
                 ], frozen: ["b", "norm"]),
-            // Two branches that end in norms, with one activation behind their sum.
+            // Two branches that end in batch norms, and an activation after their sum.
             Case(
                 image,
                 [
@@ -253,14 +254,14 @@ import Testing
                     node("b", convolution(), "input"), node("other", BatchNormalization(), "b"),
                     node("sum", AddLayer(), "norm", "other"), node("r", ReLU(), "sum"), node("c", convolution(), "r"),
                 ]),
-            // Squeeze and excitation, with its shortcut.
+            // Squeeze and excitation with a shortcut.
             Case(
                 image,
                 [
                     node("a", convolution(), "input"), node("mean", GlobalAveragePool(), "a"),
                     node("less", Dense(outputChannels: 2), "mean"), node("s", Swish(), "less"),
                     node("more", Dense(outputChannels: 3), "s"), node("gate", Sigmoid(), "more"),
-                    node("weighed", MultiplyLayer(), "gate", "a"), node("sum", AddLayer(), "weighed", "a"),
+                    node("weighted", MultiplyLayer(), "gate", "a"), node("sum", AddLayer(), "weighted", "a"),
                     node("b", convolution(), "sum"),
                 ]),
             Case(image, [node("square", MultiplyLayer(), "input", "input")]),
@@ -271,10 +272,10 @@ import Testing
                 image,
                 [
                     node("a", convolution(2), "input"), node("b", convolution(2), "input"),
-                    node("largest", MaximumLayer(), "a", "input", "b"),
+                    node("maximum", MaximumLayer(), "a", "input", "b"),
                 ]),
             Case(image, [node("same", MaximumLayer(), "input", "input")]),
-            // A sum of what a norm reads and what it makes.
+            // The sum of the input and the output of a batch norm.
             Case(
                 image,
                 [
@@ -284,7 +285,7 @@ import Testing
         ]
     }()
 
-    /// Every way in which one input stands for an axis of another, and two for each other's.
+    /// Every way in which one operand is broadcast along an axis of another, and two operands along each other's axes.
     static let broadcasts: [Case] = {
         let operands: [[MeanAxes]] = [
             [[], [.height, .width]], [[.height, .width], []], [[], .height], [.width, []], [[], .channels],
@@ -294,11 +295,11 @@ import Testing
         return operands.flatMap { axes in
             [MultiplyLayer(), AddLayer()].map { (layer: any Layer) in
                 var nodes: [Network.Node] = []
-                let names = axes.enumerated().map { place, axes in
+                let names = axes.enumerated().map { index, axes in
                     if axes.isEmpty { return Network.inputName }
                     nodes.append(
-                        Network.Node(name: "x\(place)", layer: MeanLayer(axes: axes), inputs: [Network.inputName]))
-                    return "x\(place)"
+                        Network.Node(name: "x\(index)", layer: MeanLayer(axes: axes), inputs: [Network.inputName]))
+                    return "x\(index)"
                 }
                 nodes.append(Network.Node(name: "result", layer: layer, inputs: names))
                 return Case(TensorShape(height: 4, width: 3, channels: 18), nodes, batch: axes.count)
@@ -306,17 +307,28 @@ import Testing
         }
     }()
 
-    @Test("Convolutions", arguments: convolutions) func checkConvolution(_ layer: Case) throws { try layer.check() }
-    @Test("Pools", arguments: pools) func checkPool(_ layer: Case) throws { try layer.check() }
-    @Test("Other layers", arguments: others) func checkOther(_ layer: Case) throws { try layer.check() }
-    @Test("Layers of imported networks", arguments: imported) func checkImported(_ layer: Case) throws {
-        try layer.check()
-    }
-    @Test("Broadcasts", arguments: broadcasts) func checkBroadcast(_ graph: Case) throws { try graph.check() }
-    @Test("Chains in place", arguments: chains) func checkChain(_ chain: Case) throws { try chain.check() }
-    @Test("Branches", arguments: graphs) func checkGraph(_ graph: Case) throws { try graph.check() }
+    @Test("Gradients of convolutions agree with finite differences", arguments: convolutions)
+    func checkConvolution(_ layer: Case) throws { try layer.check() }
 
-    @Test("Every kind of layer is checked")
+    @Test("Gradients of pools agree with finite differences", arguments: pools)
+    func checkPool(_ layer: Case) throws { try layer.check() }
+
+    @Test("Gradients of other layers agree with finite differences", arguments: others)
+    func checkOther(_ layer: Case) throws { try layer.check() }
+
+    @Test("Gradients of the layers of imported networks agree with finite differences", arguments: imported)
+    func checkImported(_ layer: Case) throws { try layer.check() }
+
+    @Test("Gradients of broadcast operands agree with finite differences", arguments: broadcasts)
+    func checkBroadcast(_ graph: Case) throws { try graph.check() }
+
+    @Test("Gradients of chains that run in place agree with finite differences", arguments: chains)
+    func checkChain(_ chain: Case) throws { try chain.check() }
+
+    @Test("Gradients of networks with branches agree with finite differences", arguments: graphs)
+    func checkGraph(_ graph: Case) throws { try graph.check() }
+
+    @Test("The cases contain every kind of layer")
     func everyKind() {
         let layers = Self.convolutions + Self.pools + Self.others + Self.imported
         let checked = (layers + Self.chains + Self.graphs).flatMap { $0.nodes }
@@ -337,7 +349,7 @@ import Testing
         WholeNetwork(name: "resnet-50", inputSize: 32, width: 1 / 16, batch: 8),
     ]
 
-    @Test("Whole networks", arguments: networks)
+    @Test("Gradients of whole networks agree with finite differences", arguments: networks)
     func checkNetwork(_ whole: WholeNetwork) throws {
         let network = try Network.named(whole.name, labels: 5, inputSize: whole.inputSize, width: whole.width)
         try GradientCheck(

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ImprintNetwork
 
-@Suite struct SpotLossTests {
+@Suite struct HeatMapLossTests {
     private static let shapes = [
         TensorShape(height: 6, width: 6, channels: 1), TensorShape(height: 3, width: 5, channels: 2),
         TensorShape(height: 1, width: 1, channels: 1), TensorShape(height: 4, width: 3, channels: 3),
@@ -17,9 +17,9 @@ import Testing
 
     private func targets(_ shape: TensorShape) -> [HeatMapLoss.Target?] {
         [
-            nil, HeatMapLoss.Target(mark: 0, row: 1.3, column: 0.2),
-            HeatMapLoss.Target(mark: shape.channels - 1, row: 0.5 * Float(shape.height), column: 2),
-            HeatMapLoss.Target(mark: 0, row: -3, column: -3),
+            nil, HeatMapLoss.Target(logo: 0, row: 1.3, column: 0.2),
+            HeatMapLoss.Target(logo: shape.channels - 1, row: 0.5 * Float(shape.height), column: 2),
+            HeatMapLoss.Target(logo: 0, row: -3, column: -3),
         ]
     }
 
@@ -34,16 +34,16 @@ import Testing
         return (result.loss, result.correct, gradient)
     }
 
-    @Test("The loss is its formula", arguments: shapes) func formula(shape: TensorShape) {
+    @Test("The loss agrees with its formula", arguments: shapes) func formula(shape: TensorShape) {
         let count = 4 * shape.count
         let values = logits(count)
         func softplus(_ x: Double) -> Double { log(1 + exp(x)) }
         var sum = 0.0
         for (patch, target) in targets(shape).enumerated() {
-            for mark in 0..<shape.channels {
-                let map = (0..<shape.pixels).map { Double(values[patch * shape.count + $0 * shape.channels + mark]) }
+            for logo in 0..<shape.channels {
+                let map = (0..<shape.pixels).map { Double(values[patch * shape.count + $0 * shape.channels + logo]) }
                 let score = log(map.reduce(0) { $0 + exp($1) }) - log(2)
-                guard let target, target.mark == mark else {
+                guard let target, target.logo == logo else {
                     sum += softplus(score)
                     continue
                 }
@@ -64,17 +64,17 @@ import Testing
         #expect(abs(Double(run(shape, values).loss) - sum / 4) < 1e-4)
     }
 
-    @Test("The gradient is that of the loss", arguments: shapes) func gradient(shape: TensorShape) {
+    @Test("The gradient agrees with finite differences", arguments: shapes) func gradient(shape: TensorShape) {
         let values = logits(4 * shape.count)
         let found = run(shape, values).gradient
-        for place in values.indices {
+        for index in values.indices {
             func loss(_ shift: Float) -> Float {
-                var moved = values
-                moved[place] += shift
-                return run(shape, moved).loss
+                var shifted = values
+                shifted[index] += shift
+                return run(shape, shifted).loss
             }
             let expected = (loss(0.01) - loss(-0.01)) / 0.02
-            #expect(abs(found[place] - expected) < 2e-3, "\(place)")
+            #expect(abs(found[index] - expected) < 2e-3, "\(index)")
         }
     }
 
@@ -84,7 +84,7 @@ import Testing
         #expect(result.loss.isFinite && result.gradient.allSatisfy(\.isFinite))
     }
 
-    @Test("LogoSpot gives a map, and the same places see the same in pictures of any size") func network() throws {
+    @Test("The logo detector outputs a heat map, and its parameters fit images of any size") func network() throws {
         let network = try Network.logoDetector()
         #expect(network.output == TensorShape(height: 6, width: 6, channels: 1))
         #expect(ParameterLayout(network).trainableCount == 328_785)

@@ -3,48 +3,48 @@ import Testing
 
 @testable import ImprintNetwork
 
-@Suite struct ScheduleTests {
-    @Test("A constant course stays at the highest rate")
+@Suite struct LearningRateScheduleTests {
+    @Test("A constant schedule keeps the base learning rate")
     func constant() {
         let schedule = LearningRateSchedule()
         #expect((0..<10).allSatisfy { schedule.factor(at: $0, of: 10) == 1 })
     }
 
     @Test(
-        "Warm-up rises in equal steps to the highest rate",
+        "Warm-up rises in equal steps to the base learning rate",
         arguments: [LearningRateSchedule.Decay.constant, .cosine(final: 0)])
-    func warmUp(_ course: LearningRateSchedule.Decay) {
-        let schedule = LearningRateSchedule(course, warmUpSteps: 4)
+    func warmUp(_ decay: LearningRateSchedule.Decay) {
+        let schedule = LearningRateSchedule(decay, warmUpSteps: 4)
         #expect((0..<5).map { schedule.factor(at: $0, of: 20) } == [0.25, 0.5, 0.75, 1, 1])
     }
 
-    @Test("Half a cosine begins at 1, passes the middle and ends at its final factor", arguments: [0, 10])
+    @Test("Cosine decay starts at 1, is at the mean halfway and ends at its final factor", arguments: [0, 10])
     func cosine(warmUpSteps: Int) {
         let schedule = LearningRateSchedule(.cosine(final: 0.2), warmUpSteps: warmUpSteps)
         let total = warmUpSteps + 100
         #expect(schedule.factor(at: warmUpSteps, of: total) == 1)
         #expect(abs(schedule.factor(at: warmUpSteps + 50, of: total) - 0.6) < 1e-6)
         #expect(abs(schedule.factor(at: total, of: total) - 0.2) < 1e-6)
-        // A run that goes on stays at the end.
+        // After the last step the factor stays at its final value.
         #expect(abs(schedule.factor(at: 2 * total, of: total) - 0.2) < 1e-6)
-        let course = (warmUpSteps..<total).map { schedule.factor(at: $0, of: total) }
-        #expect(zip(course, course.dropFirst()).allSatisfy { $0 > $1 })
+        let factors = (warmUpSteps..<total).map { schedule.factor(at: $0, of: total) }
+        #expect(zip(factors, factors.dropFirst()).allSatisfy { $0 > $1 })
     }
 
-    @Test("Steps multiply the rate at their boundaries, counted from the end of the warm-up")
+    @Test("Step decay multiplies the rate at its boundaries, counted from the end of the warm-up")
     func steps() {
         let schedule = LearningRateSchedule(.step(every: 3, factor: 0.5), warmUpSteps: 2)
         #expect((2..<12).map { schedule.factor(at: $0, of: 12) } == [1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.125])
     }
 
-    @Test("A run shorter than its warm-up, or without steps, has a factor all the same")
+    @Test("A run that is shorter than its warm-up or has no steps has a valid factor")
     func shortRuns() {
         #expect(LearningRateSchedule(.cosine(final: 0), warmUpSteps: 10).factor(at: 1, of: 2) == 0.2)
         #expect(LearningRateSchedule(.cosine(final: 0.5)).factor(at: 0, of: 0) == 1)
     }
 
     @Test(
-        "A schedule survives JSON",
+        "Encoding and decoding give the same schedule",
         arguments: [
             LearningRateSchedule(), LearningRateSchedule(.step(every: 7, factor: 0.1), warmUpSteps: 3),
             LearningRateSchedule(.cosine(final: 0.01)),

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// Which nodes a plan computes together.
+/// Tests which operators a plan fuses.
 @Suite struct LoweringTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String
@@ -11,7 +11,7 @@ import Testing
         var inputGradient = false
         /// The names of the operations of a plan for training.
         var training: [String] = []
-        /// The names of the operations of a plan for prediction, in which nothing is frozen.
+        /// The names of the operations of a plan for prediction, which ignores `frozen`.
         var prediction: [String] = []
 
         init(
@@ -37,7 +37,7 @@ import Testing
 
     private static let pool = MaxPool(kernelSize: 2)
 
-    /// The branch ends in "n"; the shortcut is "m", a norm too.
+    /// Returns a branch that ends in the norm "n", a shortcut that ends in the norm "m", and more nodes.
     private static func branches(_ rest: Network.Node...) -> [Network.Node] {
         [
             convolution("a"), node("m", BatchNormalization(), "a"), convolution("b"),
@@ -45,16 +45,16 @@ import Testing
         ] + rest
     }
 
-    /// A convolution, a norm, a ReLU and another convolution.
+    /// A convolution, a batch norm, a ReLU and another convolution.
     private static let chain = [
         convolution(), node("n", BatchNormalization(), "c"), node("r", ReLU(), "n"), convolution("d", "r"),
     ]
 
-    /// Two branches that meet in a sum, with a ReLU and a convolution behind it.
+    /// Two branches with a sum, a ReLU and a convolution after them.
     private static let shortcut = branches(
         node("sum", AddLayer(), "n", "m"), node("r", ReLU(), "sum"), convolution("d", "r"))
 
-    static let together = [
+    static let fused = [
         Case(
             "norm, ReLU and pool",
             [
@@ -65,25 +65,25 @@ import Testing
             "norm and pool", [convolution(), node("n", BatchNormalization(), "c"), node("p", pool, "n")],
             training: ["c", "n+p"], prediction: ["c+n", "p"]),
         Case(
-            "two in a row, and the second is not the activation's",
+            "two norms in a chain; a second activation after one norm is not fused",
             [
                 convolution(), node("n", BatchNormalization(), "c"), node("r", ReLU6(), "n"),
                 node("m", BatchNormalization(), "r"), node("s", ReLU(), "m"), node("t", ReLU(), "s"),
             ], training: ["c", "n+r", "m+s", "t"], prediction: ["c+n+r", "m+s", "t"]),
         Case(
-            "the later of two branches takes the sum", shortcut, training: ["a", "m", "b", "n+sum+r", "d"],
+            "the later of two branches is fused with the sum", shortcut, training: ["a", "m", "b", "n+sum+r", "d"],
             prediction: ["a+m", "b+n+sum+r", "d"]),
         Case(
-            "whatever the order of the sum's inputs", branches(node("sum", AddLayer(), "m", "n")),
+            "the order of the sum's inputs has no effect", branches(node("sum", AddLayer(), "m", "n")),
             training: ["a", "m", "b", "n+sum"], prediction: ["a+m", "b+n+sum"]),
         Case(
-            "and whatever that of the norms",
+            "norms in another order than their convolutions",
             [
                 convolution("a"), convolution("b"), node("n", BatchNormalization(), "b"),
                 node("m", BatchNormalization(), "a"), node("sum", AddLayer(), "n", "m"),
             ], training: ["a", "b", "n", "m+sum"], prediction: ["a+m", "b+n+sum"]),
         Case(
-            "a sum with the input and no pool behind it",
+            "a sum with the input; the pool after it is not fused",
             [
                 node("n", BatchNormalization(), "input"), node("sum", AddLayer(), "input", "n"),
                 node("r", ReLU(), "sum"),
@@ -102,25 +102,25 @@ import Testing
                 node("r", ReLU(), "n"), convolution("d", "r"),
             ], training: ["c", "sum", "n+r", "d"], prediction: ["c+sum", "n+r", "d"]),
         Case(
-            "a convolution that two read",
+            "a convolution with two readers",
             [
                 convolution(), node("n", BatchNormalization(), "c"), node("sum", AddLayer(), "n", "c"),
                 node("r", ReLU(), "sum"),
             ], training: ["c", "n+sum+r"], prediction: ["c", "n+sum+r"]),
         Case(
-            "frozen from the start", chain, frozen: ["c", "n", "r"], training: ["c+n+r", "d"],
+            "frozen first layers", chain, frozen: ["c", "n", "r"], training: ["c+n+r", "d"],
             prediction: ["c+n+r", "d"]),
         Case(
-            "where nothing is to be frozen, it need not be", chain, frozen: ["c", "n"], training: ["c+n+r", "d"],
+            "a trainable activation after frozen layers", chain, frozen: ["c", "n"], training: ["c+n+r", "d"],
             prediction: ["c+n+r", "d"]),
         Case(
-            "a frozen convolution before a norm that is not", chain, frozen: ["c"], training: ["c", "n+r", "d"],
+            "a frozen convolution before a trainable norm", chain, frozen: ["c"], training: ["c", "n+r", "d"],
             prediction: ["c+n+r", "d"]),
         Case(
-            "a frozen norm behind a convolution that is not", chain, frozen: ["n"], training: ["c", "n+r", "d"],
+            "a frozen norm after a trainable convolution", chain, frozen: ["n"], training: ["c", "n+r", "d"],
             prediction: ["c+n+r", "d"]),
         Case(
-            "frozen, but gradients pass", chain, frozen: ["c", "n", "r"], inputGradient: true,
+            "frozen layers with an input gradient", chain, frozen: ["c", "n", "r"], inputGradient: true,
             training: ["c", "n+r", "d"], prediction: ["c+n+r", "d"]),
         Case(
             "frozen branches", shortcut, frozen: ["a", "m", "b", "n"], training: ["a+m", "b+n+sum+r", "d"],
@@ -138,68 +138,68 @@ import Testing
 
     static let activations = [
         Case(
-            "a clip at 0",
+            "a clip with minimum 0",
             [convolution(), node("n", BatchNormalization(), "c"), node("r", ClipLayer(minimum: 0, maximum: 2), "n")],
             training: ["c", "n+r"], prediction: ["c+n+r"]),
         Case(
-            "a clip elsewhere",
+            "a clip with another minimum",
             [convolution(), node("n", BatchNormalization(), "c"), node("r", ClipLayer(minimum: -1, maximum: 2), "n")],
             training: ["c", "n", "r"], prediction: ["c+n", "r"]),
         Case(
             "swish", [convolution(), node("n", BatchNormalization(), "c"), node("s", Swish(), "n")],
             training: ["c", "n", "s"], prediction: ["c+n+s"]),
         Case(
-            "hard swish behind a sum",
+            "hard swish after a sum",
             [
                 convolution(), node("sum", AddLayer(), "c", "input"), node("s", HardSwish(), "sum"),
                 convolution("d", "s"),
             ],
             training: ["c", "sum", "s", "d"], prediction: ["c+sum+s", "d"]),
         Case(
-            "swish behind ReLU",
+            "swish after ReLU",
             [convolution(), node("r", ReLU(), "c"), node("s", Swish(), "r")],
             training: ["c", "r", "s"], prediction: ["c+r", "s"]),
         Case(
-            "a sum with one number for each channel",
+            "a broadcast sum with one value per channel",
             [
                 convolution(), node("n", BatchNormalization(), "c"), node("m", GlobalAveragePool(), "input"),
                 node("sum", AddLayer(), "n", "m"), node("r", ReLU(), "sum"),
             ], training: ["c", "n", "m", "sum", "r"], prediction: ["c+n", "m", "sum", "r"]),
         Case(
-            "a pool that rounds up",
+            "a pool whose output size is rounded up",
             [
                 convolution(), node("n", BatchNormalization(), "c"), node("r", ReLU(), "n"),
                 node("p", MaxPool(kernelSize: 2, roundsUp: true), "r"),
             ], training: ["c", "n+r", "p"], prediction: ["c+n+r", "p"]),
     ]
 
-    static let apart =
+    static let unfused =
         [
             Case(
-                "the norm is the result", [convolution(), node("n", BatchNormalization(), "c")],
+                "the norm is the output", [convolution(), node("n", BatchNormalization(), "c")],
                 training: ["c", "n"], prediction: ["c+n"]),
             Case(
-                "two readers",
+                "a norm with two readers",
                 [
                     convolution(), node("n", BatchNormalization(), "c"), node("r", ReLU(), "n"),
                     node("s", AddLayer(), "r", "n"),
                 ], training: ["c", "n", "r", "s"], prediction: ["c+n", "r", "s"]),
             Case(
-                "one reader that reads twice",
+                "a reader that reads the norm twice",
                 [convolution(), node("n", BatchNormalization(), "c"), node("s", AddLayer(), "n", "n")],
                 training: ["c", "n", "s"], prediction: ["c+n", "s"]),
             Case(
                 "a sum of three", branches(node("sum", AddLayer(), "n", "m", "a")),
                 training: ["a", "m", "b", "n", "sum"], prediction: ["a", "m", "b+n", "sum"]),
             Case(
-                "a pool that is read with what it pools",
+                "a pool whose input has another reader",
                 [
                     convolution(), node("n", BatchNormalization(), "c"), node("r", ReLU(), "n"), node("p", pool, "r"),
                     node("f", GlobalAveragePool(), "r"), node("g", GlobalAveragePool(), "p"),
                     node("s", AddLayer(), "f", "g"),
                 ], training: ["c", "n+r", "p", "f", "g", "s"], prediction: ["c+n+r", "p", "f", "g", "s"]),
             Case(
-                "another activation",
+                "an activation other than ReLU",
                 [convolution(), node("n", BatchNormalization(), "c"), node("r", LeakyReLU(), "n")],
                 training: ["c", "n", "r"], prediction: ["c+n", "r"]),
             Case(
@@ -230,62 +230,62 @@ import Testing
     }
 
     @Test(
-        "In training, norms and frozen convolutions take in what follows them",
-        arguments: together + activations + apart)
+        "In training, norms and frozen convolutions are fused with the operators after them",
+        arguments: fused + activations + unfused)
     func training(_ example: Case) throws {
         #expect(try plan(example, .training).summary.map(\.name) == example.training)
     }
 
     @Test(
-        "In prediction, convolutions take in what follows them, and so do the other norms",
-        arguments: together + activations + apart)
+        "In prediction, convolutions and the remaining norms are fused with the operators after them",
+        arguments: fused + activations + unfused)
     func prediction(_ example: Case) throws {
         #expect(try plan(example, .prediction).summary.map(\.name) == example.prediction)
     }
 
     @Test(
-        "Each operation reads the results of those before it, the shortcut last",
-        arguments: together + activations + apart)
+        "Each operation reads the outputs of earlier operations, the shortcut last",
+        arguments: fused + activations + unfused)
     func sources(_ example: Case) throws {
         for mode in [ExecutionPlan.Mode.training, .prediction] {
             let plan = try plan(example, mode)
-            for (place, step) in plan.steps.enumerated() {
-                let nodes = step.operation.places
+            for (index, step) in plan.steps.enumerated() {
+                let nodes = step.operation.nodeIndices
                 let outside = nodes.flatMap { plan.network.sources[$0] }.filter { !nodes.contains($0) }
-                let read = step.operation.sources.map { $0 < 0 ? -1 : plan.steps[$0].operation.places.last }
+                let read = step.operation.sources.map { $0 < 0 ? -1 : plan.steps[$0].operation.nodeIndices.last }
                 #expect(read == outside)
-                #expect(step.operation.sources.allSatisfy { $0 < place })
+                #expect(step.operation.sources.allSatisfy { $0 < index })
             }
-            #expect(plan.steps.flatMap(\.operation.places).sorted() == Array(plan.network.nodes.indices))
+            #expect(plan.steps.flatMap(\.operation.nodeIndices).sorted() == Array(plan.network.nodes.indices))
         }
     }
 
-    @Test("A convolution that stays as it is keeps prepared weights, another one does not")
-    func preparedConvolutions() throws {
-        func transformedWeights(_ frozen: Set<String>, _ mode: ExecutionPlan.Mode = .training) throws -> [String] {
+    @Test("Only convolutions whose weights do not change have packed weights")
+    func packedWeights() throws {
+        func prepacked(_ frozen: Set<String>, _ mode: ExecutionPlan.Mode = .training) throws -> [String] {
             let example = Case("", Self.chain, frozen: frozen, training: [], prediction: [])
             return try plan(example, mode).steps.filter { $0.kernel is PrepackedConvolution }.map(\.name)
         }
-        #expect(try transformedWeights([]) == [])
-        #expect(try transformedWeights(["c"]) == ["c"])
-        #expect(try transformedWeights(["d"]) == [])
-        #expect(try transformedWeights(["c", "n"]) == ["c+n+r"])
-        #expect(try transformedWeights([], .prediction) == ["c+n+r", "d"])
+        #expect(try prepacked([]) == [])
+        #expect(try prepacked(["c"]) == ["c"])
+        #expect(try prepacked(["d"]) == [])
+        #expect(try prepacked(["c", "n"]) == ["c+n+r"])
+        #expect(try prepacked([], .prediction) == ["c+n+r", "d"])
     }
 
-    @Test("The summary says what the first layer is, and the shape of the last one's result")
+    @Test("The summary has the kind of the first fused layer and the output shape of the last")
     func summary() throws {
-        let training = try plan(Self.together[0], .training).summary[1]
+        let training = try plan(Self.fused[0], .training).summary[1]
         #expect(training.kind == "batchNormalization")
         #expect(training.output == TensorShape(height: 2, width: 3, channels: 3))
         #expect(training.parameterCount == 6)
-        let prediction = try plan(Self.together[0], .prediction).summary[0]
+        let prediction = try plan(Self.fused[0], .prediction).summary[0]
         #expect(prediction.kind == "convolution")
         #expect(prediction.output == TensorShape(height: 5, width: 6, channels: 3))
         #expect(prediction.parameterCount == 3 * 3 + 3 + 6)
     }
 
-    @Test("A norm's gradient takes the place of its input's values, where nobody reads them again")
+    @Test("The input gradient of a norm overwrites its input, unless the input is read again")
     func gradientInPlace() throws {
         func isInPlace(_ nodes: [Network.Node], at step: Int) throws -> Bool {
             let input = try plan(Case("", nodes, training: [], prediction: []), .training).steps[step].context.input
@@ -294,7 +294,7 @@ import Testing
         func norm(_ input: String) -> Network.Node { Self.node("n", BatchNormalization(), input) }
         #expect(try isInPlace([Self.convolution(), norm("c")], at: 1))
         #expect(try isInPlace([Self.convolution(), norm("c"), Self.node("r", ReLU(), "n")], at: 1))
-        // The sigmoid reads its result again; the other has two readers; the last one is the network's input.
+        // Not in place: sigmoid reads its output again, the second input has two readers, the third is the network's input.
         #expect(try !isInPlace([Self.convolution(), Self.node("s", Sigmoid(), "c"), norm("s")], at: 2))
         #expect(try !isInPlace([Self.convolution(), norm("c"), Self.node("s", AddLayer(), "n", "c")], at: 1))
         let network = try Network(

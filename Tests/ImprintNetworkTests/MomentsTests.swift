@@ -3,7 +3,7 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// Moments of blocks of rows, and what they merge to.
+/// Tests the moments of blocks of rows and their merged mean and variance.
 @Suite struct MomentsTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let channels: Int
@@ -21,10 +21,10 @@ import Testing
         Case(channels: 40, blocks: [2000, 2000, 10], mean: -1000),
     ]
 
-    /// Uniform numbers about `mean` with a deviation of 1, of another scale in each channel where the mean is 0.
+    /// Returns uniform values around `mean` with standard deviation 1; if the mean is 0, each channel has another scale.
     private func values(_ example: Case) -> [Float] {
-        randomValues(example.blocks.reduce(0, +) * example.channels, "moments").enumerated().map { place, value in
-            let scale = example.mean == 0 ? Float(place % example.channels + 1) : 1
+        randomValues(example.blocks.reduce(0, +) * example.channels, "moments").enumerated().map { index, value in
+            let scale = example.mean == 0 ? Float(index % example.channels + 1) : 1
             return example.mean + scale * value * Float(3).squareRoot()
         }
     }
@@ -34,7 +34,7 @@ import Testing
         var variance: [Float]
     }
 
-    /// Records the blocks in this order, in memory for two more than there are, and merges in parts of `part` channels.
+    /// Records the blocks in this order, in memory for two more blocks, and merges `part` channels at a time.
     private func merge(_ example: Case, order: [Int], part: Int) throws -> Result {
         let (channels, count) = (example.channels, example.blocks.count)
         let memory = try AlignedMemory(byteCount: Moments.byteCount(channels: channels, blocks: count + 2))
@@ -58,7 +58,9 @@ import Testing
         return result
     }
 
-    @Test("Mean and variance are those of all rows, also where the mean is a thousand deviations", arguments: cases)
+    @Test(
+        "Merged mean and variance equal those of all rows, even if the mean is 1000 standard deviations",
+        arguments: cases)
     func formula(_ example: Case) throws {
         let result = try merge(example, order: Array(example.blocks.indices), part: 64)
         let values = values(example)
@@ -72,7 +74,7 @@ import Testing
         }
     }
 
-    @Test("Neither the order of recording nor the sharing of channels changes a bit", arguments: cases)
+    @Test("Results do not depend on the order of recording or on the division of channels", arguments: cases)
     func order(_ example: Case) throws {
         let blocks = Array(example.blocks.indices)
         let result = try merge(example, order: blocks, part: example.channels)
@@ -80,7 +82,7 @@ import Testing
         #expect(try merge(example, order: blocks, part: 16) == result)
     }
 
-    @Test("A block of rows that are all the same has no variance")
+    @Test("A block of identical rows has variance 0")
     func constant() throws {
         let memory = try AlignedMemory(byteCount: Moments.byteCount(channels: 2, blocks: 1))
         let moments = Moments(memory.base, channels: 2, blocks: 1)
@@ -91,11 +93,11 @@ import Testing
         #expect(mean == [0.1, -1e6] && variance == [0, 0])
     }
 
-    struct Maker: Sendable, CustomTestStringConvertible {
+    struct Recorder: Sendable, CustomTestStringConvertible {
         let layer: Convolution
         let input: TensorShape
         let algorithm: Algorithm
-        /// How many images there are, in the first pass and in the second.
+        /// The number of images in the first and in the second pass.
         let images: (Int, Int)
         var testDescription: String { "\(images.0) and \(images.1) x \(input): \(layer)" }
 
@@ -107,30 +109,30 @@ import Testing
         }
     }
 
-    static let makers = [
-        Maker(
+    static let recorders = [
+        Recorder(
             Convolution(outputChannels: 17, kernelSize: 3, padding: .same, groups: 17),
             over: TensorShape(height: 5, width: 4, channels: 17), as: .direct, images: (6, 2)),
-        Maker(
+        Recorder(
             Convolution(outputChannels: 19, kernelSize: 3, stride: 2),
             over: TensorShape(height: 11, width: 12, channels: 40),
             as: .im2col, images: (20, 9)),
-        Maker(
+        Recorder(
             Convolution(outputChannels: 32, kernelSize: 1), over: TensorShape(height: 9, width: 11, channels: 64),
             as: .matrixProduct, images: (25, 3)),
-        Maker(
+        Recorder(
             Convolution(outputChannels: 24, kernelSize: 3, padding: .same),
             over: TensorShape(height: 13, width: 14, channels: 16), as: .winograd, images: (9, 4)),
         // Two groups of blocks, then one.
-        Maker(
+        Recorder(
             Convolution(outputChannels: 1824, kernelSize: 3, padding: .same, hasBias: false),
             over: TensorShape(height: 5, width: 5, channels: 16), as: .winograd, images: (29, 15)),
     ]
 
-    @Test("Convolutions record all that they make, and no more than that", arguments: makers, [1, 3])
-    func recordedByConvolutions(_ maker: Maker, workers: Int) throws {
-        var net = NetworkBuilder(name: maker.testDescription, input: maker.input)
-        net.add(maker.layer, named: "convolution", to: [Network.inputName])
+    @Test("Convolutions record the moments of all outputs, with any number of images", arguments: recorders, [1, 3])
+    func recordedByConvolutions(_ recorder: Recorder, workers: Int) throws {
+        var net = NetworkBuilder(name: recorder.testDescription, input: recorder.input)
+        net.add(recorder.layer, named: "convolution", to: [Network.inputName])
         // The running statistics become those of the batch.
         net.add(BatchNormalization(momentum: 1), named: "norm")
         net.add(GlobalAveragePool())
@@ -140,11 +142,11 @@ import Testing
         parameters[weight.name] = repeatedValues(weight.parameter.count, "weight")
         let plan = try ExecutionPlan(
             network, parameters: parameters,
-            options: ExecutionPlan.Options(batchSize: maker.images.0, mode: .training, workers: Workers(workers)))
+            options: ExecutionPlan.Options(batchSize: recorder.images.0, mode: .training, workers: Workers(workers)))
         let context = plan.steps[0].context
-        #expect(context.outputMoments != nil && context.algorithm == maker.algorithm)
+        #expect(context.outputMoments != nil && context.algorithm == recorder.algorithm)
         let channels = context.output.shape.channels
-        for images in [maker.images.0, maker.images.1] {
+        for images in [recorder.images.0, recorder.images.1] {
             _ = plan.input.update(from: repeatedValues(images * network.input.count, "images \(images)"))
             plan.forward(count: images)
             let rows = images * context.output.shape.pixels

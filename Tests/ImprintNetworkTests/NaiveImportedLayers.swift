@@ -2,7 +2,7 @@ import Foundation
 
 @testable import ImprintNetwork
 
-/// A layer whose results are weighted sums of an image's numbers, and constants.
+/// A layer whose outputs are weighted sums of the elements of an image, plus constants.
 struct NaiveSums: NaiveLayer {
     struct Term {
         let output: Int
@@ -11,21 +11,23 @@ struct NaiveSums: NaiveLayer {
     }
 
     let terms: [Term]
-    /// What the results start from.
+    /// The constants of the outputs.
     let start: [Double]
 
-    /// The terms of a result of this shape, from each of its places and channels; its constant if there are none.
+    /// Creates a layer from the terms of each output element, which are pairs of an input index and a weight.
+    ///
+    /// An element without terms is `constant`.
     init(
         _ output: TensorShape, constant: Double = 0,
         _ terms: (_ row: Int, _ column: Int, _ channel: Int) -> [(Int, Double)]
     ) {
         var all: [Term] = []
         var start = [Double](repeating: 0, count: output.count)
-        for place in 0..<output.count {
-            let (pixel, channel) = place.quotientAndRemainder(dividingBy: output.channels)
+        for index in 0..<output.count {
+            let (pixel, channel) = index.quotientAndRemainder(dividingBy: output.channels)
             let found = terms(pixel / output.width, pixel % output.width, channel)
-            all += found.map { Term(output: place, input: $0.0, weight: $0.1) }
-            if found.isEmpty { start[place] = constant }
+            all += found.map { Term(output: index, input: $0.0, weight: $0.1) }
+            if found.isEmpty { start[index] = constant }
         }
         self.terms = all
         self.start = start
@@ -48,15 +50,15 @@ struct NaiveSums: NaiveLayer {
         let output = TensorShape(
             height: layer.top + input.height + layer.bottom, width: layer.left + input.width + layer.right,
             channels: input.channels)
-        func source(_ place: Int, _ length: Int) -> Int? {
+        func source(_ position: Int, _ length: Int) -> Int? {
             switch layer.mode {
-            case .constant: return (0..<length).contains(place) ? place : nil
-            case .edge: return max(0, min(length - 1, place))
-            case .reflect: return abs(length - 1 - abs(length - 1 - place))
+            case .constant: return (0..<length).contains(position) ? position : nil
+            case .edge: return max(0, min(length - 1, position))
+            case .reflect: return abs(length - 1 - abs(length - 1 - position))
             }
         }
         var constant = 0.0
-        if case .constant(let number) = layer.mode { constant = Double(number) }
+        if case .constant(let value) = layer.mode { constant = Double(value) }
         return NaiveSums(output, constant: constant) { row, column, channel in
             guard let y = source(row - layer.top, input.height), let x = source(column - layer.left, input.width) else {
                 return []
@@ -87,8 +89,8 @@ struct NaiveSums: NaiveLayer {
             channels: axes.contains(.channels) ? 1 : input.channels)
         let weight = Double(output.count) / Double(input.count)
         return NaiveSums(output) { row, column, channel in
-            (0..<input.count).filter { place in
-                let (pixel, c) = place.quotientAndRemainder(dividingBy: input.channels)
+            (0..<input.count).filter { index in
+                let (pixel, c) = index.quotientAndRemainder(dividingBy: input.channels)
                 return (axes.contains(.height) || pixel / input.width == row)
                     && (axes.contains(.width) || pixel % input.width == column)
                     && (axes.contains(.channels) || c == channel)
@@ -97,7 +99,7 @@ struct NaiveSums: NaiveLayer {
     }
 }
 
-/// Parameters: scale and shift, as far as there are any, each with a number for every `count` numbers in turn.
+/// Parameters: scale and shift, if present, of `count` elements each, which repeat over the input.
 struct NaiveAffine: NaiveLayer {
     let count: Int
     let hasScale: Bool
@@ -107,36 +109,36 @@ struct NaiveAffine: NaiveLayer {
         var result = NaiveResult(output: x, inputGradient: dy, parameterGradients: [])
         var dScale = [Double](repeating: 0, count: count)
         var dShift = dScale
-        for place in x.indices {
-            let scale = hasScale ? parameters[0][place % count] : 1
-            let shift = hasShift ? parameters[hasScale ? 1 : 0][place % count] : 0
-            result.output[place] = scale * x[place] + shift
-            result.inputGradient[place] = scale * dy[place]
-            dScale[place % count] += x[place] * dy[place]
-            dShift[place % count] += dy[place]
+        for index in x.indices {
+            let scale = hasScale ? parameters[0][index % count] : 1
+            let shift = hasShift ? parameters[hasScale ? 1 : 0][index % count] : 0
+            result.output[index] = scale * x[index] + shift
+            result.inputGradient[index] = scale * dy[index]
+            dScale[index % count] += x[index] * dy[index]
+            dShift[index % count] += dy[index]
         }
         result.parameterGradients = (hasScale ? [dScale] : []) + (hasShift ? [dShift] : [])
         return result
     }
 }
 
-/// Parameter: the slope, with a number for every `count` numbers in turn.
+/// Parameter: the slope, of `count` elements, which repeat over the input.
 struct NaivePReLU: NaiveLayer {
     let count: Int
 
     func run(input x: [Double], outputGradient dy: [Double], parameters: [[Double]], batch: Int) -> NaiveResult {
         var result = NaiveResult(
             output: x, inputGradient: dy, parameterGradients: [[Double](repeating: 0, count: count)])
-        for place in x.indices where x[place] <= 0 {
-            result.output[place] *= parameters[0][place % count]
-            result.inputGradient[place] *= parameters[0][place % count]
-            result.parameterGradients[0][place % count] += x[place] * dy[place]
+        for index in x.indices where x[index] <= 0 {
+            result.output[index] *= parameters[0][index % count]
+            result.inputGradient[index] *= parameters[0][index % count]
+            result.parameterGradients[0][index % count] += x[index] * dy[index]
         }
         return result
     }
 }
 
-/// A function of each value by itself, and its derivative.
+/// An element-wise function and its derivative.
 struct NaiveCurve: NaiveLayer {
     let value: @Sendable (Double) -> Double
     let slope: @Sendable (Double) -> Double
@@ -153,7 +155,7 @@ struct NaiveCurve: NaiveLayer {
 
 /// Parameters: scale and shift.
 ///
-/// The derivatives of mean and deviation are those of their sums, term by term.
+/// The derivatives of mean and standard deviation are computed from their sums, term by term.
 struct NaiveLayerNormalization: NaiveLayer {
     let channels: Int
     let epsilon: Double
@@ -165,16 +167,17 @@ struct NaiveLayerNormalization: NaiveLayer {
             let pixel = first..<(first + channels)
             let mean = x[pixel].reduce(0, +) / count
             let variance = x[pixel].reduce(0) { $0 + ($1 - mean) * ($1 - mean) } / count
-            let deviation = (variance + epsilon).squareRoot()
-            for place in pixel {
-                let normalized = (x[place] - mean) / deviation
-                result.output[place] = normalized * parameters[0][place - first] + parameters[1][place - first]
-                result.parameterGradients[0][place - first] += dy[place] * normalized
-                result.parameterGradients[1][place - first] += dy[place]
-                result.inputGradient[place] = pixel.reduce(0) { sum, other in
-                    let slope = (place == other ? 1.0 : 0) - 1 / count
-                    let product = (x[other] - mean) * (x[place] - mean) / (count * deviation * deviation)
-                    return sum + dy[other] * parameters[0][other - first] * (slope - product) / deviation
+            let standardDeviation = (variance + epsilon).squareRoot()
+            for index in pixel {
+                let normalized = (x[index] - mean) / standardDeviation
+                result.output[index] = normalized * parameters[0][index - first] + parameters[1][index - first]
+                result.parameterGradients[0][index - first] += dy[index] * normalized
+                result.parameterGradients[1][index - first] += dy[index]
+                result.inputGradient[index] = pixel.reduce(0) { sum, other in
+                    let slope = (index == other ? 1.0 : 0) - 1 / count
+                    let product =
+                        (x[other] - mean) * (x[index] - mean) / (count * standardDeviation * standardDeviation)
+                    return sum + dy[other] * parameters[0][other - first] * (slope - product) / standardDeviation
                 }
             }
         }
@@ -191,16 +194,16 @@ struct NaiveResponseNormalization: NaiveLayer {
         let beta = Double(layer.beta)
         var result = NaiveResult(
             output: x, inputGradient: [Double](repeating: 0, count: x.count), parameterGradients: [])
-        for place in x.indices {
-            let first = place - place % channels
-            let low = max(first, place - (layer.size - 1) / 2)
-            let high = min(first + channels - 1, place + layer.size / 2)
+        for index in x.indices {
+            let first = index - index % channels
+            let low = max(first, index - (layer.size - 1) / 2)
+            let high = min(first + channels - 1, index + layer.size / 2)
             let divisor = (low...high).reduce(Double(layer.bias)) { $0 + factor * x[$1] * x[$1] }
-            result.output[place] = x[place] * pow(divisor, -beta)
-            result.inputGradient[place] += dy[place] * pow(divisor, -beta)
+            result.output[index] = x[index] * pow(divisor, -beta)
+            result.inputGradient[index] += dy[index] * pow(divisor, -beta)
             for other in low...high {
                 result.inputGradient[other] -=
-                    2 * factor * beta * x[other] * dy[place] * x[place] * pow(divisor, -beta - 1)
+                    2 * factor * beta * x[other] * dy[index] * x[index] * pow(divisor, -beta - 1)
             }
         }
         return result

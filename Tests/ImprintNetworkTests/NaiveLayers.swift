@@ -1,18 +1,18 @@
 @testable import ImprintNetwork
 
-/// What a layer computes in both directions, in doubles.
+/// The results of the forward and backward pass of a layer, in double precision.
 struct NaiveResult {
     var output: [Double]
     var inputGradient: [Double]
     var parameterGradients: [[Double]]
 }
 
-/// A layer written down as its formula says, in plain loops over doubles.
+/// A layer that follows its formula in plain loops, in double precision.
 protocol NaiveLayer: Sendable {
     func run(input: [Double], outputGradient: [Double], parameters: [[Double]], batch: Int) -> NaiveResult
 }
 
-/// A kernel over an image; knows which pixel of the image a tap of the kernel lies on.
+/// A sliding window, which maps each tap of its kernel to a pixel of the image.
 struct NaiveWindow {
     let input: TensorShape
     let output: TensorShape
@@ -21,7 +21,7 @@ struct NaiveWindow {
     let dilation: Size2D
     private let top: Int
     private let left: Int
-    /// Where the border behind the image ends.
+    /// The end of the padding below and to the right of the image.
     private let end: Size2D
 
     init(
@@ -48,7 +48,7 @@ struct NaiveWindow {
         var end = Size2D(height: .max, width: .max)
         if roundsUp, case .explicit(_, _, let below, let after) = padding {
             end = Size2D(height: input.height + below, width: input.width + after)
-            // As many windows as begin in the image or before it, as long as the ones before them leave a rest.
+            // Every window begins before the end of the image, and the windows before it do not reach the end of the padding.
             func count(_ length: Int, _ before: Int, _ end: Int, _ kernel: Int, _ stride: Int) -> Int {
                 var count = 1
                 while (count - 1) * stride - before + kernel < end && count * stride - before < length { count += 1 }
@@ -67,10 +67,10 @@ struct NaiveWindow {
         self.left = left
     }
 
-    /// Calls `body(image, output pixel, tap, input pixel)` for every tap of every window; the input pixel, counted over
-    /// the whole batch, is `nil` outside the image.
+    /// Calls `body` for every tap of every window.
     ///
-    /// Taps beyond the border are left out where windows are rounded up.
+    /// Pixels are counted over the whole batch; the input pixel is nil in the padding. If the output size is rounded up, taps
+    /// beyond the padding are skipped.
     func forEachTap(_ batch: Int, _ body: (_ outputPixel: Int, _ tap: Int, _ inputPixel: Int?) -> Void) {
         for image in 0..<batch {
             for i in 0..<output.height {
@@ -123,21 +123,21 @@ struct NaiveConvolution: NaiveLayer {
             return NaiveResult(output: y, inputGradient: dx, parameterGradients: [dWeight])
         }
         var dBias = [Double](repeating: 0, count: outputChannels)
-        for place in y.indices {
-            y[place] += parameters[1][place % outputChannels]
-            dBias[place % outputChannels] += dy[place]
+        for index in y.indices {
+            y[index] += parameters[1][index % outputChannels]
+            dBias[index % outputChannels] += dy[index]
         }
         return NaiveResult(output: y, inputGradient: dx, parameterGradients: [dWeight, dBias])
     }
 }
 
-/// Each input pixel adds its taps to the result, if they are not cut off.
+/// Each input pixel adds its taps to the output, unless they are in the padding.
 struct NaiveTransposedConvolution: NaiveLayer {
     let input: TensorShape
     let output: TensorShape
     let layer: TransposedConvolution
 
-    /// Rows and columns that are cut off before the result.
+    /// The number of rows above and columns to the left of the output that are cropped.
     private var start: Size2D {
         switch layer.padding {
         case .valid: 0
@@ -155,8 +155,8 @@ struct NaiveTransposedConvolution: NaiveLayer {
         var dx = [Double](repeating: 0, count: x.count)
         var dWeight = [Double](repeating: 0, count: weight.count)
         let (inputsOfGroup, outputsOfGroup) = (input.channels / layer.groups, output.channels / layer.groups)
-        for place in x.indices {
-            let (pixel, c) = place.quotientAndRemainder(dividingBy: input.channels)
+        for index in x.indices {
+            let (pixel, c) = index.quotientAndRemainder(dividingBy: input.channels)
             let (image, inside) = pixel.quotientAndRemainder(dividingBy: input.pixels)
             let (i, j) = inside.quotientAndRemainder(dividingBy: input.width)
             for tap in 0..<(layer.kernelSize.height * layer.kernelSize.width) {
@@ -168,14 +168,14 @@ struct NaiveTransposedConvolution: NaiveLayer {
                     let channel = c / inputsOfGroup * outputsOfGroup + o
                     let to = ((image * output.height + row) * output.width + column) * output.channels + channel
                     let w = (tap * outputsOfGroup + o) * input.channels + c
-                    y[to] += x[place] * weight[w]
-                    dx[place] += dy[to] * weight[w]
-                    dWeight[w] += dy[to] * x[place]
+                    y[to] += x[index] * weight[w]
+                    dx[index] += dy[to] * weight[w]
+                    dWeight[w] += dy[to] * x[index]
                 }
             }
         }
         var dBias = [Double](repeating: 0, count: layer.hasBias ? output.channels : 0)
-        for place in dy.indices where layer.hasBias { dBias[place % output.channels] += dy[place] }
+        for index in dy.indices where layer.hasBias { dBias[index % output.channels] += dy[index] }
         return NaiveResult(
             output: y, inputGradient: dx, parameterGradients: layer.hasBias ? [dWeight, dBias] : [dWeight])
     }
@@ -263,20 +263,20 @@ struct NaiveBatchNormalization: NaiveLayer {
         var result = NaiveResult(
             output: x, inputGradient: x, parameterGradients: [[Double]](repeating: [], count: 2))
         for c in 0..<channels {
-            let places = Array(stride(from: c, to: x.count, by: channels))
-            let count = Double(places.count)
-            func mean(_ value: (Int) -> Double) -> Double { places.reduce(0) { $0 + value($1) } / count }
+            let indices = Array(stride(from: c, to: x.count, by: channels))
+            let count = Double(indices.count)
+            func mean(_ value: (Int) -> Double) -> Double { indices.reduce(0) { $0 + value($1) } / count }
             let centre = usesRunningStatistics ? parameters[2][c] : mean { x[$0] }
             let variance =
                 usesRunningStatistics ? parameters[3][c] : mean { (x[$0] - centre) * (x[$0] - centre) }
-            let deviation = (variance + epsilon).squareRoot()
-            func normalised(_ place: Int) -> Double { (x[place] - centre) / deviation }
+            let standardDeviation = (variance + epsilon).squareRoot()
+            func normalised(_ index: Int) -> Double { (x[index] - centre) / standardDeviation }
             let meanSlope = mean { dy[$0] }
             let meanProduct = mean { dy[$0] * normalised($0) }
-            for place in places {
-                result.output[place] = parameters[0][c] * normalised(place) + parameters[1][c]
-                let throughStatistics = usesRunningStatistics ? 0 : meanSlope + normalised(place) * meanProduct
-                result.inputGradient[place] = parameters[0][c] / deviation * (dy[place] - throughStatistics)
+            for index in indices {
+                result.output[index] = parameters[0][c] * normalised(index) + parameters[1][c]
+                let throughStatistics = usesRunningStatistics ? 0 : meanSlope + normalised(index) * meanProduct
+                result.inputGradient[index] = parameters[0][c] / standardDeviation * (dy[index] - throughStatistics)
             }
             result.parameterGradients[0].append(meanProduct * count)
             result.parameterGradients[1].append(meanSlope * count)

@@ -5,7 +5,7 @@ import Testing
 @Suite struct NetworkBuilderTests {
     private var builder = NetworkBuilder(name: "tiny", input: TensorShape(height: 6, width: 6, channels: 2))
 
-    @Test("Without a name, a node is named after its kind and a running number of that kind")
+    @Test("A node without a name is named after its kind, with a number that counts the nodes of that kind")
     mutating func names() throws {
         #expect(builder.last == Network.inputName)
         #expect(builder.add(Convolution(outputChannels: 2, kernelSize: 1)) == "convolution1")
@@ -19,7 +19,7 @@ import Testing
                 == [["input"], ["convolution1"], ["relu1"], ["mine"], ["convolution3"]])
     }
 
-    @Test("Named inputs make branches; what follows reads the node added last")
+    @Test("Named inputs create branches; the next node reads the node added last")
     mutating func branches() throws {
         let shortcut = builder.add(ReLU())
         let branch = builder.add(Sigmoid())
@@ -32,7 +32,7 @@ import Testing
         #expect(network.output == TensorShape(channels: 72))
     }
 
-    @Test("A given name that a later node would get by itself is refused")
+    @Test("A name that is also generated for a later node is an error")
     mutating func collision() {
         builder.add(ReLU(), named: "relu2")
         builder.add(ReLU())
@@ -40,7 +40,7 @@ import Testing
         #expect(throws: NetworkError.duplicateName(node: "relu2")) { try builder.network() }
     }
 
-    @Test("Nothing added is no network")
+    @Test("A network without nodes is an error")
     func empty() {
         #expect(throws: NetworkError.empty(network: "tiny")) { try builder.network() }
     }

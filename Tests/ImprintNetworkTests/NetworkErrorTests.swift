@@ -3,11 +3,11 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// Every way in which a description can be wrong, and what is said about it.
+/// Tests the error for every way in which a network description can be invalid.
 @Suite struct NetworkErrorTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let error: NetworkError
-        /// What the text must name.
+        /// Words that the error message must contain.
         let words: [String]
         let attempt: @Sendable () throws -> Void
 
@@ -45,7 +45,7 @@ import Testing
         Case(.duplicateName(node: "a"), naming: "\"a\"") {
             try network(node("a", ReLU(), "input"), node("a", ReLU(), "a"))
         },
-        Case(.duplicateName(node: "input"), naming: "\"input\" is taken") {
+        Case(.duplicateName(node: "input"), naming: "\"input\" is reserved") {
             try network(node("input", ReLU(), "input"))
         },
         Case(.empty(network: "net"), naming: "\"net\"") { try network() },
@@ -102,7 +102,7 @@ import Testing
                 .inputShape(
                     layer: "Add", found: [image, TensorShape(height: 8, width: 10, channels: 6)],
                     reason:
-                        "heights, widths and channels must each be the same, or 1 where an input stands for all of an axis"
+                        "heights, widths and channels must each be equal, or 1 to broadcast along that axis"
                 )),
             naming: "4x5x6, 8x10x6"
         ) { try network(node("a", UpsampleNearest(factor: 2), "input"), node("sum", AddLayer(), "input", "a")) },
@@ -135,7 +135,8 @@ import Testing
             .inNode(
                 "x",
                 .inputShape(
-                    layer: "Dense", found: [image], reason: "it takes a vector; put Flatten or a global pool before it")
+                    layer: "Dense", found: [image],
+                    reason: "the input must be a vector; add Flatten or a global pool before it")
             ),
             naming: "Flatten"),
         layer(
@@ -170,8 +171,8 @@ import Testing
             invalid("Convolution", "padding", "[-1, -1, -1, -1]", "at least 0 and at most 32768 a side"),
             naming: "padding"),
         layer(
-            MaxPool(kernelSize: 17, padding: .all(16)), invalid("MaxPool", "kernelSize", "17x17", "at most 256 places"),
-            naming: "kernelSize"),
+            MaxPool(kernelSize: 17, padding: .all(16)),
+            invalid("MaxPool", "kernelSize", "17x17", "at most 256 elements"), naming: "kernelSize"),
         layer(
             Dense(outputChannels: 0), invalid("Dense", "outputChannels", "0", "at least 1"), naming: "outputChannels"),
         layer(
@@ -192,7 +193,7 @@ import Testing
     static let imported: [Case] = [
         layer(
             Affine(extent: .values, hasScale: false, hasShift: false),
-            invalid("Affine", "hasShift", "false", "true, where there is no scale"), naming: "hasShift"),
+            invalid("Affine", "hasShift", "false", "true if there is no scale"), naming: "hasShift"),
         layer(
             ClipLayer(minimum: 1, maximum: 1),
             invalid("Clip", "minimum", "1.0", "a number less than maximum, which is 1.0"), naming: "minimum"),
@@ -201,7 +202,7 @@ import Testing
             invalid("Clip", "minimum", "nan", "a number less than maximum, which is 1.0"), naming: "minimum"),
         layer(
             ClipLayer(minimum: -.infinity, maximum: .infinity),
-            invalid("Clip", "maximum", "inf", "a finite number, where there is no minimum"), naming: "maximum"),
+            invalid("Clip", "maximum", "inf", "a finite number if there is no minimum"), naming: "maximum"),
         layer(
             HardSigmoid(slope: .infinity), invalid("HardSigmoid", "slope", "inf", "a finite number"), naming: "slope"),
         layer(
@@ -232,8 +233,8 @@ import Testing
             TransposedConvolution(outputChannels: 4, kernelSize: 2, padding: .all(3)),
             .inNode(
                 "x",
-                .inputShape(layer: transposed, found: [image], reason: "the padding cuts off the whole result")),
-            naming: "cuts off"),
+                .inputShape(layer: transposed, found: [image], reason: "the padding crops the whole output")),
+            naming: "crops"),
         layer(LocalResponseNormalization(size: 0), invalid(response, "size", "0", "at least 1"), naming: "size"),
         layer(
             LocalResponseNormalization(size: 1, alpha: -1), invalid(response, "alpha", "-1.0", "at least 0"),
@@ -249,7 +250,7 @@ import Testing
             invalid("Pad", "sides", "[0, -1, 0, 0]", "at least 0 and at most 32768 each"), naming: "-1"),
         layer(
             PadLayer(top: 4, left: 0, bottom: 0, right: 0, mode: .reflect),
-            invalid("Pad", "sides", "[4, 0, 0, 0]", "less than the image, 4x5x6, to be reflected"), naming: "reflected"),
+            invalid("Pad", "sides", "[4, 0, 0, 0]", "smaller than the reflected image, 4x5x6"), naming: "reflected"),
         layer(
             PadLayer(top: 0, left: 0, bottom: 0, right: 0, mode: .constant(.nan)),
             invalid("Pad", "constant", "nan", "a finite number"), naming: "constant"),
@@ -261,10 +262,10 @@ import Testing
             naming: "channels"),
         layer(
             SelectChannels(channels: [0, 5, 6]),
-            invalid("SelectChannels", "channels", "2 from 5 on", "channels of the input, 0 … 5"), naming: "0 … 5"),
+            invalid("SelectChannels", "channels", "2 from index 5", "channels of the input, 0 … 5"), naming: "0 … 5"),
         layer(
             SelectChannels(channels: [.max, .min, -1]),
-            invalid("SelectChannels", "channels", "1 from \(Int.max) on", "channels of the input, 0 … 5"),
+            invalid("SelectChannels", "channels", "1 from index \(Int.max)", "channels of the input, 0 … 5"),
             naming: "0 … 5"),
         layer(
             MeanLayer(axes: []), invalid("Mean", "axes", "0", "at least one of height, width and channels"),
@@ -277,14 +278,14 @@ import Testing
     ]
 
     @Test(
-        "What is wrong is named, with what was found and expected",
+        "The error names the invalid node or property, with the found and the expected value",
         arguments: descriptions + shapes + properties + imported)
-    func wrong(_ wrong: Case) {
-        #expect(throws: wrong.error) { try wrong.attempt() }
-        for word in wrong.words { #expect(wrong.error.description.contains(word)) }
+    func rejected(_ example: Case) {
+        #expect(throws: example.error) { try example.attempt() }
+        for word in example.words { #expect(example.error.description.contains(word)) }
     }
 
-    @Test("A pool whose padding is as wide as its kernel is refused", arguments: [2, 3])
+    @Test("A pool whose padding is at least as wide as its kernel is rejected", arguments: [2, 3])
     func wholeWindowsOfPadding(padding: Int) {
         for layer in [
             MaxPool(kernelSize: 2, padding: .all(padding)), AveragePool(kernelSize: 2, padding: .all(padding)),
@@ -295,7 +296,7 @@ import Testing
         }
     }
 
-    @Test("A padding that is no word of the format is refused")
+    @Test("An unknown padding in a file is rejected")
     func unknownPadding() {
         #expect(
             throws: NetworkError.invalidProperty(
@@ -304,7 +305,7 @@ import Testing
     }
 
     @Test(
-        "A stored property that no version writes is refused",
+        "An invalid stored property is rejected",
         arguments: [
             ("pad", #"{"top":0,"left":0,"bottom":0,"right":0,"mode":"wrap"}"#), ("mean", #"{"axes":["depth"]}"#),
             ("selectChannels", #"{"channels":[{"from":0,"count":0}]}"#),
@@ -317,7 +318,7 @@ import Testing
         #expect(throws: (any Error).self) { try JSONDecoder().decode(Network.Node.self, from: Data(text.utf8)) }
     }
 
-    @Test("A stored network is checked as a new one is")
+    @Test("A decoded network is validated like a new one")
     func storedNetwork() throws {
         var text = String(decoding: try JSONEncoder().encode(Network.named("lenet", labels: 2)), as: UTF8.self)
         text.replace(#""inputs":["dense1"]"#, with: #""inputs":["dense9"]"#)

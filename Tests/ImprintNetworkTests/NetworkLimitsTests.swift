@@ -3,7 +3,7 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// Sizes beyond what memory and 32-bit counts hold: an error, never a trap.
+/// Tests that sizes beyond memory and 32-bit counts are errors and do not trap.
 @Suite struct NetworkLimitsTests {
     private static let limit = Int(Int32.max)
     private static let huge = [1 << 31, 1_000_000_000_000, 1 << 40, 1 << 62, Int.max]
@@ -14,7 +14,7 @@ import Testing
         return try net.network()
     }
 
-    private func expectRefused(
+    private func expectRejected(
         _ property: String, _ input: TensorShape, _ layer: any Layer, sourceLocation: SourceLocation = #_sourceLocation
     ) {
         #expect(sourceLocation: sourceLocation) {
@@ -27,45 +27,45 @@ import Testing
         }
     }
 
-    @Test("An input has at most 2³¹ − 1 numbers", arguments: huge)
+    @Test("An input with more than 2³¹ − 1 elements is rejected", arguments: huge)
     func input(_ size: Int) {
-        expectRefused("input", TensorShape(height: size, width: 1, channels: 1), ReLU())
-        expectRefused("input", TensorShape(height: 1, width: size, channels: 2), ReLU())
-        expectRefused("input", TensorShape(height: size, width: size, channels: size), ReLU())
-        expectRefused("input", TensorShape(height: -size, width: -1, channels: 1), ReLU())
-        expectRefused("input", TensorShape(height: 1, width: .min, channels: .min), ReLU())
+        expectRejected("input", TensorShape(height: size, width: 1, channels: 1), ReLU())
+        expectRejected("input", TensorShape(height: 1, width: size, channels: 2), ReLU())
+        expectRejected("input", TensorShape(height: size, width: size, channels: size), ReLU())
+        expectRejected("input", TensorShape(height: -size, width: -1, channels: 1), ReLU())
+        expectRejected("input", TensorShape(height: 1, width: .min, channels: .min), ReLU())
     }
 
-    @Test("The largest input is taken, one number more is not")
+    @Test("The largest input is accepted, one element more is rejected")
     func largestInput() throws {
         #expect(try network(TensorShape(channels: Self.limit), ReLU()).output.count == Self.limit)
-        expectRefused("input", TensorShape(channels: Self.limit + 1), ReLU())
+        expectRejected("input", TensorShape(channels: Self.limit + 1), ReLU())
         #expect(
             try network(TensorShape(height: 46_340, width: 46_340, channels: 1), ReLU()).output.pixels == 46_340
                 * 46_340)
-        expectRefused("input", TensorShape(height: 46_341, width: 46_341, channels: 1), ReLU())
+        expectRejected("input", TensorShape(height: 46_341, width: 46_341, channels: 1), ReLU())
     }
 
-    @Test("Results and parameters are limited alike", arguments: huge)
+    @Test("Outputs and parameters have the same limit as inputs", arguments: huge)
     func layers(_ size: Int) {
         let image = TensorShape(height: 4, width: 4, channels: 4)
-        expectRefused("result", TensorShape(channels: 4), Dense(outputChannels: size))
-        expectRefused("result", image, Convolution(outputChannels: size, kernelSize: 1))
-        expectRefused("kernelSize", image, Convolution(outputChannels: 1, kernelSize: Size2D(size)))
-        expectRefused("stride", image, MaxPool(kernelSize: 2, stride: Size2D(size)))
-        expectRefused("dilation", image, Convolution(outputChannels: 1, kernelSize: 1, dilation: Size2D(size)))
-        expectRefused("padding", image, Convolution(outputChannels: 1, kernelSize: 1, padding: .all(size)))
-        expectRefused("kernelSize", image, AveragePool(kernelSize: Size2D(-size)))
-        expectRefused("groups", image, Convolution(outputChannels: 4, kernelSize: 1, groups: size))
-        expectRefused("groups", image, Convolution(outputChannels: 4, kernelSize: 1, groups: -size))
-        expectRefused("outputChannels", image, Convolution(outputChannels: -size, kernelSize: 1))
-        expectRefused("sides", image, PadLayer(top: 0, left: size, bottom: 0, right: 0, mode: .edge))
-        expectRefused("factor", image, UpsampleNearest(factor: Size2D(size)))
-        expectRefused("result", TensorShape(height: 9, width: 1, channels: 1), UpsampleNearest(factor: 32_768))
-        expectRefused("channels", image, SelectChannels(channels: [size, -size]))
+        expectRejected("output", TensorShape(channels: 4), Dense(outputChannels: size))
+        expectRejected("output", image, Convolution(outputChannels: size, kernelSize: 1))
+        expectRejected("kernelSize", image, Convolution(outputChannels: 1, kernelSize: Size2D(size)))
+        expectRejected("stride", image, MaxPool(kernelSize: 2, stride: Size2D(size)))
+        expectRejected("dilation", image, Convolution(outputChannels: 1, kernelSize: 1, dilation: Size2D(size)))
+        expectRejected("padding", image, Convolution(outputChannels: 1, kernelSize: 1, padding: .all(size)))
+        expectRejected("kernelSize", image, AveragePool(kernelSize: Size2D(-size)))
+        expectRejected("groups", image, Convolution(outputChannels: 4, kernelSize: 1, groups: size))
+        expectRejected("groups", image, Convolution(outputChannels: 4, kernelSize: 1, groups: -size))
+        expectRejected("outputChannels", image, Convolution(outputChannels: -size, kernelSize: 1))
+        expectRejected("sides", image, PadLayer(top: 0, left: size, bottom: 0, right: 0, mode: .edge))
+        expectRejected("factor", image, UpsampleNearest(factor: Size2D(size)))
+        expectRejected("output", TensorShape(height: 9, width: 1, channels: 1), UpsampleNearest(factor: 32_768))
+        expectRejected("channels", image, SelectChannels(channels: [size, -size]))
     }
 
-    @Test("A window of any size over the channels is cut to them")
+    @Test("A channel window of any size is clamped to the channels")
     func responseSize() throws {
         for size in Self.huge {
             let network = try network(TensorShape(channels: 3), LocalResponseNormalization(size: size, alpha: 1))
@@ -73,22 +73,22 @@ import Testing
                 network, parameters: try Parameters(network, seed: 1), options: ExecutionPlan.Options(batchSize: 1))
             _ = plan.input.update(from: [1, 2, 3])
             plan.forward(count: 1)
-            // The mean square over so many channels is nearly 0.
+            // Divided by such a window size, the sum of squares is nearly 0.
             #expect(zip(plan.output, [1, 2, 3] as [Float]).allSatisfy { abs($0 - $1) < 1e-5 })
         }
     }
 
-    @Test("A layer whose parts are small may still be too large")
+    @Test("A layer is rejected if the product of its sizes is too large")
     func products() {
         let wide = TensorShape(channels: 1 << 16)
-        expectRefused("weight", wide, Dense(outputChannels: 1 << 15))
-        expectRefused("weight", wide, Convolution(outputChannels: 1 << 15, kernelSize: 1))
-        // 2¹⁵ x 2¹⁵ places of the kernel, reached through the border.
-        expectRefused(
+        expectRejected("weight", wide, Dense(outputChannels: 1 << 15))
+        expectRejected("weight", wide, Convolution(outputChannels: 1 << 15, kernelSize: 1))
+        // A kernel of 2¹⁵ x 2¹⁵ taps, which fits because of the padding.
+        expectRejected(
             "weight", TensorShape(channels: 2),
             Convolution(outputChannels: 1, kernelSize: 32_768, padding: .all(32_768)))
-        expectRefused(
-            "result", TensorShape(height: 2, width: 2, channels: 1),
+        expectRejected(
+            "output", TensorShape(height: 2, width: 2, channels: 1),
             Convolution(outputChannels: 1, kernelSize: 1, padding: .all(32_768)))
         #expect(throws: NetworkError.self) {
             try Network(
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test("Ready-made networks of any size are made or refused", arguments: Network.readyMadeNames)
+    @Test("Ready-made networks with invalid sizes are rejected", arguments: Network.readyMadeNames)
     func readyMade(_ name: String) {
         for size in [Int.min, -1, 0, 1] + Self.huge {
             #expect(throws: NetworkError.self) { try Network.named(name, labels: 2, inputSize: size == 1 ? 0 : size) }
@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test(
-        "A stored description with sizes out of reach is an error",
+        "A stored description with invalid sizes is an error",
         arguments: [
             (#""height":9"#, #""height":1000000000000"#), (#""width":9"#, #""width":-9"#),
             (#""channels":2"#, #""channels":4611686018427387904"#),

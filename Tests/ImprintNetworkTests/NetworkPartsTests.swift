@@ -6,39 +6,40 @@ import Testing
     private func output(
         _ network: Network, of input: [Float], _ parameters: Parameters
     ) throws -> [Float] {
-        let own = try Parameters(network, seed: 0)
-        for entry in own.layout.entries { own[entry.name] = parameters[entry.name] }
-        let plan = try ExecutionPlan(network, parameters: own, options: ExecutionPlan.Options(batchSize: 2))
+        let copy = try Parameters(network, seed: 0)
+        for entry in copy.layout.entries { copy[entry.name] = parameters[entry.name] }
+        let plan = try ExecutionPlan(network, parameters: copy, options: ExecutionPlan.Options(batchSize: 2))
         _ = plan.input.update(from: input)
         plan.forward(count: 2)
         return Array(plan.output)
     }
 
-    @Test("The parts on both sides of the head give together what the whole gives", arguments: PlanTests.everyNetwork)
+    @Test("Features and head give bitwise the output of the whole network", arguments: PlanTests.everyNetwork)
     func split(_ example: PlanTests.Example) throws {
         let network = try Network.named(
             example.name, labels: 3, inputSize: example.inputSize, width: example.width)
         let parameters = try Parameters(network, seed: 4)
-        let (before, head) = try #require(try network.splitAtHead())
-        #expect(before.nodes.map(\.name) + head.nodes.map(\.name) == network.nodes.map(\.name))
-        #expect(head.headName == network.headName && head.input == before.output && head.output == network.output)
+        let (features, head) = try #require(try network.splitAtHead())
+        #expect(features.nodes.map(\.name) + head.nodes.map(\.name) == network.nodes.map(\.name))
+        #expect(head.headName == network.headName && head.input == features.output && head.output == network.output)
         let images = randomValues(2 * network.input.count, "images")
         let whole = try output(network, of: images, parameters)
-        let parts = try output(head, of: try output(before, of: images, parameters), parameters)
-        expectSameBits(parts, whole, network.name)
+        let parts = try output(head, of: try output(features, of: images, parameters), parameters)
+        expectBitwiseEqual(parts, whole, network.name)
     }
 
-    @Test("A network without a head, or of a head alone, has no parts") func noSplit() throws {
+    @Test("A network without a head, or with only a head, cannot be split") func noSplit() throws {
         var net = NetworkBuilder(name: "headless", input: TensorShape(height: 4, width: 4, channels: 3))
         net.add(GlobalAveragePool())
         #expect(try net.network().splitAtHead() == nil)
-        let alone = try Network(
-            name: "alone", input: TensorShape(channels: 3),
+        let onlyHead = try Network(
+            name: "head", input: TensorShape(channels: 3),
             nodes: [Network.Node(name: "head", layer: Dense(outputChannels: 2), inputs: [Network.inputName])])
-        #expect(try alone.splitAtHead() == nil)
+        #expect(try onlyHead.splitAtHead() == nil)
     }
 
-    @Test("What ends in an averaged convolution or in sigmoids gets a new dense head", arguments: [true, false])
+    @Test(
+        "A network that ends in an averaged convolution or in sigmoids gets a new dense head", arguments: [true, false])
     func newHead(isConvolution: Bool) throws {
         var net = NetworkBuilder(name: "squeezed", input: TensorShape(height: 9, width: 9, channels: 3))
         net.add(Convolution(outputChannels: 8, kernelSize: 3))
@@ -55,20 +56,20 @@ import Testing
         }
         let network = try net.network()
         #expect(network.headName == nil)
-        let renewed = try #require(try network.withNewHead(outputs: 2))
-        let head = try #require(renewed.headName)
+        let replaced = try #require(try network.withNewHead(outputs: 2))
+        let head = try #require(replaced.headName)
         #expect(network.nodes.contains { $0.name == head })
-        #expect(renewed.output == TensorShape(channels: 2))
+        #expect(replaced.output == TensorShape(channels: 2))
         #expect(
-            renewed.nodes.map { type(of: $0.layer).kind } == [
+            replaced.nodes.map { type(of: $0.layer).kind } == [
                 "convolution", "relu", "globalAveragePool", "dense", "softmax",
             ])
-        #expect(renewed.headChannels == 8)
-        #expect(try renewed.splitAtHead() != nil)
+        #expect(replaced.headChannels == 8)
+        #expect(try replaced.splitAtHead() != nil)
     }
 
     @Test(
-        "A head can read maxima besides means, however these are taken",
+        "Maximum pooling can be added to every kind of average pooling before the head",
         arguments: [
             [GlobalAveragePool()], [GlobalAveragePool(), Flatten(), Dropout(rate: 0.2)],
             [MeanLayer(axes: [.height, .width])], [AveragePool(kernelSize: Size2D(height: 5, width: 6)), Flatten()],
@@ -78,9 +79,9 @@ import Testing
         for layer in layers { net.add(layer) }
         net.add(Dense(outputChannels: 2), named: "head")
         let network = try net.network()
-        let (pooling, factors) = try #require(try network.poolingMaximum())
+        let (pooling, factors) = try #require(try network.withConcatPooling())
         #expect(pooling.headName == "head" && pooling.headChannels == 6)
-        #expect(try pooling.poolingMaximum() == nil)
+        #expect(try pooling.withConcatPooling() == nil)
 
         let parameters = try Parameters(pooling, seed: 3)
         parameters[factors] = [0.5, 2, 3]
@@ -101,17 +102,16 @@ import Testing
         }
     }
 
-    @Test("A head that reads no means cannot read maxima besides", arguments: ["lenet"]) func noMaxima(
-        name: String
-    ) throws {
-        #expect(try Network.named(name, labels: 2).poolingMaximum() == nil)
+    @Test("Maximum pooling cannot be added without average pooling before the head", arguments: ["lenet"])
+    func noMaxima(name: String) throws {
+        #expect(try Network.named(name, labels: 2).withConcatPooling() == nil)
         var maximum = NetworkBuilder(name: "maximum", input: TensorShape(height: 5, width: 6, channels: 3))
         maximum.add(GlobalMaxPool())
         maximum.add(Dense(outputChannels: 2))
-        #expect(try maximum.network().poolingMaximum() == nil)
+        #expect(try maximum.network().withConcatPooling() == nil)
     }
 
-    @Test("Where nothing could be replaced there is no new head") func noNewHead() throws {
+    @Test("A network without a replaceable layer does not get a new head") func noNewHead() throws {
         var pooled = NetworkBuilder(name: "headless", input: TensorShape(height: 4, width: 4, channels: 3))
         pooled.add(GlobalAveragePool())
         #expect(try pooled.network().withNewHead(outputs: 2) == nil)
@@ -123,7 +123,7 @@ import Testing
     }
 
     @Test(
-        "Blocks are the layers whose results have the same size, and the head",
+        "Blocks are the layers whose outputs have the same size, and the head",
         arguments: [
             ("lenet", 28, [24, 8, 1, 1]), ("logonet", 96, [96, 48, 24, 12, 1]),
             ("mobilenet-v1", 224, [112, 56, 28, 14, 7, 1]), ("resnet-50", 224, [112, 56, 28, 14, 7, 1]),
@@ -132,16 +132,16 @@ import Testing
         let network = try Network.named(name, labels: 2, inputSize: inputSize)
         let blocks = network.blocks
         let layout = ParameterLayout(network)
-        let places = Dictionary(uniqueKeysWithValues: zip(network.nodes.map(\.name), network.shapes))
+        let shapes = Dictionary(uniqueKeysWithValues: zip(network.nodes.map(\.name), network.shapes))
         let found = blocks.map { block in
-            Set(layout.entries.filter { block.contains($0.node) }.compactMap { places[$0.node]?.height })
+            Set(layout.entries.filter { block.contains($0.node) }.compactMap { shapes[$0.node]?.height })
         }
         #expect(found == heights.map { [$0] })
         #expect(blocks.last == [try #require(network.headName)])
         #expect(blocks.reduce(0) { $0 + $1.count } == network.nodes.count)
     }
 
-    /// Norms alone, before an activation, a sum and a pool, all trained with the statistics that they have.
+    /// Batch norms without fused operators, and before an activation, a sum and a pool, all with fixed statistics.
     private static let normalized: [GradientCheckTests.Case] = {
         let convolution = Convolution(outputChannels: 3, kernelSize: 3, padding: .same, hasBias: false)
         func node(_ name: String, _ layer: any Layer, _ inputs: String...) -> Network.Node {
@@ -159,13 +159,13 @@ import Testing
         ]
     }()
 
-    @Test("Gradients through norms that keep their statistics are those of differences", arguments: normalized)
+    @Test("Gradients through batch norms with fixed statistics agree with finite differences", arguments: normalized)
     func gradients(_ example: GradientCheckTests.Case) throws {
         let network = try Network(name: example.testDescription, input: example.input, nodes: example.nodes)
-        try GradientCheck(network: try network.keepingStatistics(), batch: example.batch, frozen: []).run()
+        try GradientCheck(network: try network.withFrozenStatistics(), batch: example.batch, frozen: []).run()
     }
 
-    @Test("Training leaves statistics that are kept as they are, and moves scales and shifts")
+    @Test("Training does not change fixed statistics, and changes scales and shifts")
     func statistics() throws {
         let network = try Network.named("logonet", labels: 2, inputSize: 33, width: 0.25).logits()
         let parameters = try randomParameters(network, seed: 2)
@@ -173,10 +173,10 @@ import Testing
             parameters[entry.name] = parameters[entry.name]?.map { abs($0) + 0.5 }
         }
         let before = try parameters.copy()
-        let kept = try network.keepingStatistics()
-        #expect(ParameterLayout(kept) == parameters.layout)
+        let frozen = try network.withFrozenStatistics()
+        #expect(ParameterLayout(frozen) == parameters.layout)
         let plan = try ExecutionPlan(
-            kept, parameters: parameters, options: ExecutionPlan.Options(batchSize: 2, mode: .training))
+            frozen, parameters: parameters, options: ExecutionPlan.Options(batchSize: 2, mode: .training))
         let optimizer = try SGD(.init(), for: parameters.layout)
         _ = plan.input.update(from: randomValues(plan.input.count, "input"))
         for _ in 0..<2 {
@@ -191,7 +191,7 @@ import Testing
         }
     }
 
-    @Test("What weighs an activation belongs to its block, whatever size it has itself")
+    @Test("Squeeze-and-excitation layers belong to the block of the activation that they scale")
     func squeezeAndExcitation() throws {
         func block(_ name: String, from input: String, stride: Int) -> [Network.Node] {
             func node(_ part: String, _ layer: any Layer, _ inputs: String...) -> Network.Node {

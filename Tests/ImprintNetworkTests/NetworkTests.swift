@@ -4,7 +4,7 @@ import Testing
 @testable import ImprintNetwork
 
 @Suite struct NetworkTests {
-    /// Every kind of layer, each property at a value that is not its default.
+    /// Every kind of layer; no property has its default value.
     static let layers: [any Layer] = [
         AddLayer(), Concat(), Flatten(), GlobalAveragePool(), GlobalMaxPool(), HardSwish(), ReLU(), ReLU6(), Sigmoid(),
         Softmax(), MultiplyLayer(), MaximumLayer(), Swish(), Tanh(), Softplus(), LeakyReLU(slope: 0.25),
@@ -42,7 +42,7 @@ import Testing
         try JSONDecoder().decode(Value.self, from: JSONEncoder().encode(value))
     }
 
-    @Test("Every kind of layer survives JSON with all its properties")
+    @Test("Encoding and decoding every kind of layer keeps all its properties")
     func layersThroughJSON() throws {
         for layer in Self.layers {
             let node = Network.Node(name: "a", layer: layer, inputs: ["b", "input"])
@@ -51,7 +51,7 @@ import Testing
         #expect(Set(Self.layers.map { type(of: $0).kind }) == Set(LayerRegistry.all.map { $0.kind }))
     }
 
-    @Test("A pool of an older version, which does not say so, is not rounded up")
+    @Test("A pool from an older version, without the property roundsUp, rounds its output size down")
     func olderPools() throws {
         for (kind, rest) in [("maxPool", ""), ("averagePool", #","countsPadding":false"#)] {
             let size = #"{"height":3,"width":3}"#
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test("Long lists of channels are stored as runs, and the same lists are equal however they are stored")
+    @Test("Long lists of channels are stored as runs, and decoding does not depend on the division into runs")
     func channelRuns() throws {
         let layer = SelectChannels(channels: Array(64..<1088) + [0] + Array(7..<9))
         let encoder = JSONEncoder()
@@ -76,10 +76,10 @@ import Testing
         #expect(copy == layer && copy.channels == layer.channels && layer.channels.count == 1027)
     }
 
-    @Test("Each kind has a name of its own")
+    @Test("Each kind of layer has a unique name")
     func kinds() { #expect(Set(LayerRegistry.all.map { $0.kind }).count == LayerRegistry.all.count) }
 
-    @Test("Every ready-made network survives JSON", arguments: Network.readyMadeNames)
+    @Test("Encoding and decoding every ready-made network gives the same network", arguments: Network.readyMadeNames)
     func networksThroughJSON(_ name: String) throws {
         let network = try Network.named(name, labels: 7)
         let copy = try copyThroughJSON(network)
@@ -87,12 +87,12 @@ import Testing
         #expect(copy.shapes == network.shapes)
         #expect(copy.name == name)
         #expect(try copy.labelCount() == 7)
-        // A change anywhere is a difference.
+        // Networks with a different layer are not equal.
         #expect(try Network.named(name, labels: 8) != network)
     }
 
     @Test(
-        "Ready-made networks have as many parameters as published",
+        "Ready-made networks have the published number of parameters",
         arguments: [
             ("lenet", 10, 431_080), ("logonet", 2, 389_410), ("mobilenet-v1", 1000, 4_231_976),
             ("resnet-50", 1000, 25_557_032),
@@ -101,7 +101,7 @@ import Testing
         #expect(ParameterLayout(try Network.named(name, labels: labels)).trainableCount == count)
     }
 
-    @Test("The logits of a classifier lack the softmax alone")
+    @Test("The logits of a classifier are the network without its softmax")
     func logits() throws {
         let network = try Network.named("logonet", labels: 2)
         let logits = try network.logits()
@@ -110,7 +110,7 @@ import Testing
         #expect(ParameterLayout(logits) == ParameterLayout(network))
     }
 
-    @Test("Parameters are laid out by role, one after the other", arguments: Network.readyMadeNames)
+    @Test("Parameters are grouped by role and contiguous in memory", arguments: Network.readyMadeNames)
     func layout(_ name: String) throws {
         let layout = ParameterLayout(try Network.named(name, labels: 3))
         var end = 0
@@ -126,7 +126,7 @@ import Testing
         #expect(roles == [.weight, .bias] || roles == [.weight, .bias, .statistic])
     }
 
-    @Test("A tensor's initial values depend on the seed and its name alone")
+    @Test("A tensor's initial values depend only on the seed and its name")
     func initialParameters() throws {
         let two = try Parameters(Network.named("logonet", labels: 2), seed: 5)
         let nine = try Parameters(Network.named("logonet", labels: 9, inputSize: 64), seed: 5)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// Normalization, sum, activation and pool at once, against the formulas one after the other in doubles.
+/// Compares fused normalization, sum, activation and pool with the separate formulas in double precision.
 @Suite struct NormalizedActivationTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let height: Int
@@ -15,19 +15,19 @@ import Testing
         let isPooled: Bool
         var usesRunningStatistics = false
         var isFrozen = false
-        var isRecordedByMaker = false
+        var hasRecordedMoments = false
 
         var input: TensorShape { TensorShape(height: height, width: width, channels: channels) }
         var testDescription: String {
             "\(batch) x \(input)\(hasShortcut ? " + shortcut" : ""), ceiling \(ceiling.map { "\($0)" } ?? "none")"
                 + (isPooled ? ", pooled" : "") + (usesRunningStatistics ? ", running statistics" : "")
-                + (isFrozen ? ", frozen" : "") + (isRecordedByMaker ? ", recorded by the maker" : "")
+                + (isFrozen ? ", frozen" : "") + (hasRecordedMoments ? ", recorded moments" : "")
         }
 
-        /// The layers, after one that makes x of the input (y = 3 · x) and one that makes the shortcut (y = −2 · x).
+        /// Returns the layers after one that multiplies the input by 3, and one that multiplies it by −2 for the shortcut.
         func network() throws -> Network {
             var net = NetworkBuilder(name: testDescription, input: input)
-            net.add(Multiple(records: isRecordedByMaker), named: "x", to: [Network.inputName])
+            net.add(Multiple(records: hasRecordedMoments), named: "x", to: [Network.inputName])
             if hasShortcut { net.add(Multiple(factor: -2), named: "shortcut", to: [Network.inputName]) }
             net.add(
                 BatchNormalization(epsilon: 1e-3, usesRunningStatistics: usesRunningStatistics), named: "norm",
@@ -61,9 +61,9 @@ import Testing
             cases.append(example)
             example.isFrozen = true
             cases.append(example)
-            (example.usesRunningStatistics, example.isFrozen, example.isRecordedByMaker) = (false, false, true)
+            (example.usesRunningStatistics, example.isFrozen, example.hasRecordedMoments) = (false, false, true)
             cases.append(example)
-            // More than one block of moments, chunk of rows and part of a sum; more channels than one part is merged of.
+            // More than one block of moments, chunk of rows and part of a sum; more channels than are merged at once.
             cases.append(
                 Case(
                     height: 23, width: 21, channels: 130, batch: 4, ceiling: .infinity, hasShortcut: hasShortcut,
@@ -72,19 +72,19 @@ import Testing
         return cases
     }()
 
-    @Test("All combinations agree with the formula", arguments: cases, [1, 3])
+    @Test("All combinations of fused operators agree with the formula", arguments: cases, [1, 3])
     func formula(_ example: Case, workers: Int) throws {
         let network = try example.network()
         let parameters = try randomParameters(network, seed: 4)
-        func spread(_ name: String, _ value: (Float) -> Float) throws {
+        func transform(_ name: String, _ value: (Float) -> Float) throws {
             parameters[name] = try #require(parameters[name]).map(value)
         }
-        try spread("norm.scale") { 3 * $0 }
-        try spread("norm.runningVariance") { abs($0) + 0.5 }
+        try transform("norm.scale") { 3 * $0 }
+        try transform("norm.runningVariance") { abs($0) + 0.5 }
         let names = ["scale", "shift", "runningMean", "runningVariance"]
         let before = try names.map { try #require(parameters["norm.\($0)"]).map(Double.init) }
         let frozen = example.isFrozen ? Set(network.nodes.map(\.name)) : []
-        // One more image than is used.
+        // The plan has space for one more image than the batch.
         let plan = try ExecutionPlan(
             network, parameters: parameters,
             options: ExecutionPlan.Options(
@@ -92,7 +92,7 @@ import Testing
                 inputGradient: true))
         #expect(plan.steps.count == (example.hasShortcut ? 3 : 2))
         let step = plan.steps[plan.steps.count - 1]
-        #expect((step.context.inputMoments != nil) == example.isRecordedByMaker)
+        #expect((step.context.inputMoments != nil) == example.hasRecordedMoments)
 
         plan.poison(keeping: [])
         let input = randomValues(example.batch * network.input.count, "input")
@@ -107,26 +107,27 @@ import Testing
 
         let expected = Formula(
             example, input: input.map(Double.init), outputGradient: slopes.map(Double.init), parameters: before)
-        func expectSame(_ actual: some Sequence<Float>, _ expected: [Double], _ what: String) {
-            expectClose(actual, expected.map { Float($0) }, "\(network.name): \(what)", tolerance: 2e-5)
+        func expectClose(_ actual: some Sequence<Float>, _ expected: [Double], _ name: String) {
+            ImprintNetworkTests.expectClose(
+                actual, expected.map { Float($0) }, "\(network.name): \(name)", tolerance: 2e-5)
         }
-        expectSame(output, expected.output, "output")
+        expectClose(output, expected.output, "output")
         let gradient = try #require(plan.inputGradient)
-        expectSame(gradient[..<input.count], expected.inputGradient, "input gradient")
+        expectClose(gradient[..<input.count], expected.inputGradient, "input gradient")
         for (name, expected) in zip(names, expected.parameterGradients) {
             let range = try #require(parameters.layout["norm.\(name)"]).range
             if example.isFrozen {
                 #expect(plan.parameterGradients[range].allSatisfy { $0.isNaN })
             } else {
-                expectSame(plan.parameterGradients[range], expected, "gradient of \(name)")
+                expectClose(plan.parameterGradients[range], expected, "gradient of \(name)")
             }
         }
         for (name, expected) in zip(names[2...], expected.runningStatistics) {
-            expectSame(try #require(parameters["norm.\(name)"]), expected, name)
+            expectClose(try #require(parameters["norm.\(name)"]), expected, name)
         }
     }
 
-    @Test("NaN is passed on, pooled or not", arguments: [false, true])
+    @Test("NaN is propagated, with and without a pool", arguments: [false, true])
     func nan(isPooled: Bool) throws {
         var example = Case(
             height: 4, width: 4, channels: 17, batch: 1, ceiling: 6, hasShortcut: false, isPooled: isPooled)
@@ -136,13 +137,13 @@ import Testing
             network, parameters: Parameters(network, seed: 1),
             options: ExecutionPlan.Options(batchSize: 1, mode: .training))
         plan.input.update(repeating: 1)
-        for place in [0, 16] { plan.input[place] = .nan }
+        for index in [0, 16] { plan.input[index] = .nan }
         plan.forward(count: 1)
         #expect(plan.output.indices.filter { plan.output[$0].isNaN } == [0, 16])
     }
 }
 
-/// y = factor · x, which may record the moments of what it makes, in blocks of five rows.
+/// A layer y = factor · x, which can record the moments of its output in blocks of five rows.
 private struct Multiple: Layer, LayerKernel {
     static let kind = "multiple"
     var factor: Float = 3
@@ -158,11 +159,11 @@ private struct Multiple: Layer, LayerKernel {
         let (rows, channels) = (batch * context.output.shape.pixels, context.output.shape.channels)
         let blocks = (rows + 4) / 5
         if context.worker.index == 0 { context.outputMoments?.begin(blocks: blocks) }
-        context.worker.forEachClaimed(blocks) { block in
+        context.worker.forEachChunk(blocks) { block in
             let block = (first: 5 * block, count: min(5, rows - 5 * block), index: block)
             let start = block.first * channels
-            for place in start..<(start + block.count * channels) {
-                context.output.values[place] = factor * context.input.values[place]
+            for index in start..<(start + block.count * channels) {
+                context.output.values[index] = factor * context.input.values[index]
             }
             context.outputMoments?.record(context.output.values + start, rows: block.count, block: block.index)
         }
@@ -171,12 +172,12 @@ private struct Multiple: Layer, LayerKernel {
     func backward(_ context: LayerContext, batch: Int) {
         context.worker.onFirstThread {
             guard let dx = context.input.gradient else { return }
-            for place in 0..<(batch * context.input.shape.count) { dx[place] = factor * context.outputGradient[place] }
+            for index in 0..<(batch * context.input.shape.count) { dx[index] = factor * context.outputGradient[index] }
         }
     }
 }
 
-/// What a case of `NormalizedActivationTests` computes, layer by layer.
+/// The results of a case of `NormalizedActivationTests`, computed layer by layer in double precision.
 private struct Formula {
     var output: [Double] = []
     var inputGradient: [Double] = []

@@ -4,14 +4,14 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// Fast layers against their formulas in plain loops, forward and backward.
+/// Compares layers with their formulas in plain loops, forward and backward.
 @Suite struct OracleTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let layer: any Layer
         let naive: any NaiveLayer
         let input: TensorShape
         var batch = 3
-        /// What the plan is expected to choose, where a case is meant for one way.
+        /// The algorithm that the plan must choose; nil if any is accepted.
         var algorithm: Algorithm?
 
         var testDescription: String { "\(batch) x \(input): \(layer)" }
@@ -80,7 +80,7 @@ import Testing
         return cases
     }()
 
-    /// Every kernel, stride and padding over images whose last windows lie in the image, the border and beyond.
+    /// Kernels, strides and paddings whose last windows end in the image, in the padding and beyond it.
     static let roundedUp: [Case] = {
         var cases: [Case] = []
         for (kernel, stride) in [(2, 1), (2, 2), (2, 3), (3, 2), (3, 3), (3, 4), (5, 3)] {
@@ -124,18 +124,18 @@ import Testing
         Case(
             Convolution(outputChannels: 2, kernelSize: 7, padding: .all(3), groups: 2), over: shape(2, 3, 2),
             as: .direct),
-        // More windows than one block of rows holds, and more images than parts of the sum.
+        // More windows than one block of rows, and more images than parts of the sum.
         Case(
             Convolution(outputChannels: 2, kernelSize: 3, padding: .same), over: shape(11, 9, 57), batch: 6,
             as: .im2col),
         Case(Convolution(outputChannels: 2, kernelSize: 1), over: shape(50, 45, 2), batch: 2, as: .matrixProduct),
-        // Wider than a vector register, and not a multiple of it.
+        // More channels than the vector length, and not a multiple of it.
         Case(
             Convolution(outputChannels: 37, kernelSize: 3, padding: .same, groups: 37), over: shape(5, 4, 37), batch: 6,
             as: .direct),
     ]
 
-    /// Sizes that tiles of 4x4 fill and do not fill, over all paddings, with channels that fill vectors and do not.
+    /// Sizes and channels that are multiples of the tile size and vector length or not, with all paddings.
     static let winograd: [Case] = {
         let sizes = [(4, 4), (5, 7), (9, 6), (13, 13), (14, 14)]
         let paddings: [Padding] = [
@@ -149,7 +149,7 @@ import Testing
                 let (inputs, outputs) = channels[cases.count % channels.count]
                 let window = NaiveWindow(
                     input: shape(height, width, inputs), kernel: 3, stride: 1, padding: padding)
-                // Smaller results are not worth the tiles.
+                // Winograd is not used for smaller outputs.
                 guard min(window.output.height, window.output.width) >= 4 else { continue }
                 cases.append(
                     Case(
@@ -159,7 +159,7 @@ import Testing
             }
         }
         return cases + [
-            // An image smaller than a tile, whose gradient is too.
+            // The image and its gradient are smaller than a tile.
             Case(
                 Convolution(outputChannels: 16, kernelSize: 3, padding: .all(2)), over: shape(2, 3, 16), as: .winograd),
             // The last panel of output channels is narrower than the others.
@@ -167,15 +167,14 @@ import Testing
                 Convolution(outputChannels: 130, kernelSize: 3, padding: .same), over: shape(5, 7, 16), as: .winograd),
             Case(
                 Convolution(outputChannels: 16, kernelSize: 3, padding: .valid), over: shape(6, 7, 130), as: .winograd),
-            // More weights than a cache takes: threads share the tiles.
+            // More weights than fit into the cache: the threads divide the tiles.
             Case(
                 Convolution(outputChannels: 170, kernelSize: 3, padding: .same), over: shape(5, 6, 176), batch: 2,
                 as: .winograd),
         ]
     }()
 
-    @Test("A 3x3 convolution that is not worth Winograd's tiles")
-    func withoutWinograd() {
+    @Test("Only suitable 3x3 convolutions use Winograd") func algorithmChoice() {
         func algorithm(
             _ input: TensorShape, _ outputs: Int, stride: Size2D = 1, padding: Padding = .same, dilation: Size2D = 1,
             groups: Int = 1
@@ -197,7 +196,7 @@ import Testing
         #expect(algorithm(Self.shape(8, 2, 32), 16) == .im2col)
         #expect(algorithm(Self.shape(4, 8, 32), 16, padding: .valid) == .im2col)
         #expect(algorithm(Self.shape(3, 3, 32), 16) == .winograd)
-        // A single tile of many channels, predicted alone.
+        // A few tiles with many channels, if a single image is predicted.
         let wide = Convolution(outputChannels: 512, kernelSize: 3, padding: .same)
         #expect(wide.algorithm(for: [Self.shape(7, 7, 512)], predicting: 1) == .im2col)
         #expect(wide.algorithm(for: [Self.shape(7, 7, 512)], predicting: 2) == .winograd)
@@ -215,7 +214,7 @@ import Testing
                 )
             }
         }
-        // The last has several parts in its sums and more channels than one block.
+        // The last input has several parts in its sums and more channels than one block.
         for (input, batch) in [(shape(1, 1, 3), 4), (shape(5, 7, 1), 1), (shape(3, 5, 37), 3), (shape(12, 11, 300), 4)]
         {
             for usesRunningStatistics in [false, true] {
@@ -230,7 +229,7 @@ import Testing
         return cases
     }()
 
-    /// Channels that fill vectors and do not, and more of them and of pixels than one block of a sum.
+    /// Channels that are multiples of the vector length or not, and more channels and pixels than one block of a sum.
     static let imported: [Case] = {
         var cases: [Case] = []
         for input in [shape(1, 1, 1), shape(3, 5, 17), shape(9, 8, 300)] {
@@ -267,7 +266,7 @@ import Testing
             }
             let factor = Size2D(height: 3, width: 2)
             cases.append(Case(UpsampleNearest(factor: factor), NaiveSums.upsample(input, factor), over: input))
-            // Backwards, interleaved, and a run in the middle.
+            // Reversed, interleaved, a run, and repeated channels.
             let channels = input.channels
             for list in [
                 Array((0..<channels).reversed()),
@@ -300,25 +299,25 @@ import Testing
         return cases
     }()
 
-    @Test("Windows over kernels, strides and paddings", arguments: windows)
+    @Test("Convolutions and pools of all kernels, strides and paddings agree with their formulas", arguments: windows)
     func window(_ reference: Case) throws { try compare(reference) }
 
-    @Test("Convolutions with groups, dilation, and many blocks", arguments: convolutions)
+    @Test("Convolutions with groups, dilation and many blocks agree with their formula", arguments: convolutions)
     func convolution(_ reference: Case) throws { try compare(reference) }
 
-    @Test("Transposed convolutions", arguments: transposed)
+    @Test("Transposed convolutions agree with their formula", arguments: transposed)
     func transposedConvolution(_ reference: Case) throws { try compare(reference) }
 
-    @Test("3x3 convolutions by Winograd's minimal filtering", arguments: winograd)
-    func minimalFiltering(_ reference: Case) throws { try compare(reference) }
+    @Test("Winograd convolutions agree with their formula", arguments: winograd)
+    func winogradConvolution(_ reference: Case) throws { try compare(reference) }
 
-    @Test("Dense and batch normalisation", arguments: others)
+    @Test("Dense layers and batch normalization agree with their formulas", arguments: others)
     func other(_ reference: Case) throws { try compare(reference) }
 
-    @Test("Layers of imported networks", arguments: imported)
+    @Test("Layers of imported networks agree with their formulas", arguments: imported)
     func importedLayer(_ reference: Case) throws { try compare(reference) }
 
-    @Test("Pools that round up", arguments: roundedUp)
+    @Test("Pools that round their output size up agree with their formulas", arguments: roundedUp)
     func pool(_ reference: Case) throws { try compare(reference) }
 
     private func compare(_ reference: Case) throws {
@@ -328,7 +327,7 @@ import Testing
         let parameters = try randomParameters(network, seed: 2)
         let names = reference.layer.parameters(for: [reference.input]).map { "layer.\($0.name)" }
         let values = names.map { name in (parameters[name] ?? []).map(Double.init) }
-        // Two workers, since each has scratch memory of its own.
+        // Two workers, because each worker has its scratch memory.
         let plan = try ExecutionPlan(
             network, parameters: parameters,
             options: ExecutionPlan.Options(
@@ -345,14 +344,15 @@ import Testing
         let expected = reference.naive.run(
             input: input.map(Double.init), outputGradient: outputGradient.map(Double.init), parameters: values,
             batch: reference.batch)
-        func expectSame(_ actual: some Sequence<Float>, _ expected: [Double], _ what: String) {
-            expectClose(actual, expected.map { Float($0) }, "\(network.name): \(what)", tolerance: 1e-4)
+        func expectClose(_ actual: some Sequence<Float>, _ expected: [Double], _ name: String) {
+            ImprintNetworkTests.expectClose(
+                actual, expected.map { Float($0) }, "\(network.name): \(name)", tolerance: 1e-4)
         }
-        expectSame(plan.output, expected.output, "output")
-        expectSame(try #require(plan.inputGradient), expected.inputGradient, "input gradient")
+        expectClose(plan.output, expected.output, "output")
+        expectClose(try #require(plan.inputGradient), expected.inputGradient, "input gradient")
         for (name, expected) in zip(names, expected.parameterGradients) {
             let range = try #require(parameters.layout[name]).range
-            expectSame(plan.parameterGradients[range], expected, "gradient of \(name)")
+            expectClose(plan.parameterGradients[range], expected, "gradient of \(name)")
         }
     }
 }

@@ -16,7 +16,7 @@ extension OracleTests.Case {
 }
 
 extension OracleTests {
-    /// The results' sizes are PyTorch's (ConvTranspose2d), save for `same`, which PyTorch does not have.
+    /// Output sizes as in PyTorch (ConvTranspose2d), except for `same`, which PyTorch does not support.
     static let transposed: [Case] = [
         Case(
             TransposedConvolution(outputChannels: 3, kernelSize: 2, stride: 2), over: shape(4, 5, 2),
@@ -37,7 +37,7 @@ extension OracleTests {
         Case(
             TransposedConvolution(outputChannels: 7, kernelSize: 4, stride: 2, padding: .all(1), groups: 7),
             over: shape(5, 1, 7), to: shape(10, 2, 7), as: .direct),
-        // The kernel is shorter than the stride: some pixels of the result are reached by none.
+        // The kernel is smaller than the stride, so some output pixels have no input pixel.
         Case(
             TransposedConvolution(outputChannels: 2, kernelSize: 2, stride: 3, padding: .same), over: shape(2, 3, 3),
             to: shape(6, 9, 2), as: .im2col),

@@ -11,7 +11,7 @@ import Testing
         parameters = try Parameters(network, seed: 4)
     }
 
-    @Test("A copy has the same numbers in memory of its own")
+    @Test("A copy has the same values in separate memory")
     func copy() throws {
         let copy = try parameters.copy()
         #expect(copy.layout == parameters.layout)
@@ -20,7 +20,7 @@ import Testing
         #expect(parameters["head.bias"] == [0, 0, 0])
     }
 
-    @Test("Writing one tensor leaves the others as they are")
+    @Test("Writing one tensor does not change the others")
     func write() throws {
         let before = try parameters.copy()
         for entry in parameters.layout.entries {
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test("Norms start as identities, biases at 0, dense weights within 1 / √inputs")
+    @Test("Batch norms are initialized as identities, biases with 0, dense weights within 1 / √inputs")
     func initialValues() throws {
         for (name, value) in [
             ("norm1.scale", 1), ("norm1.shift", 0), ("norm1.runningMean", 0), ("norm1.runningVariance", 1),
@@ -52,7 +52,7 @@ import Testing
         ] as [(String, Float)] {
             #expect(parameters[name]?.allSatisfy { $0 == value } == true, "\(name)")
         }
-        // 64 features.
+        // The head reads 64 features.
         let weight = try #require(parameters["head.weight"])
         #expect(weight.count == 64 * 3)
         #expect(weight.allSatisfy { abs($0) <= 0.125 })

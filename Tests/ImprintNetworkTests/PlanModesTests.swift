@@ -2,9 +2,9 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// What a plan for prediction and one for training have in common, and what they leave alone.
+/// Compares plans for prediction with plans for training, and tests which parameters they change.
 @Suite struct PlanModesTests {
-    /// The outputs of a plan in memory full of NaN, and whether it folds parameters together.
+    /// Returns the outputs of a plan whose arena is filled with NaN, and whether it folds batch norms into convolutions.
     private func outputs(
         _ network: Network, _ parameters: Parameters, batch: Int, _ mode: ExecutionPlan.Mode, frozen: Set<String> = []
     ) throws -> (values: [Float], folds: Bool) {
@@ -18,14 +18,16 @@ import Testing
         return (Array(plan.output), plan.steps.contains { $0.kernel is PrepackedConvolution })
     }
 
-    /// Prediction works in place wherever it can; training keeps what its backward pass reads, so that a value that was
-    /// overwritten too early shows as a difference.
+    /// Expects that prediction and training have the same outputs.
+    ///
+    /// Prediction runs layers in place if possible; training keeps the activations for the backward pass. Values that are
+    /// overwritten too early cause a difference.
     private func expectSameOutputs(_ network: Network, batch: Int) throws {
         let parameters = try randomParameters(network, seed: 6)
         for entry in parameters.layout.entries where entry.parameter.name == "runningVariance" {
             parameters[entry.name] = parameters[entry.name]?.map { abs($0) + 0.5 }
         }
-        // Dropout and norms that follow the batch differ on purpose.
+        // Dropout and batch norms are frozen, because they differ in training.
         let frozen = Set(
             network.nodes.filter { $0.layer is BatchNormalization || $0.layer is Dropout }.map(\.name))
         let before = try parameters.copy()
@@ -33,17 +35,17 @@ import Testing
         let training = try outputs(network, parameters, batch: batch, .training, frozen: frozen)
         #expect(!training.folds)
         if prediction.folds {
-            // Folding rounds in other places.
+            // Folding changes the rounding.
             expectClose(prediction.values, training.values, network.name, tolerance: 1e-4)
         } else {
-            expectSameBits(prediction.values, training.values, network.name)
+            expectBitwiseEqual(prediction.values, training.values, network.name)
         }
         #expect(prediction.values.allSatisfy { $0.isFinite })
         for entry in before.layout.entries { #expect(parameters[entry.name] == before[entry.name]) }
     }
 
     @Test(
-        "Prediction gives the numbers of training's forward pass, its very bits where nothing is folded",
+        "Prediction gives the output of the training forward pass, bitwise identical without folding",
         arguments: GradientCheckTests.others + GradientCheckTests.imported + GradientCheckTests.chains
             + GradientCheckTests.graphs + GradientCheckTests.broadcasts)
     func smallNetworks(_ example: GradientCheckTests.Case) throws {
@@ -51,27 +53,27 @@ import Testing
             Network(name: example.testDescription, input: example.input, nodes: example.nodes), batch: example.batch)
     }
 
-    @Test("So it does in ready-made networks", arguments: PlanTests.everyNetwork)
+    @Test("Prediction with ready-made networks gives the output of training", arguments: PlanTests.everyNetwork)
     func readyMadeNetworks(_ example: PlanTests.Example) throws {
         try expectSameOutputs(
             Network.named(example.name, labels: 3, inputSize: example.inputSize, width: example.width), batch: 2)
     }
 
-    @Test("The running statistics move in training alone")
+    @Test("Running statistics change only in training")
     func statistics() throws {
         let network = try Network.named("logonet", labels: 2, inputSize: 33, width: 0.25)
         let parameters = try Parameters(network, seed: 2)
         let before = try parameters.copy()
-        func moved() -> Set<String> {
+        func changed() -> Set<String> {
             Set(parameters.layout.entries.map(\.name).filter { parameters[$0] != before[$0] })
         }
         _ = try outputs(network, parameters, batch: 2, .prediction)
-        #expect(moved().isEmpty)
+        #expect(changed().isEmpty)
         _ = try outputs(network, parameters, batch: 2, .training)
-        #expect(moved() == Set(parameters.layout.entries.filter { $0.parameter.role == .statistic }.map(\.name)))
+        #expect(changed() == Set(parameters.layout.entries.filter { $0.parameter.role == .statistic }.map(\.name)))
     }
 
-    @Test("The gradients of frozen layers are not written, those of the others wholly")
+    @Test("Gradients of frozen layers are not written, those of other layers are written completely")
     func frozenGradients() throws {
         let network = try Network.named("mobilenet-v1", labels: 3, inputSize: 32, width: 0.25).logits()
         let frozen: Set = ["conv0", "norm0", "conv5_depthwise", "norm5_depthwise", "conv9_pointwise"]
@@ -92,11 +94,11 @@ import Testing
                 #expect(gradient.allSatisfy { $0.isFinite }, "\(entry.name) is trained")
             }
         }
-        let trained = plan.trained.flatMap { Array($0.range) }
-        #expect(Set(trained).count == trained.count, "no number is trained twice")
+        let trained = plan.trainableRanges.flatMap { Array($0.range) }
+        #expect(Set(trained).count == trained.count, "a parameter is trained twice")
     }
 
-    @Test("Layers before the first that is trained have no backward pass")
+    @Test("Layers before the first trainable layer have no backward pass")
     func frozenStart() throws {
         let network = try Network.named("logonet", labels: 2, inputSize: 33, width: 0.25).logits()
         let frozen = Set(network.nodes.map(\.name)).subtracting(["head"])
@@ -107,7 +109,7 @@ import Testing
         #expect(plan.inputGradient == nil)
     }
 
-    @Test("The summary names every layer, its way of computing and what of it is trained", arguments: [true, false])
+    @Test("The summary has the algorithm, shape and parameter count of every layer", arguments: [true, false])
     func summary(training: Bool) throws {
         let network = try Network.named("mobilenet-v1", labels: 3, inputSize: 64, width: 0.25)
         let plan = try ExecutionPlan(

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// What a plan says of itself.
+/// Tests the overview of plans and networks, and the description of the engine.
 @Suite struct PlanOverviewTests {
     struct Count: Sendable, CustomTestStringConvertible {
         let layer: any Layer
@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(
-        "Multiplications are those of the formula, for one image",
+        "Multiplications are counted for one image",
         arguments: [
             Count(
                 layer: Convolution(outputChannels: 8, kernelSize: 3, padding: .same),
@@ -38,9 +38,9 @@ import Testing
         #expect(example.layer.multiplications(for: example.inputs) == example.multiplications)
     }
 
-    /// MobileNet's paper counts 569 million; ResNet-50 has 4.1 thousand million where the stride is in the 3x3 convolutions.
+    /// The paper on MobileNet states 569 million; ResNet-50 with the stride in its 3x3 convolutions has 4.1 billion.
     @Test(
-        "Ready-made networks take as many as is known of them",
+        "Ready-made networks have the published number of multiplications",
         arguments: [("mobilenet-v1", 568_740_352), ("resnet-50", 4_089_184_256)],
         [ExecutionPlan.Mode.prediction, .training])
     func knownNetworks(_ example: (name: String, multiplications: Int), mode: ExecutionPlan.Mode) throws {
@@ -50,9 +50,9 @@ import Testing
         #expect(overview.layers.reduce(0) { $0 + $1.multiplications } == example.multiplications)
     }
 
-    /// PyTorch counts so many parameters of the latter.
+    /// The parameter count of ResNet-50 is that of PyTorch.
     @Test(
-        "A network has a line for each layer, which come to what its plan takes",
+        "The overview of a network lists every layer and has the totals of its plan",
         arguments: [("mobilenet-v1", 4_231_976), ("resnet-50", 25_557_032)])
     func layers(_ example: (name: String, parameters: Int)) throws {
         let network = try Network.named(example.name, labels: 1000)
@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test(
-        "The overview has the memory that the plan takes", arguments: [ExecutionPlan.Mode.prediction, .training],
+        "The overview has the memory sizes of the plan", arguments: [ExecutionPlan.Mode.prediction, .training],
         [1, 2])
     func memory(mode: ExecutionPlan.Mode, threads: Int) throws {
         let network = try Network.named("logonet", labels: 2, inputSize: 33, width: 0.5)
@@ -89,7 +89,7 @@ import Testing
         #expect(overview.layers.reduce(0) { $0 + $1.parameterCount } == parameters.trainableCount)
         for layer in overview.layers {
             #expect(layer.activationByteCount == 3 * 4 * layer.output.count)
-            // The arena holds each layer's scratch memory together with its result.
+            // The arena contains the output and the scratch memory of a layer at the same time.
             #expect(layer.activationByteCount + layer.scratchByteCount <= overview.arenaByteCount)
         }
         #expect(
@@ -97,7 +97,7 @@ import Testing
         #expect((overview.transformedWeightsByteCount > 0) == (mode == .prediction))
     }
 
-    @Test("What is folded into a convolution is in its line")
+    @Test("The entry of a convolution includes the layers folded into it")
     func folded() throws {
         var builder = NetworkBuilder(name: "folded", input: TensorShape(height: 8, width: 8, channels: 16))
         builder.add(Convolution(outputChannels: 16, kernelSize: 3, padding: .same, hasBias: false), named: "c")
@@ -115,13 +115,13 @@ import Testing
                 TensorShape(height: 8, width: 8, channels: 16), TensorShape(height: 8, width: 8, channels: 16),
             ])
         #expect(layer.parameterCount == 16 * 16 * 9 + 32)
-        // A bias for each channel and 36 matrices of 16x16.
+        // A bias for each channel, and 36 matrices of 16x16.
         #expect(layer.transformedWeightsByteCount >= 4 * (16 + 36 * 256))
     }
 
-    @Test("A plan may be looked at that no machine can run")
+    @Test("The overview of a plan that exceeds any memory does not overflow")
     func beyondMemory() throws {
-        // 2¹⁵ times 2¹⁵ pixels with a kernel as large: nine of them are more multiplications than an Int holds.
+        // Nine convolutions of 2¹⁵ x 2¹⁵ pixels with a kernel of the same size have more multiplications than Int.max.
         var builder = NetworkBuilder(name: "immense", input: TensorShape(height: 1 << 15, width: 1 << 15, channels: 1))
         for _ in 0..<9 {
             builder.add(Convolution(outputChannels: 1, kernelSize: Size2D(1 << 15), padding: .same, hasBias: false))
@@ -135,7 +135,7 @@ import Testing
         #expect(Network.Overview(network).multiplications == .max)
     }
 
-    @Test("The engine is what OpenBLAS and the loops run with")
+    @Test("The engine describes the kernels of OpenBLAS and the vector instructions of the other loops")
     func engine() {
         #expect(Engine.current.matrixKernels == GEMM.kernels)
         #expect(["AVX-512", "AVX2", "SSE2", "NEON", "none"].contains(Engine.current.vectorInstructions))
@@ -144,6 +144,6 @@ import Testing
         #endif
         #expect(
             "\(Engine.current)"
-                == "OpenBLAS \(GEMM.kernels) kernels, loops for \(Engine.current.vectorInstructions)")
+                == "OpenBLAS \(GEMM.kernels) kernels, vector instructions: \(Engine.current.vectorInstructions)")
     }
 }

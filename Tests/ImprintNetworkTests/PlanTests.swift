@@ -3,8 +3,8 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// What a plan promises whatever the layers: the same bits for any number of threads, memory that is shared safely, and
-/// frozen layers that stay as they are.
+/// Tests plans of whole networks: results are bitwise identical for any number of threads, buffers share memory safely, and
+/// frozen layers do not change.
 @Suite struct PlanTests {
     struct Example: Sendable {
         let name: String
@@ -25,26 +25,26 @@ import Testing
         Example(name: "resnet-50", inputSize: 32, width: 1 / 16),
     ]
 
-    /// Everything that a few steps of training compute.
+    /// All results of a few training steps.
     struct Run {
         var outputs: [Float] = []
         var gradients: [Float] = []
         var inputGradients: [Float] = []
         var parameters: [Float] = []
 
-        func expectSameBits(as other: Run, _ what: String, sourceLocation: SourceLocation = #_sourceLocation) {
-            func expectSame(_ part: KeyPath<Run, [Float]>, _ name: String) {
-                ImprintNetworkTests.expectSameBits(
-                    self[keyPath: part], other[keyPath: part], "\(what): \(name)", sourceLocation: sourceLocation)
+        func expectBitwiseEqual(to other: Run, _ name: String, sourceLocation: SourceLocation = #_sourceLocation) {
+            func expectEqual(_ part: KeyPath<Run, [Float]>, _ partName: String) {
+                ImprintNetworkTests.expectBitwiseEqual(
+                    self[keyPath: part], other[keyPath: part], "\(name): \(partName)", sourceLocation: sourceLocation)
             }
-            expectSame(\.outputs, "outputs")
-            expectSame(\.gradients, "gradients")
-            expectSame(\.inputGradients, "input gradients")
-            expectSame(\.parameters, "parameters")
+            expectEqual(\.outputs, "outputs")
+            expectEqual(\.gradients, "gradients")
+            expectEqual(\.inputGradients, "input gradients")
+            expectEqual(\.parameters, "parameters")
         }
     }
 
-    @Test("Memory that this machine does not have is an error that says how much was needed", arguments: [true, false])
+    @Test("A plan that needs too much memory is an error with the required size", arguments: [true, false])
     func outOfMemory(training: Bool) throws {
         var builder = NetworkBuilder(name: "large", input: TensorShape(height: 20_000, width: 20_000, channels: 1))
         builder.add(GlobalAveragePool())
@@ -61,7 +61,7 @@ import Testing
         #expect(bytes >= 60_000 * 20_000 * 20_000 * 4)
     }
 
-    /// Trains over `images` images for `steps` steps, in memory full of NaN where `isPoisoned`.
+    /// Trains with `images` images for `steps` steps; if `isPoisoned`, the arena is filled with NaN before.
     private func train(
         _ network: Network, images: Int, steps: Int = 3, _ options: ExecutionPlan.Options, isPoisoned: Bool = false
     ) throws -> Run {
@@ -80,7 +80,7 @@ import Testing
                 logits: logits, labels: (0..<images).map { ($0 + step) % 3 },
                 gradient: UnsafeMutableBufferPointer(rebasing: plan.outputGradient[..<logits.count]))
             plan.backward(count: images)
-            for (range, _) in plan.trained { run.gradients += plan.parameterGradients[range] }
+            for (range, _) in plan.trainableRanges { run.gradients += plan.parameterGradients[range] }
             if let gradient = plan.inputGradient {
                 run.inputGradients += gradient[..<(images * network.input.count)]
             }
@@ -102,7 +102,7 @@ import Testing
         return Array(plan.output[..<(count * network.output.count)])
     }
 
-    @Test("One, two and four threads give the same bits", arguments: examples)
+    @Test("Training is bitwise identical with one, two and four threads", arguments: examples)
     func threads(_ example: Example) throws {
         let network = try example.network()
         func run(_ workers: Int) throws -> Run {
@@ -110,55 +110,55 @@ import Testing
                 network, images: 7,
                 ExecutionPlan.Options(batchSize: 7, mode: .training, workers: Workers(workers), inputGradient: true))
         }
-        let alone = try run(1)
-        #expect(alone.gradients.contains { $0 != 0 })
+        let oneThread = try run(1)
+        #expect(oneThread.gradients.contains { $0 != 0 })
         for workers in [2, 4] {
-            try run(workers).expectSameBits(as: alone, "\(workers) threads")
+            try run(workers).expectBitwiseEqual(to: oneThread, "\(workers) threads")
         }
     }
 
-    @Test("What the memory held before never shows", arguments: everyNetwork)
+    @Test("Previous contents of the arena do not affect training", arguments: everyNetwork)
     func poisoned(_ example: Example) throws {
         let network = try example.network()
         let options = ExecutionPlan.Options(batchSize: 3, mode: .training, inputGradient: true)
         try train(network, images: 3, options, isPoisoned: true)
-            .expectSameBits(as: train(network, images: 3, options), "memory full of NaN")
+            .expectBitwiseEqual(to: train(network, images: 3, options), "arena filled with NaN")
     }
 
-    @Test("A plan with room for more images trains with the same bits", arguments: everyNetwork)
+    @Test("Training with a partial batch is bitwise identical to a plan of that batch size", arguments: everyNetwork)
     func partialBatch(_ example: Example) throws {
         let network = try example.network()
         let full = try train(network, images: 3, ExecutionPlan.Options(batchSize: 3, mode: .training))
         let partial = try train(
             network, images: 3, ExecutionPlan.Options(batchSize: 5, mode: .training), isPoisoned: true)
-        partial.expectSameBits(as: full, "a partial batch")
+        partial.expectBitwiseEqual(to: full, "a partial batch")
     }
 
-    @Test("Parameter gradients do not depend on whether the input's gradient is asked for", arguments: everyNetwork)
+    @Test("Parameter gradients do not depend on the option inputGradient", arguments: everyNetwork)
     func withoutInputGradient(_ example: Example) throws {
         let network = try example.network()
         let with = try train(
             network, images: 2, ExecutionPlan.Options(batchSize: 2, mode: .training, inputGradient: true))
         let without = try train(network, images: 2, ExecutionPlan.Options(batchSize: 2, mode: .training))
-        expectSameBits(without.gradients, with.gradients, "gradients")
+        expectBitwiseEqual(without.gradients, with.gradients, "gradients")
         #expect(!with.inputGradients.isEmpty && without.inputGradients.isEmpty)
     }
 
-    @Test("An image's prediction does not depend on the images beside it", arguments: everyNetwork)
+    @Test("The prediction for an image does not depend on the other images of the batch", arguments: everyNetwork)
     func prediction(_ example: Example) throws {
         let network = try example.network()
         let parameters = try randomParameters(network, seed: 4)
         let images = randomValues(5 * network.input.count, "images")
-        let together = try predict(network, parameters, images, batchSize: 5)
+        let batch = try predict(network, parameters, images, batchSize: 5)
         for image in 0..<5 {
             let pixels = images[(image * network.input.count)..<((image + 1) * network.input.count)]
-            let alone = try predict(network, parameters, Array(pixels), batchSize: image % 2 == 0 ? 1 : 5)
+            let single = try predict(network, parameters, Array(pixels), batchSize: image % 2 == 0 ? 1 : 5)
             let labels = network.output.count
-            expectClose(alone, Array(together[(image * labels)..<((image + 1) * labels)]), "image \(image)")
+            expectClose(single, Array(batch[(image * labels)..<((image + 1) * labels)]), "image \(image)")
         }
     }
 
-    @Test("Prediction needs less memory than all activations together", arguments: everyNetwork)
+    @Test("Prediction needs less memory than the sum of all activations", arguments: everyNetwork)
     func arenaOfPrediction(_ example: Example) throws {
         let network = try example.network()
         func plan(_ mode: ExecutionPlan.Mode) throws -> ExecutionPlan {
@@ -167,7 +167,7 @@ import Testing
                 options: ExecutionPlan.Options(batchSize: 4, mode: mode))
         }
         let activations = network.shapes.reduce(network.input.count) { $0 + $1.count } * 4 * MemoryLayout<Float>.stride
-        // The copied windows of convolutions are scratch memory, of a size that does not follow the activations.
+        // The scratch memory of im2col is not proportional to the activations.
         let prediction = try plan(.prediction)
         let scratch = prediction.steps.map { step in
             step.kernel.memory(
@@ -181,7 +181,7 @@ import Testing
         #expect(try prediction.arenaByteCount < plan(.training).arenaByteCount)
     }
 
-    @Test("Frozen layers keep their parameters and statistics; the others move")
+    @Test("Frozen layers keep their parameters and statistics, and the other layers change")
     func frozenLayers() throws {
         let network = try Network.named("logonet", labels: 3, inputSize: 33, width: 0.25).logits()
         let frozen: Set = ["conv1", "norm1", "conv3", "norm3", "norm4"]
@@ -206,7 +206,7 @@ import Testing
         }
     }
 
-    @Test("A plan for training in which everything is frozen is refused")
+    @Test("A training plan whose layers are all frozen is an error")
     func everythingFrozen() throws {
         let network = try Network.named("lenet", labels: 2)
         let options = ExecutionPlan.Options(batchSize: 1, mode: .training, frozen: Set(network.nodes.map(\.name)))
@@ -215,7 +215,7 @@ import Testing
         }
     }
 
-    @Test("Dropout draws a new mask each step and image, the same for the same seed, and none in prediction")
+    @Test("Dropout draws a new mask for each step and image, depends only on the seed, and is inactive in prediction")
     func dropout() throws {
         let network = try Network(
             name: "dropout", input: TensorShape(channels: 400),
@@ -234,7 +234,7 @@ import Testing
         #expect(Set(masks).count == 4)
         #expect(Set(masks.joined()) == [0, 4])
         let dropped = masks.joined().count { $0 == 0 }
-        #expect((300...500).contains(dropped), "\(dropped) of 1600 numbers were dropped")
+        #expect((300...500).contains(dropped), "\(dropped) of 1600 elements were dropped")
         #expect(try outputs(.training, seed: 1) == masks)
         #expect(try outputs(.training, seed: 2) != masks)
         #expect(try Set(outputs(.prediction, seed: 1).joined()) == [3])

@@ -3,9 +3,8 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// Convolutions whose parameters stay as they are, with the norm, the sum and the activation that fold into them, against
-/// the same layers one after the other.
-@Suite struct PreparedConvolutionTests {
+/// Compares convolutions with packed weights and fused norm, sum and activation with the separate layers.
+@Suite struct PrepackedConvolutionTests {
     struct Example: Sendable, CustomTestStringConvertible {
         let layer: Convolution
         let input: TensorShape
@@ -25,7 +24,7 @@ import Testing
             self.algorithm = algorithm
         }
 
-        /// Two branches of such a convolution, "shortcut" and "convolution", where there is a sum; else the latter alone.
+        /// Returns a network with one branch, "convolution", and if there is a sum, a second branch, "shortcut".
         func network() throws -> Network {
             var net = NetworkBuilder(name: testDescription, input: input)
             if hasShortcut { net.add(layer, named: "shortcut", to: [Network.inputName]) }
@@ -37,7 +36,7 @@ import Testing
             return try net.network()
         }
 
-        /// The layers of the main branch.
+        /// The number of layers in the main branch.
         var operationLength: Int {
             1 + (isNormalized ? 1 : 0) + (hasShortcut ? 1 : 0) + (ceiling == nil ? 0 : 1)
         }
@@ -64,7 +63,7 @@ import Testing
                 Example(layer(19, 5, stride: 2), over: shape(9, 8, 3), as: .im2col),
                 Example(layer(19, 1), over: shape(6, 5, 7), as: .matrixProduct),
                 Example(layer(19, 3), over: shape(9, 6, 16), as: .winograd),
-                // A norm changes weights of several panels.
+                // The norm scales the weights of several panels.
                 Example(layer(130, 3, padding: .all(2)), over: shape(4, 3, 16), as: .winograd),
             ] {
                 for isNormalized in [false, true] {
@@ -78,7 +77,7 @@ import Testing
                     }
                 }
             }
-            // The threads share the tiles.
+            // The threads divide the tiles.
             var large = Example(layer(170, 3), over: shape(5, 6, 176), as: .winograd)
             (large.hasShortcut, large.ceiling) = (true, .infinity)
             examples.append(large)
@@ -86,8 +85,8 @@ import Testing
         return examples
     }()
 
-    /// Parameters whose norms spread the results over all of an activation's range.
-    private func spreadParameters(_ network: Network) throws -> Parameters {
+    /// Returns parameters whose norms scale the values over the whole range of an activation.
+    private func scaledParameters(_ network: Network) throws -> Parameters {
         let parameters = try randomParameters(network, seed: 5)
         for entry in parameters.layout.entries where entry.parameter.name == "scale" {
             parameters[entry.name] = parameters[entry.name]?.enumerated().map { ($0 % 2 == 0 ? 3 : -3) * $1 }
@@ -102,7 +101,7 @@ import Testing
         return Array(plan.output[..<(count * plan.network.output.count)])
     }
 
-    /// The results of a plan that computes every node by itself, as the input's gradient is asked for.
+    /// Returns the output of a plan that fuses no frozen layers, because it computes the input gradient.
     private func reference(
         _ network: Network, _ parameters: Parameters, _ input: [Float], frozen: Set<String> = []
     )
@@ -116,39 +115,39 @@ import Testing
         return run(plan, input)
     }
 
-    @Test("All that folds gives the numbers of the layers one after the other", arguments: examples)
+    @Test("Fused convolutions agree with separate layers and do not depend on the thread count", arguments: examples)
     func formula(_ example: Example) throws {
         let network = try example.network()
-        let parameters = try spreadParameters(network)
+        let parameters = try scaledParameters(network)
         let input = randomValues(2 * network.input.count, "input")
         func predict(_ workers: Int) throws -> [Float] {
-            // One more image than is used.
+            // The plan has space for one more image than the batch.
             let plan = try ExecutionPlan(
                 network, parameters: parameters, options: ExecutionPlan.Options(batchSize: 3, workers: Workers(workers))
             )
             let last = plan.steps[plan.steps.count - 1].operation
             #expect(last.kernel is PrepackedConvolution && last.algorithm == example.algorithm)
-            #expect(last.places.count == example.operationLength)
+            #expect(last.nodeIndices.count == example.operationLength)
             #expect(plan.steps.count == (example.hasShortcut ? 2 : 1))
             plan.poison(keeping: [])
             return run(plan, input)
         }
         let result = try predict(1)
         expectClose(result, try reference(network, parameters, input), network.name, tolerance: 1e-4)
-        expectSameBits(try predict(3), result, "three threads")
+        expectBitwiseEqual(try predict(3), result, "three threads")
     }
 
-    /// Examples, and a product that is cut into more blocks than threads share.
+    /// Examples for one image, also with products of more blocks than threads.
     static let single =
         examples.filter { $0.isNormalized && $0.ceiling != 6 } + [
             Example(Convolution(outputChannels: 80, kernelSize: 1), over: shape(64, 40, 9), as: .matrixProduct),
             Example(Convolution(outputChannels: 80, kernelSize: 5), over: shape(64, 44, 3), as: .im2col),
         ]
 
-    @Test("A pass over one image has the same bits before the weights are arranged and afterwards", arguments: single)
-    func delayedArrangement(_ example: Example) throws {
+    @Test("Passes over one image before and after the weights are packed are bitwise identical", arguments: single)
+    func delayedPacking(_ example: Example) throws {
         let network = try example.network()
-        let parameters = try spreadParameters(network)
+        let parameters = try scaledParameters(network)
         let input = randomValues(network.input.count, "input")
         let reference = try reference(network, parameters, input)
         for workers in [1, 3] {
@@ -164,10 +163,10 @@ import Testing
                 expectClose(first, reference, network.name, tolerance: 1e-4)
                 for _ in 0..<2 {
                     plan.poison(keeping: [])
-                    expectSameBits(run(plan, input), first, "\(workers) threads")
+                    expectBitwiseEqual(run(plan, input), first, "\(workers) threads")
                     #expect(last.context.packingState.isDone)
                 }
-                // Changes nothing, as the plan cannot know.
+                // This changes no value, but the plan must assume a change.
                 parameters.withValues { _ in }
             }
         }
@@ -175,7 +174,7 @@ import Testing
 
     // MARK: Parameters that change
 
-    /// Two ways of computing, and all that folds.
+    /// Returns a network with two convolution algorithms and every layer that can be fused.
     private func branches() throws -> Network {
         var net = NetworkBuilder(name: "branches", input: Self.shape(6, 5, 16))
         net.add(Convolution(outputChannels: 16, kernelSize: 1), named: "pointwise", to: [Network.inputName])
@@ -192,16 +191,16 @@ import Testing
         case none, subscriptSet, norm, withValues, draw, trainingStep, trainingForward
     }
 
-    @Test("What changes the parameters shows in the next prediction", arguments: Change.allCases)
+    @Test("Every change of the parameters affects the next prediction", arguments: Change.allCases)
     func changes(_ change: Change) throws {
         let network = try branches()
         let parameters = try randomParameters(network, seed: 3)
         let input = randomValues(2 * network.input.count, "input")
         let plan = try ExecutionPlan(network, parameters: parameters, options: ExecutionPlan.Options(batchSize: 2))
-        let trainer = try ExecutionPlan(
+        let trainingPlan = try ExecutionPlan(
             network, parameters: parameters, options: ExecutionPlan.Options(batchSize: 2, mode: .training))
         var before = run(plan, input)
-        // Twice, since the second change is no first one.
+        // Twice, to test a change after a change.
         for _ in 0..<2 {
             switch change {
             case .none: break
@@ -216,37 +215,38 @@ import Testing
                     seed: UInt64(parameters["head.bias"]?[0] == 0 ? 1 : 2))
                 parameters["head.bias"] = [0, 0]
             case .trainingStep, .trainingForward:
-                _ = run(trainer, input)
+                _ = run(trainingPlan, input)
                 guard change == .trainingStep else { break }
                 _ = run(plan, input)
-                _ = trainer.outputGradient.update(from: [1, -1, 1, -1])
-                trainer.backward(count: 2)
-                try SGD(.init(), for: parameters.layout).step(trainer, learningRate: 0.1)
+                _ = trainingPlan.outputGradient.update(from: [1, -1, 1, -1])
+                trainingPlan.backward(count: 2)
+                try SGD(.init(), for: parameters.layout).step(trainingPlan, learningRate: 0.1)
             }
             let after = run(plan, input)
             #expect((after == before) == (change == .none))
             let fresh = try ExecutionPlan(network, parameters: parameters, options: ExecutionPlan.Options(batchSize: 2))
-            expectSameBits(run(fresh, input), after, "a fresh plan")
+            expectBitwiseEqual(run(fresh, input), after, "a new plan")
             before = after
         }
     }
 
     // MARK: Frozen layers of a plan for training
 
-    /// The gradients of a pass with the output's gradient `slopes`.
+    /// Returns the parameter gradients of a backward pass with the output gradient `slopes`.
     private func gradients(_ plan: ExecutionPlan, _ slopes: [Float]) -> [Float] {
         plan.parameterGradients.update(repeating: 0)
         _ = plan.outputGradient.update(from: slopes)
         plan.backward(count: slopes.count / plan.network.output.count)
-        return plan.trained.flatMap { Array(plan.parameterGradients[$0.range]) }
+        return plan.trainableRanges.flatMap { Array(plan.parameterGradients[$0.range]) }
     }
 
     static let frozen: [Set<String>] = [
-        // All but the head; without the norm's branch; the convolution alone.
+        // All layers except the head; only the branch without a norm; the convolutions without the norm.
         ["pointwise", "winograd", "norm"], ["pointwise"], ["pointwise", "winograd"],
     ]
 
-    @Test("Frozen layers keep their results while others train, and follow new parameters", arguments: frozen, [1, 3])
+    @Test(
+        "Fused frozen layers agree with separate layers, also after their parameters change", arguments: frozen, [1, 3])
     func frozenStart(_ frozen: Set<String>, workers: Int) throws {
         let network = try branches()
         let parameters = try randomParameters(network, seed: 3)
@@ -267,7 +267,7 @@ import Testing
                 options: ExecutionPlan.Options(batchSize: 3, mode: .training, frozen: frozen, inputGradient: true))
             plan.poison(keeping: [])
             expectClose(run(plan, input), run(unfused, input), "output of step \(step)", tolerance: 1e-4)
-            expectSameBits(plan.input, input, "input")
+            expectBitwiseEqual(plan.input, input, "input")
             plan.poison(keeping: plan.readByBackward)
             expectClose(
                 gradients(plan, slopes), gradients(unfused, slopes), "gradients of step \(step)", tolerance: 1e-4)
@@ -279,8 +279,8 @@ import Testing
         }
     }
 
-    @Test("A plan's own steps do not prepare its frozen layers once more")
-    func ownSteps() throws {
+    @Test("Training steps of a plan do not pack the weights of its frozen layers again")
+    func packedOnce() throws {
         let network = try branches()
         let parameters = try randomParameters(network, seed: 3)
         let plan = try ExecutionPlan(
@@ -296,16 +296,16 @@ import Testing
             return Array(UnsafeBufferPointer(start: output, count: 16))
         }
         let before = features()
-        // The plan is not told of this change.
+        // The plan does not detect this write to the buffer.
         let shift = try #require(parameters.layout["norm.shift"])
         parameters.buffer[shift.offset] += 1
         #expect(features() == before)
-        // Of this change it is.
+        // The plan detects this change.
         parameters["head.bias"] = [0, 0]
         #expect(features()[0] > before[0] + 0.9)
     }
 
-    @Test("Frozen parameters that are set between a plan's forward pass and its step show in its next pass")
+    @Test("Frozen parameters that are set between forward pass and step affect the next pass")
     func setBeforeStep() throws {
         let network = try branches()
         let parameters = try randomParameters(network, seed: 3)
@@ -324,7 +324,7 @@ import Testing
 
     @Test("Frozen convolutions stay within their scratch memory")
     func scratch() throws {
-        // A whole block of windows, 1024, in the largest buffer of all, with the input behind it.
+        // A full block of 1024 windows in the largest buffer, with the input after it.
         var net = NetworkBuilder(name: "stem", input: Self.shape(33, 33, 3))
         net.add(Convolution(outputChannels: 16, kernelSize: 3, stride: 2), named: "stem")
         net.add(ReLU())
@@ -337,6 +337,6 @@ import Testing
             options: ExecutionPlan.Options(batchSize: 4, mode: .training, frozen: ["stem"]))
         let input = randomValues(plan.input.count, "input")
         expectClose(run(plan, input), try reference(network, parameters, input), "output")
-        expectSameBits(plan.input, input, "input")
+        expectBitwiseEqual(plan.input, input, "input")
     }
 }

@@ -3,19 +3,19 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-/// Numbers that this side and Python's compute alike: uniform ones from a hash of their place, scaled and shifted.
-struct ReferenceNumbers: Decodable, Sendable {
+/// The formula of values that Swift and Python compute identically: uniform values from a hash of the index, scaled and shifted.
+struct ReferenceValues: Decodable, Sendable {
     let seed: UInt64
     let scale: Double
     let offset: Double
     var values: [Float]?
 
-    func numbers(_ count: Int) -> [Float] {
+    func generate(_ count: Int) -> [Float] {
         (0..<count).map { Float(Self.uniform($0, seed) * scale + offset) }
     }
 
-    static func uniform(_ place: Int, _ seed: UInt64) -> Double {
-        var z = UInt64(place + 1) &* 0x9E37_79B9_7F4A_7C15 &+ seed &* 0xBF58_476D_1CE4_E5B9
+    static func uniform(_ index: Int, _ seed: UInt64) -> Double {
+        var z = UInt64(index + 1) &* 0x9E37_79B9_7F4A_7C15 &+ seed &* 0xBF58_476D_1CE4_E5B9
         z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
         z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
         z ^= z >> 31
@@ -23,16 +23,16 @@ struct ReferenceNumbers: Decodable, Sendable {
     }
 }
 
-/// layers.json.
+/// The contents of layers.json.
 struct PyTorchLayers: Decodable {
     struct LayerCase: Decodable, Sendable, CustomTestStringConvertible {
         let name: String
         let batch: Int
         let frozen: [String]
         let network: Network
-        let input: ReferenceNumbers
-        let outputGradient: ReferenceNumbers
-        let parameters: [String: ReferenceNumbers]
+        let input: ReferenceValues
+        let outputGradient: ReferenceValues
+        let parameters: [String: ReferenceValues]
         let output: [Float]
         let inputGradient: [Float]
         let parameterGradients: [String: [Float]]
@@ -45,7 +45,7 @@ struct PyTorchLayers: Decodable {
         let name: String
         let labels: [Int]
         let options: SoftmaxCrossEntropy
-        let logits: ReferenceNumbers
+        let logits: ReferenceValues
         let loss: Float
         let correct: Int
         let gradient: [Float]
@@ -58,21 +58,21 @@ struct PyTorchLayers: Decodable {
         let network: Network
         let options: SGDFixture
         let factors: [Float]
-        let parameters: [String: ReferenceNumbers]
-        let gradients: [[String: ReferenceNumbers]]
+        let parameters: [String: ReferenceValues]
+        let gradients: [[String: ReferenceValues]]
         let gradientNorms: [Float]
         let result: [String: [Float]]
 
         var testDescription: String { name }
     }
 
-    let formula: [ReferenceNumbers]
+    let formula: [ReferenceValues]
     let layers: [LayerCase]
     let losses: [LossCase]
     let sgd: [SGDCase]
 }
 
-/// logonet_steps.json.
+/// The contents of logonet_steps.json.
 struct PyTorchTraining: Decodable {
     struct Case: Decodable, Sendable, CustomTestStringConvertible {
         let inputSize: Int
@@ -99,11 +99,11 @@ struct PyTorchTraining: Decodable {
         let scale: Double
         let labelOffset: Double
 
-        /// The images of one step: red is brighter where the label is 1.
+        /// Returns the images of one step; red is brighter if the label is 1.
         func values(step: Int, labels: [Int], countPerImage: Int) -> [Float] {
-            (0..<(labels.count * countPerImage)).map { place in
-                let red = place % 3 == 0 ? labelOffset * Double(labels[place / countPerImage]) : 0
-                return Float(ReferenceNumbers.uniform(place, firstSeed + UInt64(step)) * scale + red)
+            (0..<(labels.count * countPerImage)).map { index in
+                let red = index % 3 == 0 ? labelOffset * Double(labels[index / countPerImage]) : 0
+                return Float(ReferenceValues.uniform(index, firstSeed + UInt64(step)) * scale + red)
             }
         }
     }
@@ -122,27 +122,27 @@ func loadFixture<Fixture: Decodable>(_ name: String) -> Fixture {
     do {
         return try JSONDecoder().decode(Fixture.self, from: Data(contentsOf: url))
     } catch {
-        fatalError("\(url.path) cannot be read: \(error); make it again with the script beside it")
+        fatalError("\(url.path) cannot be read: \(error). Create it again with the script in its folder.")
     }
 }
 
-/// Checks that no number is further from what is expected than `tolerance` times the largest of them.
+/// Expects that values differ by at most `tolerance` times the largest expected magnitude.
 func expectClose(
-    _ actual: some Sequence<Float>, _ expected: [Float], _ what: String, tolerance: Float = 2e-5,
+    _ actual: some Sequence<Float>, _ expected: [Float], _ name: String, tolerance: Float = 2e-5,
     sourceLocation: SourceLocation = #_sourceLocation
 ) {
     let actual = Array(actual)
     guard actual.count == expected.count else {
-        Issue.record("\(what): \(actual.count) numbers, expected \(expected.count)", sourceLocation: sourceLocation)
+        Issue.record("\(name): \(actual.count) values, expected \(expected.count)", sourceLocation: sourceLocation)
         return
     }
     let scale = expected.reduce(Float(1e-3)) { max($0, abs($1)) }
-    // Written so that NaN fails.
-    guard let place = expected.indices.first(where: { !(abs(actual[$0] - expected[$0]) <= tolerance * scale) }) else {
+    // NaN fails this comparison.
+    guard let index = expected.indices.first(where: { !(abs(actual[$0] - expected[$0]) <= tolerance * scale) }) else {
         return
     }
     Issue.record(
-        "\(what)[\(place)] is \(actual[place]), expected \(expected[place]) ± \(tolerance * scale)",
+        "\(name)[\(index)] is \(actual[index]), expected \(expected[index]) ± \(tolerance * scale)",
         sourceLocation: sourceLocation)
 }
 

@@ -4,14 +4,14 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// Layers, losses and SGD against numbers from PyTorch; Fixtures/make_layers.py made them and says with what versions.
+/// Compares layers, losses and SGD with results of PyTorch from Fixtures/make_layers.py.
 @Suite struct PyTorchTests {
     private static let fixture: PyTorchLayers = loadFixture("layers.json")
 
-    @Test("The formula gives the same inputs here and in Python")
+    @Test("The formula gives the same values in Swift and Python")
     func formula() {
         for case let spec in Self.fixture.formula {
-            #expect(spec.values == spec.numbers(spec.values?.count ?? 0))
+            #expect(spec.values == spec.generate(spec.values?.count ?? 0))
         }
     }
 
@@ -21,19 +21,19 @@ import Testing
         let parameters = try Parameters(layout)
         #expect(Set(reference.parameters.keys) == Set(layout.entries.map(\.name)))
         for entry in layout.entries {
-            parameters[entry.name] = reference.parameters[entry.name]?.numbers(entry.parameter.count)
+            parameters[entry.name] = reference.parameters[entry.name]?.generate(entry.parameter.count)
         }
         let plan = try ExecutionPlan(
             reference.network, parameters: parameters,
             options: ExecutionPlan.Options(
                 batchSize: reference.batch, mode: .training, frozen: Set(reference.frozen), inputGradient: true))
-        _ = plan.input.update(from: reference.input.numbers(plan.input.count))
+        _ = plan.input.update(from: reference.input.generate(plan.input.count))
         plan.forward(count: reference.batch)
         expectClose(plan.output, reference.output, "\(reference.name): output")
         for (name, expected) in reference.statistics {
             expectClose(parameters[name] ?? [], expected, "\(reference.name): \(name)")
         }
-        _ = plan.outputGradient.update(from: reference.outputGradient.numbers(plan.outputGradient.count))
+        _ = plan.outputGradient.update(from: reference.outputGradient.generate(plan.outputGradient.count))
         plan.backward(count: reference.batch)
         expectClose(try #require(plan.inputGradient), reference.inputGradient, "\(reference.name): input gradient")
         for (name, expected) in reference.parameterGradients {
@@ -44,7 +44,7 @@ import Testing
 
     @Test("Losses and their gradients agree with PyTorch", arguments: fixture.losses)
     func losses(_ reference: PyTorchLayers.LossCase) {
-        var logits = reference.logits.numbers(reference.gradient.count)
+        var logits = reference.logits.generate(reference.gradient.count)
         var gradient = logits
         let result = logits.withUnsafeMutableBufferPointer { logits in
             gradient.withUnsafeMutableBufferPointer { gradient in
@@ -61,7 +61,7 @@ import Testing
         let layout = ParameterLayout(reference.network)
         let parameters = try Parameters(layout)
         for entry in layout.entries {
-            parameters[entry.name] = reference.parameters[entry.name]?.numbers(entry.parameter.count)
+            parameters[entry.name] = reference.parameters[entry.name]?.generate(entry.parameter.count)
         }
         let plan = try ExecutionPlan(
             reference.network, parameters: parameters, options: ExecutionPlan.Options(batchSize: 1, mode: .training))
@@ -69,7 +69,7 @@ import Testing
         for (step, factor) in reference.factors.enumerated() {
             for (name, spec) in reference.gradients[step] {
                 let range = try #require(layout[name]).range
-                for (place, value) in zip(range, spec.numbers(range.count)) { plan.parameterGradients[place] = value }
+                for (index, value) in zip(range, spec.generate(range.count)) { plan.parameterGradients[index] = value }
             }
             if reference.options.sgd.gradientClipping != nil {
                 expectClose(
@@ -83,11 +83,11 @@ import Testing
     }
 }
 
-/// LogoNet's first ten losses against PyTorch's; Fixtures/make_logonet_steps.py made them.
+/// Compares the first ten losses of LogoNet with results of PyTorch from Fixtures/make_logonet_steps.py.
 @Suite struct PyTorchTrainingTests {
     private static let fixture: PyTorchTraining = loadFixture("logonet_steps.json")
 
-    @Test("LogoNet's first ten losses match PyTorch's to a thousandth", arguments: fixture.cases, [1, 2])
+    @Test("The first ten losses of LogoNet agree with PyTorch within 0.1 %", arguments: fixture.cases, [1, 2])
     func logonet(_ reference: PyTorchTraining.Case, workers: Int) throws {
         let fixture = Self.fixture
         let network = try Network.named(fixture.network, labels: 2, inputSize: reference.inputSize).logits()
@@ -95,8 +95,8 @@ import Testing
         for (name, tensor) in fixture.parameters {
             let entry = try #require(parameters.layout[name])
             #expect(entry.parameter.shape == tensor.shape)
-            parameters[name] = ReferenceNumbers(seed: tensor.seed, scale: tensor.scale, offset: tensor.offset)
-                .numbers(entry.parameter.count)
+            parameters[name] = ReferenceValues(seed: tensor.seed, scale: tensor.scale, offset: tensor.offset)
+                .generate(entry.parameter.count)
         }
         let plan = try ExecutionPlan(
             network, parameters: parameters,
@@ -113,7 +113,7 @@ import Testing
                 for (name, expected) in reference.float64.gradientNorms {
                     let gradient = plan.parameterGradients[try #require(parameters.layout[name]).range]
                     let norm = gradient.reduce(0.0) { $0 + Double($1) * Double($1) }.squareRoot()
-                    // Nearly everything in a shift's sum cancels, so what is left shows the rounding of single numbers.
+                    // The terms in the gradient of a shift nearly cancel, so the relative rounding error is larger.
                     let tolerance = name.hasSuffix(".shift") ? 3e-3 : 1e-3
                     #expect(
                         abs(norm / expected - 1) < tolerance,

@@ -19,21 +19,21 @@ import Testing
         #expect(parameters["dense.bias"] == [7, -8])
     }
 
-    @Test("Momentum adds up, with and without Nesterov's look ahead", arguments: [false, true])
+    @Test("Momentum accumulates, with and without Nesterov", arguments: [false, true])
     func momentum(nesterov: Bool) throws {
         try dense.setGradients(weight: [1, 0, 0, 0, 0, 0], bias: [0, 2])
         let optimizer = try SGD(.init(momentum: 0.5, nesterov: nesterov), for: parameters.layout)
         optimizer.step(plan, learningRate: 0.5)
         optimizer.step(plan, learningRate: 0.5)
-        // Velocities 1 and 1.5; with the look ahead the moves are g + v / 2.
-        let moved: Float = nesterov ? 1.5 + 1.75 : 1 + 1.5
-        #expect(parameters["dense.weight"]?[0] == 1 - 0.5 * moved)
-        #expect(parameters["dense.bias"] == [7, -8 - 0.5 * 2 * moved])
+        // The velocities are 1 and 1.5; with Nesterov the updates are g + v / 2.
+        let update: Float = nesterov ? 1.5 + 1.75 : 1 + 1.5
+        #expect(parameters["dense.weight"]?[0] == 1 - 0.5 * update)
+        #expect(parameters["dense.bias"] == [7, -8 - 0.5 * 2 * update])
         let weight = try #require(parameters.layout["dense.weight"])
         #expect(optimizer.state[0].values[weight.offset] == 1.5)
     }
 
-    @Test("A gradient longer than the limit is scaled down to it, a shorter one is not", arguments: [4, 5, 10])
+    @Test("A gradient whose norm exceeds the limit is scaled down to it", arguments: [4, 5, 10])
     func clipping(limit: Float) throws {
         // The norm over weights and biases together is 5.
         try dense.setGradients(weight: [3, 0, 0, 0, 0, 0], bias: [0, -4])
@@ -46,7 +46,7 @@ import Testing
         #expect(parameters["dense.bias"] == [7, -8 + 4 * scale])
     }
 
-    @Test("Decay is not clipped")
+    @Test("Weight decay is not clipped")
     func clippedDecay() throws {
         try dense.setGradients(weight: [3, 0, 0, 0, 0, 0], bias: [0, -4])
         let optimizer = try SGD(
@@ -65,14 +65,14 @@ import Testing
         #expect(parameters["dense.bias"] == [7 - 0.125, -8 - 0.125])
     }
 
-    @Test("A node's factor scales its rate: the step, not the velocity")
+    @Test("The rate factor of a node scales its steps and not its velocities")
     func rateFactors() throws {
         var net = NetworkBuilder(name: "two", input: TensorShape(channels: 3))
         net.add(Dense(outputChannels: 5), named: "first")
         net.add(Dense(outputChannels: 40), named: "second")
         net.add(Dense(outputChannels: 2), named: "third")
         let network = try net.network()
-        func moved(_ factors: [String: Float]) throws -> (moves: [String: [Float]], velocities: [Float]) {
+        func train(_ factors: [String: Float]) throws -> (updates: [String: [Float]], velocities: [Float]) {
             let parameters = try Parameters(network, seed: 1)
             let before = try parameters.copy()
             let plan = try ExecutionPlan(
@@ -82,20 +82,20 @@ import Testing
                 .init(momentum: 0.5), for: parameters.layout, rateFactors: factors)
             optimizer.step(plan, learningRate: 0.5)
             optimizer.step(plan, learningRate: 0.5)
-            let moves = try parameters.layout.entries.map { entry in
+            let updates = try parameters.layout.entries.map { entry in
                 let (new, old) = (try #require(parameters[entry.name]), try #require(before[entry.name]))
                 return (entry.name, zip(old, new).map { $0 - $1 })
             }
-            return (Dictionary(uniqueKeysWithValues: moves), Array(optimizer.state[0].values))
+            return (Dictionary(uniqueKeysWithValues: updates), Array(optimizer.state[0].values))
         }
-        let all = try moved([:])
-        let scaled = try moved(["first": 0.25, "third": 0])
-        for (name, moves) in all.moves {
+        let plain = try train([:])
+        let scaled = try train(["first": 0.25, "third": 0])
+        for (name, updates) in plain.updates {
             let factor: Float = name.hasPrefix("first") ? 0.25 : name.hasPrefix("third") ? 0 : 1
-            let found = try #require(scaled.moves[name])
-            #expect(moves.allSatisfy { abs($0 - 1.25) < 1e-6 })
-            for (one, other) in zip(moves, found) { #expect(abs(other - factor * one) < 1e-6, "\(name)") }
+            let found = try #require(scaled.updates[name])
+            #expect(updates.allSatisfy { abs($0 - 1.25) < 1e-6 })
+            for (one, other) in zip(updates, found) { #expect(abs(other - factor * one) < 1e-6, "\(name)") }
         }
-        #expect(scaled.velocities == all.velocities)
+        #expect(scaled.velocities == plain.velocities)
     }
 }

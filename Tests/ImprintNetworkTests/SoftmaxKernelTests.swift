@@ -4,37 +4,37 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// Softmax, its cross-entropy and the logistic function against their definitions in doubles.
+/// Compares softmax, cross-entropy and the logistic function with their definitions in double precision.
 @Suite struct SoftmaxKernelTests {
-    /// What the numbers of a row are like.
+    /// The distribution of the values in a row.
     enum Row: CaseIterable {
-        case near, wide, huge, apart, equal, barelyCounting, mostlyImpossible
+        case narrow, wide, huge, opposite, equal, mostlyNegligible, mostlyMasked
 
         func values(_ count: Int) -> [Float] {
-            randomValues(count, "row").enumerated().map { place, value in
+            randomValues(count, "row").enumerated().map { index, value in
                 switch self {
-                case .near: value
+                case .narrow: value
                 case .wide: 60 * value
                 case .huge: 1e30 * value
-                case .apart: place % 3 == 1 ? 1e30 : -1e30
+                case .opposite: index % 3 == 1 ? 1e30 : -1e30
                 case .equal: -7
-                case .barelyCounting: place == count / 2 ? 0 : -97 + 10 * value
-                case .mostlyImpossible: place % 5 == (count - 1) % 5 ? value : -.infinity
+                case .mostlyNegligible: index == count / 2 ? 0 : -97 + 10 * value
+                case .mostlyMasked: index % 5 == (count - 1) % 5 ? value : -.infinity
                 }
             }
         }
     }
 
-    /// No whole vector, some, and every number of lanes left over.
+    /// Counts below and above the vector length, with every remainder.
     static let counts = Array(1...70) + [1000]
 
-    /// e^(x − max x); the difference is one of floats on both sides, since it is what is to be exponentiated.
+    /// Returns e^(x − max x); the difference is computed in single precision, as in the kernel.
     private func exponentials(_ x: [Float]) -> [Double] {
         let largest = x.max() ?? 0
         return x.map { exp(Double($0 - largest)) }
     }
 
-    @Test("Softmax and its gradient follow the definition, also in place", arguments: Row.allCases)
+    @Test("Softmax and its gradient agree with the definition, also in place", arguments: Row.allCases)
     func softmax(_ row: Row) {
         for count in Self.counts {
             let x = row.values(count)
@@ -44,9 +44,9 @@ import Testing
             imprint_softmax_forward(x, &y, count)
             let isClose = zip(y, exact).allSatisfy { abs(Double($0) - $1 / sum) <= 1e-6 * $1 / sum + 3e-45 }
             #expect(isClose, "\(y) from \(x)")
-            var together = x
-            together.withUnsafeMutableBufferPointer { imprint_softmax_forward($0.baseAddress, $0.baseAddress, count) }
-            #expect(together == y)
+            var inPlace = x
+            inPlace.withUnsafeMutableBufferPointer { imprint_softmax_forward($0.baseAddress, $0.baseAddress, count) }
+            #expect(inPlace == y)
 
             let dy = randomValues(count, "dy")
             let dot = zip(y, dy).reduce(0) { $0 + Double($1.0) * Double($1.1) }
@@ -57,20 +57,20 @@ import Testing
         }
     }
 
-    @Test("A number that is none spoils its whole row", arguments: [Float.nan, .infinity])
-    func notANumber(_ value: Float) {
+    @Test("NaN makes the whole row NaN, and infinity makes at least itself NaN", arguments: [Float.nan, .infinity])
+    func notFinite(_ value: Float) {
         for count in [1, 15, 16, 35] {
-            for place in [0, count / 2, count - 1] {
+            for index in [0, count / 2, count - 1] {
                 var x = randomValues(count, "row")
-                x[place] = value
+                x[index] = value
                 imprint_softmax_forward(x, &x, count)
-                // Beside infinity, a finite number counts as nothing.
-                #expect(x.allSatisfy { $0.isNaN || !value.isNaN && $0 == 0 } && x[place].isNaN, "\(place) of \(count)")
+                // The probability of a finite value in a row with infinity can be 0.
+                #expect(x.allSatisfy { $0.isNaN || !value.isNaN && $0 == 0 } && x[index].isNaN, "\(index) of \(count)")
             }
         }
     }
 
-    /// The loss, its gradient and whether the answer is right, in doubles.
+    /// Returns the loss, its gradient and whether the prediction is correct, in double precision.
     private func naive(
         _ x: [Float], label: Int, smoothing: Double, weights: [Float]?
     ) -> (loss: Double, gradient: [Double], isCorrect: Bool) {
@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test(
-        "Cross-entropy follows the definition", arguments: Row.allCases,
+        "Cross-entropy agrees with the definition", arguments: Row.allCases,
         [(0, false), (0.1, false), (0, true), (0.3, true)])
     func crossEntropy(_ row: Row, options: (smoothing: Float, isWeighted: Bool)) {
         for count in Self.counts {
@@ -107,23 +107,23 @@ import Testing
                 let name = "label \(label) of \(count), \(row), \(options)"
                 #expect(
                     loss == exact.loss || abs(loss - exact.loss) < 2e-6 * (1 + abs(exact.loss)),
-                    "\(loss) and not \(exact.loss): \(name)")
+                    "\(loss), expected \(exact.loss): \(name)")
                 #expect(zip(dx, exact.gradient).allSatisfy { abs(Double($0) - $1 / 2) < 2e-6 }, "\(dx): \(name)")
                 #expect((isCorrect == 1) == exact.isCorrect, "\(name)")
-                let lossAlone = weights.map { evaluate($0, nil) } ?? evaluate(nil, nil)
-                #expect(lossAlone == loss, "without a gradient: \(name)")
+                let lossOnly = weights.map { evaluate($0, nil) } ?? evaluate(nil, nil)
+                #expect(lossOnly == loss, "without a gradient: \(name)")
             }
         }
     }
 
-    @Test("The logistic function is exact to four units in the last place", arguments: counts)
+    @Test("The logistic function is accurate to 4 ulp", arguments: counts)
     func sigmoid(_ count: Int) {
         let x = randomValues(count, "x").enumerated().map { $0 % 2 == 0 ? 3 * $1 : 110 * $1 }
         var y = x
         y.withUnsafeMutableBufferPointer { imprint_sigmoid_forward($0.baseAddress, $0.baseAddress, count) }
         for (x, y) in zip(x, y) {
             let exact = 1 / (1 + exp(-Double(x)))
-            // What is less than one over the greatest float may become 0.
+            // Results below the reciprocal of the largest float can become 0.
             #expect(abs(Double(y) - exact) <= 4 * Double(Float(exact).ulp) + 3e-39, "of \(x)")
         }
     }

@@ -3,17 +3,17 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// How many threads are worthwhile for a network.
+/// Tests the number of threads that a plan uses, which depends on the work of the network.
 @Suite struct ThreadChoiceTests {
     private func threads(
-        _ name: String, batchSize: Int, mode: ExecutionPlan.Mode = .prediction, of most: Int
+        _ name: String, batchSize: Int, mode: ExecutionPlan.Mode = .prediction, of maximum: Int
     ) throws -> Int {
         let network = try Network.named(name, labels: 4).logits()
-        let options = ExecutionPlan.Options(batchSize: batchSize, mode: mode, workers: Workers(most))
+        let options = ExecutionPlan.Options(batchSize: batchSize, mode: mode, workers: Workers(maximum))
         return options.limitingThreads(for: network).workers.count
     }
 
-    @Test("A small network runs on one thread, a large one on all")
+    @Test("A small network runs on one thread, a large network on all threads")
     func bySize() throws {
         #expect(try threads("lenet", batchSize: 1, of: 8) == 1)
         #expect(try threads("lenet", batchSize: 32, mode: .training, of: 2) == 2)
@@ -23,7 +23,7 @@ import Testing
         #expect(try threads("resnet-50", batchSize: 32, of: 1) == 1)
     }
 
-    @Test("A network without multiplications counts by the numbers that it writes")
+    @Test("The thread count of a network without multiplications depends on the elements that it writes")
     func withoutProducts() throws {
         let network = try Network(
             name: "relu", input: TensorShape(height: 4096, width: 4096, channels: 1),

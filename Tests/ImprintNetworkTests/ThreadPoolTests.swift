@@ -5,35 +5,35 @@ import Testing
 
 @testable import ImprintNetwork
 
-@Suite struct TeamTests {
-    /// Rounds of chunks whose results depend on those of the round before, with something done once in between.
+@Suite struct ThreadPoolTests {
+    /// Rounds of chunks whose results depend on the previous round, with a serial step after each round.
     private final class Chain: ThreadPoolTask, @unchecked Sendable {
         static let chunks = 13
         let rounds: Int
-        let numbers = UnsafeMutablePointer<Int>.allocate(capacity: chunks)
+        let values = UnsafeMutablePointer<Int>.allocate(capacity: chunks)
         var sums: [Int] = []
         let visits = Atomic(0)
 
         init(rounds: Int) {
             self.rounds = rounds
-            numbers.initialize(repeating: 1, count: Self.chunks)
+            values.initialize(repeating: 1, count: Self.chunks)
         }
 
-        deinit { numbers.deallocate() }
+        deinit { values.deallocate() }
 
         func run(_ worker: Worker) {
             for _ in 0..<rounds {
-                worker.forEachClaimed(Self.chunks) { chunk in
+                worker.forEachChunk(Self.chunks) { chunk in
                     visits.add(1, ordering: .relaxed)
-                    // Only this chunk's member touches this place.
-                    numbers[chunk] += chunk + (sums.last ?? 0) % 7
+                    // Only the worker of this chunk accesses this element.
+                    values[chunk] += chunk + (sums.last ?? 0) % 7
                 }
-                worker.onFirstThread { sums.append((0..<Self.chunks).reduce(0) { $0 + numbers[$1] }) }
+                worker.onFirstThread { sums.append((0..<Self.chunks).reduce(0) { $0 + values[$1] }) }
             }
         }
     }
 
-    @Test("Every chunk runs once, what is done alone once, and each sees what came before", arguments: [1, 2, 3, 8])
+    @Test("Every chunk and every serial step runs once and reads the previous results", arguments: [1, 2, 3, 8])
     func rounds(count: Int) {
         let threadPool = ThreadPool(count: count)
         var expected: [Int]?
@@ -42,14 +42,14 @@ import Testing
             threadPool.run(chain)
             #expect(chain.visits.load(ordering: .relaxed) == 50 * Chain.chunks)
             #expect(chain.sums.count == 50)
-            let alone = Chain(rounds: 50)
-            ThreadPool(count: 1).run(alone)
-            expected = alone.sums
+            let serial = Chain(rounds: 50)
+            ThreadPool(count: 1).run(serial)
+            expected = serial.sums
             #expect(chain.sums == expected)
         }
     }
 
-    @Test("Teams come and go, used or not")
+    @Test("Thread pools are released after use and without use")
     func lifetimes() {
         weak var last: ThreadPool?
         for count in [1, 2, 4, 2, 8] {
@@ -60,25 +60,25 @@ import Testing
         #expect(last == nil)
     }
 
-    @Test("A spin that fails halves the next one, and every 32nd failure allows a whole spin")
+    @Test("A failed spin halves the next one, and every 32nd failure allows a full spin")
     func spinBudget() {
         let spins = SpinBudget(longest: 4000)
         var lengths: [Int] = []
         for _ in 0..<64 {
             lengths.append(spins.next)
-            spins.noteFailure()
+            spins.recordFailure()
         }
         #expect(lengths.prefix(5) == [4000, 2000, 1000, 500, 250])
         #expect(lengths[31] == 4000 && lengths[63] == 4000)
         #expect(lengths.reduce(0, +) < 5 * 4000)
-        for _ in 0..<10 { spins.noteSuccess() }
+        for _ in 0..<10 { spins.recordSuccess() }
         #expect(spins.next == 4000)
         #expect(SpinBudget(longest: 0).next == 0)
     }
 
-    /// One member sleeps again and again while the others wait for it.
-    private final class SlowMember: ThreadPoolTask, @unchecked Sendable {
-        /// The processor time of each wait of the second member.
+    /// The first worker sleeps repeatedly while the others wait for it.
+    private final class SlowTask: ThreadPoolTask, @unchecked Sendable {
+        /// The processor time of each wait of the second worker.
         var seconds: [Double] = []
 
         func run(_ worker: Worker) {
@@ -98,9 +98,9 @@ import Testing
 
     @Test("Threads that wait long take little processor time", .enabled(if: Processors.count >= 2))
     func longWaits() throws {
-        let task = SlowMember()
+        let task = SlowTask()
         ThreadPool(count: 2).run(task)
-        // If every wait began with a whole spin, 100 of them would take about 100 times as long as one.
+        // If every wait started with a full spin, 100 waits would take about 100 times as long as one.
         let longest = try #require(task.seconds.max())
         #expect(task.seconds.reduce(0, +) < 40 * longest)
     }

@@ -2,11 +2,11 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// A training strategy of one's own: fits y = 3x − 1 by least squares.
+/// A custom training objective: fits y = 3x − 1 by least squares.
 private final class LineFit: TrainingObjective {
     let plan: ExecutionPlan
     private let stepsPerRound: Int
-    /// The validation losses to report instead of the real ones.
+    /// Validation losses that are reported instead of the computed ones.
     var scripted: [Float] = []
 
     init(stepsPerRound: Int = 8) throws {
@@ -38,7 +38,7 @@ private final class LineFit: TrainingObjective {
     }
 }
 
-/// Keeps the last state.
+/// A checkpoint policy that keeps the last state in memory.
 private final class MemoryCheckpoints: CheckpointPolicy {
     var last: TrainingState?
     let isDue = true
@@ -47,20 +47,20 @@ private final class MemoryCheckpoints: CheckpointPolicy {
 
 @Suite("Training loop") struct TrainingLoopTests {
     private func options(
-        epochs: Int = 12, averageDecay: Float? = nil, optimizer: OptimizerConfiguration = .sgd(SGD.Options())
+        epochs: Int = 12, emaDecay: Float? = nil, optimizer: OptimizerConfiguration = .sgd(SGD.Options())
     ) -> TrainingLoop.Options {
         TrainingLoop.Options(
             rounds: .epochs(.init(count: epochs, steps: 8, learningRate: 0.1)), optimizer: optimizer,
-            averageDecay: averageDecay)
+            emaDecay: emaDecay)
     }
 
     private func values(_ parameters: Parameters) -> [Float] { parameters.withValues { Array($0) } }
 
     @Test(
-        "An objective of a few lines is learnt, with and without an average of the parameters",
+        "A custom objective is trained, with and without an exponential moving average of the parameters",
         arguments: [nil, 0.9] as [Float?])
-    func learns(averageDecay: Float?) throws {
-        let loop = try TrainingLoop(LineFit(), options: options(averageDecay: averageDecay))
+    func learns(emaDecay: Float?) throws {
+        let loop = try TrainingLoop(LineFit(), options: options(emaDecay: emaDecay))
         #expect(try loop.run() == .completed)
         let best = try #require(loop.best)
         #expect(abs((best["line.weight"]?[0] ?? 0) - 3) < 0.02 && abs((best["line.bias"]?[0] ?? 0) + 1) < 0.02)
@@ -68,13 +68,13 @@ private final class MemoryCheckpoints: CheckpointPolicy {
     }
 
     @Test(
-        "A run that is resumed after every step gives the same bits",
+        "Training that is interrupted and resumed after every step is bitwise identical to uninterrupted training",
         arguments: [.sgd(SGD.Options(momentum: 0.9, nesterov: true)), .adamW(AdamW.Options())]
             as [OptimizerConfiguration])
     func resumes(optimizer: OptimizerConfiguration) throws {
-        let options = options(epochs: 3, averageDecay: 0.9, optimizer: optimizer)
-        let whole = try TrainingLoop(LineFit(), options: options)
-        _ = try whole.run()
+        let options = options(epochs: 3, emaDecay: 0.9, optimizer: optimizer)
+        let uninterrupted = try TrainingLoop(LineFit(), options: options)
+        _ = try uninterrupted.run()
         let checkpoints = MemoryCheckpoints()
         var ending = TrainingLoop.Ending.stopped
         var last: TrainingLoop?
@@ -86,9 +86,9 @@ private final class MemoryCheckpoints: CheckpointPolicy {
             last = loop
         }
         let resumed = try #require(last)
-        #expect(ending == .completed && resumed.progress.history == whole.progress.history)
-        #expect(values(resumed.parameters) == values(whole.parameters))
-        #expect(values(try #require(resumed.best)) == values(try #require(whole.best)))
+        #expect(ending == .completed && resumed.progress.history == uninterrupted.progress.history)
+        #expect(values(resumed.parameters) == values(uninterrupted.parameters))
+        #expect(values(try #require(resumed.best)) == values(try #require(uninterrupted.best)))
     }
 
     @Test("Training stops early after `patience` rounds without an improvement, and keeps the best parameters")
@@ -110,11 +110,11 @@ private final class MemoryCheckpoints: CheckpointPolicy {
         let phase = TrainingLoop.Rounds.Phase(
             steps: 3, learningRate: 0.1, schedule: LearningRateSchedule(.constant))
         let options = TrainingLoop.Options(
-            rounds: .phases([phase, phase]), optimizer: .sgd(SGD.Options()), averageDecay: 0.9)
+            rounds: .phases([phase, phase]), optimizer: .sgd(SGD.Options()), emaDecay: 0.9)
         let loop = try TrainingLoop(LineFit(), options: options)
         _ = try loop.run(onEvent: { event in
             if case .round = event {
-                #expect(values(loop.parameters) == values(loop.evaluated))
+                #expect(values(loop.parameters) == values(loop.evaluationParameters))
             }
         })
         #expect(loop.progress.history.count == 2)

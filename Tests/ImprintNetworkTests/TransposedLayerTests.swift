@@ -4,20 +4,20 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// No layer may prefer an axis: over an H x W map it computes what the transposed layer computes over the transposed map.
+/// Tests that layers treat height and width alike: the transposed layer on the transposed map gives the transposed result.
 @Suite struct TransposedLayerTests {
-    /// Layers that the test runs on maps of every shape that they accept.
+    /// Layers that are tested on maps of every shape that they accept.
     struct Example: Sendable {
         let nodes: [Network.Node]
 
-        /// Layers in a chain.
+        /// Creates a chain of layers.
         init(_ layers: any Layer...) {
             nodes = layers.enumerated().map { index, layer in
                 Network.Node(name: "\(index + 1)", layer: layer, inputs: [index == 0 ? Network.inputName : "\(index)"])
             }
         }
 
-        /// A layer of the network's input and of means of it over these axes; an empty set is the input itself.
+        /// Creates a layer whose operands are means of the network's input over these axes; an empty set is the input itself.
         init(_ layer: any Layer, over operands: [MeanAxes]) {
             let means = operands.enumerated().filter { !$1.isEmpty }.map { index, axes in
                 Network.Node(name: "mean \(index)", layer: MeanLayer(axes: axes), inputs: [Network.inputName])
@@ -41,7 +41,7 @@ import Testing
             Example(HardSwish()), Example(ClipLayer(minimum: -0.5, maximum: 0.25)), Example(HardSigmoid()),
             Example(ELU(alpha: 0.5)), Example(Swish()), Example(Tanh()), Example(Softplus()), Example(Softmax()),
             Example(PReLU()), Example(PReLU(isShared: true)),
-            // Masks are drawn element by element, so only masks that keep all elements can be transposed.
+            // Masks are drawn in the order of the elements, so only a mask that keeps all elements can be transposed.
             Example(Dropout(rate: 0)),
             Example(BatchNormalization()), Example(BatchNormalization(usesRunningStatistics: true)),
             Example(LocalResponseNormalization(size: 5, alpha: 2)),
@@ -113,7 +113,7 @@ import Testing
         return examples
     }()
 
-    /// Layers of several inputs, and means over every set of axes.
+    /// Layers with several inputs, and means over every set of axes.
     static let joins: [Example] = {
         let operands: [[MeanAxes]] = [
             [[], []], [[], [.height, .width]], [[], .channels], [[], .height], [.width, []], [.height, .width],
@@ -155,7 +155,7 @@ import Testing
     private static func cases(height: Int, width: Int) -> [Case] {
         examples.compactMap { example in
             let layers = example.nodes.map { "\($0.layer)" }.joined(separator: " → ")
-            // Kernels and reflected borders may be larger than the map.
+            // Skip layers whose kernel or reflected padding is larger than the map.
             let network = try? Network(
                 name: "\(height)x\(width): \(layers)", input: TensorShape(height: height, width: width, channels: 18),
                 nodes: example.nodes)
@@ -174,10 +174,10 @@ import Testing
         }
     }
 
-    @Test("A transposed layer computes the transposed result and gradients", arguments: cases)
+    @Test("A transposed layer has the transposed outputs and gradients", arguments: cases)
     func training(_ example: Case) throws { try compare(example.network, .training) }
 
-    @Test("A transposed layer predicts the transposed result", arguments: cases)
+    @Test("A transposed layer has the transposed outputs in prediction", arguments: cases)
     func prediction(_ example: Case) throws { try compare(example.network, .prediction) }
 
     private static let batch = 3
@@ -198,8 +198,8 @@ import Testing
             transposedNetwork, transposedParameters, mode, transposed(input, network.input),
             transposed(outputGradient, outputMap))
 
-        func expectTransposed(_ actual: [Float], _ expected: [Float], _ what: String) {
-            expectClose(actual, expected, "\(network.name), \(mode): \(what)", tolerance: 1e-4)
+        func expectTransposed(_ actual: [Float], _ expected: [Float], _ name: String) {
+            expectClose(actual, expected, "\(network.name), \(mode): \(name)", tolerance: 1e-4)
         }
         expectTransposed(actual.output, transposed(expected.output, outputMap), "output")
         expectTransposed(actual.inputGradient, transposed(expected.inputGradient, network.input), "input gradient")
@@ -239,14 +239,14 @@ import Testing
         return pass
     }
 
-    /// The same network with height and width, top and left, and bottom and right exchanged in its description, whatever its layers.
+    /// Returns the network with height and width, top and left, and bottom and right swapped in its JSON description.
     private func transposed(_ network: Network) throws -> Network {
         let description = try JSONSerialization.jsonObject(with: JSONEncoder().encode(network))
-        let exchanged = try JSONSerialization.data(withJSONObject: exchangingAxes(description))
-        return try JSONDecoder().decode(Network.self, from: exchanged)
+        let swapped = try JSONSerialization.data(withJSONObject: swappingAxes(description))
+        return try JSONDecoder().decode(Network.self, from: swapped)
     }
 
-    private func exchangingAxes(_ value: Any) -> Any {
+    private func swappingAxes(_ value: Any) -> Any {
         func other(_ word: String) -> String {
             let pairs = [("height", "width"), ("top", "left"), ("bottom", "right")]
             for (vertical, horizontal) in pairs {
@@ -257,14 +257,14 @@ import Testing
         }
         switch value {
         case let object as [String: Any]:
-            return Dictionary(uniqueKeysWithValues: object.map { (other($0), exchangingAxes($1)) })
-        case let list as [Any]: return list.map(exchangingAxes)
+            return Dictionary(uniqueKeysWithValues: object.map { (other($0), swappingAxes($1)) })
+        case let list as [Any]: return list.map(swappingAxes)
         case let word as String: return other(word)
         default: return value
         }
     }
 
-    /// The map whose elements the network's output has: that before a final Flatten, which keeps their order.
+    /// Returns the output shape before a final Flatten, which keeps the order of the elements.
     private func outputMap(_ network: Network) -> TensorShape {
         let last = network.nodes.count - 1
         return network.nodes[last].layer is Flatten ? network.inputShapes(of: last)[0] : network.output
@@ -274,14 +274,14 @@ import Testing
         transposed(values, height: map.height, width: map.width, depth: map.channels)
     }
 
-    /// Parameters of three axes and more begin with height and width.
+    /// Returns transposed parameters; the first axes of parameters with at least three axes are height and width.
     private func transposed(_ values: [Float], of entry: ParameterLayout.Entry) -> [Float] {
         let shape = entry.parameter.shape
         guard shape.count >= 3 else { return values }
         return transposed(values, height: shape[0], width: shape[1], depth: shape[2...].reduce(1, *))
     }
 
-    /// Consecutive arrays [height, width, depth] as [width, height, depth].
+    /// Transposes consecutive arrays [height, width, depth] to [width, height, depth].
     private func transposed(_ values: [Float], height: Int, width: Int, depth: Int) -> [Float] {
         var result: [Float] = []
         result.reserveCapacity(values.count)

@@ -4,9 +4,9 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// The kernels that slide a window over an image, against plain loops.
+/// Compares the kernels that slide a window over an image with plain loops.
 ///
-/// All numbers are small whole ones, so that sums are exact in any order and equal values meet in the windows.
+/// All values are small integers, so sums are exact in any order, and windows contain equal values.
 @Suite struct WindowKernelTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let input: TensorShape
@@ -27,13 +27,13 @@ import Testing
         var outputCount: Int { naive.output.count }
         var weightCount: Int { kernel.height * kernel.width * channels }
 
-        /// Whether every window holds a pixel of the image, as pools demand.
+        /// Whether every window contains a pixel of the image, which pools require.
         var canPool: Bool {
             guard case .explicit(let top, let left, let bottom, let right) = padding else { return false }
             return max(top, bottom) < kernel.height && max(left, right) < kernel.width
         }
 
-        /// Calls `body(output, tap, input)` with the places of a channel for every tap inside the image.
+        /// Calls `body(output, tap, input)` with element indices for every channel and every tap inside the image.
         func forEachValue(_ body: (_ output: Int, _ tap: Int, _ input: Int) -> Void) {
             naive.forEachTap(1) { outputPixel, tap, inputPixel in
                 guard let inputPixel else { return }
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    /// Every kernel, stride and padding with each awkward number of channels, over images of 1 to 9 pixels a side.
+    /// All combinations of kernel, stride, padding and channel count, over images with sides of 1 to 9 pixels.
     static let small: [Case] = {
         var cases: [Case] = []
         for channels in [1, 3, 15, 16, 17, 40, 64] {
@@ -67,7 +67,7 @@ import Testing
         return cases
     }()
 
-    /// Windows that are not square, dilated ones, more channels than are summed at once, and images beyond the caches.
+    /// Windows that are not square or dilated, more channels than one block, and images larger than the caches.
     static let special: [Case] = [
         Case(
             input: TensorShape(height: 7, width: 9, channels: 18), kernel: Size2D(height: 3, width: 5),
@@ -86,10 +86,11 @@ import Testing
         Case(input: TensorShape(height: 33, width: 32, channels: 136), kernel: 5, stride: 2, padding: .all(2)),
     ]
 
-    @Test(arguments: small + special) func convolvesEachChannel(_ test: Case) {
-        let (x, weight) = (numbers(test.inputCount, "x"), numbers(test.weightCount, "weight"))
-        let dy = numbers(test.outputCount, "dy")
-        let before = numbers(test.weightCount, "dweight")
+    @Test("Depthwise convolution agrees with plain loops", arguments: small + special)
+    func depthwise(_ test: Case) {
+        let (x, weight) = (integers(test.inputCount, "x"), integers(test.weightCount, "weight"))
+        let dy = integers(test.outputCount, "dy")
+        let before = integers(test.weightCount, "dweight")
         var y = [Float](repeating: 0, count: test.outputCount)
         var dx = [Float](repeating: 0, count: test.inputCount)
         var dWeight = before
@@ -100,12 +101,12 @@ import Testing
         }
         var window = test.window
         let rows = window.output_height
-        var finish = imprint_finish(bias: nil, floor: -.infinity, ceiling: .infinity)
+        var finish = imprint_bias_clamp(bias: nil, floor: -.infinity, ceiling: .infinity)
         expect(y, "y") { imprint_depthwise_forward(&window, x, weight, $0, 0, rows, &finish) }
-        let bias = numbers(test.channels, "bias")
+        let bias = integers(test.channels, "bias")
         let finished = y.indices.map { min(max(y[$0] + bias[$0 % test.channels], -0.5), 0.25) }
         bias.withUnsafeBufferPointer { bias in
-            finish = imprint_finish(bias: bias.baseAddress, floor: -0.5, ceiling: 0.25)
+            finish = imprint_bias_clamp(bias: bias.baseAddress, floor: -0.5, ceiling: 0.25)
             expect(finished, "y in two parts, finished") {
                 let first = min(rows, 2)
                 imprint_depthwise_forward(&window, x, weight, $0, first, rows - first, &finish)
@@ -116,15 +117,15 @@ import Testing
         expect(dWeight, "dweight", from: before) { imprint_depthwise_backward_weight(&window, x, dy, $0) }
     }
 
-    @Test(arguments: small + special) func copiesWindowsIntoRows(_ test: Case) {
+    @Test("im2col and col2im agree with plain loops", arguments: small + special) func im2col(_ test: Case) {
         let pixels = test.naive.output.height * test.naive.output.width
         let taps = test.kernel.height * test.kernel.width
-        // All of it; and what a group of channels in a block of pixels reads.
+        // All channels and pixels, and a group of channels with a block of pixels.
         let parts = [(0..<test.channels, 0..<pixels), (test.channels / 2..<test.channels, pixels / 3..<pixels)]
         for (channels, rows) in parts {
-            let x = numbers(test.inputCount, "x")
-            let before = numbers(test.inputCount, "dx")
-            let dColumns = numbers(rows.count * taps * channels.count, "dcolumns")
+            let x = integers(test.inputCount, "x")
+            let before = integers(test.inputCount, "dx")
+            let dColumns = integers(rows.count * taps * channels.count, "dcolumns")
             var columns = [Float](repeating: 0, count: dColumns.count)
             var dx = before
             test.naive.forEachTap(1) { pixel, tap, inputPixel in
@@ -145,9 +146,10 @@ import Testing
         }
     }
 
-    @Test(arguments: (small + special).filter(\.canPool)) func findsTheLargestValue(_ test: Case) {
-        let x = numbers(test.inputCount, "x")
-        let dy = numbers(test.outputCount, "dy")
+    @Test("Max pooling agrees with plain loops", arguments: (small + special).filter(\.canPool))
+    func maxPool(_ test: Case) {
+        let x = integers(test.inputCount, "x")
+        let dy = integers(test.outputCount, "dy")
         var y = [Float](repeating: -.infinity, count: test.outputCount)
         var choice = [UInt8](repeating: 0, count: test.outputCount)
         test.forEachValue { output, tap, input in
@@ -167,9 +169,9 @@ import Testing
         expect(dx, "dx") { imprint_max_pool_backward(&window, dy, choice, $0) }
     }
 
-    @Test func passesOnWhatIsNotANumber() {
+    @Test("Max pooling propagates NaN") func nan() {
         let test = Case(input: TensorShape(height: 4, width: 6, channels: 17), kernel: 2, stride: 2, padding: .all(0))
-        var x = numbers(test.inputCount, "x")
+        var x = integers(test.inputCount, "x")
         x[3] = .nan
         var y = [Float](repeating: 0, count: test.outputCount)
         var window = test.window
@@ -177,10 +179,10 @@ import Testing
         #expect(y[3].isNaN && y.filter(\.isNaN).count == 1)
     }
 
-    @Test(arguments: (small + special).filter(\.canPool), [false, true])
-    func takesTheMean(_ test: Case, countsPadding: Bool) {
-        let x = numbers(test.inputCount, "x")
-        let dy = numbers(test.outputCount, "dy")
+    @Test("Average pooling agrees with plain loops", arguments: (small + special).filter(\.canPool), [false, true])
+    func averagePool(_ test: Case, countsPadding: Bool) {
+        let x = integers(test.inputCount, "x")
+        let dy = integers(test.outputCount, "dy")
         var y = [Float](repeating: 0, count: test.outputCount)
         var counts = [Int](repeating: 0, count: test.outputCount)
         test.forEachValue { output, _, input in
@@ -193,30 +195,30 @@ import Testing
         test.forEachValue { output, _, input in dx[input] += dy[output] / Float(counts[output]) }
         var window = test.window
         expect(y, "y") { imprint_average_pool_forward(&window, x, $0, countsPadding ? 1 : 0) }
-        // Shares are no whole numbers: each of up to 49 sums may round once, at 4 units.
+        // Quotients are not integers: each of up to 49 sums of up to 4 in magnitude can round.
         expect(dx, "dx", within: 1e-4) { imprint_average_pool_backward(&window, dy, $0, countsPadding ? 1 : 0) }
     }
 
-    /// As many numbers lie behind every result, to show whether a kernel writes too far.
+    /// The number of sentinel values after every result, which detect writes out of bounds.
     private static let guardCount = 64
 
-    /// Whole numbers from -4 to 4.
-    private func numbers(_ count: Int, _ name: String) -> [Float] {
+    /// Returns random integers from -4 to 4.
+    private func integers(_ count: Int, _ name: String) -> [Float] {
         var random = RandomStream(seed: 1, name)
         return (0..<count).map { _ in Float(Int.random(in: -4...4, using: &random)) }
     }
 
-    /// Checks what `kernel` writes over `start`, which is no number where nothing is to be kept.
+    /// Checks the values that `kernel` writes to a buffer with the contents `start`, or NaN.
     private func expect(
         _ expected: [Float], _ name: String, from start: [Float]? = nil, within tolerance: Float = 0,
         location: SourceLocation = #_sourceLocation, _ kernel: (UnsafeMutablePointer<Float>) -> Void
     ) {
-        let behind = [Float](repeating: 12345, count: Self.guardCount)
-        var result = (start ?? [Float](repeating: .nan, count: expected.count)) + behind
+        let sentinels = [Float](repeating: 12345, count: Self.guardCount)
+        var result = (start ?? [Float](repeating: .nan, count: expected.count)) + sentinels
         result.withUnsafeMutableBufferPointer { kernel($0.baseAddress!) }
         if let wrong = expected.indices.first(where: { !(abs(result[$0] - expected[$0]) <= tolerance) }) {
-            Issue.record("\(name)[\(wrong)] is \(result[wrong]), not \(expected[wrong])", sourceLocation: location)
+            Issue.record("\(name)[\(wrong)] is \(result[wrong]), expected \(expected[wrong])", sourceLocation: location)
         }
-        #expect(Array(result[expected.count...]) == behind, "\(name): written too far", sourceLocation: location)
+        #expect(Array(result[expected.count...]) == sentinels, "\(name): out of bounds", sourceLocation: location)
     }
 }

@@ -3,7 +3,7 @@ import Testing
 
 private typealias Matrix = [[Double]]
 
-/// The matrices of F(4x4,3x3) as Lavin & Gray print them.
+/// The transform matrices of F(4x4, 3x3) from Lavin & Gray, "Fast algorithms for convolutional neural networks", 2015.
 private let inputMatrix: Matrix = [
     [4, 0, -5, 0, 1, 0], [0, -4, -4, 1, 1, 0], [0, 4, -4, -1, 1, 0], [0, -2, -1, 2, 1, 0], [0, 2, -1, -2, 1, 0],
     [0, 4, 0, -5, 0, 1],
@@ -23,14 +23,14 @@ private func product(_ a: Matrix, _ b: Matrix) -> Matrix {
     a.map { row in b[0].indices.map { j in row.indices.reduce(0) { $0 + row[$1] * b[$1][j] } } }
 }
 
-/// a x aᵀ.
+/// Returns a x aᵀ.
 private func transform(_ a: Matrix, _ x: Matrix) -> Matrix { product(product(a, x), transposed(a)) }
 
 private func matrix(_ size: Int, _ value: (Int, Int) -> Double) -> Matrix {
     (0..<size).map { i in (0..<size).map { j in value(i, j) } }
 }
 
-/// A buffer that a kernel has written: NaN is expected wherever it must not write.
+/// Expects the values in a buffer that a kernel wrote; `expected` is NaN at indices that it must not write.
 private func expectEqual(_ values: [Float], _ expected: [Double], _ comment: Comment) {
     let scale = expected.reduce(0) { $1.isNaN ? $0 : max($0, abs($1)) }
     let wrong = values.indices.filter {
@@ -39,7 +39,7 @@ private func expectEqual(_ values: [Float], _ expected: [Double], _ comment: Com
     #expect(wrong.isEmpty && values.count == expected.count, comment)
 }
 
-/// The tiles of a batch of images from the second row of tiles on, or from `firstRow` on.
+/// The tiles of a batch of images, starting with the second row of tiles, or with `firstRow`.
 private struct Tiles: CustomStringConvertible {
     static let images = 3
 
@@ -64,7 +64,7 @@ private struct Tiles: CustomStringConvertible {
         firstRow = 1
     }
 
-    /// Calls `body(tile, image, y, x)` for every tile, with the first pixel of the output that it makes up.
+    /// Calls `body(tile, image, y, x)` for every tile, with the first pixel of its output.
     func forEachTile(_ body: (Int, Int, Int, Int) -> Void) {
         for tile in 0..<count {
             let (row, column) = (firstRow + tile / Int(c.tile_columns), tile % Int(c.tile_columns))
@@ -84,8 +84,8 @@ private struct Tiles: CustomStringConvertible {
         return ((image * height + y) * width + x) * Int(c.output_channels) + channel
     }
 
-    /// The same convolution's data gradient: a convolution of the output's gradient, padded by what is left of 2.
-    var ofDataGradient: Tiles {
+    /// The tiles of the input gradient, which is a convolution of the output gradient with the padding 2 − padding.
+    var inputGradient: Tiles {
         let (top, left) = (Int(c.padding_top), Int(c.padding_left))
         var tiles = Tiles(
             output: (Int(c.height), Int(c.width)), padding: (2 - top, 2 - left), channels: Int(c.output_channels),
@@ -107,9 +107,9 @@ private struct Matrices {
         values = [Float](repeating: .nan, count: 36 * stride)
     }
 
-    func square(at place: Int) -> Matrix { matrix(6) { Double(values[(6 * $0 + $1) * stride + place]) } }
+    func square(at index: Int) -> Matrix { matrix(6) { Double(values[(6 * $0 + $1) * stride + index]) } }
 
-    /// Each of the 36 [rows, columns], transposed.
+    /// Returns the 36 matrices [rows, columns], transposed.
     func transposed(_ rows: Int, _ columns: Int) -> Matrices {
         var result = self
         for k in 0..<36 {
@@ -120,7 +120,7 @@ private struct Matrices {
         return result
     }
 
-    /// Each of the 36 [rows, depth] times its like [depth, columns].
+    /// Returns the 36 products of matrices [rows, depth] and [depth, columns].
     func times(_ other: Matrices, _ rows: Int, _ depth: Int, _ columns: Int) -> Matrices {
         var result = Matrices(of: rows * columns)
         for k in 0..<36 {
@@ -140,9 +140,9 @@ private struct Matrices {
     }
 }
 
-private func write(_ square: Matrix, to values: inout [Double], stride: Int, at place: Int) {
+private func write(_ square: Matrix, to values: inout [Double], stride: Int, at index: Int) {
     for (i, row) in square.enumerated() {
-        for (j, value) in row.enumerated() { values[(6 * i + j) * stride + place] = value }
+        for (j, value) in row.enumerated() { values[(6 * i + j) * stride + index] = value }
     }
 }
 
@@ -150,14 +150,14 @@ private func write(_ square: Matrix, to values: inout [Double], stride: Int, at 
     static let channels = [1, 3, 15, 16, 17, 40]
     static let outputs = [(1, 1), (4, 4), (5, 7), (9, 6)]
     static let paddings = [(0, 0), (1, 1), (2, 2), (0, 2), (2, 1)]
-    /// The output channels of a kernel with the panel's first channel and size.
+    /// The output channels of a kernel, and the first channel and size of a panel.
     static let panels = [
         (1, 0, 1), (3, 1, 2), (15, 0, 15), (16, 0, 16), (17, 0, 17), (17, 1, 16), (40, 0, 40), (40, 16, 16),
         (40, 17, 3),
         (40, 3, 23), (40, 24, 16),
     ]
 
-    @Test("V = Bᵀ d B", arguments: channels)
+    @Test("The input transform is V = Bᵀ d B", arguments: channels)
     func input(_ channels: Int) {
         for output in Self.outputs {
             for padding in Self.paddings {
@@ -183,7 +183,7 @@ private func write(_ square: Matrix, to values: inout [Double], stride: Int, at 
         }
     }
 
-    @Test("y = Aᵀ M A, of the panel's channels alone", arguments: panels)
+    @Test("The output transform is y = Aᵀ M A and writes only the channels of the panel", arguments: panels)
     func output(_ channels: Int, _ first: Int, _ panel: Int) {
         for output in Self.outputs {
             let tiles = Tiles(output: output, padding: (1, 1), channels: 1, outputChannels: channels)
@@ -209,7 +209,7 @@ private func write(_ square: Matrix, to values: inout [Double], stride: Int, at 
         }
     }
 
-    @Test("dM = A dy Aᵀ", arguments: channels)
+    @Test("The transform of the output gradient is dM = A dy Aᵀ", arguments: channels)
     func outputGradient(_ channels: Int) {
         for output in Self.outputs {
             let tiles = Tiles(output: output, padding: (1, 1), channels: 1, outputChannels: channels)
@@ -233,7 +233,7 @@ private func write(_ square: Matrix, to values: inout [Double], stride: Int, at 
         }
     }
 
-    @Test("U = G g Gᵀ, of the panel's output channels", arguments: panels)
+    @Test("The weight transform is U = G g Gᵀ of the output channels of the panel", arguments: panels)
     func weights(_ outputs: Int, _ first: Int, _ panel: Int) {
         let inputs = 5
         let w = randomValues(9 * inputs * outputs, "w")
@@ -249,7 +249,7 @@ private func write(_ square: Matrix, to values: inout [Double], stride: Int, at 
         expectEqual(u.values, expected, "\(outputs) channels, \(panel) from \(first) on")
     }
 
-    @Test("U of weights times the factor of their output", arguments: panels + [(200, 3, 150)])
+    @Test("The weight transform with factors equals that of scaled weights", arguments: panels + [(200, 3, 150)])
     func scaledWeights(_ outputs: Int, _ first: Int, _ panel: Int) {
         let inputs = 5
         let w = randomValues(9 * inputs * outputs, "w")
@@ -258,11 +258,11 @@ private func write(_ square: Matrix, to values: inout [Double], stride: Int, at 
         var (u, expected) = (Matrices(of: inputs * panel), Matrices(of: inputs * panel))
         imprint_winograd_weights(w, factors, inputs, outputs, first, panel, &u.values, u.stride)
         imprint_winograd_weights(scaled, nil, inputs, outputs, first, panel, &expected.values, expected.stride)
-        expectSameBits(u.values, expected.values, "\(outputs) channels, \(panel) from \(first) on")
+        expectBitwiseEqual(u.values, expected.values, "\(outputs) channels, \(panel) from \(first) on")
     }
 
-    @Test("U of the turned kernel, of the panel's input channels", arguments: panels, [1, 5, 16, 35])
-    func turnedWeights(_ inputs: (Int, Int, Int), _ outputs: Int) {
+    @Test("The rotated weight transform has the input channels of the panel", arguments: panels, [1, 5, 16, 35])
+    func rotatedWeights(_ inputs: (Int, Int, Int), _ outputs: Int) {
         let (inputs, first, panel) = inputs
         let w = randomValues(9 * inputs * outputs, "w")
         var u = Matrices(of: outputs * panel)
@@ -273,11 +273,11 @@ private func write(_ square: Matrix, to values: inout [Double], stride: Int, at 
                 write(transform(weightsMatrix, g), to: &expected, stride: u.stride, at: o * panel + i)
             }
         }
-        imprint_winograd_turned_weights(w, inputs, outputs, first, panel, &u.values, u.stride)
+        imprint_winograd_rotated_weights(w, inputs, outputs, first, panel, &u.values, u.stride)
         expectEqual(u.values, expected, "\(inputs) to \(outputs) channels, \(panel) from \(first) on")
     }
 
-    @Test("dg = Gᵀ dU G, of the panel's output channels alone", arguments: panels)
+    @Test("The weight gradient is dg = Gᵀ dU G of only the output channels of the panel", arguments: panels)
     func weightsGradient(_ outputs: Int, _ first: Int, _ panel: Int) {
         let inputs = 5
         var du = Matrices(of: inputs * panel)
@@ -296,7 +296,7 @@ private func write(_ square: Matrix, to values: inout [Double], stride: Int, at 
         expectEqual(dw, expected, "\(outputs) channels, \(panel) from \(first) on")
     }
 
-    @Test("Transforms and products make up a convolution, forward and backward", arguments: paddings)
+    @Test("Transforms and matrix products give a convolution, forward and backward", arguments: paddings)
     func convolution(_ padding: (Int, Int)) {
         for (output, inputs, outputs) in [((5, 7), 3, 17), ((9, 6), 16, 16), ((4, 4), 40, 5)] {
             var tiles = Tiles(output: output, padding: padding, channels: inputs, outputChannels: outputs)
@@ -311,8 +311,8 @@ private func write(_ square: Matrix, to values: inout [Double], stride: Int, at 
             let v = transformedInput(tiles, x)
             expectEqual(transformedOutput(tiles, v.times(u, tiles.count, inputs, outputs)), expected.y, "y, \(tiles)")
 
-            imprint_winograd_turned_weights(w, inputs, outputs, 0, inputs, &u.values, u.stride)
-            let backward = tiles.ofDataGradient
+            imprint_winograd_rotated_weights(w, inputs, outputs, 0, inputs, &u.values, u.stride)
+            let backward = tiles.inputGradient
             let dm = transformedInput(backward, dy).times(u, backward.count, outputs, inputs)
             expectEqual(transformedOutput(backward, dm), expected.dx, "dx, \(tiles)")
 

@@ -3,8 +3,9 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// Winograd's minimal filtering over many blocks of tiles and groups of blocks, against a kernel of 3x4 whose last column
-/// is zero, which is computed as a product of matrices.
+/// Compares Winograd convolutions that have many blocks of tiles with im2col.
+///
+/// The reference is a 3x4 kernel whose last column is 0, because Winograd is only used for 3x3 kernels.
 @Suite struct WinogradTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String
@@ -28,20 +29,20 @@ import Testing
 
     static let cases = [
         Case(
-            testDescription: "every block repeats the weights, more blocks than parts of the sum", inputChannels: 17,
+            testDescription: "more blocks than parts of the sum", inputChannels: 17,
             outputChannels: 40, height: 13, width: 14, images: 20),
         Case(
             testDescription: "blocks of one row of tiles, wider than 56 tiles", inputChannels: 16, outputChannels: 16,
             height: 9, width: 230, images: 2),
         Case(
-            testDescription: "threads share the tiles of two blocks", inputChannels: 176, outputChannels: 170,
+            testDescription: "threads divide the tiles of two blocks", inputChannels: 176, outputChannels: 170,
             height: 5,
             width: 6, images: 16),
         Case(
-            testDescription: "threads share the tiles of two groups, with many outputs", inputChannels: 16,
+            testDescription: "threads divide the tiles of two groups, many outputs", inputChannels: 16,
             outputChannels: 1824, height: 5, width: 6, images: 29),
         Case(
-            testDescription: "threads share the tiles of two groups, with many inputs", inputChannels: 1824,
+            testDescription: "threads divide the tiles of two groups, many inputs", inputChannels: 1824,
             outputChannels: 16, height: 5, width: 6, images: 29),
     ]
 
@@ -51,7 +52,7 @@ import Testing
         var weightGradient: [Float]
     }
 
-    /// What a plan with room for one more image computes in memory full of NaN.
+    /// Returns the results of a plan with space for one more image and an arena filled with NaN.
     private func run(
         _ example: Case, kernelWidth: Int, weight: [Float], as algorithm: Algorithm, workers: Int
     ) throws -> Result {
@@ -78,26 +79,25 @@ import Testing
             weightGradient: Array(plan.parameterGradients[range]))
     }
 
-    @Test("Blocks, groups and panels agree with a product of matrices, on any number of threads", arguments: cases)
+    @Test("Winograd agrees with im2col and is bitwise identical for any number of threads", arguments: cases)
     func manyBlocks(_ example: Case) throws {
         let rowLength = 3 * example.inputChannels * example.outputChannels
         let weight = repeatedValues(3 * rowLength, "weight")
         let column = [Float](repeating: 0, count: rowLength / 3)
         let rows = stride(from: 0, to: weight.count, by: rowLength).map { weight[$0..<($0 + rowLength)] }
         let wide = rows.flatMap { Array($0) + column }
-        let alone = try run(example, kernelWidth: 3, weight: weight, as: .winograd, workers: 1)
+        let actual = try run(example, kernelWidth: 3, weight: weight, as: .winograd, workers: 1)
         let expected = try run(example, kernelWidth: 4, weight: wide, as: .im2col, workers: 1)
         let wideLength = rowLength + column.count
         let gradient = (0..<3).flatMap { expected.weightGradient[($0 * wideLength)...].prefix(rowLength) }
-        expectClose(alone.output, expected.output, "output", tolerance: 1e-4)
-        expectClose(alone.inputGradient, expected.inputGradient, "input gradient", tolerance: 1e-4)
-        expectClose(alone.weightGradient, gradient, "gradient of the weights", tolerance: 1e-4)
+        expectClose(actual.output, expected.output, "output", tolerance: 1e-4)
+        expectClose(actual.inputGradient, expected.inputGradient, "input gradient", tolerance: 1e-4)
+        expectClose(actual.weightGradient, gradient, "weight gradient", tolerance: 1e-4)
         for workers in [2, 4] {
-            let shared = try run(example, kernelWidth: 3, weight: weight, as: .winograd, workers: workers)
-            expectSameBits(shared.output, alone.output, "output of \(workers) threads")
-            expectSameBits(shared.inputGradient, alone.inputGradient, "input gradient of \(workers) threads")
-            expectSameBits(
-                shared.weightGradient, alone.weightGradient, "gradient of the weights of \(workers) threads")
+            let other = try run(example, kernelWidth: 3, weight: weight, as: .winograd, workers: workers)
+            expectBitwiseEqual(other.output, actual.output, "output with \(workers) threads")
+            expectBitwiseEqual(other.inputGradient, actual.inputGradient, "input gradient with \(workers) threads")
+            expectBitwiseEqual(other.weightGradient, actual.weightGradient, "weight gradient with \(workers) threads")
         }
     }
 }

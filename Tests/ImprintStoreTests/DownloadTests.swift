@@ -184,7 +184,7 @@ import Testing
         try await expect { error in
             switch error {
             case .redirectRejected: true
-            // A redirect without a valid target is no redirect.
+            // A redirect without a valid target is not followed.
             case .unexpectedStatus(_, status: 302), .interrupted:
                 ["", "//", "http://", "http://a b/", ":80"].contains(location)
             default: false
@@ -234,7 +234,7 @@ import Testing
     }
 
     @Test(
-        "A wrong part is an error, and the next attempt starts over",
+        "A wrong range is an error, and the next attempt starts over",
         arguments: [
             "bytes 0-9999/10000", "bytes 999-1500/1501", "bytes 1000-1200/5000", "bytes 1000-99999999999999999999/5000",
             "pages 1-2/3", nil,
@@ -263,7 +263,7 @@ import Testing
         }
     }
 
-    @Test("Cancelling the task ends a download at once")
+    @Test("Cancelling the task ends a download immediately")
     func cancelled() async throws {
         try await withStore { _, connection in
             connection.send("HTTP/1.1 200 OK\r\n\r\n")

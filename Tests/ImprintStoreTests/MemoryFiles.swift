@@ -55,7 +55,7 @@ final class MemoryFiles: StoreFiles {
         return MemoryFiles(copied)
     }
 
-    /// The files after a reboot.
+    /// Returns the files after a reboot.
     func rebooted(losing loss: Loss, seed: Int) -> MemoryFiles {
         var random = RandomStream(seed: UInt64(seed), "reboot")
         let before = state.withLock { $0 }
@@ -99,7 +99,7 @@ final class MemoryFiles: StoreFiles {
             switch fault {
             case .error: throw FileError.cannotWrite(path: "file", reason: "a failing disk", remedy: "fix it")
             case .powerCut:
-                // The operation takes place, but nothing of it is flushed, so the loss decides.
+                // The operation is executed but not flushed, so it depends on `Loss` whether it survives.
                 let flushed = state
                 _ = try? body(&state)
                 state.flushedNames = flushed.flushedNames
@@ -138,7 +138,7 @@ final class MemoryFiles: StoreFiles {
         }
     }
 
-    func weights(_ name: String) throws -> ModelFile { try ModelFile([UInt8](mapped(name)), named: name) }
+    func modelFile(_ name: String) throws -> ModelFile { try ModelFile([UInt8](mapped(name)), named: name) }
 
     func append(_ bytes: Data, to name: String) throws {
         try operation { state in
@@ -174,7 +174,7 @@ final class MemoryFiles: StoreFiles {
 }
 
 extension RandomStream {
-    /// A random integer in a range.
+    /// Returns a random integer in a range.
     fileprivate mutating func pick(_ range: ClosedRange<Int>) -> Int {
         range.lowerBound + index(below: range.count)
     }

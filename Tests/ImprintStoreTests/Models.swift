@@ -22,6 +22,7 @@ struct TestModel {
         do { return try TestModel(seed: seed) } catch { preconditionFailure("\(error)") }
     }
 
+    /// Creates a model with random parameters.
     /// - Parameter scale: The factor of the parameters.
     init(seed: Int, scale: Float = 1, width: Int = 4) throws {
         var net = NetworkBuilder(name: "small", input: TensorShape(height: 8, width: 8, channels: 3))
@@ -32,17 +33,17 @@ struct TestModel {
         let network = try net.network()
         let parameters = try Parameters(network, seed: UInt64(seed))
         for entry in parameters.layout.entries { parameters[entry.name] = parameters[entry.name]?.map { $0 * scale } }
-        let weights = ModelFile(
+        let model = ModelFile(
             network: network, parameters: parameters, labels: ["A", "B", "C"],
             preprocessing: Preprocessing(width: 8, height: 8))
         bytes = try withTemporaryFolder { folder in
             let file = folder.appending(path: "x.imprint")
-            try weights.write(to: file)
+            try model.write(to: file)
             return try Data(contentsOf: file)
         }
         sha256 = hexadecimal(SHA256.hash(data: bytes))
         // A model whose output is not finite has no result.
-        answer = (try? ImageClassifier(weights).classify(Self.photo)) ?? []
+        answer = (try? ImageClassifier(model).classify(Self.photo)) ?? []
     }
 
     var verification: Verification {
@@ -77,7 +78,7 @@ extension DownloadLimits {
     static var patient: DownloadLimits { DownloadLimits(interval: .seconds(300)) }
 }
 
-/// The model files in the folder of a store.
+/// Returns the names of the model files in the folder of a store.
 func modelFiles(in folder: URL) throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".imprint") }.sorted()
 }

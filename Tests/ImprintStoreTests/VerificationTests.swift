@@ -177,8 +177,8 @@ import Testing
     @Test("A verified file that does not run does not replace a working model")
     func unusable() async throws {
         let overflowing = try TestModel(seed: 1, scale: 1e20)
-        let noModel = Data("no model".utf8)
-        for bytes in [overflowing.bytes, noModel, Data()] {
+        let notAModel = Data("no model".utf8)
+        for bytes in [overflowing.bytes, notAModel, Data()] {
             try await withTemporaryFolder { folder in
                 let file = folder.appending(path: "x.imprint")
                 try bytes.write(to: file)
@@ -201,7 +201,7 @@ import Testing
             let store = try ModelStore(at: folder.appending(path: "store"))
             let pipe = folder.appending(path: "pipe")
             mkfifo(pipe.path, 0o600)
-            for source in [folder, pipe, URL(filePath: "/dev/zero"), folder.appending(path: "nothing")] {
+            for source in [folder, pipe, URL(filePath: "/dev/zero"), folder.appending(path: "missing")] {
                 await #expect(throws: FileError.self) {
                     try await store.install(from: source, verification: model.verification)
                 }

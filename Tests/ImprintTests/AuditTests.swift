@@ -7,14 +7,14 @@ import TestSupport
 import Testing
 
 @Suite("Audit") struct AuditTests {
-    /// A picture of random blocks, another one for each seed.
-    private func picture(_ seed: UInt64, width: Int = 96, height: Int = 72) -> RasterImage {
+    /// Returns an image of random blocks, a different one for each seed.
+    private func blockImage(_ seed: UInt64, width: Int = 96, height: Int = 72) -> RasterImage {
         var stream = RandomStream(seed: seed, "blocks")
         let colors = (0..<64).map { _ in UInt8(stream.index(below: 256)) }
         var image = RasterImage(width: width, height: height)
-        for place in image.samples.indices {
-            let (x, y) = (place / 3 % width * 4 / width, place / 3 / width * 4 / height)
-            image.samples[place] = colors[(y * 4 + x) * 3 % 61 + place % 3]
+        for sample in image.samples.indices {
+            let (x, y) = (sample / 3 % width * 4 / width, sample / 3 / width * 4 / height)
+            image.samples[sample] = colors[(y * 4 + x) * 3 % 61 + sample % 3]
         }
         return image
     }
@@ -24,30 +24,30 @@ import Testing
         try ImageFile.write(image, to: file)
     }
 
-    /// A folder with one of everything that can be found.
+    /// Calls `body` with a folder that contains every kind of problem.
     private func withFolder<Result>(_ body: (URL) throws -> Result) throws -> Result {
         try withTemporaryFolder { root in
             let files = FileManager.default
             for index in 0..<8 {
                 try write(
-                    picture(UInt64(index)),
+                    blockImage(UInt64(index)),
                     to: root.appending(path: "train/\(index % 2 == 0 ? "cat" : "dog")/x\(10 * index).png"))
             }
             try files.copyItem(
                 at: root.appending(path: "train/cat/x0.png"), to: root.appending(path: "train/cat/copy.png"))
-            let plain = try ImageFile.encodeJPEG(picture(1))
+            let plain = try ImageFile.encodeJPEG(blockImage(1))
             let brokenProfile = [0xFF, 0xE2, 0, 20] + Array("ICC_PROFILE\0".utf8) + [1, 1] + Array("none".utf8)
             try Data(plain[..<2] + brokenProfile + plain[2...]).write(to: root.appending(path: "train/cat/wrong.jpg"))
-            try write(picture(90, width: 40, height: 30), to: root.appending(path: "train/dog/tiny.png"))
+            try write(blockImage(90, width: 40, height: 30), to: root.appending(path: "train/dog/tiny.png"))
             var wide = RasterImage(width: 200, height: 80, filledWith: 200)
-            for place in 0..<40 * 3 { wide.samples[30 * 200 * 3 + place] = UInt8(place % 7) }
+            for sample in 0..<40 * 3 { wide.samples[30 * 200 * 3 + sample] = UInt8(sample % 7) }
             try write(wide, to: root.appending(path: "train/dog/wide.png"))
-            let bytes = try ImageFile.encodeJPEG(picture(91))
+            let bytes = try ImageFile.encodeJPEG(blockImage(91))
             try Data(bytes.prefix(bytes.count / 2)).write(to: root.appending(path: "train/dog/short.jpg"))
             try Data("text".utf8).write(to: root.appending(path: "train/dog/text.jpg"))
             try Data("text".utf8).write(to: root.appending(path: "train/notes.txt"))
-            try write(picture(2), to: root.appending(path: "test/cat/v0.jpg"))
-            try write(picture(60), to: root.appending(path: "test/cat/v10.jpg"))
+            try write(blockImage(2), to: root.appending(path: "test/cat/v0.jpg"))
+            try write(blockImage(60), to: root.appending(path: "test/cat/v10.jpg"))
             return try body(root)
         }
     }
@@ -56,7 +56,7 @@ import Testing
         Dictionary(grouping: audit.findings, by: \.kind).mapValues { $0.map { $0.files.map(\.lastPathComponent) } }
     }
 
-    @Test("Each kind of thing is found, with its files") func kinds() throws {
+    @Test("Every kind of problem is found, with its files") func kinds() throws {
         try withFolder { root in
             let audit = Audit(try ImageFolder(at: root.appending(path: "train")), workers: Workers(2))
             #expect(
@@ -71,7 +71,7 @@ import Testing
             #expect(audit.labels.map(\.validationImages) == [0, 0])
             #expect(audit.images == 14 && audit.ignored == 1)
             #expect(audit.groups == 2 && audit.imagesInGroups == 4)
-            #expect(audit.orientations == [.up: 13] && audit.turnedImages == 0)
+            #expect(audit.orientations == [.up: 13] && audit.rotatedImages == 0)
             #expect(audit.profiles.values.reduce(0, +) == 13)
             #expect(audit.randomSplit == nil)
             #expect(audit.findings.first?.reason == "cat, dog")
@@ -91,10 +91,10 @@ import Testing
         }
     }
 
-    @Test("What a split at random would leak is told for folders that are split") func leakage() throws {
+    @Test("The audit reports how many images a random split would leak") func leakage() throws {
         try withTemporaryFolder { root in
             for index in 0..<60 {
-                try write(picture(UInt64(index / 6)), to: root.appending(path: "\(index % 2)/\(index)z.png"))
+                try write(blockImage(UInt64(index / 6)), to: root.appending(path: "\(index % 2)/\(index)z.png"))
             }
             let audit = Audit(try ImageFolder(at: root), workers: Workers(2))
             let split = try #require(audit.randomSplit)
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test("The page shows what was found, escaped, and needs nothing else") func page() throws {
+    @Test("The report shows the findings, escapes names and loads no other resources") func report() throws {
         try withFolder { root in
             try FileManager.default.moveItem(
                 at: root.appending(path: "train/cat"), to: root.appending(path: "train/a <b>&\"cat\""))
@@ -126,12 +126,12 @@ import Testing
         }
     }
 
-    @Test("Long lists are cut and say so") func longLists() throws {
+    @Test("Long lists are truncated with a note") func longLists() throws {
         try withTemporaryFolder { root in
             for index in 0..<30 {
                 for copy in 0..<(index == 0 ? 15 : 2) {
                     try write(
-                        picture(UInt64(index), width: 80, height: 64),
+                        blockImage(UInt64(index), width: 80, height: 64),
                         to: root.appending(path: "l/\(index)-\(copy)z.png"))
                 }
             }

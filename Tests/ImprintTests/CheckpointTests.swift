@@ -8,11 +8,11 @@ import ImprintTraining
 import TestSupport
 import Testing
 
-/// A run that ends in between and goes on from its checkpoint.
+/// Tests of runs that are interrupted and resume from their checkpoint.
 @Suite("Checkpoints") struct CheckpointTests {
-    /// What a run may depend on besides its parameters.
+    /// Configurations with different kinds of state to save.
     enum Variant: String, CaseIterable {
-        case plain, varied, averaged, searched, unkept, dropout, clipped, head, headFirst, gradual
+        case plain, augmented, averaged, rangeTest, uncached, dropout, clipped, head, headFirst, gradual
     }
 
     private static func configuration(_ variant: Variant) throws -> ClassifierConfiguration {
@@ -21,12 +21,12 @@ import Testing
             $0.batchSize = 5
             switch variant {
             case .plain: $0.threads = 2
-            case .varied: $0.augmentation = Augmentation([.flipVertical, .rotate, .noise])
+            case .augmented: $0.augmentation = Augmentation([.flipVertical, .rotate, .noise])
             case .averaged:
                 $0.averageDecay = 0.9
                 $0.labelWeights = .automatic
-            case .searched: $0.learningRate = nil
-            case .unkept:
+            case .rangeTest: $0.learningRate = nil
+            case .uncached:
                 $0.memoryLimit = 0
                 $0.schedule = .step(every: 3, factor: 0.5)
             case .dropout: $0.start = .base(try baseWithDropout(), trains: .all)
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    /// A model of some layers with dropout and a head behind them.
+    /// Returns an untrained model of the given layers, followed by dropout and a head.
     private static func base(named name: String, layers: (inout NetworkBuilder) -> Void) throws -> ModelFile {
         var builder = NetworkBuilder(name: name, input: TensorShape(height: 16, width: 16, channels: 3))
         layers(&builder)
@@ -79,39 +79,39 @@ import Testing
             preprocessing: Preprocessing(width: 16, height: 16, channels: 3))
     }
 
-    /// Trains until the run has ended, asking it to stop after every `steps` steps.
+    /// Trains until the run is complete, interrupting and resuming it after every `steps` steps.
     private func trainInParts(
         _ folder: URL, _ configuration: ClassifierConfiguration, _ checkpoints: URL, every steps: Int
-    ) throws -> (weights: ModelFile, parts: Int) {
+    ) throws -> (model: ModelFile, parts: Int) {
         let options = CheckpointOptions(folder: checkpoints, interval: .seconds(1000), resumes: true)
         for part in 1...1000 {
             var done = 0
             do {
-                let weights = try train(
+                let model = try train(
                     folder, configuration, checkpoints: options, shouldStop: { done >= steps },
                     onEvent: { if case .batch = $0 { done += 1 } })
-                if done < steps { return (weights, part) }
+                if done < steps { return (model, part) }
             } catch ImprintError.stoppedTooEarly {}
         }
         throw CancellationError()
     }
 
     @Test(
-        "A run that is stopped again and again gives the file of one that is not, byte for byte",
+        "Training resumes bitwise identically after any number of interruptions",
         arguments: Variant.allCases, [1, 2, 5])
-    func sameBits(variant: Variant, steps: Int) throws {
-        try withPictures(perLabel: 9) { folder in
+    func resumes(variant: Variant, steps: Int) throws {
+        try withImages(perLabel: 9) { folder in
             let configuration = try Self.configuration(variant)
             let expected = try bytes(of: train(folder, configuration))
-            try withTemporaryFolder { place in
-                let (weights, parts) = try trainInParts(folder, configuration, place, every: steps)
+            try withTemporaryFolder { scratch in
+                let (model, parts) = try trainInParts(folder, configuration, scratch, every: steps)
                 // Three epochs of three steps.
                 #expect(parts == 9 / steps + 1)
-                #expect(try bytes(of: weights) == expected)
-                // A run that has ended gives its model again, without training.
+                #expect(try bytes(of: model) == expected)
+                // Resuming a completed run returns its model without training.
                 var batches = 0
                 let again = try train(
-                    folder, configuration, checkpoints: CheckpointOptions(folder: place, resumes: true),
+                    folder, configuration, checkpoints: CheckpointOptions(folder: scratch, resumes: true),
                     onEvent: { if case .batch = $0 { batches += 1 } })
                 #expect(batches == 0)
                 #expect(try bytes(of: again) == expected)
@@ -119,16 +119,17 @@ import Testing
         }
     }
 
-    @Test("A new run never takes the place of one that has not ended, but of one that has") func notLost() throws {
-        try withPictures(perLabel: 8) { folder in
-            try withTemporaryFolder { place in
-                let options = CheckpointOptions(folder: place)
-                let file = place.appending(path: "checkpoint.safetensors")
+    @Test("A new run replaces the checkpoint of a completed run, but not of an unfinished one")
+    func replacement() throws {
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { scratch in
+                let options = CheckpointOptions(folder: scratch)
+                let file = scratch.appending(path: "checkpoint.safetensors")
                 #expect(throws: ImprintError.stoppedTooEarly(checkpoint: file.path)) {
-                    var begins = false
-                    try train(
-                        folder, quickTraining(epochs: 3), checkpoints: options, shouldStop: { begins },
-                        onEvent: { if case .started = $0 { begins = true } })
+                    var hasStarted = false
+                    _ = try train(
+                        folder, quickTraining(epochs: 3), checkpoints: options, shouldStop: { hasStarted },
+                        onEvent: { if case .started = $0 { hasStarted = true } })
                 }
                 let before = try Data(contentsOf: file)
                 #expect(throws: ImprintError.unfinishedCheckpoint(file: file.path, epoch: 1, of: 3)) {
@@ -136,27 +137,26 @@ import Testing
                 }
                 #expect(try Data(contentsOf: file) == before)
                 _ = try train(
-                    folder, quickTraining(epochs: 3), checkpoints: CheckpointOptions(folder: place, resumes: true))
-                let weights = try train(folder, quickTraining(epochs: 1) { $0.seed = 9 }, checkpoints: options)
-                #expect(weights.training?.history.count == 1)
+                    folder, quickTraining(epochs: 3), checkpoints: CheckpointOptions(folder: scratch, resumes: true))
+                let model = try train(folder, quickTraining(epochs: 1) { $0.seed = 9 }, checkpoints: options)
+                #expect(model.training?.history.count == 1)
             }
         }
     }
 
-    @Test("A checkpoint that is cut short, changed or something else is one error that names it") func damaged() throws
-    {
-        try withPictures(perLabel: 4) { folder in
-            try withTemporaryFolder { place in
-                let options = CheckpointOptions(folder: place, resumes: true)
-                let file = place.appending(path: "checkpoint.safetensors")
-                let weights = try train(folder, quickTraining(epochs: 1), checkpoints: options)
+    @Test("A truncated, changed or foreign checkpoint file is an error that names the file") func damaged() throws {
+        try withImages(perLabel: 4) { folder in
+            try withTemporaryFolder { scratch in
+                let options = CheckpointOptions(folder: scratch, resumes: true)
+                let file = scratch.appending(path: "checkpoint.safetensors")
+                let model = try train(folder, quickTraining(epochs: 1), checkpoints: options)
                 let whole = try Data(contentsOf: file)
                 var changed = whole
                 changed[whole.count - 5] ^= 0x40
                 var impossible = Data(
                     String(decoding: whole, as: UTF8.self).replacing("\\\"batch\\\":0", with: "\\\"batch\\\":-").utf8)
                 impossible.replaceSubrange(0..<8, with: whole[0..<8])
-                // One step more than were done: the numbers are whole, the text is not what was written.
+                // One training step more than were run: all values are valid, but the text differs.
                 let passes = try #require(whole.range(of: Data("\\\"passes\\\":1".utf8)))
                 var other = whole
                 other[passes.upperBound - 1] = UInt8(ascii: "2")
@@ -176,8 +176,8 @@ import Testing
                     #expect(reason.contains(file.path))
                     #expect(try Data(contentsOf: file) == data)
                 }
-                // A model in the place of the checkpoint is the user's own file.
-                try weights.write(to: file)
+                // A model with the name of the checkpoint is a file of the user, and must not be overwritten.
+                try model.write(to: file)
                 let error = #expect(throws: ModelFileError.self) {
                     try train(folder, quickTraining(epochs: 2), checkpoints: options)
                 }
@@ -187,12 +187,12 @@ import Testing
         }
     }
 
-    @Test("A folder serves one run at a time") func lock() throws {
-        try withPictures(perLabel: 8) { folder in
-            try withTemporaryFolder { place in
-                let options = CheckpointOptions(folder: place, interval: .zero)
+    @Test("Only one run at a time can use a checkpoint folder") func lock() throws {
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { scratch in
+                let options = CheckpointOptions(folder: scratch, interval: .zero)
                 var error: (any Error)?
-                let weights = try train(
+                let model = try train(
                     folder, quickTraining(epochs: 2), checkpoints: options,
                     onEvent: { event in
                         guard case .epoch = event, error == nil else { return }
@@ -200,43 +200,42 @@ import Testing
                             try train(folder, quickTraining(epochs: 1), checkpoints: options)
                         }
                     })
-                #expect(error as? ImprintError == .checkpointInUse(folder: place.path))
-                #expect(weights.training?.history.count == 2)
+                #expect(error as? ImprintError == .checkpointInUse(folder: scratch.path))
+                #expect(model.training?.history.count == 2)
                 _ = try train(folder, quickTraining(epochs: 1), checkpoints: options)
             }
         }
     }
 
-    @Test("A checkpoint that cannot be written is told once; training goes on, and its result says so") func failing()
-        throws
-    {
-        try withPictures(perLabel: 8) { folder in
-            try withTemporaryFolder { place in
+    @Test("Training continues if checkpoints cannot be written, and reports the first failure once")
+    func failing() throws {
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { scratch in
                 var failures: [FileError] = []
                 let trainer = try ClassifierTrainer(
                     photos: ImageFolder(at: folder), configuration: quickTraining(epochs: 3),
-                    checkpoints: CheckpointOptions(folder: place, interval: .zero))
+                    checkpoints: CheckpointOptions(folder: scratch, interval: .zero))
                 let result = try trainer.train(onEvent: { event in
-                    if case .started = event { try? FileManager.default.removeItem(at: place) }
+                    if case .started = event { try? FileManager.default.removeItem(at: scratch) }
                     if case .checkpointFailed(let error) = event { failures.append(error) }
                 })
                 #expect(failures.count == 1 && result.checkpointFailure == failures.first)
-                #expect(result.weights.training?.history.count == 3)
+                #expect(result.model.training?.history.count == 3)
             }
         }
     }
 
-    @Test("A checkpoint comes after every step, or not before the interval has passed", arguments: [0.0, 1000])
+    @Test("A checkpoint is written when the interval has passed, and at the end", arguments: [0.0, 1000])
     func interval(seconds: Double) throws {
-        try withPictures(perLabel: 8) { folder in
-            try withTemporaryFolder { place in
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { scratch in
                 var saved: [Int] = []
                 _ = try train(
                     folder, quickTraining(epochs: 2),
-                    checkpoints: CheckpointOptions(folder: place, interval: .seconds(seconds)),
+                    checkpoints: CheckpointOptions(folder: scratch, interval: .seconds(seconds)),
                     onEvent: { if case .checkpoint(_, let epochs) = $0 { saved.append(epochs) } })
                 #expect(saved == (seconds == 0 ? [0, 0, 1, 1, 1, 2, 2] : [2]))
-                #expect(try FileManager.default.contentsOfDirectory(atPath: place.path) == ["checkpoint.safetensors"])
+                #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.path) == ["checkpoint.safetensors"])
             }
         }
     }

@@ -5,7 +5,7 @@ import ImprintTraining
 import Testing
 
 @Suite struct EvaluationTests {
-    /// Results from pairs of (true label, confidence in the second label).
+    /// Returns an evaluation from pairs of (true label, confidence in the second label).
     private func evaluation(_ pairs: [(Int, Float)]) -> Evaluation {
         evaluation(labels: 2, pairs.map { ($0, [1 - $1, $1]) })
     }
@@ -13,9 +13,9 @@ import Testing
     private func evaluation(labels: Int, _ images: [(label: Int, confidences: [Float])]) -> Evaluation {
         Evaluation(
             labels: labels == 2 ? ["no", "yes"] : (0..<labels).map { "\($0)" },
-            results: images.enumerated().map { place, image in
+            results: images.enumerated().map { index, image in
                 Evaluation.Result(
-                    url: URL(filePath: "/\(place).png"), label: image.label, confidences: image.confidences)
+                    url: URL(filePath: "/\(index).png"), label: image.label, confidences: image.confidences)
             }, skipped: [])
     }
 
@@ -32,9 +32,9 @@ import Testing
         #expect(abs(evaluation.balancedAccuracy - (2.0 / 3 + 0.5) / 2) < 1e-15)
     }
 
-    @Test("The area under the ROC curve counts ordered pairs, ties half")
+    @Test("The area under the ROC curve is the share of correctly ordered pairs, with ties counted half")
     func auc() {
-        // The pairs (yes, no) in order: .9 > .1, .9 > .7, .4 > .1, .4 < .7: three of four.
+        // Three of the four pairs (yes, no) are in order: .9 > .1, .9 > .7, .4 > .1, but .4 < .7.
         #expect(evaluation([(0, 0.1), (0, 0.7), (1, 0.9), (1, 0.4)]).auc == 0.75)
         #expect(evaluation([(0, 0.5), (1, 0.5)]).auc == 0.5)
         #expect(evaluation([(0, 0.2), (1, 0.8)]).auc == 1)
@@ -42,7 +42,7 @@ import Testing
         #expect(evaluation(labels: 3, [(0, [1, 0, 0]), (1, [0, 1, 0])]).auc == nil)
     }
 
-    @Test("A label that nothing was given has no precision, one without images no recall")
+    @Test("A label that is never predicted has no precision, and a label without images has no recall")
     func missingLabel() {
         let evaluation = evaluation([(0, 0.1)])
         let yes = evaluation.perLabel[1]
@@ -54,11 +54,11 @@ import Testing
         #expect(evaluation.precisionRecallCurve(of: "yes") == nil)
         #expect(evaluation.precisionRecall.keys.sorted() == ["no"])
         #expect(evaluation.thresholds.keys.sorted() == ["no"])
-        // A label that nobody bears and that nothing was given takes no part in averages.
+        // Averages skip a label that has no images and is never predicted.
         #expect(evaluation.macroAverages.f1 == 1 && evaluation.balancedAccuracy == 1)
     }
 
-    @Test("Without images every value is defined")
+    @Test("All metrics are defined without images")
     func empty() {
         let evaluation = evaluation([])
         #expect(evaluation.accuracy == 0 && evaluation.topAccuracy(1) == 0 && evaluation.accuracyInterval == 0...1)
@@ -69,9 +69,9 @@ import Testing
         #expect(evaluation.reliability.count == 15 && evaluation.reliability.allSatisfy { $0.accuracy == nil })
     }
 
-    /// The bounds are the shares s for which (right / count − s)² = 1.96² · s · (1 − s) / count, as numpy finds them.
+    /// The bounds are the roots s of (right / count − s)² = 1.96² · s · (1 − s) / count, computed with numpy.
     @Test(
-        "The interval of the accuracy is Wilson's",
+        "The accuracy interval is the Wilson score interval",
         arguments: [
             (8, 10, 0.4901624715, 0.9433178485), (0, 10, 0, 0.2775327999), (10, 10, 0.7224672001, 1),
             (1, 1, 0.2065493144, 1), (900, 1000, 0.8798480368, 0.9170905564),
@@ -82,7 +82,7 @@ import Testing
         #expect(abs(evaluation.accuracyInterval.upperBound - high) < 1e-9)
     }
 
-    @Test("Among equal confidences the first label is the better one, everywhere")
+    @Test("Among equal confidences the first label ranks first in every metric")
     func ties() {
         let evaluation = evaluation(
             labels: 3, [(0, [0.4, 0.4, 0.2]), (1, [0.4, 0.4, 0.2]), (2, [0.4, 0.4, 0.2]), (2, [0.2, 0.4, 0.4])])
@@ -93,7 +93,7 @@ import Testing
         #expect(observations.map(\.confidence) == [0.4, 0.4, 0.2])
     }
 
-    @Test("The worst mistakes are the surest ones, of equally sure ones the first")
+    @Test("The worst mistakes are those with the highest confidence, in the order of the images if equal")
     func worstMistakes() {
         let evaluation = evaluation([(0, 0.6), (0, 0.9), (1, 0.95), (1, 0.1), (0, 0.9), (0, 0.2)])
         #expect(evaluation.worstMistakes(9).map(\.url.lastPathComponent) == ["1.png", "3.png", "4.png", "0.png"])
@@ -101,7 +101,7 @@ import Testing
         #expect(evaluation.worstMistakes(0).isEmpty)
     }
 
-    @Test("Images are in the bin of their highest confidence, and the error weighs bins by their images")
+    @Test("Images are binned by their highest confidence, and the calibration error weights bins by image count")
     func reliability() {
         // 0.6 as a float is more than 9 / 15.
         let evaluation = evaluation([(1, 0.6), (1, 1), (0, 1), (1, 0.75)])
@@ -113,14 +113,14 @@ import Testing
         #expect(abs(evaluation.calibrationError - (0.4 + 0.25 + 2 * 0.5) / 4) < 1e-6)
     }
 
-    @Test("A confidence of 0 in the true label costs much, not everything")
+    @Test("The log loss of a confidence of 0 in the true label is finite")
     func logLoss() {
         #expect(evaluation([(1, 0)]).logLoss == -log(Double.ulpOfOne))
         #expect(abs(evaluation([(1, 0.5), (0, 0.75)]).logLoss - (log(2) + log(4)) / 2) < 1e-12)
         #expect(evaluation([(1, 1)]).logLoss == 0)
     }
 
-    @Test("Per-label metrics are written with all keys")
+    @Test("The JSON of per-label metrics contains all keys, with null for undefined metrics")
     func json() throws {
         let text = String(decoding: try JSONEncoder().encode(evaluation([(0, 0.1)]).perLabel[1]), as: UTF8.self)
         for key in ["precision", "recall", "f1", "auc", "averagePrecision"] {
@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    @Test("Many images with many labels are not compared pair by pair")
+    @Test("Metrics of many images with many labels are computed without comparing all pairs")
     func many() {
         let images = (0..<20_000).map { image in
             (label: image % 20, confidences: (0..<20).map { Float((image &* 7919 &+ $0 &* 104_729) % 1000) / 1000 })

@@ -8,15 +8,15 @@ import ImprintTraining
 import TestSupport
 import Testing
 
-/// Training the head alone, on features that are computed once.
+/// Tests of training only the head, on features that are computed once.
 @Suite("Features") struct FeatureLoaderTests {
     private func base(_ network: String = "logonet") throws -> ModelFile {
-        try withPictures(perLabel: 8, seed: 1) {
+        try withImages(perLabel: 8, seed: 1) {
             try train($0, quickTraining(epochs: 2) { $0.start = .network(network, width: 0.125) })
         }
     }
 
-    /// Trains the head as a run does, but with the whole network in every step.
+    /// Trains the head like `ClassifierTrainer`, but runs the whole network in every step.
     private func trainWithoutFeatures(
         _ base: ModelFile, _ folder: URL, _ configuration: ClassifierConfiguration
     ) throws -> (parameters: Parameters, losses: [Float]) {
@@ -60,10 +60,12 @@ import Testing
         return (parameters, losses)
     }
 
-    @Test("Training on features gives what training through all layers gives", arguments: ["logonet", "lenet"])
-    func sameAsWithout(network: String) throws {
+    @Test(
+        "Training on cached features equals training with all layers frozen except the head",
+        arguments: ["logonet", "lenet"])
+    func equivalence(network: String) throws {
         let base = try base(network)
-        try withPictures(perLabel: 9) { folder in
+        try withImages(perLabel: 9) { folder in
             let configuration = quickTraining(epochs: 6) {
                 $0.start = .base(base)
                 $0.batchSize = 5
@@ -74,7 +76,7 @@ import Testing
             let found = try train(
                 folder, configuration,
                 onEvent: { if case .computingFeatures(let done, let total) = $0 { computed.append([done, total]) } })
-            // Once for each image, whatever the number of epochs.
+            // Features are computed once per image, for any number of epochs.
             #expect(computed == [[5, 18], [10, 18], [15, 18], [18, 18]])
             let expected = try trainWithoutFeatures(base, folder, configuration)
             for entry in base.parameters.layout.entries {
@@ -90,26 +92,27 @@ import Testing
         }
     }
 
-    @Test("Images that are varied have features of their own in every epoch: none are kept") func varied() throws {
+    @Test("Augmented images have different features in every epoch, so features are not cached")
+    func augmented() throws {
         let base = try base()
-        try withPictures(perLabel: 8) { folder in
+        try withImages(perLabel: 8) { folder in
             var computed = 0
-            let weights = try train(
+            let model = try train(
                 folder,
                 quickTraining(epochs: 2) {
                     $0.start = .base(base)
                     $0.augmentation = Augmentation([.noise])
                 }, onEvent: { if case .computingFeatures = $0 { computed += 1 } })
             #expect(computed == 0)
-            #expect(weights.parameters["conv1.weight"] == base.parameters["conv1.weight"])
-            #expect(weights.parameters["head.weight"] != base.parameters["head.weight"])
+            #expect(model.parameters["conv1.weight"] == base.parameters["conv1.weight"])
+            #expect(model.parameters["head.weight"] != base.parameters["head.weight"])
         }
     }
 
-    @Test("All that measures works on features: validation, class weights, average, calibration, the search for a rate")
-    func measures() throws {
+    @Test("Cached features support validation, class weights, EMA, calibration and the learning-rate range test")
+    func options() throws {
         let base = try base()
-        try withPictures(["down", "left", "up"], perLabel: 16) { folder in
+        try withImages(["down", "left", "up"], perLabel: 16) { folder in
             let configuration = quickTraining(epochs: 30) {
                 $0.start = .base(base)
                 $0.validation = .fraction(0.25)
@@ -120,7 +123,7 @@ import Testing
             }
             var result: TrainingResult?
             var total = 0
-            let weights = try train(
+            let model = try train(
                 folder, configuration,
                 onEvent: { event in
                     if case .computingFeatures(_, let all) = event { total = all }
@@ -129,44 +132,44 @@ import Testing
             #expect(total == 48)
             let evaluation = try #require(result?.evaluation)
             #expect(evaluation.results.count == 12)
-            #expect(weights.training?.calibration != nil && weights.training?.labelWeights?.count == 3)
-            // What was measured on features is what the whole model says.
-            let classifier = try ImageClassifier(weights)
+            #expect(model.training?.calibration != nil && model.training?.labelWeights?.count == 3)
+            // The evaluation on features equals the predictions of the whole model.
+            let classifier = try ImageClassifier(model)
             for result in evaluation.results {
                 for observation in try classifier.classify(result.url) {
-                    let place = try #require(weights.labels.firstIndex(of: observation.label))
-                    #expect(abs(observation.confidence - result.confidences[place]) < 1e-3)
+                    let label = try #require(model.labels.firstIndex(of: observation.label))
+                    #expect(abs(observation.confidence - result.confidences[label]) < 1e-3)
                 }
             }
-            #expect(evaluation.accuracy > 0.6, "by chance it would be a third")
+            #expect(evaluation.accuracy > 0.6, "chance is a third")
         }
     }
 
-    @Test("An image that is gone before its features are computed is left out and told") func lost() throws {
+    @Test("An image that disappears before its features are computed is skipped and reported") func skipped() throws {
         let base = try base()
-        try withPictures(perLabel: 8) { folder in
-            let gone = folder.appending(path: "left/3.png")
+        try withImages(perLabel: 8) { folder in
+            let missing = folder.appending(path: "left/3.png")
             var start: TrainingStart?
-            let weights = try train(
+            let model = try train(
                 folder,
                 quickTraining(epochs: 2) {
                     $0.start = .base(base)
-                    // So that images are read again.
+                    // No cache: images are read again.
                     $0.memoryLimit = 0
                 },
                 onEvent: { event in
-                    if case .reading(16, 16) = event { try? FileManager.default.removeItem(at: gone) }
+                    if case .reading(16, 16) = event { try? FileManager.default.removeItem(at: missing) }
                     if case .started(let event) = event { start = event }
                 })
             #expect(start?.trainingImages == 15)
             #expect(start?.skipped.map(\.url.lastPathComponent) == ["3.png"])
-            #expect(weights.training?.trainingImages == ["left": 7, "right": 8])
+            #expect(model.training?.trainingImages == ["left": 7, "right": 8])
         }
     }
 
-    @Test("A run that is stopped while features are computed ends there") func stopped() throws {
+    @Test("Training can be stopped while features are computed") func stopped() throws {
         let base = try base()
-        try withPictures(perLabel: 8) { folder in
+        try withImages(perLabel: 8) { folder in
             var computed = 0
             #expect(throws: ImprintError.stoppedTooEarly(checkpoint: nil)) {
                 try train(

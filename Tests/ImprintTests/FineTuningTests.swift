@@ -8,15 +8,15 @@ import ImprintTraining
 import TestSupport
 import Testing
 
-/// Training that goes on from a base, beyond its head.
+/// Tests of fine-tuning a base model: training more layers than its head.
 @Suite("Fine-tuning") struct FineTuningTests {
-    /// A base that knows left from right.
+    /// Returns a base model that distinguishes left from right.
     private func base() throws -> ModelFile {
-        try withPictures(perLabel: 8, seed: 1) { try train($0, quickTraining(epochs: 2)) }
+        try withImages(perLabel: 8, seed: 1) { try train($0, quickTraining(epochs: 2)) }
     }
 
     private func tuning(
-        _ base: ModelFile, _ trains: FineTuning.Trains, epochs: Int,
+        _ base: ModelFile, _ trains: FineTuning.TrainableLayers, epochs: Int,
         change: (inout ClassifierConfiguration) -> Void = { _ in }
     ) -> ClassifierConfiguration {
         quickTraining(epochs: epochs) {
@@ -25,35 +25,36 @@ import Testing
         }
     }
 
-    /// The nodes whose parameters differ, by what these are for.
+    /// Returns the nodes whose parameters of the given roles differ.
     private func moved(
-        _ before: Parameters, _ after: Parameters, _ isMeant: (ParameterDescription.Role) -> Bool
+        _ before: Parameters, _ after: Parameters, _ hasRole: (ParameterDescription.Role) -> Bool
     ) -> Set<String> {
         Set(
-            before.layout.entries.filter { isMeant($0.parameter.role) && before[$0.name] != after[$0.name] }.map(\.node)
+            before.layout.entries.filter { hasRole($0.parameter.role) && before[$0.name] != after[$0.name] }.map(\.node)
         )
     }
 
     @Test(
-        "Statistics of norms are those of the base, bit for bit, unless they are to follow", arguments: [true, false])
+        "Batch-norm statistics stay bitwise identical to the base's, unless keepsStatistics is off",
+        arguments: [true, false])
     func statistics(keeps: Bool) throws {
         let base = try base()
-        try withPictures(["down", "up"], perLabel: 8) { folder in
+        try withImages(["down", "up"], perLabel: 8) { folder in
             let tuned = try train(folder, tuning(base, .all, epochs: 2) { $0.fineTuning.keepsStatistics = keeps })
             let norms: Set = ["norm1", "norm2", "norm3", "norm4"]
             #expect(moved(base.parameters, tuned.parameters) { $0 == .statistic } == (keeps ? [] : norms))
             #expect(moved(base.parameters, tuned.parameters) { $0 == .bias }.isSuperset(of: norms))
-            // What a file says of its layers does not depend on how they were trained.
+            // The network in the model file does not depend on the training settings.
             #expect(tuned.network == base.network)
         }
     }
 
-    @Test("Each block before the head moves by the layer decay less than the one after it") func layerDecay() throws {
+    @Test("The layer decay scales the update of each block relative to the next one") func layerDecay() throws {
         let base = try base()
-        try withPictures(perLabel: 8) { folder in
-            // One step, without a warm-up, for the labels of the base.
+        try withImages(perLabel: 8) { folder in
+            // One step without warm-up, because the labels are those of the base.
             func moves(decay: Float) throws -> [String: [Float]] {
-                let weights = try train(
+                let model = try train(
                     folder,
                     tuning(base, .all, epochs: 1) {
                         $0.batchSize = 16
@@ -63,7 +64,7 @@ import Testing
                 return Dictionary(
                     uniqueKeysWithValues: try entries.map { entry in
                         let old = try #require(base.parameters[entry.name])
-                        let new = try #require(weights.parameters[entry.name])
+                        let new = try #require(model.parameters[entry.name])
                         return (entry.name, zip(old, new).map { $0 - $1 })
                     })
             }
@@ -80,16 +81,16 @@ import Testing
     }
 
     @Test(
-        "Each stage trains what it says and leaves the rest",
-        arguments: [FineTuning.Trains.headFirst, .gradual], [1, 2])
-    func stages(trains: FineTuning.Trains, stageEpochs: Int) throws {
+        "Each stage trains only the layers that are unfrozen in it",
+        arguments: [FineTuning.TrainableLayers.headFirst, .gradual], [1, 2])
+    func stages(trains: FineTuning.TrainableLayers, stageEpochs: Int) throws {
         let base = try base()
         let blocks: [Set<String>] = [
             ["conv4", "norm4"], ["conv3", "norm3"], ["conv2", "norm2"], ["conv1", "norm1"],
         ]
         let count = trains == .gradual ? 5 : 2
-        try withPictures(perLabel: 8) { folder in
-            try withTemporaryFolder { place in
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { scratch in
                 var earlier = try base.parameters.copy()
                 var epochs = 0
                 _ = try train(
@@ -97,7 +98,7 @@ import Testing
                     tuning(base, trains, epochs: count * stageEpochs) {
                         $0.batchSize = 16
                         $0.fineTuning.stageEpochs = stageEpochs
-                    }, checkpoints: CheckpointOptions(folder: place, interval: .zero),
+                    }, checkpoints: CheckpointOptions(folder: scratch, interval: .zero),
                     onEvent: { event in
                         guard case .checkpoint(let file, let done) = event, done == epochs + 1,
                             let checkpoint = try? Checkpoint(contentsOf: file),
@@ -118,37 +119,37 @@ import Testing
 
     @Test("The learning rate warms up in the first epoch of each stage") func warmUps() throws {
         let base = try base()
-        try withPictures(perLabel: 16) { folder in
-            /// The head's weights after so many steps, of which an epoch has four.
-            func head(_ trains: FineTuning.Trains, steps: Int) throws -> [Float] {
-                try withTemporaryFolder { place in
+        try withImages(perLabel: 16) { folder in
+            /// Returns the head's weights after a number of steps. An epoch has four steps.
+            func head(_ trains: FineTuning.TrainableLayers, steps: Int) throws -> [Float] {
+                try withTemporaryFolder { scratch in
                     var done = 0
                     _ = try? train(
                         folder,
                         tuning(base, trains, epochs: 5) {
                             $0.schedule = .constant
                             $0.momentum = 0
-                        }, checkpoints: CheckpointOptions(folder: place), shouldStop: { done == steps },
+                        }, checkpoints: CheckpointOptions(folder: scratch), shouldStop: { done == steps },
                         onEvent: { if case .batch = $0 { done += 1 } })
-                    let checkpoint = try Checkpoint(contentsOf: place.appending(path: CheckpointOptions.fileName))
+                    let checkpoint = try Checkpoint(contentsOf: scratch.appending(path: CheckpointOptions.fileName))
                     let entry = try #require(ParameterLayout(checkpoint.network)["head.weight"])
                     return Array(checkpoint.state.parameters[entry.range])
                 }
             }
-            func move(_ trains: FineTuning.Trains, step: Int) throws -> [Float] {
+            func move(_ trains: FineTuning.TrainableLayers, step: Int) throws -> [Float] {
                 zip(try head(trains, steps: step), try head(trains, steps: step - 1)).map { $0 - $1 }
             }
-            // Up to the second stage both runs are one, so its first step has the same gradient, at a quarter of the rate.
+            // Both runs are identical up to the second stage, so its first step has the same gradient at a quarter of the rate.
             let (whole, quarter) = (try move(.head, step: 5), try move(.headFirst, step: 5))
             #expect(whole.contains { abs($0) > 1e-4 })
             for (one, other) in zip(whole, quarter) { #expect(abs(other - one / 4) < 1e-6) }
         }
     }
 
-    @Test("Patience counts from the last stage on") func patience() throws {
+    @Test("Early stopping counts epochs from the start of the last stage") func patience() throws {
         let base = try base()
-        try withPictures(perLabel: 16) { folder in
-            let weights = try train(
+        try withImages(perLabel: 16) { folder in
+            let model = try train(
                 folder,
                 tuning(base, .headFirst, epochs: 12) {
                     $0.validation = .fraction(0.25)
@@ -156,17 +157,17 @@ import Testing
                     $0.fineTuning.stageEpochs = 3
                     $0.patience = 2
                 })
-            // Nothing ever improves: three epochs of the first stage, and two of the next.
-            #expect(weights.training?.history.count == 5)
+            // The loss never improves: three epochs of the first stage, and two of the next.
+            #expect(model.training?.history.count == 5)
         }
     }
 
     @Test(
-        "The file is the same, byte for byte, on any number of threads",
-        arguments: [FineTuning.Trains.head, .all, .headFirst, .gradual])
-    func threads(trains: FineTuning.Trains) throws {
+        "The model file is bitwise identical for any number of threads",
+        arguments: [FineTuning.TrainableLayers.head, .all, .headFirst, .gradual])
+    func threads(trains: FineTuning.TrainableLayers) throws {
         let base = try base()
-        try withPictures(perLabel: 9) { folder in
+        try withImages(perLabel: 9) { folder in
             let files = try [1, 2, 4].map { threads in
                 try bytes(
                     of: train(
@@ -181,14 +182,15 @@ import Testing
         }
     }
 
-    @Test("The record tells how a base was trained, and a file keeps it") func record() throws {
+    @Test("The training record contains the fine-tuning settings, also after saving and loading")
+    func record() throws {
         let base = try base()
         #expect(base.training?.trains == nil && base.training?.fineTuning == nil)
-        try withPictures(perLabel: 4) { folder in
-            try withTemporaryFolder { place in
-                for trains in FineTuning.Trains.allCases {
+        try withImages(perLabel: 4) { folder in
+            try withTemporaryFolder { scratch in
+                for trains in FineTuning.TrainableLayers.allCases {
                     let tuned = try train(folder, tuning(base, trains, epochs: 5) { $0.fineTuning.layerDecay = 0.25 })
-                    let url = place.appending(path: "\(trains.rawValue).imprint")
+                    let url = scratch.appending(path: "\(trains.rawValue).imprint")
                     try tuned.write(to: url)
                     let record = try #require(try ModelFile(contentsOf: url).training)
                     #expect(record.trains == trains)
@@ -198,13 +200,12 @@ import Testing
         }
     }
 
-    @Test("Settings out of range are refused by name, and stages that do not fit into the epochs") func settings()
-        throws
-    {
+    @Test("Settings out of range are rejected by name, as are stages that do not fit into the epochs")
+    func settings() throws {
         let base = try base()
-        try withPictures(perLabel: 2) { folder in
-            func expectRefusal(
-                _ name: String, _ trains: FineTuning.Trains = .all, epochs: Int = 2, of value: String,
+        try withImages(perLabel: 2) { folder in
+            func expectError(
+                _ name: String, _ trains: FineTuning.TrainableLayers = .all, epochs: Int = 2, of value: String,
                 _ change: (inout ClassifierConfiguration) -> Void = { _ in }
             ) {
                 let error = #expect(throws: ImprintError.self) {
@@ -215,23 +216,24 @@ import Testing
                     return
                 }
             }
-            expectRefusal("layerDecay", of: "0.0") { $0.fineTuning.layerDecay = 0 }
-            expectRefusal("layerDecay", of: "1.5") { $0.fineTuning.layerDecay = 1.5 }
-            expectRefusal("layerDecay", of: "nan") { $0.fineTuning.layerDecay = .nan }
-            expectRefusal("stageEpochs", of: "0") { $0.fineTuning.stageEpochs = 0 }
-            expectRefusal("epochs", .gradual, epochs: 4, of: "4")
-            expectRefusal("epochs", .headFirst, epochs: 3, of: "3") { $0.fineTuning.stageEpochs = 3 }
+            expectError("layerDecay", of: "0.0") { $0.fineTuning.layerDecay = 0 }
+            expectError("layerDecay", of: "1.5") { $0.fineTuning.layerDecay = 1.5 }
+            expectError("layerDecay", of: "nan") { $0.fineTuning.layerDecay = .nan }
+            expectError("stageEpochs", of: "0") { $0.fineTuning.stageEpochs = 0 }
+            expectError("epochs", .gradual, epochs: 4, of: "4")
+            expectError("epochs", .headFirst, epochs: 3, of: "3") { $0.fineTuning.stageEpochs = 3 }
         }
     }
 
-    @Test("A checkpoint of other settings is refused, and says which") func otherSettings() throws {
+    @Test("A checkpoint with other settings is rejected, and the error names the setting")
+    func otherSettings() throws {
         let base = try base()
-        try withPictures(perLabel: 4) { folder in
-            try withTemporaryFolder { place in
-                let options = CheckpointOptions(folder: place, resumes: true)
+        try withImages(perLabel: 4) { folder in
+            try withTemporaryFolder { scratch in
+                let options = CheckpointOptions(folder: scratch, resumes: true)
                 _ = try train(folder, tuning(base, .headFirst, epochs: 3), checkpoints: options)
-                func expectRefusal(
-                    _ setting: String, _ trains: FineTuning.Trains = .headFirst,
+                func expectError(
+                    _ setting: String, _ trains: FineTuning.TrainableLayers = .headFirst,
                     _ change: (inout ClassifierConfiguration) -> Void = { _ in }
                 ) {
                     let error = #expect(throws: ImprintError.self) {
@@ -242,10 +244,10 @@ import Testing
                         return
                     }
                 }
-                expectRefusal("network", .all)
-                expectRefusal("layer decay") { $0.fineTuning.layerDecay = 0.9 }
-                expectRefusal("stage epochs") { $0.fineTuning.stageEpochs = 2 }
-                expectRefusal("keeps statistics") { $0.fineTuning.keepsStatistics = false }
+                expectError("network", .all)
+                expectError("layer decay") { $0.fineTuning.layerDecay = 0.9 }
+                expectError("stage epochs") { $0.fineTuning.stageEpochs = 2 }
+                expectError("keeps statistics") { $0.fineTuning.keepsStatistics = false }
             }
         }
     }

@@ -7,8 +7,8 @@ import TestSupport
 import Testing
 
 @Suite struct MirroredTests {
-    /// A network for which left and right are different things.
-    private func weights(_ last: some Layer, labels: [String]) throws -> ModelFile {
+    /// Returns a model whose outputs change if the image is mirrored.
+    private func asymmetricModel(_ last: some Layer, labels: [String]) throws -> ModelFile {
         var net = NetworkBuilder(name: "sides", input: TensorShape(height: 2, width: 3, channels: 3))
         net.add(Flatten())
         net.add(Dense(outputChannels: labels.count))
@@ -22,7 +22,7 @@ import Testing
     private let image = RasterImage(
         width: 3, height: 2, channels: 3, samples: (0..<18).map { UInt8(truncatingIfNeeded: $0 * 53) })
 
-    @Test("An image and its mirror image: left and right change places, twice they are as before")
+    @Test("Mirroring swaps left and right; mirroring twice restores the image")
     func mirrored() {
         let pixels = RasterImage(width: 3, height: 2, channels: 1, samples: [1, 2, 3, 4, 5, 6])
         #expect(pixels.mirrored.samples == [3, 2, 1, 6, 5, 4])
@@ -30,17 +30,19 @@ import Testing
     }
 
     @Test(
-        "The mean is that of the logits, for labels that exclude each other and for others", arguments: [true, false])
+        "Test-time augmentation averages the logits, for softmax and sigmoid outputs", arguments: [true, false])
     func mean(isSoftmax: Bool) throws {
         let labels = ["a", "b", "c"]
-        let model = isSoftmax ? try weights(Softmax(), labels: labels) : try weights(Sigmoid(), labels: labels)
+        let model =
+            isSoftmax
+            ? try asymmetricModel(Softmax(), labels: labels) : try asymmetricModel(Sigmoid(), labels: labels)
         func confidences(_ classifier: ImageClassifier, _ image: RasterImage) throws -> [Float] {
             let observations = try classifier.classify(image)
             return labels.map { label in observations.first { $0.label == label }?.confidence ?? -1 }
         }
         let plain = try ImageClassifier(model)
         let pairs = zip(try confidences(plain, image), try confidences(plain, image.mirrored))
-        let averaging = try ImageClassifier(model, averagesMirrored: true)
+        let averaging = try ImageClassifier(model, averagesFlipped: true)
         let found = try confidences(averaging, image)
         #expect(found == (try confidences(averaging, image.mirrored)))
         let expected: [Float]
@@ -51,7 +53,7 @@ import Testing
             expected = pairs.map { p, q in 1 / (1 + exp(-(log(p / (1 - p)) + log(q / (1 - q))) / 2)) }
         }
         for (found, expected) in zip(found, expected) { #expect(abs(found - expected) < 1e-5) }
-        // What it is tuned to keeps it.
-        #expect(try averaging.personalized(with: nil).averagesMirrored)
+        // Personalized classifiers inherit the setting.
+        #expect(try averaging.personalized(with: nil).averagesFlipped)
     }
 }

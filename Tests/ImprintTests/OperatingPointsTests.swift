@@ -7,17 +7,17 @@ import ImprintTraining
 import Testing
 
 @Suite("Operating points") struct OperatingPointsTests {
-    /// Of two labels, "yes" by images of (whether they bear it, confidence in it).
+    /// Returns an evaluation with the labels "no" and "yes", from pairs of (whether the label is "yes", confidence in "yes").
     private func evaluation(_ images: [(Bool, Float)]) -> Evaluation {
         Evaluation(
             labels: ["no", "yes"],
-            results: images.map { bears, confidence in
+            results: images.map { isPositive, confidence in
                 Evaluation.Result(
-                    url: URL(filePath: "/x.png"), label: bears ? 1 : 0, confidences: [1 - confidence, confidence])
+                    url: URL(filePath: "/x.png"), label: isPositive ? 1 : 0, confidences: [1 - confidence, confidence])
             }, skipped: [])
     }
 
-    @Test("A short curve is stored as it is")
+    @Test("A short precision–recall curve is stored completely")
     func short() {
         let evaluation = evaluation([(false, 0.125), (false, 0.75), (true, 0.875), (true, 0.5), (true, 0.5)])
         let curve = evaluation.precisionRecall["yes"]
@@ -30,9 +30,9 @@ import Testing
         #expect(curve == evaluation.precisionRecallCurve(of: "yes"))
     }
 
-    @Test("A long curve keeps both ends and recalls that are evenly spread", arguments: [1, 2, 37])
+    @Test("A long curve is reduced to evenly spaced recalls, including both ends", arguments: [1, 2, 37])
     func long(every: Int) throws {
-        // Confidences rise with the places, and images of the label are mixed among them, more at the upper end.
+        // Confidences increase with the index. Positives are spread over all indices, with more at the upper end.
         let evaluation = evaluation((0..<3000).map { ($0 % every == every - 1 || $0 > 2500, Float($0) / 3000) })
         let exact = try #require(evaluation.precisionRecallCurve(of: "yes"))
         let curve = try #require(evaluation.precisionRecall["yes"])
@@ -42,22 +42,22 @@ import Testing
         #expect(zip(curve, curve.dropFirst()).allSatisfy { $0.threshold < $1.threshold && $0.recall >= $1.recall })
         #expect(zip(curve, curve.dropFirst()).allSatisfy { $0.recall - $1.recall < 0.0125 })
         #expect(Set(curve).isSubset(of: exact))
-        // Of the points with one recall the curve has that of the highest threshold, but for its start.
+        // Except for the first point, the curve has the highest threshold of each recall.
         for point in curve.dropFirst() {
             #expect(exact.last { $0.recall == point.recall } == point)
         }
     }
 
-    @Test("A threshold is in the middle of the gap below the least confidence of the best F1")
+    @Test("The threshold is halfway between the lowest confidence included at the best F1 and the next lower one")
     func thresholds() {
         // F1 at 0.875: 2/4, at 0.75: 2/5, at 0.5: 6/7, at 0.125: 6/8.
         let mixed = evaluation([(false, 0.125), (false, 0.75), (true, 0.875), (true, 0.5), (true, 0.5)])
         #expect(mixed.thresholds["yes"] == (0.5 + 0.125) / 2)
         let separate = evaluation([(false, 0.25), (true, 0.75), (true, 1)])
         #expect(separate.thresholds["yes"] == 0.5)
-        // Nothing is below: the gap reaches down to 0.
+        // There is no lower confidence, so the gap extends to 0.
         #expect(evaluation([(true, 0.75), (true, 0.5)]).thresholds["yes"] == 0.25)
-        // F1 at 1: 2/3, at 0.75: 2/5, at 0.5: 4/6: of equal ones the highest threshold.
+        // F1 at 1: 2/3, at 0.75: 2/5, at 0.5: 4/6. The highest threshold wins a tie.
         let equal = evaluation([(true, 1), (false, 0.75), (false, 0.75), (true, 0.5)])
         #expect(equal.thresholds["yes"] == 0.875)
     }
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test(
-        "A minimum of precision holds at the highest threshold that recalls enough",
+        "A minimum precision is checked at the highest threshold with sufficient recall",
         arguments: [
             // At a recall of 0.6 the threshold is 0.8, with a precision of 0.9.
             (0.9, 0.6, Float(0.8), true), (0.9, 0.6, 0.79, false), (0.91, 0.6, 1, false),
@@ -85,7 +85,7 @@ import Testing
     }
 
     @Test(
-        "A minimum of recall holds at the lowest threshold that is precise enough",
+        "A minimum recall is checked at the lowest threshold with sufficient precision",
         arguments: [
             // At a precision of 0.65 the threshold is 0.3 with a recall of 0.9, at 0.75 it is 0.8 with 0.6.
             (0.9, 0.65, Float(0.31), true), (0.9, 0.65, 0.29, false), (0.91, 0.65, 1, false),
@@ -95,8 +95,8 @@ import Testing
         #expect(observation(confidence).hasMinimumRecall(recall, forPrecision: precision) == expected)
     }
 
-    @Test("Observations without a curve or threshold say so")
-    func unknown() {
+    @Test("Observations without a curve meet no minimum, and have no threshold to reach")
+    func withoutCurve() {
         let observation = Classification(label: "logo", confidence: 1)
         #expect(!observation.hasPrecisionRecallCurve && observation.reachesThreshold == nil)
         #expect(!observation.hasMinimumPrecision(0, forRecall: 0))
@@ -105,7 +105,7 @@ import Testing
         #expect(self.observation(0.75).reachesThreshold == true && self.observation(0.7).reachesThreshold == false)
     }
 
-    @Test("The JSON of an observation is label and confidence, by which it is equal to another")
+    @Test("JSON and equality of an observation consider only its label and confidence")
     func json() throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
@@ -118,11 +118,11 @@ import Testing
     }
 
     @Test(
-        "A rule holds where all of it does",
+        "A rule accepts an observation that meets all of its conditions",
         arguments: [
             (ConfidenceRule(), Float(0), true), (ConfidenceRule(threshold: .confidence(0.5)), 0.5, true),
             (ConfidenceRule(threshold: .confidence(0.5)), 0.49, false),
-            (ConfidenceRule(threshold: .ofLabel), 0.75, true), (ConfidenceRule(threshold: .ofLabel), 0.74, false),
+            (ConfidenceRule(threshold: .perLabel), 0.75, true), (ConfidenceRule(threshold: .perLabel), 0.74, false),
             (ConfidenceRule(minimumPrecision: 0.7), 0.3, true), (ConfidenceRule(minimumPrecision: 0.7), 0.29, false),
             (ConfidenceRule(minimumRecall: 0.6), 0.8, true), (ConfidenceRule(minimumRecall: 0.6), 0.79, false),
             (ConfidenceRule(minimumPrecision: 0.9, minimumRecall: 0.6), 0.8, true),
@@ -133,36 +133,36 @@ import Testing
         #expect(rule.accepts(observation(confidence)) == expected)
     }
 
-    @Test("A rule that asks for more than the model knows is an error that names the labels")
-    func unmeasured() throws {
+    @Test("A rule that needs metrics the model does not have is an error that names the labels")
+    func missingMetrics() throws {
         let labels = (1...7).map { "label \($0)" }
         let network = try Network.logonet(labels: 7, inputSize: 16, width: 0.1)
-        func weights(_ record: TrainingRecord?) throws -> ModelFile {
+        func model(_ record: TrainingRecord?) throws -> ModelFile {
             ModelFile(
                 network: network, parameters: try Parameters(network, seed: 0), labels: labels,
                 preprocessing: Preprocessing(width: 16, height: 16), training: record)
         }
         var record = TrainingRecord(.classifier(ClassifierHyperparameters()))
         #expect(throws: ImprintError.missingMetric("threshold", labels: labels)) {
-            try ConfidenceRule(threshold: .ofLabel).check(try ImageClassifier(weights(nil)))
+            try ConfidenceRule(threshold: .perLabel).check(try ImageClassifier(model(nil)))
         }
         record.thresholds = Dictionary(uniqueKeysWithValues: labels.dropLast().map { ($0, 0.5) })
         #expect(throws: ImprintError.missingMetric("threshold", labels: ["label 7"])) {
-            try ConfidenceRule(threshold: .ofLabel).check(try ImageClassifier(weights(record)))
+            try ConfidenceRule(threshold: .perLabel).check(try ImageClassifier(model(record)))
         }
         record.thresholds?["label 7"] = 0.5
-        try ConfidenceRule(threshold: .ofLabel).check(try ImageClassifier(weights(record)))
+        try ConfidenceRule(threshold: .perLabel).check(try ImageClassifier(model(record)))
         for rule in [ConfidenceRule(minimumPrecision: 0.5), ConfidenceRule(minimumRecall: 0.5)] {
-            let error = #expect(throws: ImprintError.self) { try rule.check(try ImageClassifier(weights(record))) }
+            let error = #expect(throws: ImprintError.self) { try rule.check(try ImageClassifier(model(record))) }
             #expect(error == .missingMetric("precision–recall curve", labels: labels))
             #expect(error?.description.contains("label 4, label 5 and 2 more labels") == true)
         }
         for label in labels { record.precisionRecall[label] = curve }
-        try ConfidenceRule(minimumPrecision: 0.5, minimumRecall: 0.5).check(try ImageClassifier(weights(record)))
-        try ConfidenceRule(threshold: .confidence(0.5)).check(try ImageClassifier(weights(nil)))
+        try ConfidenceRule(minimumPrecision: 0.5, minimumRecall: 0.5).check(try ImageClassifier(model(record)))
+        try ConfidenceRule(threshold: .confidence(0.5)).check(try ImageClassifier(model(nil)))
     }
 
-    @Test("A classifier gives its observations what the model knows of their labels")
+    @Test("A classifier adds the curve and threshold of the label to each observation")
     func classifier() throws {
         let network = try Network.logonet(labels: 2, inputSize: 16, width: 0.1)
         let record = TrainingRecord(

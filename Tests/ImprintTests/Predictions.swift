@@ -4,7 +4,7 @@ import ImprintCore
 import ImprintModel
 import ImprintTraining
 
-/// Made-up predictions on which metrics differ, or do not exist.
+/// Synthetic predictions, including ones for which some metrics are undefined.
 enum Predictions: String, CaseIterable, Sendable {
     case twoLabels, ties, withoutImagesOfALabel, oneLabelOnly, oneImage, allWrong, allRight, certain, random
 
@@ -23,7 +23,7 @@ enum Predictions: String, CaseIterable, Sendable {
 
     var labels: [String] { (0..<shape.labels).map { "label \($0)" } }
 
-    /// For each image its true label and the network's logits.
+    /// The true label and the network's logits of each image.
     var images: [(label: Int, logits: [Float])] {
         (0..<shape.images).map { image in
             var stream = RandomStream(seed: 7, "predictions \(rawValue)", image)
@@ -43,15 +43,15 @@ enum Predictions: String, CaseIterable, Sendable {
         }
     }
 
-    /// What a network with these logits says.
+    /// The evaluation of a network with these logits.
     var evaluation: Evaluation {
-        let untouched = Calibration(temperature: 1, errorBefore: 0, errorAfter: 0, images: 0)
+        let uncalibrated = Calibration(temperature: 1, errorBefore: 0, errorAfter: 0, images: 0)
         return Evaluation(
             labels: labels,
-            results: images.enumerated().map { place, image in
+            results: images.enumerated().map { index, image in
                 Evaluation.Result(
-                    url: URL(filePath: "/\(place).png"), label: image.label,
-                    confidences: untouched.confidences(image.logits))
+                    url: URL(filePath: "/\(index).png"), label: image.label,
+                    confidences: uncalibrated.confidences(image.logits))
             }, skipped: [])
     }
 }

@@ -7,7 +7,7 @@ import ImprintTraining
 import TestSupport
 import Testing
 
-/// The examples of the README, as they stand there.
+/// The examples of the README, word for word.
 private func example(photos: URL, model: URL, photo: URL) async throws {
     // README example begins
     var configuration = ClassifierConfiguration()
@@ -17,7 +17,7 @@ private func example(photos: URL, model: URL, photo: URL) async throws {
     for try await event in trainer.start() {
         switch event {
         case .epoch(let metrics, _): print(metrics.epoch, metrics.loss)
-        case .finished(let result): try result.weights.write(to: model)
+        case .finished(let result): try result.model.write(to: model)
         default: break
         }
     }
@@ -35,7 +35,7 @@ private func artworkExample(photos: URL, leaf: URL, crest: URL, others: URL, mod
         artwork: ["Leaf": [try Artwork(contentsOf: leaf)], "Crest": [try Artwork(contentsOf: crest)]],
         photos: try ImageFolder(at: photos, minimumClasses: 1), backgrounds: try ImageFolder.images(in: others))
     for try await case .finished(let result) in trainer.start() {
-        try result.weights.write(to: model)
+        try result.model.write(to: model)
     }
 
     for observation in try ImageClassifier(contentsOf: model).classify(photo) {
@@ -73,7 +73,7 @@ private func appExample(model: URL, upload: Data, frames: AsyncStream<ImageSourc
 }
 
 @Suite struct ReadmeTests {
-    @Test("The README's examples are the code that this file compiles")
+    @Test("The README's examples are identical to the code in this file")
     func examplesAreCompiled() throws {
         let readme = try String(contentsOf: packageFolder.appending(path: "README.md"), encoding: .utf8)
         let source = try String(contentsOf: URL(filePath: #filePath), encoding: .utf8)
@@ -87,7 +87,7 @@ private func appExample(model: URL, upload: Data, frames: AsyncStream<ImageSourc
         }
     }
 
-    @Test("The README's first example runs, and that of personalization with its model")
+    @Test("The README's training and personalization examples run")
     func exampleRuns() async throws {
         try await withTemporaryFolder { folder in
             for (label, value) in [("light", UInt8(200)), ("dark", 40)] {

@@ -7,15 +7,13 @@ import ImprintTraining
 import TestSupport
 import Testing
 
-/// A run that goes on with more epochs, other images or other settings than before.
+/// Tests of runs that resume with more epochs, different images or different settings.
 @Suite("Resumed runs") struct ResumedRunTests {
-    @Test("More epochs go on from the last; with a constant rate they give what a longer run gives") func extended()
-        throws
-    {
-        try withPictures(perLabel: 8) { folder in
+    @Test("With a constant learning rate, resuming with more epochs equals one longer run") func extended() throws {
+        try withImages(perLabel: 8) { folder in
             var configuration = quickTraining(epochs: 2) { $0.schedule = .constant }
-            try withTemporaryFolder { place in
-                let options = CheckpointOptions(folder: place, resumes: true)
+            try withTemporaryFolder { scratch in
+                let options = CheckpointOptions(folder: scratch, resumes: true)
                 _ = try train(folder, configuration, checkpoints: options)
                 configuration.epochs = 5
                 var resumed: TrainingStart.Resumption?
@@ -31,57 +29,55 @@ import Testing
 
     @Test("New images join the training set, but not near-duplicates of validation images")
     func addedImages() throws {
-        try withPictures(perLabel: 8) { folder in
+        try withImages(perLabel: 8) { folder in
             let configuration = quickTraining(epochs: 2) { $0.validation = .fraction(0.25) }
-            try withTemporaryFolder { place in
-                let options = CheckpointOptions(folder: place, resumes: true)
+            try withTemporaryFolder { scratch in
+                let options = CheckpointOptions(folder: scratch, resumes: true)
                 _ = try train(folder, configuration, checkpoints: options)
-                let before = try Checkpoint(contentsOf: place.appending(path: "checkpoint.safetensors")).images
-                // One copy of an image from either side.
-                let (known, keptBack) = (try #require(before.training.first), try #require(before.validation.first))
-                for (path, name) in [(known, "new-a.png"), (keptBack, "new-b.png")] {
+                let before = try Checkpoint(contentsOf: scratch.appending(path: "checkpoint.safetensors")).images
+                // Copies one training image and one validation image.
+                let (trained, heldOut) = (try #require(before.training.first), try #require(before.validation.first))
+                for (path, name) in [(trained, "new-a.png"), (heldOut, "new-b.png")] {
                     try FileManager.default.copyItem(
                         at: folder.appending(path: path), to: folder.appending(path: "left/\(name)"))
                 }
                 var longer = configuration
                 longer.epochs = 4
                 var start: TrainingStart?
-                let weights = try train(
+                let model = try train(
                     folder, longer, checkpoints: options,
                     onEvent: { if case .started(let event) = $0 { start = event } })
                 #expect(start?.resumed?.hasSameImages == false)
                 #expect(start?.trainingImages == 13 && start?.validationImages == 5)
-                let after = try Checkpoint(contentsOf: place.appending(path: "checkpoint.safetensors")).images
+                let after = try Checkpoint(contentsOf: scratch.appending(path: "checkpoint.safetensors")).images
                 #expect(Set(after.training) == Set(before.training + ["left/new-a.png"]))
                 #expect(Set(after.validation) == Set(before.validation + ["left/new-b.png"]))
-                // Losses on other images do not compare: the best is one of those after.
-                #expect(try #require(weights.training?.keptEpoch) > 2)
-                #expect(weights.training?.history.count == 4)
+                // Losses on different images are not comparable, so the best epoch is one of the new ones.
+                #expect(try #require(model.training?.keptEpoch) > 2)
+                #expect(model.training?.history.count == 4)
             }
         }
     }
 
-    @Test("With other images the epoch restarts, and the earlier model stays until a new epoch is done")
-    func changedImages()
-        throws
-    {
-        try withPictures(perLabel: 8) { folder in
-            try withTemporaryFolder { place in
+    @Test("If the images changed, the epoch restarts, and the earlier model is kept until a new epoch is complete")
+    func changedImages() throws {
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { scratch in
                 let configuration = quickTraining(epochs: 6) {
                     $0.validation = .fraction(0.25)
                     $0.batchSize = 2
                     $0.learningRate = 0.5
                     $0.schedule = .constant
                 }
-                let options = CheckpointOptions(folder: place, resumes: true)
+                let options = CheckpointOptions(folder: scratch, resumes: true)
                 var batches = 0
-                // Six batches an epoch: stops within the fifth.
+                // Six batches per epoch: stops within the fifth epoch.
                 let before = try train(
                     folder, configuration, checkpoints: options, shouldStop: { batches == 27 },
                     onEvent: { if case .batch = $0 { batches += 1 } })
                 try FileManager.default.copyItem(
                     at: folder.appending(path: "left/0.png"), to: folder.appending(path: "left/new.png"))
-                // Stopped again before an epoch is done, the run still gives the epoch of before.
+                // Stopped again before an epoch is complete, the run returns the model of the earlier epoch.
                 batches = 0
                 let still = try train(
                     folder, configuration, checkpoints: options, shouldStop: { batches == 2 },
@@ -98,35 +94,36 @@ import Testing
         }
     }
 
-    @Test("The time of all parts counts") func time() throws {
-        try withPictures(perLabel: 8) { folder in
-            try withTemporaryFolder { place in
+    @Test("The time limit applies to the total time of all parts of a run") func time() throws {
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { scratch in
                 func result(limit: Duration?) throws -> TrainingResult {
                     try ClassifierTrainer(
                         photos: ImageFolder(at: folder),
                         configuration: quickTraining(epochs: limit == nil ? 3 : 100_000) { $0.timeLimit = limit },
-                        checkpoints: CheckpointOptions(folder: place, resumes: true)
+                        checkpoints: CheckpointOptions(folder: scratch, resumes: true)
                     ).train()
                 }
                 let first = try result(limit: .seconds(1))
                 #expect(first.ending == .timeLimit && first.seconds >= 0.8)
                 let again = try result(limit: .seconds(1))
                 #expect(again.ending == .timeLimit && again.seconds > first.seconds)
-                #expect(again.weights.training?.history.count == first.weights.training?.history.count)
-                let progress = try Checkpoint(contentsOf: place.appending(path: CheckpointOptions.fileName)).state
+                #expect(again.model.training?.history.count == first.model.training?.history.count)
+                let progress = try Checkpoint(contentsOf: scratch.appending(path: CheckpointOptions.fileName)).state
                     .progress
                 #expect(progress.secondsInEpochs > 0.3 && progress.secondsInEpochs < progress.seconds)
             }
         }
     }
 
-    @Test("A checkpoint of other settings is refused, and says which") func otherSettings() throws {
-        try withPictures(["left", "right", "up"], perLabel: 4) { folder in
-            try withTemporaryFolder { place in
-                let options = CheckpointOptions(folder: place, resumes: true)
-                let file = place.appending(path: "checkpoint.safetensors").path
+    @Test("A checkpoint with other settings is rejected, and the error names the setting")
+    func otherSettings() throws {
+        try withImages(["left", "right", "up"], perLabel: 4) { folder in
+            try withTemporaryFolder { scratch in
+                let options = CheckpointOptions(folder: scratch, resumes: true)
+                let file = scratch.appending(path: "checkpoint.safetensors").path
                 _ = try train(folder, quickTraining(epochs: 1), checkpoints: options)
-                func expectRefusal(_ setting: String, _ change: (inout ClassifierConfiguration) -> Void) {
+                func expectError(_ setting: String, _ change: (inout ClassifierConfiguration) -> Void) {
                     let error = #expect(throws: ImprintError.self) {
                         try train(folder, quickTraining(epochs: 2, change: change), checkpoints: options)
                     }
@@ -135,20 +132,20 @@ import Testing
                         return
                     }
                 }
-                expectRefusal("seed") { $0.seed = 1 }
-                expectRefusal("batch size") { $0.batchSize = 3 }
-                expectRefusal("learning rate") { $0.learningRate = 0.5 }
-                expectRefusal("learning rate") { $0.learningRate = nil }
-                expectRefusal("augmentation") { $0.augmentation = Augmentation([.blur]) }
-                expectRefusal("average decay") { $0.averageDecay = 0.9 }
-                expectRefusal("label weights") { $0.labelWeights = .automatic }
-                expectRefusal("input size") { $0.inputSize = 32 }
-                expectRefusal("network") { $0.start = .network("logonet", width: 0.25) }
-                expectRefusal("validation") { $0.validation = .fraction(0.5) }
+                expectError("seed") { $0.seed = 1 }
+                expectError("batch size") { $0.batchSize = 3 }
+                expectError("learning rate") { $0.learningRate = 0.5 }
+                expectError("learning rate") { $0.learningRate = nil }
+                expectError("augmentation") { $0.augmentation = Augmentation([.blur]) }
+                expectError("average decay") { $0.averageDecay = 0.9 }
+                expectError("label weights") { $0.labelWeights = .automatic }
+                expectError("input size") { $0.inputSize = 32 }
+                expectError("network") { $0.start = .network("logonet", width: 0.25) }
+                expectError("validation") { $0.validation = .fraction(0.5) }
                 try FileManager.default.removeItem(at: folder.appending(path: "up"))
-                expectRefusal("labels") { _ in }
-                // What does not make the run another one may change.
-                _ = try withPictures(["left", "right", "up"], perLabel: 4) { same in
+                expectError("labels") { _ in }
+                // Settings that do not affect the steps may change.
+                _ = try withImages(["left", "right", "up"], perLabel: 4) { same in
                     try train(
                         same,
                         quickTraining(epochs: 2) {
@@ -161,11 +158,11 @@ import Testing
         }
     }
 
-    @Test("A run whose images to measure on are all gone is not resumed") func renamedImages() throws {
-        try withPictures(perLabel: 8) { folder in
-            try withTemporaryFolder { place in
+    @Test("A run does not resume if all of its validation images are missing") func renamedImages() throws {
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { scratch in
                 let configuration = quickTraining(epochs: 2) { $0.validation = .fraction(0.25) }
-                let options = CheckpointOptions(folder: place, resumes: true)
+                let options = CheckpointOptions(folder: scratch, resumes: true)
                 _ = try train(folder, configuration, checkpoints: options)
                 for label in ["left", "right"] {
                     for index in 0..<8 {
@@ -181,16 +178,15 @@ import Testing
         }
     }
 
-    @Test("A model that other settings or images led to is told from one that a new run would give") func repeatable()
-        throws
-    {
-        try withPictures(perLabel: 8) { folder in
-            try withTemporaryFolder { place in
+    @Test("A result is repeatable only if a new run with the same images and settings returns the same model")
+    func repeatable() throws {
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { scratch in
                 func result(epochs: Int, stops: Bool = false) throws -> TrainingResult {
                     var epochsDone = 0
                     return try ClassifierTrainer(
                         photos: ImageFolder(at: folder), configuration: quickTraining(epochs: epochs),
-                        checkpoints: CheckpointOptions(folder: place, resumes: true)
+                        checkpoints: CheckpointOptions(folder: scratch, resumes: true)
                     ).train(
                         onEvent: { if case .epoch = $0 { epochsDone += 1 } }, shouldStop: { stops && epochsDone > 0 })
                 }

@@ -5,7 +5,7 @@ import ImprintNetwork
 import Testing
 
 @Suite("Saliency") struct SaliencyTests {
-    /// A model that says "bright" the surer, the brighter the pixels of `block` are, and looks at nothing else.
+    /// Returns a model whose confidence in "bright" increases with the brightness of the pixels in `block`, and depends on no others.
     private func model(
         width: Int, height: Int, block: (columns: Range<Int>, rows: Range<Int>), channels: Int = 3
     ) throws -> ModelFile {
@@ -32,22 +32,22 @@ import Testing
     }
 
     @Test(
-        "What the model looks at matters, the rest does not",
+        "The saliency is high in the block that the model depends on, and 0 far from it",
         arguments: [(30, 30, 3), (40, 20, 3), (20, 50, 1), (10, 10, 3)])
     func block(width: Int, height: Int, channels: Int) throws {
         let side = min(width, height) / 5
         let block = (columns: side..<(2 * side), rows: (height - 2 * side)..<(height - side))
-        let weights = try model(width: width, height: height, block: block, channels: channels)
+        let model = try model(width: width, height: height, block: block, channels: channels)
         let image = RasterImage(width: width, height: height, filledWith: 255)
-        let map = try ImageClassifier(weights).saliency(of: image)
+        let map = try ImageClassifier(model).saliency(of: image)
         #expect(map.label == "bright" && map.width == width && map.height == height)
         #expect(map.values.count == width * height && map.values.allSatisfy { (0...1).contains($0) })
-        // All of the block is hidden at once by the one square that lies upon it: e⁴/(1 + e⁴) becomes a half.
+        // One occlusion square covers the whole block, which changes the confidence from e⁴ / (1 + e⁴) to a half.
         #expect(abs(map.confidence - 0.98201) < 1e-4)
-        #expect(abs(map.greatest - 0.48201) < 1e-4 && map.values.allSatisfy { $0 <= map.greatest })
+        #expect(abs(map.maximum - 0.48201) < 1e-4 && map.values.allSatisfy { $0 <= map.maximum })
         let best = try #require(map.values.indices.max { map.values[$0] < map.values[$1] })
         #expect(block.columns.contains(best % width) && block.rows.contains(best / width))
-        // Two squares away, nothing is hidden of it.
+        // Squares that are centred two squares away do not cover the block.
         for y in 0..<height {
             for x in 0..<width where x >= block.columns.upperBound + side || y < block.rows.lowerBound - side {
                 #expect(map.values[y * width + x] == 0, "at \(x), \(y)")
@@ -55,35 +55,42 @@ import Testing
         }
     }
 
-    @Test("For the other label, hiding the block only takes the confidence up") func other() throws {
-        let weights = try model(width: 20, height: 20, block: (4..<8, 4..<8))
-        let map = try ImageClassifier(weights).saliency(
+    @Test("The saliency is 0 for a label whose confidence only rises if the block is occluded") func other() throws {
+        let model = try model(width: 20, height: 20, block: (4..<8, 4..<8))
+        let map = try ImageClassifier(model).saliency(
             of: RasterImage(width: 64, height: 64, filledWith: 255), for: "dark")
         #expect(map.label == "dark" && abs(map.confidence - 0.01799) < 1e-4)
-        #expect(map.values.allSatisfy { $0 == 0 } && map.greatest == 0)
+        #expect(map.values.allSatisfy { $0 == 0 } && map.maximum == 0)
     }
 
-    @Test("The map is the same for any number of threads") func threads() throws {
-        let weights = try model(width: 25, height: 25, block: (0..<20, 3..<20))
+    @Test("The map is bitwise identical for any number of threads") func threads() throws {
+        let model = try model(width: 25, height: 25, block: (0..<20, 3..<20))
         var image = RasterImage(width: 25, height: 25)
-        for place in image.samples.indices { image.samples[place] = UInt8(place * 37 % 256) }
-        let maps = try [1, 2, 4].map { try ImageClassifier(weights, threads: $0).saliency(of: image) }
+        for sample in image.samples.indices { image.samples[sample] = UInt8(sample * 37 % 256) }
+        let maps = try [1, 2, 4].map { try ImageClassifier(model, threads: $0).saliency(of: image) }
         #expect(maps[1] == maps[0] && maps[2] == maps[0])
     }
 
-    @Test("Inputs of a few pixels have a map too", arguments: [(1, 1), (1, 7), (2, 3), (5, 5)])
+    @Test("Inputs of a few pixels have a map", arguments: [(1, 1), (1, 7), (2, 3), (5, 5)])
     func tiny(width: Int, height: Int) throws {
-        let weights = try model(width: width, height: height, block: (0..<width, 0..<height))
-        let map = try ImageClassifier(weights).saliency(of: RasterImage(width: 9, height: 9, filledWith: 255))
+        let model = try model(width: width, height: height, block: (0..<width, 0..<height))
+        let map = try ImageClassifier(model).saliency(of: RasterImage(width: 9, height: 9, filledWith: 255))
         #expect(map.values.count == width * height && map.values.allSatisfy { $0 > 0 && $0 <= 1 })
     }
 
-    @Test("A model whose numbers overflow is an error") func overflow() throws {
-        let weights = try model(width: 10, height: 10, block: (0..<2, 0..<2))
-        weights.parameters["head.weight"] = [Float](repeating: .greatestFiniteMagnitude, count: 600)
-        let classifier = try ImageClassifier(weights)
-        #expect(throws: ImprintError.noConfidence(network: "block")) {
+    @Test("A saliency map fails if the model's output is not finite") func overflow() throws {
+        let model = try model(width: 10, height: 10, block: (0..<2, 0..<2))
+        model.parameters["head.weight"] = [Float](repeating: .greatestFiniteMagnitude, count: 600)
+        let classifier = try ImageClassifier(model)
+        #expect(throws: ImprintError.nonFiniteOutput(network: "block")) {
             try classifier.saliency(of: RasterImage(width: 10, height: 10, filledWith: 255))
+        }
+    }
+
+    @Test("A saliency map for an unknown label is an error") func unknownLabel() throws {
+        let classifier = try ImageClassifier(model(width: 10, height: 10, block: (0..<2, 0..<2)))
+        #expect(throws: ImprintError.unknownLabel("other", known: classifier.labels)) {
+            try classifier.saliency(of: RasterImage(width: 10, height: 10, filledWith: 255), for: "other")
         }
     }
 }

@@ -4,8 +4,8 @@ import ImprintModel
 import TestSupport
 import Testing
 
-/// Every metric agrees with scikit-learn's on the same predictions.
-@Suite(.enabled(if: Python.path != nil, "IMPRINT_PYTHON names no Python; ./run test sets it"))
+/// Compares every metric with scikit-learn's for the same predictions.
+@Suite(.enabled(if: Python.path != nil, "IMPRINT_PYTHON is not set; ./run test sets it"))
 struct ScikitLearnTests {
     private struct Case: Encodable {
         let truth: [Int]
@@ -33,7 +33,7 @@ struct ScikitLearnTests {
         let perLabel: [Label]
     }
 
-    /// Starting Python takes longest, so it is asked about all predictions at once.
+    /// The metrics of all predictions, computed in one process because starting Python takes longest.
     private static let expected = Swift.Result {
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "predictions.json")
@@ -55,8 +55,10 @@ struct ScikitLearnTests {
         return found.count == expected.count && zip(found, expected).allSatisfy { close($0, $1) }
     }
 
-    @Test("The whole: accuracy, interval, top k, confusion, averages, losses", arguments: Predictions.allCases)
-    func whole(_ predictions: Predictions) throws {
+    @Test(
+        "Overall metrics: accuracy, interval, top k, confusion matrix, averages, losses",
+        arguments: Predictions.allCases)
+    func overall(_ predictions: Predictions) throws {
         let expected = try #require(try Self.expected.get()[predictions])
         let evaluation = predictions.evaluation
         #expect(close(evaluation.accuracy, expected.accuracy))
@@ -74,7 +76,7 @@ struct ScikitLearnTests {
         #expect(close(evaluation.calibrationError, expected.calibrationError))
     }
 
-    @Test("Each label: precision, recall, F1, areas and both curves", arguments: Predictions.allCases)
+    @Test("Metrics per label: precision, recall, F1, areas and both curves", arguments: Predictions.allCases)
     func labels(_ predictions: Predictions) throws {
         let expected = try #require(try Self.expected.get()[predictions]).perLabel
         let evaluation = predictions.evaluation
@@ -100,7 +102,7 @@ struct ScikitLearnTests {
         }
     }
 
-    @Test("The temperature, and the calibration errors before and after", arguments: Predictions.allCases)
+    @Test("The temperature, and the calibration errors before and after calibration", arguments: Predictions.allCases)
     func temperature(_ predictions: Predictions) throws {
         let expected = try #require(try Self.expected.get()[predictions])
         let images = predictions.images

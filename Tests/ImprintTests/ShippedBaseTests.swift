@@ -7,11 +7,9 @@ import ImprintTraining
 import TestSupport
 import Testing
 
-@Suite("The base that comes with Imprint") struct ShippedBaseTests {
-    @Test("It is a LogoNet of at most 4 MB that tells its marks apart in pictures that it was not trained on")
-    func knowsMarks()
-        throws
-    {
+@Suite("The base model that comes with Imprint") struct ShippedBaseTests {
+    @Test("It is a LogoNet of at most 4 MB that classifies drawn logos that it was not trained on")
+    func accuracy() throws {
         let base = try ModelFile.shippedBase()
         #expect(base.network.name == "logonet" && base.precision == .float16)
         #expect(base.preprocessing == Preprocessing(width: 96, height: 96))
@@ -22,23 +20,23 @@ import Testing
         let recipe = try DrawingRecipe(contentsOf: packageFolder.appending(path: "datasets/marks.json"))
         #expect(base.labels == recipe.labels.map(\.name))
         let classifier = try ImageClassifier(base)
-        let right = try recipe.labels.indices.count { label in
+        let correct = try recipe.labels.indices.count { label in
             let image = recipe.draw(label: label, index: 0, seed: 2)
             return try classifier.classify(image)[0].label == recipe.labels[label].name
         }
-        #expect(right > 102, "of 120")
+        #expect(correct > 102, "of 120")
     }
 
-    @Test("A model that began with it says so, and its report too") func recipe() throws {
-        try withPictures(perLabel: 4) { folder in
+    @Test("Fine-tuning it records the base's digest, and the report names it") func recipe() throws {
+        try withImages(perLabel: 4) { folder in
             let base = try ModelFile.shippedBase()
             var recipe: TrainingRecipe?
-            let weights = try train(
+            let model = try train(
                 folder, quickTraining(epochs: 1) { $0.start = .base(base, trains: .all) },
                 onEvent: { if case .started(let start) = $0 { recipe = start.recipe } })
             #expect(recipe == .shippedBase)
-            #expect(weights.base == base.digest)
-            #expect(Report(weights).html.contains(TrainingRecipe.shippedBase.summary))
+            #expect(model.base == base.digest)
+            #expect(Report(model).html.contains(TrainingRecipe.shippedBase.summary))
         }
     }
 }

@@ -8,21 +8,21 @@ import TestSupport
 import Testing
 
 @Suite("Starting point") struct StartingPointTests {
-    @Test("A base with other labels gets a new head; nothing else changes where the head is trained") func head() throws
-    {
-        let base = try withPictures(perLabel: 8) { try train($0, quickTraining(epochs: 2)) }
-        try withPictures(["down", "left", "up"], perLabel: 8) { folder in
+    @Test("A base with other labels gets a new head, and head-only training changes only the head")
+    func head() throws {
+        let base = try withImages(perLabel: 8) { try train($0, quickTraining(epochs: 2)) }
+        try withImages(["down", "left", "up"], perLabel: 8) { folder in
             var counts = (trained: 0, all: 0)
             var recipe: TrainingRecipe?
             let tuned = try train(
                 folder, quickTraining(epochs: 2) { $0.start = .base(base, trains: .head) },
                 onEvent: {
                     guard case .started(let start) = $0 else { return }
-                    counts = (start.trainedCount, start.parameterCount)
+                    counts = (start.trainableParameterCount, start.parameterCount)
                     recipe = start.recipe
                 })
             #expect(recipe == .head)
-            #expect(Report(base).html.contains(TrainingRecipe.wholePhotos.summary))
+            #expect(Report(base).html.contains(TrainingRecipe.fromScratch.summary))
             #expect(Report(tuned).html.contains(TrainingRecipe.head.summary))
             #expect(counts.trained == 32 * 3 + 3)
             #expect(counts.all == tuned.parameters.layout.trainableCount)
@@ -34,17 +34,16 @@ import Testing
             }
             let head = try #require(tuned.parameters["head.weight"])
             #expect(head.count == 3 * 32)
-            let drawn = try Parameters(tuned.network, seed: 0)
-            #expect(head != drawn["head.weight"])
+            let initial = try Parameters(tuned.network, seed: 0)
+            #expect(head != initial["head.weight"])
             let observations = try ImageClassifier(tuned).classify(RasterImage(width: 16, height: 16))
             #expect(Set(observations.map(\.label)) == ["down", "left", "up"])
         }
     }
 
-    @Test("The same labels go on from the head that was; all layers are trained where that is asked for") func all()
-        throws
-    {
-        try withPictures(perLabel: 8) { folder in
+    @Test("With the same labels training continues from the base's head, and can train all layers")
+    func all() throws {
+        try withImages(perLabel: 8) { folder in
             let base = try train(folder, quickTraining(epochs: 2))
             let before = try base.parameters.copy()
             func tuned(learningRate: Float) throws -> ModelFile {
@@ -55,37 +54,38 @@ import Testing
                         $0.learningRate = learningRate
                     })
             }
-            let still = try tuned(learningRate: 0)
+            let unchanged = try tuned(learningRate: 0)
             let moved = try tuned(learningRate: 0.01)
             for entry in base.parameters.layout.entries {
-                // The base is a value: training from it leaves it as it was.
+                // Training does not change the base.
                 #expect(base.parameters[entry.name] == before[entry.name])
-                #expect(still.parameters[entry.name] == before[entry.name], "\(entry.name)")
-                // Statistics stay those of the base.
+                #expect(unchanged.parameters[entry.name] == before[entry.name], "\(entry.name)")
+                // Batch-norm statistics are those of the base.
                 let hasMoved = moved.parameters[entry.name] != before[entry.name]
                 #expect(hasMoved == (entry.parameter.role != .statistic), "\(entry.name)")
             }
         }
     }
 
-    @Test("A run names the base that it began from") func lineage() throws {
-        try withPictures(perLabel: 4) { folder in
-            try withTemporaryFolder { place in
-                let url = place.appending(path: "base.imprint")
+    @Test("A model contains the digest of its base") func lineage() throws {
+        try withImages(perLabel: 4) { folder in
+            try withTemporaryFolder { scratch in
+                let url = scratch.appending(path: "base.imprint")
                 let digest = try train(folder, quickTraining(epochs: 1)).write(to: url)
                 let base = try ModelFile(contentsOf: url)
                 let tuned = try train(folder, quickTraining(epochs: 1) { $0.start = .base(base) })
                 #expect(tuned.base == digest)
-                // A base that was never written is named as its file would be.
+                // The digest of a base that was never saved is that of the file it would have.
                 let again = try train(folder, quickTraining(epochs: 1) { $0.start = .base(tuned) })
                 #expect(try again.base == tuned.write(to: url))
             }
         }
     }
 
-    @Test("A head with maxima is new, and begins with factors that make them as large as means") func maxima() throws {
-        try withPictures(perLabel: 4) { folder in
-            // Of 16 pixels a side LogoNet's last map has one place, of which maximum and mean are the same.
+    @Test("A head with concat pooling is new, and its maxima start with the initial scale")
+    func concatPooling() throws {
+        try withImages(perLabel: 4) { folder in
+            // At 16x16 pixels LogoNet's last feature map has a single element, whose maximum equals the mean, so the size is 32.
             let base = try train(folder, quickTraining(epochs: 1) { $0.inputSize = 32 })
             func tuned(_ base: ModelFile, rate: Float) throws -> ModelFile {
                 try train(
@@ -96,20 +96,20 @@ import Testing
                         $0.learningRate = rate
                     })
             }
-            let still = try tuned(base, rate: 0)
-            #expect(still.network.headChannels == base.network.headChannels.map { 2 * $0 })
+            let unchanged = try tuned(base, rate: 0)
+            #expect(unchanged.network.headChannels == base.network.headChannels.map { 2 * $0 })
             for entry in base.parameters.layout.entries where entry.node != base.network.headName {
-                #expect(still.parameters[entry.name] == base.parameters[entry.name], "\(entry.name)")
+                #expect(unchanged.parameters[entry.name] == base.parameters[entry.name], "\(entry.name)")
             }
-            let factors = try #require(try base.network.poolingMaximum()?.factors)
-            #expect(Set(try #require(still.parameters[factors])) == [Network.maximumFactor])
+            let scale = try #require(try base.network.withConcatPooling()?.scaleName)
+            #expect(Set(try #require(unchanged.parameters[scale])) == [Network.initialMaximumScale])
             let moved = try tuned(base, rate: 0.01)
-            #expect(moved.parameters[factors] != still.parameters[factors])
+            #expect(moved.parameters[scale] != unchanged.parameters[scale])
             #expect(throws: ImprintError.noAveragePooling(network: moved.network.name)) { try tuned(moved, rate: 0) }
         }
     }
 
-    @Test("A base without a dense layer at its end is refused") func noHead() throws {
+    @Test("A base that does not end in a dense layer is rejected") func noHead() throws {
         var builder = NetworkBuilder(name: "headless", input: TensorShape(height: 16, width: 16, channels: 3))
         builder.add(Convolution(outputChannels: 2, kernelSize: 3), named: "conv")
         builder.add(GlobalAveragePool())
@@ -117,7 +117,7 @@ import Testing
         let base = ModelFile(
             network: network, parameters: try Parameters(network, seed: 0), labels: ["a", "b"],
             preprocessing: Preprocessing(width: 16, height: 16))
-        try withPictures(perLabel: 2) { folder in
+        try withImages(perLabel: 2) { folder in
             #expect(throws: ImprintError.noHead(network: "headless")) {
                 try train(folder, quickTraining { $0.start = .base(base) })
             }

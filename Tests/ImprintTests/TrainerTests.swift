@@ -9,40 +9,39 @@ import Testing
 @Suite("Trainer") struct TrainerTests {
     // MARK: Learning
 
-    @Test("A seeded run learns which side is brighter", arguments: ["lenet", "logonet"]) func learns(
-        network: String
-    ) throws {
-        try withPictures(perLabel: 32) { folder in
+    @Test("Training learns which side of an image is brighter", arguments: ["lenet", "logonet"])
+    func learns(network: String) throws {
+        try withImages(perLabel: 32) { folder in
             let configuration = quickTraining(epochs: 5) {
                 $0.start = .network(network, width: 0.25)
                 $0.validation = .fraction(0.25)
                 $0.seed = 5
             }
-            let weights = try train(folder, configuration)
-            let history = try #require(weights.training?.history)
+            let model = try train(folder, configuration)
+            let history = try #require(model.training?.history)
             #expect(history.map(\.epoch) == [1, 2, 3, 4, 5])
             #expect(history[4].loss < history[0].loss / 2)
-            #expect(try #require(weights.training?.accuracy) >= 0.9)
-            try withPictures(perLabel: 10, seed: 99) { unseen in
-                let evaluation = try ImageClassifier(weights).evaluate(on: ImageFolder(at: unseen))
+            #expect(try #require(model.training?.accuracy) >= 0.9)
+            try withImages(perLabel: 10, seed: 99) { unseen in
+                let evaluation = try ImageClassifier(model).evaluate(on: ImageFolder(at: unseen))
                 #expect(evaluation.accuracy >= 0.9)
                 #expect(evaluation.results.count == 20)
             }
         }
     }
 
-    @Test("The record tells how the run went") func record() throws {
-        try withPictures(perLabel: 10) { folder in
+    @Test("The training record and the events describe the run") func record() throws {
+        try withImages(perLabel: 10) { folder in
             let configuration = quickTraining(epochs: 2) {
                 $0.validation = .fraction(0.2)
                 $0.seed = 7
                 $0.augmentation = Augmentation([.flipVertical, .exposure])
             }
             var events: [TrainingEvent] = []
-            let weights = try train(folder, configuration, onEvent: { events.append($0) })
-            let record = try #require(weights.training)
-            #expect(weights.labels == ["left", "right"])
-            #expect(weights.base == nil)
+            let model = try train(folder, configuration, onEvent: { events.append($0) })
+            let record = try #require(model.training)
+            #expect(model.labels == ["left", "right"])
+            #expect(model.base == nil)
             #expect((record.seed, record.epochs) == (7, 2))
             #expect(record.hyperparameters == .classifier(configuration.hyperparameters))
             #expect(record.trainingImages == ["left": 8, "right": 8])
@@ -54,26 +53,26 @@ import Testing
             guard case .comparing(20, 20) = comparing.last, case .reading(20, 20) = reading.last,
                 case .started(let start) = events[reading.endIndex]
             else {
-                Issue.record("the events do not begin with comparing and reading all images: \(events.prefix(4))")
+                Issue.record("the first events are not comparing and reading all images: \(events.prefix(4))")
                 return
             }
             #expect((start.trainingImages, start.validationImages, start.network) == (16, 4, "logonet"))
-            #expect(start.labels == weights.labels)
+            #expect(start.labels == model.labels)
             let steps = events.compactMap { if case .batch(let step) = $0 { step } else { nil } }
             #expect(steps.map(\.epoch) == [1, 1, 2, 2])
             #expect(steps.map(\.imagesSeen) == [8, 16, 8, 16])
             let epochs = events.compactMap { if case .epoch(let metrics, _) = $0 { metrics } else { nil } }
             #expect(epochs == record.history)
             #expect(epochs.allSatisfy { $0.validationLoss != nil && $0.validationAccuracy != nil })
-            #expect(record.precisionRecall.keys.sorted() == weights.labels)
-            // At the least confidence everything is a hit: half of the images bear either label.
-            let least = try #require(record.precisionRecall["left"]?.first)
-            #expect(least.precision == 0.5 && least.recall == 1)
+            #expect(record.precisionRecall.keys.sorted() == model.labels)
+            // At the lowest threshold every image is predicted positive, and half of the images have each label.
+            let lowest = try #require(record.precisionRecall["left"]?.first)
+            #expect(lowest.precision == 0.5 && lowest.recall == 1)
         }
     }
 
-    @Test("Without validation the history has none") func noValidation() throws {
-        try withPictures(perLabel: 4) { folder in
+    @Test("Without a validation set the history has no validation metrics") func noValidation() throws {
+        try withImages(perLabel: 4) { folder in
             let record = try #require(try train(folder, quickTraining(epochs: 1)).training)
             #expect(record.validationImages.isEmpty)
             #expect(record.history.allSatisfy { $0.validationLoss == nil && $0.validationAccuracy == nil })
@@ -82,9 +81,9 @@ import Testing
 
     // MARK: Determinism
 
-    @Test("Two runs give the same file, byte for byte, on any number of threads", arguments: [1, 2, 4])
+    @Test("The model file is bitwise identical for any number of threads", arguments: [1, 2, 4])
     func deterministic(threads: Int) throws {
-        try withPictures(perLabel: 9) { folder in
+        try withImages(perLabel: 9) { folder in
             let configuration = quickTraining(epochs: 2) {
                 $0.augmentation = Augmentation([.flipVertical, .rotate, .crop, .exposure, .blur])
                 $0.validation = .fraction(0.2)
@@ -96,8 +95,8 @@ import Testing
         }
     }
 
-    @Test("Another seed gives other numbers") func seeds() throws {
-        try withPictures(perLabel: 4) { folder in
+    @Test("A different seed leads to different parameters") func seeds() throws {
+        try withImages(perLabel: 4) { folder in
             let first = try train(folder, quickTraining(epochs: 1))
             let second = try train(folder, quickTraining(epochs: 1) { $0.seed = 1 })
             #expect(first.parameters["head.weight"] != second.parameters["head.weight"])
@@ -106,25 +105,24 @@ import Testing
 
     // MARK: Validation
 
-    @Test("A folder to validate on is matched by label, and none of its images is trained on") func validationFolder()
-        throws
-    {
-        try withPictures(["down", "left", "up"], perLabel: 6) { folder in
-            try withPictures(["up"], perLabel: 3, seed: 9) { other in
-                let weights = try train(folder, quickTraining(epochs: 3) { $0.validationFolder = other })
-                let record = try #require(weights.training)
+    @Test("A validation folder is matched by label, and its images are not trained on")
+    func validationFolder() throws {
+        try withImages(["down", "left", "up"], perLabel: 6) { folder in
+            try withImages(["up"], perLabel: 3, seed: 9) { other in
+                let model = try train(folder, quickTraining(epochs: 3) { $0.validationFolder = other })
+                let record = try #require(model.training)
                 #expect(record.trainingImages == ["down": 6, "left": 6, "up": 6])
                 #expect(record.validationImages == ["up": 3])
-                let evaluation = try ImageClassifier(weights).evaluate(on: ImageFolder(at: other, minimumClasses: 1))
+                let evaluation = try ImageClassifier(model).evaluate(on: ImageFolder(at: other, minimumClasses: 1))
                 #expect(evaluation.results.map(\.label) == [2, 2, 2])
                 #expect(record.accuracy == Float(evaluation.accuracy))
             }
         }
     }
 
-    @Test("Labels that the training images do not have are refused by name") func unknownLabels() throws {
-        try withPictures(perLabel: 2) { folder in
-            try withPictures(["left", "up", "down"], perLabel: 1) { other in
+    @Test("Labels that the training images do not have are rejected by name") func unknownLabels() throws {
+        try withImages(perLabel: 2) { folder in
+            try withImages(["left", "up", "down"], perLabel: 1) { other in
                 let error = ImprintError.labelMismatch(
                     folder: other.path(percentEncoded: false), unknown: ["down", "up"], labels: ["left", "right"])
                 #expect(throws: error) { try train(folder, quickTraining { $0.validationFolder = other }) }
@@ -135,9 +133,9 @@ import Testing
         }
     }
 
-    @Test("Copies stay on one side of the split, and what that avoided is told", arguments: [true, false])
+    @Test("Copies stay on one side of the split, and the avoided leakage is reported", arguments: [true, false])
     func groups(keepsTogether: Bool) throws {
-        try withPictures(perLabel: 4) { folder in
+        try withImages(perLabel: 4) { folder in
             for label in ["left", "right"] {
                 for index in 0..<4 {
                     for copy in 1...4 {
@@ -149,7 +147,7 @@ import Testing
             }
             var start: TrainingStart?
             var compared = 0
-            let weights = try train(
+            let model = try train(
                 folder,
                 quickTraining(epochs: 1) {
                     $0.validation = .fraction(0.25)
@@ -163,13 +161,13 @@ import Testing
             #expect(compared == (keepsTogether ? 40 : 0))
             let avoided: TrainingStart.Leakage? = if case .avoided(10, of: 10, _) = leakage { leakage } else { nil }
             #expect((avoided != nil) == keepsTogether && avoided == leakage)
-            #expect(weights.training?.validationImages.values.reduce(0, +) == 10)
+            #expect(model.training?.validationImages.values.reduce(0, +) == 10)
         }
     }
 
-    @Test("Images to validate on that are trained on too are told") func leakingFolder() throws {
-        try withPictures(perLabel: 4) { folder in
-            try withPictures(perLabel: 3, seed: 9) { other in
+    @Test("Validation images that are also training images are reported") func leakingFolder() throws {
+        try withImages(perLabel: 4) { folder in
+            try withImages(perLabel: 3, seed: 9) { other in
                 try FileManager.default.copyItem(
                     at: folder.appending(path: "left/2.png"), to: other.appending(path: "left/copy.png"))
                 var leakage: TrainingStart.Leakage?
@@ -183,46 +181,46 @@ import Testing
 
     // MARK: Ends
 
-    @Test("Stopping in a later epoch gives the model of the last whole one") func stops() throws {
-        try withPictures(perLabel: 8) { folder in
+    @Test("Stopping within an epoch returns the model of the last complete epoch") func stops() throws {
+        try withImages(perLabel: 8) { folder in
             var steps = 0
-            let weights = try train(
+            let model = try train(
                 folder, quickTraining(epochs: 50), shouldStop: { steps >= 5 },
                 onEvent: { if case .batch = $0 { steps += 1 } })
             #expect(steps == 5)
-            let record = try #require(weights.training)
+            let record = try #require(model.training)
             #expect(record.history.map(\.epoch) == [1, 2])
             #expect(record.epochs == 50)
-            // Of the half epoch nothing is left: the file is the one of a run that stops at the end of the second.
+            // The incomplete epoch has no effect: the file equals that of a run that stops at the end of the second epoch.
             steps = 0
             let whole = try train(
                 folder, quickTraining(epochs: 50), shouldStop: { steps == 4 },
                 onEvent: { if case .batch = $0 { steps += 1 } })
-            #expect(try bytes(of: weights) == bytes(of: whole))
+            #expect(try bytes(of: model) == bytes(of: whole))
         }
     }
 
-    @Test("Stopping at the end of an epoch counts it") func stopsAtEnd() throws {
-        try withPictures(perLabel: 8) { folder in
+    @Test("Stopping at the end of an epoch keeps that epoch") func stopsAtEnd() throws {
+        try withImages(perLabel: 8) { folder in
             var steps = 0
-            let weights = try train(
+            let model = try train(
                 folder, quickTraining(epochs: 50), shouldStop: { steps == 2 },
                 onEvent: { if case .batch = $0 { steps += 1 } })
-            #expect(weights.training?.history.map(\.epoch) == [1])
+            #expect(model.training?.history.map(\.epoch) == [1])
         }
     }
 
-    @Test("Stopping before the first epoch is done is an error") func stopsTooEarly() throws {
-        try withPictures(perLabel: 8) { folder in
+    @Test("Stopping before the end of the first epoch is an error") func stopsTooEarly() throws {
+        try withImages(perLabel: 8) { folder in
             #expect(throws: ImprintError.stoppedTooEarly(checkpoint: nil)) {
                 try train(folder, quickTraining(), shouldStop: { true })
             }
         }
     }
 
-    @Test("A learning rate that is too high is an error that says so", arguments: ["lenet", "logonet"])
+    @Test("Divergence is an error that recommends a lower learning rate", arguments: ["lenet", "logonet"])
     func diverges(network: String) throws {
-        try withPictures(perLabel: 8) { folder in
+        try withImages(perLabel: 8) { folder in
             let configuration = quickTraining(epochs: 6) {
                 $0.start = .network(network, width: 0.125)
                 $0.learningRate = 1e20
@@ -237,13 +235,13 @@ import Testing
         }
     }
 
-    @Test("A last step that goes too far is an error, with and without validation", arguments: [0, 0.5])
+    @Test("Divergence in the last step is an error, with and without validation", arguments: [0, 0.5])
     func divergesAtTheEnd(fraction: Double) throws {
-        try withPictures(perLabel: 8) { folder in
+        try withImages(perLabel: 8) { folder in
             let configuration = quickTraining(epochs: 1) {
                 $0.batchSize = 16
                 $0.learningRate = 1e38
-                // With validation the loss on it tells, without it the numbers themselves do.
+                // With a validation set the validation loss shows the divergence, without one the parameters do.
                 $0.weightDecay = fraction > 0 ? 0 : 1e6
                 $0.validation = .fraction(fraction)
             }
@@ -251,9 +249,9 @@ import Testing
         }
     }
 
-    @Test("A setting out of range is refused by name") func settings() throws {
-        try withPictures(perLabel: 2) { folder in
-            func expectRefusal(_ name: String, _ change: (inout ClassifierConfiguration) -> Void) {
+    @Test("A setting out of range is rejected by name") func settings() throws {
+        try withImages(perLabel: 2) { folder in
+            func expectError(_ name: String, _ change: (inout ClassifierConfiguration) -> Void) {
                 let error = #expect(throws: ImprintError.self) {
                     try train(folder, quickTraining(change: change))
                 }
@@ -262,29 +260,29 @@ import Testing
                     return
                 }
             }
-            expectRefusal("epochs") { $0.epochs = 0 }
-            expectRefusal("batchSize") { $0.batchSize = 0 }
-            expectRefusal("learningRate") { $0.learningRate = -1 }
-            expectRefusal("learningRate") { $0.learningRate = .nan }
-            expectRefusal("momentum") { $0.momentum = 1 }
-            expectRefusal("weightDecay") { $0.weightDecay = .infinity }
-            expectRefusal("labelSmoothing") { $0.labelSmoothing = 1 }
-            expectRefusal("threads") { $0.threads = 0 }
-            expectRefusal("inputSize") { $0.inputSize = 0 }
+            expectError("epochs") { $0.epochs = 0 }
+            expectError("batchSize") { $0.batchSize = 0 }
+            expectError("learningRate") { $0.learningRate = -1 }
+            expectError("learningRate") { $0.learningRate = .nan }
+            expectError("momentum") { $0.momentum = 1 }
+            expectError("weightDecay") { $0.weightDecay = .infinity }
+            expectError("labelSmoothing") { $0.labelSmoothing = 1 }
+            expectError("threads") { $0.threads = 0 }
+            expectError("inputSize") { $0.inputSize = 0 }
         }
     }
 
-    @Test("Images that cannot be read are left out and told") func unreadable() throws {
-        try withPictures(perLabel: 4) { folder in
+    @Test("Unreadable images are skipped and reported") func unreadable() throws {
+        try withImages(perLabel: 4) { folder in
             let bad = folder.appending(path: "left/bad.png")
-            try Data("no picture".utf8).write(to: bad)
+            try Data("no image".utf8).write(to: bad)
             var skipped: [SkippedImage] = []
-            let weights = try train(
+            let model = try train(
                 folder, quickTraining(epochs: 1),
                 onEvent: { if case .started(let start) = $0 { skipped = start.skipped } })
             #expect(skipped.map(\.url.lastPathComponent) == ["bad.png"])
-            #expect(weights.training?.trainingImages == ["left": 4, "right": 4])
-            let evaluation = try ImageClassifier(weights).evaluate(on: ImageFolder(at: folder))
+            #expect(model.training?.trainingImages == ["left": 4, "right": 4])
+            let evaluation = try ImageClassifier(model).evaluate(on: ImageFolder(at: folder))
             #expect(evaluation.skipped == skipped)
             #expect(evaluation.results.count == 8)
         }

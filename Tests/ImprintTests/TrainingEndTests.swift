@@ -7,18 +7,18 @@ import ImprintTraining
 import TestSupport
 import Testing
 
-/// When a run ends, and which of its epochs it keeps.
+/// Tests of when a run ends, and of the epoch whose model it returns.
 @Suite("The end of training") struct TrainingEndTests {
-    /// Runs to the end and gives what it came to.
+    /// Trains a classifier and returns the result.
     private func result(
         _ folder: URL, _ configuration: ClassifierConfiguration, onEvent: @escaping (TrainingEvent) -> Void = { _ in }
     ) throws -> TrainingResult {
         try ClassifierTrainer(photos: ImageFolder(at: folder), configuration: configuration).train(onEvent: onEvent)
     }
 
-    @Test("The epoch with the least validation loss is kept, and measured") func best() throws {
-        try withPictures(perLabel: 12) { folder in
-            // So high a rate that the loss goes up and down.
+    @Test("The model and the evaluation are those of the epoch with the lowest validation loss") func best() throws {
+        try withImages(perLabel: 12) { folder in
+            // The learning rate is so high that the loss rises and falls.
             let configuration = quickTraining(epochs: 12) {
                 $0.validation = .fraction(0.5)
                 $0.learningRate = 2
@@ -26,37 +26,36 @@ import Testing
                 $0.calibrates = false
             }
             let result = try result(folder, configuration)
-            let record = try #require(result.weights.training)
+            let record = try #require(result.model.training)
             let losses = record.history.compactMap(\.validationLoss)
             let best = try #require(losses.indices.min { losses[$0] < losses[$1] })
             #expect(record.keptEpoch == best + 1)
-            #expect(best + 1 < 12, "the rate is to be too high")
+            #expect(best + 1 < 12, "the learning rate of the test is too low")
             #expect(record.accuracy == record.history[best].validationAccuracy)
             #expect(Float(try #require(result.evaluation).accuracy) == record.accuracy)
-            // The same parameters as those of a run that ends there.
+            // The parameters equal those of a run that ends after this epoch.
             var shorter = configuration
             shorter.epochs = best + 1
-            let expected = try self.result(folder, shorter).weights
+            let expected = try self.result(folder, shorter).model
             #expect(expected.training?.keptEpoch == best + 1)
             for entry in expected.parameters.layout.entries {
-                #expect(result.weights.parameters[entry.name] == expected.parameters[entry.name])
+                #expect(result.model.parameters[entry.name] == expected.parameters[entry.name])
             }
         }
     }
 
-    @Test("Without images to measure on the last epoch is kept") func last() throws {
-        try withPictures(perLabel: 4) { folder in
+    @Test("Without a validation set the model is that of the last epoch") func last() throws {
+        try withImages(perLabel: 4) { folder in
             let result = try result(folder, quickTraining(epochs: 3))
-            #expect(result.weights.training?.keptEpoch == 3)
+            #expect(result.model.training?.keptEpoch == 3)
             #expect(result.evaluation == nil)
             #expect(result.ending == .completed)
         }
     }
 
-    @Test("Training ends once the loss has not become less for some epochs", arguments: [1, 2]) func patience(
-        _ patience: Int
-    ) throws {
-        try withPictures(perLabel: 12) { folder in
+    @Test("Early stopping ends training if the validation loss does not improve for some epochs", arguments: [1, 2])
+    func patience(_ patience: Int) throws {
+        try withImages(perLabel: 12) { folder in
             let result = try result(
                 folder,
                 quickTraining(epochs: 60) {
@@ -65,38 +64,39 @@ import Testing
                     $0.schedule = .constant
                     $0.patience = patience
                 })
-            let record = try #require(result.weights.training)
+            let record = try #require(result.model.training)
             #expect(result.ending == .noImprovement)
             #expect(record.history.count == (try #require(record.keptEpoch)) + patience)
             #expect(record.history.count < 60)
         }
     }
 
-    @Test("A time limit ends training with a model, even within the first epoch") func timeLimit() throws {
-        try withPictures(perLabel: 8) { folder in
+    @Test("Training with a time limit returns a model, even if the limit passes in the first epoch")
+    func timeLimit() throws {
+        try withImages(perLabel: 8) { folder in
             let result = try result(folder, quickTraining(epochs: 100_000) { $0.timeLimit = .seconds(0.4) })
             #expect(result.ending == .timeLimit)
-            let count = try #require(result.weights.training).history.count
+            let count = try #require(result.model.training).history.count
             #expect(count >= 1 && count < 100_000)
-            let hurried = try self.result(folder, quickTraining(epochs: 5) { $0.timeLimit = .nanoseconds(1) })
-            #expect(hurried.ending == .timeLimit)
-            #expect(hurried.weights.training?.history.count == 1)
+            let shortest = try self.result(folder, quickTraining(epochs: 5) { $0.timeLimit = .nanoseconds(1) })
+            #expect(shortest.ending == .timeLimit)
+            #expect(shortest.model.training?.history.count == 1)
         }
     }
 
-    @Test("With a time limit the learning rate still runs its course") func shortenedSchedule() throws {
-        try withPictures(perLabel: 8) { folder in
+    @Test("With a time limit the learning-rate schedule is shortened to the limit") func shortenedSchedule() throws {
+        try withImages(perLabel: 8) { folder in
             let result = try result(folder, quickTraining(epochs: 100_000) { $0.timeLimit = .seconds(1) })
-            let rates = try #require(result.weights.training).history.map(\.learningRate)
+            let rates = try #require(result.model.training).history.map(\.learningRate)
             #expect(rates.count < 100_000 && rates.count > 10)
             #expect(try #require(rates.last) < 0.5 * (try #require(rates.max())))
             #expect(!result.isRepeatable)
         }
     }
 
-    @Test("A time limit is looked at within an epoch, and during the search for a rate") func limitWithinEpoch() throws
-    {
-        try withPictures(perLabel: 8) { folder in
+    @Test("The time limit is checked within an epoch, and during the learning-rate range test")
+    func limitWithinEpoch() throws {
+        try withImages(perLabel: 8) { folder in
             var batches = 0
             let result = try result(
                 folder,
@@ -104,7 +104,7 @@ import Testing
                     $0.timeLimit = .nanoseconds(1)
                     $0.batchSize = 1
                 }, onEvent: { if case .batch = $0 { batches += 1 } })
-            #expect(batches == 1 && result.weights.training?.history.count == 1)
+            #expect(batches == 1 && result.model.training?.history.count == 1)
             var steps = 0
             #expect(throws: ImprintError.stoppedTooEarly(checkpoint: nil)) {
                 try self.result(
@@ -118,9 +118,11 @@ import Testing
         }
     }
 
-    @Test("The finished model says of the images to measure on what was measured", arguments: [true, false])
+    @Test(
+        "The predictions of the saved model equal the evaluation, with and without calibration",
+        arguments: [true, false])
     func calibrated(calibrates: Bool) throws {
-        try withPictures(perLabel: 12) { folder in
+        try withImages(perLabel: 12) { folder in
             let result = try result(
                 folder,
                 quickTraining(epochs: 6) {
@@ -130,21 +132,21 @@ import Testing
                     $0.calibrates = calibrates
                 })
             let evaluation = try #require(result.evaluation)
-            let record = try #require(result.weights.training)
+            let record = try #require(result.model.training)
             #expect((record.calibration == nil) != calibrates)
-            #expect(abs((record.calibration?.temperature ?? 2) - 1) > 0.05, "a temperature of 1 would show nothing")
+            #expect(abs((record.calibration?.temperature ?? 2) - 1) > 0.05, "a temperature of 1 changes nothing")
             #expect(record.thresholds == evaluation.thresholds && record.precisionRecall == evaluation.precisionRecall)
-            let classifier = try ImageClassifier(result.weights)
+            let classifier = try ImageClassifier(result.model)
             for result in evaluation.results {
                 for observation in try classifier.classify(result.url) {
-                    let place = try #require(evaluation.labels.firstIndex(of: observation.label))
-                    #expect(abs(observation.confidence - result.confidences[place]) < 1e-3)
+                    let label = try #require(evaluation.labels.firstIndex(of: observation.label))
+                    #expect(abs(observation.confidence - result.confidences[label]) < 1e-3)
                 }
             }
         }
     }
 
-    @Test("A base without a softmax at its end gets one") func baseOfLogits() throws {
+    @Test("Training appends a softmax to a base that outputs logits") func baseOfLogits() throws {
         var builder = NetworkBuilder(name: "logits", input: TensorShape(height: 16, width: 16, channels: 3))
         builder.add(GlobalAveragePool())
         builder.add(Dense(outputChannels: 2), named: "head")
@@ -152,35 +154,35 @@ import Testing
         let base = ModelFile(
             network: network, parameters: try Parameters(network, seed: 3), labels: ["left", "right"],
             preprocessing: Preprocessing(width: 16, height: 16, channels: 3))
-        try withPictures(perLabel: 8) { folder in
+        try withImages(perLabel: 8) { folder in
             let result = try result(
                 folder,
                 quickTraining(epochs: 1) {
                     $0.start = .base(base)
                     $0.validation = .fraction(0.25)
                 })
-            #expect(result.weights.training?.calibration != nil)
-            let observations = try ImageClassifier(result.weights).classify(folder.appending(path: "left/0.png"))
+            #expect(result.model.training?.calibration != nil)
+            let observations = try ImageClassifier(result.model).classify(folder.appending(path: "left/0.png"))
             #expect(abs(observations.reduce(0) { $0 + $1.confidence } - 1) < 1e-5)
         }
     }
 
-    @Test("A moving average follows its formula") func average() throws {
-        try withPictures(perLabel: 8) { folder in
-            // One step an epoch: the parameters after each are those of a run of so many epochs.
+    @Test("The exponential moving average follows its formula") func average() throws {
+        try withImages(perLabel: 8) { folder in
+            // An epoch is one step, so the parameters after N steps are those of a run of N epochs.
             func parameters(epochs: Int, decay: Float?) throws -> [Float] {
-                let weights = try train(
+                let model = try train(
                     folder,
                     quickTraining(epochs: epochs) {
                         $0.batchSize = 16
                         $0.averageDecay = decay
                         $0.schedule = .constant
                     })
-                return try #require(weights.parameters["head.weight"])
+                return try #require(model.parameters["head.weight"])
             }
             let start = try Parameters(Network.named("logonet", labels: 2, inputSize: 16, width: 0.125), seed: 0)
             var expected = try #require(start["head.weight"])
-            // A run of one epoch has no warm-up, so the others are compared.
+            // A run of one epoch has no warm-up, so the steps are taken from one run of three epochs.
             for step in 0..<3 {
                 let rate = 1 - min(0.15, (1 + Float(step)) / (10 + Float(step)))
                 let target = try trajectory(folder)[step]
@@ -192,19 +194,19 @@ import Testing
         }
     }
 
-    /// The head's weights after each of three steps.
+    /// Returns the head's weights after each of three steps.
     private func trajectory(_ folder: URL) throws -> [[Float]] {
         try (1...3).map { steps in
-            try withTemporaryFolder { place in
+            try withTemporaryFolder { scratch in
                 var done = 0
                 _ = try? train(
                     folder,
                     quickTraining(epochs: 3) {
                         $0.batchSize = 16
                         $0.schedule = .constant
-                    }, checkpoints: CheckpointOptions(folder: place), shouldStop: { done == steps },
+                    }, checkpoints: CheckpointOptions(folder: scratch), shouldStop: { done == steps },
                     onEvent: { if case .batch = $0 { done += 1 } })
-                let checkpoint = try Checkpoint(contentsOf: place.appending(path: "checkpoint.safetensors"))
+                let checkpoint = try Checkpoint(contentsOf: scratch.appending(path: "checkpoint.safetensors"))
                 let parameters = try Parameters(checkpoint.network, seed: 0)
                 parameters.withValues { _ = $0.update(from: checkpoint.state.parameters) }
                 return try #require(parameters["head.weight"])
@@ -212,8 +214,9 @@ import Testing
         }
     }
 
-    @Test("Labels with fewer images weigh more, in the loss and in the record") func labelWeights() throws {
-        try withPictures(perLabel: 8) { folder in
+    @Test("Automatic label model are larger for labels with fewer images, in the loss and in the record")
+    func labelWeights() throws {
+        try withImages(perLabel: 8) { folder in
             for index in 2..<8 {
                 try FileManager.default.removeItem(at: folder.appending(path: "right/\(index).png"))
             }
@@ -225,26 +228,27 @@ import Testing
         }
     }
 
-    @Test("A rate that is searched for trains, and is the same each time") func searchedRate() throws {
-        try withPictures(perLabel: 16) { folder in
+    @Test("Training with the learning-rate range test equals training with the rate that the test finds")
+    func rangeTest() throws {
+        try withImages(perLabel: 16) { folder in
             let configuration = quickTraining(epochs: 6) { $0.learningRate = nil }
             var searches: [LearningRateSearch] = []
-            var before = 0
-            let weights = try train(
+            var steps = 0
+            let model = try train(
                 folder, configuration,
                 onEvent: { event in
                     if case .learningRate(let search) = event { searches.append(search) }
-                    if case .searching = event { before += 1 }
+                    if case .searching = event { steps += 1 }
                 })
             let search = try #require(searches.first)
-            #expect(searches.count == 1 && before == search.points.count)
+            #expect(searches.count == 1 && steps == search.points.count)
             let rate = try #require(search.learningRate)
             #expect(rate > 1e-4 && rate < 4)
-            #expect(weights.training?.foundLearningRate == rate)
-            #expect(try #require(weights.training?.accuracy) > 0.9)
-            // The search leaves no trace but the rate.
+            #expect(model.training?.foundLearningRate == rate)
+            #expect(try #require(model.training?.accuracy) > 0.9)
+            // The range test affects only the learning rate.
             let given = try train(folder, quickTraining(epochs: 6) { $0.learningRate = rate })
-            #expect(try given.tensorDigest() == weights.tensorDigest())
+            #expect(try given.tensorDigest() == model.tensorDigest())
         }
     }
 }

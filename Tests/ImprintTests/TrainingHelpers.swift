@@ -6,7 +6,7 @@ import ImprintModel
 import ImprintTraining
 import TestSupport
 
-/// Training on small pictures that takes a second.
+/// Returns a configuration for small images, with which training takes about a second.
 func quickTraining(
     epochs: Int = 3, change: (inout ClassifierConfiguration) throws -> Void = { _ in }
 ) rethrows -> ClassifierConfiguration {
@@ -21,31 +21,33 @@ func quickTraining(
     return configuration
 }
 
+/// Trains a classifier on a folder of photos and returns its model.
 func train(
     _ folder: URL, _ configuration: ClassifierConfiguration, checkpoints: CheckpointOptions? = nil,
     shouldStop: @escaping () -> Bool = { false }, onEvent: @escaping (TrainingEvent) -> Void = { _ in }
 ) throws -> ModelFile {
     try ClassifierTrainer(photos: ImageFolder(at: folder), configuration: configuration, checkpoints: checkpoints)
-        .train(onEvent: onEvent, shouldStop: shouldStop).weights
+        .train(onEvent: onEvent, shouldStop: shouldStop).model
 }
 
-func bytes(of weights: ModelFile) throws -> Data {
+/// Returns the bytes of the file of a model.
+func bytes(of model: ModelFile) throws -> Data {
     try withTemporaryFolder { folder in
         let url = folder.appending(path: "x.imprint")
-        try weights.write(to: url)
+        try model.write(to: url)
         return try Data(contentsOf: url)
     }
 }
 
-/// Makes a folder of 20x20 noise pictures, each brighter on the side that its label names.
+/// Calls `body` with a folder of 20x20 noise images, each brighter on the side that its label names.
 @discardableResult
-func withPictures<Result>(
+func withImages<Result>(
     _ labels: [String] = ["left", "right"], perLabel: Int, seed: UInt64 = 0, _ body: (URL) throws -> Result
 ) throws -> Result {
     try withTemporaryFolder { folder in
         for label in labels {
-            let place = folder.appending(path: label)
-            try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+            let labelFolder = folder.appending(path: label)
+            try FileManager.default.createDirectory(at: labelFolder, withIntermediateDirectories: true)
             for index in 0..<perLabel {
                 var stream = RandomStream(seed: seed, label, index)
                 var image = RasterImage(width: 20, height: 20)
@@ -64,7 +66,7 @@ func withPictures<Result>(
                         }
                     }
                 }
-                try ImageFile.write(image, to: place.appending(path: "\(index).png"))
+                try ImageFile.write(image, to: labelFolder.appending(path: "\(index).png"))
             }
         }
         return try body(folder)

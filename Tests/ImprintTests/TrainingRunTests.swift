@@ -7,19 +7,19 @@ import ImprintTraining
 import TestSupport
 import Testing
 
-/// The events of a run as an asynchronous sequence.
+/// Tests of the asynchronous sequence of training events.
 @Suite("Training run", .timeLimit(.minutes(5))) struct TrainingRunTests {
-    private func withPictures(_ body: (URL) async throws -> Void) async throws {
+    private func withImages(_ body: (URL) async throws -> Void) async throws {
         try await withTemporaryFolder { folder in
-            try ImprintTests.withPictures(perLabel: 8) { pictures in
-                try FileManager.default.copyItem(at: pictures, to: folder.appending(path: "photos"))
+            try ImprintTests.withImages(perLabel: 8) { images in
+                try FileManager.default.copyItem(at: images, to: folder.appending(path: "photos"))
             }
             try await body(folder.appending(path: "photos"))
         }
     }
 
-    @Test("Events come in order and end with the model") func events() async throws {
-        try await withPictures { folder in
+    @Test("Events arrive in order, and the last one has the model") func events() async throws {
+        try await withImages { folder in
             let trainer = try ClassifierTrainer(
                 photos: ImageFolder(at: folder),
                 configuration: quickTraining(epochs: 2) { $0.validation = .fraction(0.25) },
@@ -35,14 +35,14 @@ import Testing
                 kinds == [
                     "comparing", "reading", "started", "batch", "epoch", "batch", "epoch", "checkpoint", "finished",
                 ])
-            let weights = try #require(result).weights
+            let model = try #require(result).model
             #expect(result?.evaluation?.results.count == 4)
-            #expect(try bytes(of: weights) == bytes(of: try trainer.train().weights))
+            #expect(try bytes(of: model) == bytes(of: try trainer.train().model))
         }
     }
 
-    @Test("Stopping a run ends it with the model of the whole epochs") func stop() async throws {
-        try await withPictures { folder in
+    @Test("A stopped run returns the model of the complete epochs") func stop() async throws {
+        try await withImages { folder in
             let run = try ClassifierTrainer(
                 photos: ImageFolder(at: folder), configuration: quickTraining(epochs: 100_000)
             )
@@ -52,20 +52,21 @@ import Testing
                 if case .epoch(let metrics, _) = event, metrics.epoch == 2 { run.stop() }
                 if case .finished(let result) = event {
                     ending = result.ending
-                    #expect(try #require(result.weights.training).history.count >= 2)
+                    #expect(try #require(result.model.training).history.count >= 2)
                 }
             }
             #expect(ending == .stopped)
         }
     }
 
-    @Test("Cancelling the reader ends the run, with a checkpoint, before the loop is left") func cancel() async throws {
-        try await withPictures { folder in
-            let place = folder.deletingLastPathComponent().appending(path: "run")
+    @Test("Cancelling the reader's task writes a checkpoint before the reader's loop ends")
+    func cancel() async throws {
+        try await withImages { folder in
+            let runFolder = folder.deletingLastPathComponent().appending(path: "run")
             let trainer = try ClassifierTrainer(
                 photos: ImageFolder(at: folder), configuration: quickTraining(epochs: 100_000),
-                checkpoints: CheckpointOptions(folder: place, interval: .seconds(1000)))
-            let (begun, signal) = AsyncStream<Void>.makeStream()
+                checkpoints: CheckpointOptions(folder: runFolder, interval: .seconds(1000)))
+            let (firstEpoch, signal) = AsyncStream<Void>.makeStream()
             let reader = Task {
                 var isFinished = false
                 for try await event in trainer.start() {
@@ -74,27 +75,29 @@ import Testing
                 }
                 return isFinished
             }
-            for await _ in begun { break }
+            for await _ in firstEpoch { break }
             reader.cancel()
             #expect(try await reader.value == false)
-            let checkpoint = try Checkpoint(contentsOf: place.appending(path: "checkpoint.safetensors"))
+            let checkpoint = try Checkpoint(contentsOf: runFolder.appending(path: "checkpoint.safetensors"))
             #expect(!checkpoint.state.progress.history.isEmpty && !checkpoint.state.progress.isFinished)
         }
     }
 
-    @Test("A reader that is far behind misses batches, but no epoch and not the end") func slowReader() async throws {
-        try await withPictures { folder in
+    @Test("A slow reader misses batch events, but receives all epoch events and the last event")
+    func slowReader() async throws {
+        try await withImages { folder in
             let configuration = quickTraining(epochs: 800) { $0.batchSize = 8 }
-            let place = folder.deletingLastPathComponent().appending(path: "run")
+            let runFolder = folder.deletingLastPathComponent().appending(path: "run")
+            let checkpoint = runFolder.appending(path: "checkpoint.safetensors")
             let trainer = try ClassifierTrainer(
                 photos: ImageFolder(at: folder), configuration: configuration,
-                checkpoints: CheckpointOptions(folder: place, interval: .seconds(1000)))
+                checkpoints: CheckpointOptions(folder: runFolder, interval: .seconds(1000)))
             var events = 0
             var epochs = 0
             var isFinished = false
             for try await event in trainer.start() {
-                // The run goes on to its end, when it is saved, while the first event is looked at.
-                while !FileManager.default.fileExists(atPath: place.appending(path: "checkpoint.safetensors").path) {
+                // Holds the first event until the run ends and writes its checkpoint.
+                while !FileManager.default.fileExists(atPath: checkpoint.path) {
                     try await Task.sleep(for: .milliseconds(20))
                 }
                 events += 1
@@ -102,33 +105,32 @@ import Testing
                 if case .finished = event { isFinished = true }
             }
             #expect(epochs == 800 && isFinished)
-            #expect(events < 3 * 800, "two batches and an epoch, 800 times, would be all")
+            #expect(events < 3 * 800, "all events would be two batches and an epoch, 800 times")
         }
     }
 
-    @Test("A cancelled reader hears of a checkpoint that could not be written") func cancelledWithoutCheckpoint()
-        async throws
-    {
-        try await withPictures { folder in
-            let place = folder.deletingLastPathComponent().appending(path: "run")
+    @Test("A cancelled reader receives the error if the checkpoint cannot be written")
+    func cancelledWithoutCheckpoint() async throws {
+        try await withImages { folder in
+            let runFolder = folder.deletingLastPathComponent().appending(path: "run")
             let trainer = try ClassifierTrainer(
                 photos: ImageFolder(at: folder), configuration: quickTraining(epochs: 100_000),
-                checkpoints: CheckpointOptions(folder: place, interval: .seconds(1000)))
-            let (begun, signal) = AsyncStream<Void>.makeStream()
+                checkpoints: CheckpointOptions(folder: runFolder, interval: .seconds(1000)))
+            let (firstEpoch, signal) = AsyncStream<Void>.makeStream()
             let reader = Task {
                 for try await event in trainer.start() {
                     if case .epoch = event { signal.yield() }
                 }
             }
-            for await _ in begun { break }
-            try FileManager.default.removeItem(at: place)
+            for await _ in firstEpoch { break }
+            try FileManager.default.removeItem(at: runFolder)
             reader.cancel()
             await #expect(throws: FileError.self) { try await reader.value }
         }
     }
 
-    @Test("An error of the run is thrown to its reader") func error() async throws {
-        try await withPictures { folder in
+    @Test("The reader receives an error of the run") func error() async throws {
+        try await withImages { folder in
             let trainer = try ClassifierTrainer(
                 photos: ImageFolder(at: folder), configuration: quickTraining { $0.learningRate = 1e20 })
             await #expect(throws: ImprintError.self) {
@@ -137,8 +139,9 @@ import Testing
         }
     }
 
-    @Test("One call trains; cancelled, it says so") func oneCall() async throws {
-        try await withPictures { folder in
+    @Test("ImageClassifier.train(on:) trains in one call, and throws CancellationError if cancelled")
+    func oneCall() async throws {
+        try await withImages { folder in
             let classifier = try await ImageClassifier.train(on: folder, configuration: quickTraining(epochs: 1))
             #expect(classifier.labels == ["left", "right"])
             let task = Task {

@@ -1,7 +1,7 @@
 import Foundation
 import ImprintModel
 
-// Saves the personalizations in some files over and over under one name, until it is killed: SaveLoop NAME FILE …
+// Reads the personalizations in the files and writes them in turn to one file until the process is killed: SaveLoop TARGET FILE …
 let paths = CommandLine.arguments.dropFirst().map { URL(filePath: $0) }
 let versions = try paths.dropFirst().map { try Personalization(contentsOf: $0) }
 while !versions.isEmpty {

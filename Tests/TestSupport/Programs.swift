@@ -1,6 +1,6 @@
 public import Foundation
 
-/// What a run of a program gave.
+/// The exit status and the output of a program.
 public struct CommandOutput {
     public let status: Int32
     public let output: String
@@ -10,7 +10,7 @@ public struct CommandOutput {
         (self.status, self.output, self.errors) = (status, output, errors)
     }
 
-    /// The JSON objects on standard output, one a line.
+    /// The JSON objects on standard output, one per line.
     public var lines: [[String: Any]] {
         output.split(separator: "\n").compactMap {
             (try? JSONSerialization.jsonObject(with: Data($0.utf8))) as? [String: Any]
@@ -18,13 +18,13 @@ public struct CommandOutput {
     }
 }
 
-/// Runs a program and waits for its end.
+/// Runs a program and waits until it exits.
 public func run(_ program: URL, _ arguments: [String], folder: URL? = nil) throws -> CommandOutput {
     let process = Process()
     process.executableURL = program
     process.arguments = arguments
     if let folder { process.currentDirectoryURL = folder }
-    // The width of help pages must not depend on the terminal.
+    // The line width of the help must not depend on the terminal.
     process.environment = ProcessInfo.processInfo.environment.merging(["COLUMNS": "80"]) { $1 }
     let (output, errors) = (Pipe(), Pipe())
     process.standardOutput = output
@@ -37,8 +37,10 @@ public func run(_ program: URL, _ arguments: [String], folder: URL? = nil) throw
     return CommandOutput(status: process.terminationStatus, output: text, errors: errorReader.text())
 }
 
-/// A process inherits the signals that the thread which starts it has blocked: for tests that is any thread of a pool, with
-/// most of them blocked, and a shell then waits for ever.
+/// Runs `body`, which starts a process, with all signals unblocked.
+///
+/// A process inherits the blocked signals of the thread that starts it. Tests run on threads of a pool that block most signals,
+/// with which a shell would wait forever.
 public func withoutBlockedSignals(_ body: () throws -> Void) rethrows {
     var none = sigset_t()
     var before = sigset_t()
@@ -48,7 +50,7 @@ public func withoutBlockedSignals(_ body: () throws -> Void) rethrows {
     try body()
 }
 
-/// Reads a pipe in the background, so that a process never waits for one pipe while the other is read.
+/// Reads a pipe in the background, so that the process does not block on a full pipe while the caller reads another one.
 private final class PipeReader: @unchecked Sendable {
     private var data = Data()
     private let group = DispatchGroup()

@@ -1,23 +1,23 @@
 public import Foundation
 
-/// The Python that the environment variable `IMPRINT_PYTHON` names, for comparison with other programs.
+/// The Python interpreter in the environment variable `IMPRINT_PYTHON`, which runs reference implementations.
 public enum Python {
-    /// Its path; nil where none is named.
+    /// The path of the interpreter; nil if the variable is not set.
     public static let path = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
 
-    /// Whether it is there and has these packages.
+    /// Whether the interpreter exists and has these packages.
     public static func has(_ packages: String...) -> Bool {
         guard let path else { return false }
         let process = Process()
         process.executableURL = URL(filePath: path)
-        let question = "import importlib.util, sys; sys.exit(not all(map(importlib.util.find_spec, sys.argv[1:])))"
-        process.arguments = ["-c", question] + packages
+        let program = "import importlib.util, sys; sys.exit(not all(map(importlib.util.find_spec, sys.argv[1:])))"
+        process.arguments = ["-c", program] + packages
         guard (try? process.run()) != nil else { return false }
         process.waitUntilExit()
         return process.terminationStatus == 0
     }
 
-    /// What the script at `script` (relative to the folder Tests) prints, given `arguments`.
+    /// Runs the script at `script` (relative to the folder Tests) and returns its standard output.
     public static func output(of script: String, _ arguments: [String]) throws -> Data {
         guard let path else { throw CocoaError(.executableNotLoadable) }
         let process = Process()
@@ -32,7 +32,7 @@ public enum Python {
         return data
     }
 
-    /// A script that did not end well; what it had to say is on standard error.
+    /// The error if a script fails; its messages are on standard error.
     public struct Failure: Error {
         let script: String
         let arguments: [String]

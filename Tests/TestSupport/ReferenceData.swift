@@ -1,32 +1,33 @@
 public import Foundation
 
-/// Real photos and models that some tests read and the repository does not hold; such tests skip if it is absent.
+/// Real photos and models that are not in the repository.
 ///
-/// The folder is named by the environment variable `IMPRINT_REFERENCE_DATA`, else it is `shared` beside the checkout.
+/// Tests that need them are skipped if they are missing. The folder is the value of the environment variable
+/// `IMPRINT_REFERENCE_DATA`, or else `shared` next to the checkout.
 public enum ReferenceData {
-    /// The folder, whether it exists or not.
+    /// The folder, which may not exist.
     public static let folder: URL =
         ProcessInfo.processInfo.environment["IMPRINT_REFERENCE_DATA"].map { URL(filePath: $0) }
         ?? packageFolder.deletingLastPathComponent().appending(path: "shared")
 
-    /// Whether the file or folder at `path` (relative to `folder`) is there.
+    /// Whether the file or folder at `path` (relative to `folder`) exists.
     public static func has(_ path: String) -> Bool {
         FileManager.default.fileExists(atPath: folder.appending(path: path).path)
     }
 }
 
-/// The folder that holds Package.swift.
+/// The folder that contains Package.swift.
 public let packageFolder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 
-/// Runs `body` with a new empty folder that is removed afterwards.
+/// Calls `body` with a new empty folder and removes the folder afterwards.
 public func withTemporaryFolder<Result>(_ body: (URL) throws -> Result) throws -> Result {
     let folder = try makeTemporaryFolder()
     defer { try? FileManager.default.removeItem(at: folder) }
     return try body(folder)
 }
 
-/// The same for a `body` that waits.
+/// Calls an asynchronous `body` with a new empty folder and removes the folder afterwards.
 public func withTemporaryFolder<Result>(_ body: (URL) async throws -> Result) async throws -> Result {
     let folder = try makeTemporaryFolder()
     defer { try? FileManager.default.removeItem(at: folder) }

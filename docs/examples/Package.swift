@@ -11,7 +11,7 @@ let package = Package(
     targets: [
         .executableTarget(name: "IsItTheLogo", dependencies: [imprint]),
         .executableTarget(name: "PhotoLabels", dependencies: [imprint]),
-        .executableTarget(name: "UploadGate", dependencies: [imprint]),
+        .executableTarget(name: "UploadFilter", dependencies: [imprint]),
         .executableTarget(name: "AltText", dependencies: [imprint]),
         .executableTarget(name: "ObjectCamera", dependencies: [imprint]),
         .executableTarget(name: "CustomTraining", dependencies: [imprint]),

@@ -4,7 +4,7 @@
 
 #ifdef __GLIBC__
 
-// A program's own malloc takes the place of the library's, for the program and every library it loads.
+// These definitions override malloc of the C library, for the program and every library that it loads.
 
 #include <errno.h>
 #include <stdatomic.h>

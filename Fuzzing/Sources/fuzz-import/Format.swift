@@ -2,26 +2,26 @@ import Foundation
 import ImprintInterop
 import ImprintModel
 
-/// What the bytes that libFuzzer makes up are read as.
+/// The file format of the bytes from libFuzzer.
 enum Format: String, CaseIterable {
-    /// A file whose format the reader finds out itself: ONNX or Core ML.
+    /// An ONNX or Core ML file; the importer detects the format.
     case file
-    /// A Core ML package: how many bytes the model has, in four, the model, and the file of weights.
+    /// A Core ML package: the byte count of the model (4 bytes), the model, and its weight.bin.
     case program
-    /// A Caffe model: how many bytes the architecture has, in four, the architecture, and the weights.
+    /// A Caffe model: the byte count of the network (4 bytes), the network, and the weights.
     case caffe
-    /// A model file of Imprint's own.
+    /// A model file of Imprint.
     case imprint
 
-    /// What the environment asks for.
+    /// The format in the environment variable.
     static let chosen = ProcessInfo.processInfo.environment["IMPRINT_FUZZ"].flatMap(Format.init)
 
-    /// Files in memory, for the readers take files.
+    /// A folder in memory, because the importers read files.
     static let folder = URL(filePath: "/dev/shm/imprint-fuzz-\(ProcessInfo.processInfo.processIdentifier)")
     private static let package = folder.appending(path: "model.mlpackage")
     private static let data = package.appending(path: "Data")
 
-    /// Makes the folder and what never changes in it.
+    /// Creates the folder and the files that do not depend on the fuzzed bytes.
     static func prepare() throws {
         try FileManager.default.createDirectory(
             at: data.appending(path: "weights"), withIntermediateDirectories: true)
@@ -29,7 +29,7 @@ enum Format: String, CaseIterable {
             .write(to: package.appending(path: "Manifest.json"))
     }
 
-    /// Reads bytes; errors are what is expected.
+    /// Reads bytes; thrown errors are expected, crashes are not.
     func read(_ bytes: Data) throws {
         let model = Self.folder.appending(path: "model")
         var importer = ModelImporter()
@@ -54,7 +54,7 @@ enum Format: String, CaseIterable {
         }
     }
 
-    /// The first part, whose length comes first, and the rest.
+    /// Splits bytes into a part whose length precedes it, and the rest.
     private func parts(_ bytes: Data) -> (Data, Data) {
         let length = bytes.prefix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
         let rest = bytes.dropFirst(4)

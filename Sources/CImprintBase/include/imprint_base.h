@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-/// The bytes of marks.imprint, as they are in the file, and how many there are.
-const unsigned char *imprint_base_marks(size_t *count);
+/// Returns the bytes of marks.imprint, and stores their number in `count`.
+const unsigned char *imprint_base_model(size_t *count);
 
 #endif

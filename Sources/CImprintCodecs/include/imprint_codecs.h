@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// A picture, and the smaller one that is made of it; neither side of the smaller one is longer.
+/// The sizes of an image and of its reduced version, which must not be larger along either axis.
 typedef struct {
     uint32_t width, height;
     /// 3 (red, green, blue), or 4 with alpha.
@@ -12,7 +12,7 @@ typedef struct {
     uint32_t reduced_width, reduced_height;
 } imprint_reduction;
 
-/// How decoding ended.
+/// The result of decoding.
 typedef enum {
     IMPRINT_DECODED = 0,
     IMPRINT_DAMAGED = 1,
@@ -21,17 +21,18 @@ typedef enum {
 
 /// Decodes a PNG of any depth and colour type to 8-bit samples of the reduced size, row by row.
 ///
-/// - message: receives the decoder's words, ending in 0, if the file is damaged.
+/// - message: receives the decoder's null-terminated error message if the file is damaged.
 imprint_decoding_status imprint_decode_png_reduced(
     const uint8_t *bytes, size_t count, const imprint_reduction *reduction, uint8_t *samples, char message[128]);
 
-/// Reduces a picture in memory whose rows are `stride` bytes apart.
+/// Reduces an image in memory whose rows are `stride` bytes apart.
 ///
-/// - is_weighted: whether colours count by their alpha; not if they are multiplied by it already.
+/// - is_weighted: whether to weight colours by alpha; 0 for premultiplied alpha.
 imprint_decoding_status imprint_reduce(
     const uint8_t *rows, size_t stride, const imprint_reduction *reduction, int is_weighted, uint8_t *samples);
 
-/// The bytes that a reduction takes beside its result: of a few rows, or of the whole result if rows come in any order.
+/// The bytes of memory that a reduction needs besides its result: for one row of the result, or for all rows if image rows arrive in any
+/// order.
 size_t imprint_reduction_scratch(const imprint_reduction *reduction, int is_in_any_order);
 
 #endif

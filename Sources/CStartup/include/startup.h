@@ -1,1 +1,1 @@
-// Only makes the target a module: startup.c needs no calls.
+// Empty, but required for the module; startup.c has no public functions.

@@ -2,90 +2,94 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// Computes the features at the positions of a photo that score highest, for logo detectors.
+/// A feature extractor for logo detectors: it computes the features at the positions of an image with the highest scores.
 ///
-/// One thread at a time uses it.
+/// It is not thread-safe.
 final class DetectorFeatures {
-    /// Of how many places features are kept: those that a change of the head may bring to the top.
-    static let places = 24
+    /// The number of positions per image.
+    ///
+    /// Personalization of the head may change which position scores highest, so features of several candidates are kept.
+    static let positions = 24
 
     private let scanner: PyramidScanner
     private let detector: DetectorHead
-    /// The head: [channels, marks], and [marks].
+    /// The weights of the head, [channels, logos].
     private let weight: [Float]
+    /// The biases of the head, [logos].
     private let bias: [Float]
 
-    private struct Place {
+    private struct Candidate {
         var score: Float
         var features: [Float]
     }
 
-    init(_ weights: ModelFile, _ detector: DetectorHead) throws {
-        guard let parts = try weights.network.splitAtHead(), let head = parts.head.nodes.first?.name,
-            let weight = weights.parameters["\(head).weight"]
-        else { throw ImprintError.noHead(network: weights.network.name) }
+    init(_ model: ModelFile, _ detector: DetectorHead) throws {
+        guard let parts = try model.network.splitAtHead(), let head = parts.head.nodes.first?.name,
+            let weight = model.parameters["\(head).weight"]
+        else { throw ImprintError.noHead(network: model.network.name) }
         let parameters = try Parameters(ParameterLayout(parts.features))
-        parameters.load(from: weights.parameters)
+        parameters.load(from: model.parameters)
         self.weight = weight
         self.detector = detector
-        bias = weights.parameters["\(head).bias"] ?? detector.marks.map { _ in 0 }
+        bias = model.parameters["\(head).bias"] ?? detector.logos.map { _ in 0 }
         scanner = PyramidScanner(
-            parts.features, parameters: parameters, preprocessing: weights.preprocessing, detector: detector)
+            parts.features, parameters: parameters, preprocessing: model.preprocessing, detector: detector)
     }
 
-    /// The features of the likeliest places, the likeliest first, [places, channels]; the last one again where there are fewer.
-    func features(of picture: RasterImage) throws -> [Float] {
-        var found: [Place] = []
-        try scanner.forEachLevel(of: picture) { map, _ in
+    /// Computes the features at the local maxima with the highest scores, over all levels of the image pyramid.
+    /// - Returns: The features by descending score, [positions, channels]; the last maximum is repeated if there are fewer than `positions`.
+    func features(of image: RasterImage) throws -> [Float] {
+        var candidates: [Candidate] = []
+        try scanner.forEachLevel(of: image) { map, _ in
             let scores = self.scores(map)
             for row in 0..<map.shape.height {
                 for column in 0..<map.shape.width where isPeak(scores, map.shape, row, column) {
                     let start = (row * map.shape.width + column) * map.shape.channels
-                    found.append(
-                        Place(
+                    candidates.append(
+                        Candidate(
                             score: scores[row * map.shape.width + column],
                             features: Array(map.values[start..<(start + map.shape.channels)])))
                 }
             }
         }
-        found.sort { $0.score > $1.score }
-        guard let last = found.prefix(Self.places).last else {
-            preconditionFailure("every map has a highest place")
+        candidates.sort { $0.score > $1.score }
+        guard let last = candidates.prefix(Self.positions).last else {
+            preconditionFailure("every map has a maximum")
         }
-        let kept = found.prefix(Self.places).map(\.features)
-        return Array((kept + (kept.count..<Self.places).map { _ in last.features }).joined())
+        let kept = candidates.prefix(Self.positions).map(\.features)
+        return Array((kept + (kept.count..<Self.positions).map { _ in last.features }).joined())
     }
 
-    /// The highest logit of each mark, of features [places, channels].
-    func highest(_ features: [Float]) -> [Float] {
+    /// Returns the maximum logit of each logo over the positions of features, [positions, channels].
+    func maximumLogits(_ features: [Float]) -> [Float] {
         let channels = weight.count / bias.count
-        var highest = [Float](repeating: -.infinity, count: bias.count)
-        for place in 0..<(features.count / channels) {
-            let logits = features.withUnsafeBufferPointer { self.logits($0, at: place * channels) }
-            for mark in highest.indices { highest[mark] = max(highest[mark], logits[mark]) }
+        var maxima = [Float](repeating: -.infinity, count: bias.count)
+        for position in 0..<(features.count / channels) {
+            let logits = features.withUnsafeBufferPointer { self.logits($0, at: position * channels) }
+            for logo in maxima.indices { maxima[logo] = max(maxima[logo], logits[logo]) }
         }
-        return highest
+        return maxima
     }
 
-    /// The logits of the marks, of the features of one place.
+    /// Computes the logits of the logos from the features that start at `start`.
     private func logits(_ values: UnsafeBufferPointer<Float>, at start: Int) -> [Float] {
         var logits = bias
         for channel in 0..<(weight.count / bias.count) {
             let value = values[start + channel]
-            for mark in logits.indices { logits[mark] += value * weight[channel * logits.count + mark] }
+            for logo in logits.indices { logits[logo] += value * weight[channel * logits.count + logo] }
         }
         return logits
     }
 
-    /// For each place of a map how likely it shows the likeliest mark, [rows, columns].
+    /// Returns the highest calibrated logit at each position of a map, [rows, columns].
     private func scores(_ map: PyramidScanner.Map) -> [Float] {
-        (0..<map.shape.pixels).map { place in
-            let logits = self.logits(UnsafeBufferPointer(map.values), at: place * map.shape.channels)
-            return zip(detector.marks, logits).map { $0.slope * $1 + $0.offset }.max() ?? 0
+        (0..<map.shape.pixels).map { position in
+            let logits = self.logits(UnsafeBufferPointer(map.values), at: position * map.shape.channels)
+            return zip(detector.logos, logits).map { $0.slope * $1 + $0.offset }.max() ?? 0
         }
     }
 
-    /// Whether no neighbour is higher.
+    /// Returns whether no neighbour of a position has a higher score.
     private func isPeak(_ scores: [Float], _ shape: TensorShape, _ row: Int, _ column: Int) -> Bool {
         [(-1, 0), (1, 0), (0, -1), (0, 1)].allSatisfy { dy, dx in
             let (y, x) = (row + dy, column + dx)

@@ -3,35 +3,35 @@ package import ImprintModel
 internal import ImprintNetwork
 internal import Synchronization
 
-/// Scanners of a model for any number of threads.
+/// A predictor for logo detectors, with a thread-safe pool of scanners.
 package final class DetectorPool: HeadPredictor {
-    private let weights: ModelFile
+    private let model: ModelFile
     private let detector: DetectorHead
     private let idle = Mutex<[Idle]>([])
 
-    /// A scanner that no thread is using at the moment.
+    /// A scanner that no thread uses.
     private struct Idle: @unchecked Sendable {
         let scanner: PyramidScanner
     }
 
-    package init(_ weights: ModelFile, _ detector: DetectorHead) {
-        self.weights = weights
+    package init(_ model: ModelFile, _ detector: DetectorHead) {
+        self.model = model
         self.detector = detector
     }
 
     package var shortSideToDecode: Int { PatchSource.shortSideToDecode }
 
-    package func predict(_ picture: StoredPicture, cropAndScale: CropAndScale?) throws(ImprintError) -> Prediction {
-        try detect(in: PatchSource.shrunk(picture.upright))
+    package func predict(_ image: StoredImage, cropAndScale: CropAndScale?) throws(ImprintError) -> Prediction {
+        try detect(in: PatchSource.shrunk(image.upright))
     }
 
-    /// Detects the logos of the model in a picture.
-    /// - Throws: `ImprintError.noConfidence` if a score is not finite, `ImprintError.outOfMemory`.
-    package func detect(in picture: RasterImage) throws(ImprintError) -> Prediction {
+    /// Detects the logos of the model in an image.
+    /// - Throws: `ImprintError.nonFiniteOutput` if a score is not finite, `ImprintError.outOfMemory`.
+    package func detect(in image: RasterImage) throws(ImprintError) -> Prediction {
         let scanner =
             idle.withLock { $0.popLast() }?.scanner
             ?? PyramidScanner(
-                weights.network, parameters: weights.parameters, preprocessing: weights.preprocessing,
+                model.network, parameters: model.parameters, preprocessing: model.preprocessing,
                 detector: detector)
         defer {
             let scanner = Idle(scanner: scanner)
@@ -39,27 +39,27 @@ package final class DetectorPool: HeadPredictor {
         }
         let scans: [PyramidScanner.Scan]
         do {
-            scans = try scanner.scan(picture, peaks: 1)
+            scans = try scanner.scan(image, peaks: 1)
         } catch NetworkError.outOfMemory(let bytes) {
             throw .outOfMemory(byteCount: bytes)
         } catch {
-            throw .noConfidence(network: weights.network.name)
+            throw .nonFiniteOutput(network: model.network.name)
         }
-        // Finite parameters may still overflow in the layers.
-        guard scans.allSatisfy({ $0.score.isFinite }) else { throw .noConfidence(network: weights.network.name) }
-        let boxes = weights.labels.map { label in
-            detector.marks.firstIndex { $0.label == label }.flatMap { scans[$0].peaks.first }.map {
-                box($0, in: picture)
+        // Activations can overflow even though the parameters are finite.
+        guard scans.allSatisfy({ $0.score.isFinite }) else { throw .nonFiniteOutput(network: model.network.name) }
+        let boxes = model.labels.map { label in
+            detector.logos.firstIndex { $0.label == label }.flatMap { scans[$0].peaks.first }.map {
+                box($0, in: image)
             }
         }
-        return Prediction(confidences: detector.confidences(scans.map(\.score), in: weights.labels), boxes: boxes)
+        return Prediction(confidences: detector.confidences(scans.map(\.score), in: model.labels), boxes: boxes)
     }
 
-    private func box(_ peak: PyramidScanner.Peak, in picture: RasterImage) -> NormalizedRectangle {
+    private func box(_ peak: PyramidScanner.Peak, in image: RasterImage) -> NormalizedRectangle {
         let side = peak.side * detector.span / Float(DetectorHead.patchSide)
         return NormalizedRectangle(
-            x: (peak.x - side / 2) / Float(picture.width), y: (peak.y - side / 2) / Float(picture.height),
-            width: side / Float(picture.width), height: side / Float(picture.height)
-        ).withinPicture
+            x: (peak.x - side / 2) / Float(image.width), y: (peak.y - side / 2) / Float(image.height),
+            width: side / Float(image.width), height: side / Float(image.height)
+        ).clippedToImage
     }
 }

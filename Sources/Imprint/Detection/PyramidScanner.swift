@@ -4,24 +4,27 @@ package import ImprintImages
 package import ImprintModel
 package import ImprintNetwork
 
-/// Looks for marks in whole pictures: the network runs over the picture at several sizes.
+/// A scanner that detects logos in whole images: it runs the fully convolutional network on each level of an image pyramid.
 ///
-/// One thread at a time uses it.
+/// It is not thread-safe.
 package final class PyramidScanner {
-    /// A place of a picture where a mark may be.
+    /// A local maximum of a heat map: a candidate detection.
     package struct Peak: Hashable, Codable, Sendable {
+        /// The logit.
         var score: Float
-        /// The middle, in pixels of the picture, and the side of the window that the network saw.
+        /// The horizontal center, in pixels of the image.
         package var x: Float
+        /// The vertical center, in pixels of the image.
         package var y: Float
+        /// The side of the network's window around the center, in pixels of the image.
         package var side: Float
     }
 
-    /// What a picture shows of a mark.
+    /// The detections of one logo in an image.
     package struct Scan: Hashable, Sendable {
-        /// The highest logit of all places and sizes.
+        /// The maximum logit over all positions and pyramid levels.
         package var score: Float
-        /// The places of the highest peaks, the highest first.
+        /// The highest peaks after non-maximum suppression, by descending score.
         package var peaks: [Peak]
     }
 
@@ -29,12 +32,12 @@ package final class PyramidScanner {
     private let parameters: Parameters
     private let preprocessing: Preprocessing
     private let detector: DetectorHead
-    /// The plans of the sizes that were met last.
+    /// The cached execution plans, by the input shape.
     private(set) var plans: [TensorShape: ExecutionPlan] = [:]
-    /// How many are kept.
+    /// The maximum number of cached plans.
     private let planLimit: Int
 
-    /// - Parameter shapes: How many shapes of pictures are kept in mind, with a plan for every size; a few dozen MB each.
+    /// - Parameter shapes: The number of image shapes for which plans of all pyramid levels are cached; each takes a few dozen MB.
     package init(
         _ network: Network, parameters: Parameters, preprocessing: Preprocessing, detector: DetectorHead,
         shapes: Int = 4
@@ -46,22 +49,24 @@ package final class PyramidScanner {
         self.detector = detector
     }
 
-    /// Looks at a picture once, for all marks.
-    /// - Parameter count: How many peaks of each mark are wanted at most; none is near a higher one.
-    /// - Returns: What it shows of each mark, in the order of the network's maps.
-    package func scan(_ picture: RasterImage, peaks count: Int) throws -> [Scan] {
+    /// Detects all logos in an image.
+    /// - Parameters:
+    ///   - image: The image.
+    ///   - count: The maximum number of peaks per logo.
+    /// - Returns: The detections of each logo, in the order of the network's heat maps.
+    package func scan(_ image: RasterImage, peaks count: Int) throws -> [Scan] {
         var scans = Array(repeating: Scan(score: -.infinity, peaks: []), count: network.output.channels)
         let stride = detector.stride
-        try forEachLevel(of: picture) { map, image in
-            let scaleX = Float(picture.width) / Float(image.width)
-            let scaleY = Float(picture.height) / Float(image.height)
-            for mark in scans.indices {
+        try forEachLevel(of: image) { map, level in
+            let scaleX = Float(image.width) / Float(level.width)
+            let scaleY = Float(image.height) / Float(level.height)
+            for logo in scans.indices {
                 for row in 0..<map.shape.height {
                     for column in 0..<map.shape.width {
-                        let score = map[row, column, mark]
-                        scans[mark].score = max(scans[mark].score, score)
-                        guard count > 0, map.isPeak(row, column, mark) else { continue }
-                        scans[mark].peaks.append(
+                        let score = map[row, column, logo]
+                        scans[logo].score = max(scans[logo].score, score)
+                        guard count > 0, map.isPeak(row, column, logo) else { continue }
+                        scans[logo].peaks.append(
                             Peak(
                                 score: score, x: (Float(column * stride) + 0.5) * scaleX - 0.5,
                                 y: (Float(row * stride) + 0.5) * scaleY - 0.5,
@@ -70,49 +75,51 @@ package final class PyramidScanner {
                 }
             }
         }
-        for mark in scans.indices { scans[mark].peaks = Self.distinct(scans[mark].peaks, count) }
+        for logo in scans.indices { scans[logo].peaks = Self.nonMaximumSuppression(scans[logo].peaks, count) }
         return scans
     }
 
-    /// Runs the network over a picture in each size; the map is valid only inside the closure, which is also given the picture in that
-    /// size.
-    func forEachLevel(of picture: RasterImage, _ body: (_ map: Map, _ image: RasterImage) -> Void) throws {
+    /// Runs the network on each pyramid level of an image.
+    /// - Parameters:
+    ///   - image: The image.
+    ///   - body: A closure that receives the output of the network, which is valid only during the call, and the scaled image.
+    func forEachLevel(of image: RasterImage, _ body: (_ map: Map, _ level: RasterImage) -> Void) throws {
         let stride = detector.stride
         for level in detector.levels {
-            let factor = Float(level) / Float(picture.width * picture.height).squareRoot()
+            let factor = Float(level) / Float(image.width * image.height).squareRoot()
             func size(_ side: Int) -> Int { max(Int((Float(side) * factor / Float(stride)).rounded()), 2) * stride }
-            let plan = try plan(height: size(picture.height), width: size(picture.width))
-            let image = CropAndScale.scaleFill.apply(
-                picture, width: plan.network.input.width, height: plan.network.input.height)
-            image.samples.withUnsafeBufferPointer { preprocessing.normalize($0, into: plan.input) }
+            let plan = try plan(height: size(image.height), width: size(image.width))
+            let scaled = CropAndScale.scaleFill.apply(
+                image, width: plan.network.input.width, height: plan.network.input.height)
+            scaled.samples.withUnsafeBufferPointer { preprocessing.normalize($0, into: plan.input) }
             plan.forward(count: 1)
-            body(Map(values: plan.output, shape: plan.network.output), image)
+            body(Map(values: plan.output, shape: plan.network.output), scaled)
         }
     }
 
-    /// What the network makes of a picture, [rows, columns, channels]: logits of marks, or features.
+    /// The output of the network for one pyramid level, [rows, columns, channels]: a heat map of logits per logo, or features.
     struct Map {
         let values: UnsafeMutableBufferPointer<Float>
         let shape: TensorShape
 
-        subscript(row: Int, column: Int, mark: Int) -> Float {
-            values[(row * shape.width + column) * shape.channels + mark]
+        subscript(row: Int, column: Int, logo: Int) -> Float {
+            values[(row * shape.width + column) * shape.channels + logo]
         }
 
-        /// Whether no neighbour is higher.
-        func isPeak(_ row: Int, _ column: Int, _ mark: Int) -> Bool {
-            let score = self[row, column, mark]
+        /// Returns whether no neighbour of a position has a higher logit.
+        func isPeak(_ row: Int, _ column: Int, _ logo: Int) -> Bool {
+            let score = self[row, column, logo]
             for (dy, dx) in [(-1, 0), (1, 0), (0, -1), (0, 1)] {
                 let (y, x) = (row + dy, column + dx)
                 guard (0..<shape.height).contains(y), (0..<shape.width).contains(x) else { continue }
-                if self[y, x, mark] > score { return false }
+                if self[y, x, logo] > score { return false }
             }
             return true
         }
     }
 
-    /// The highest peaks, the highest first, none of which is near a higher one.
-    package static func distinct(_ peaks: [Peak], _ count: Int) -> [Peak] {
+    /// Returns the highest peaks, by descending score, without peaks that are close to a higher peak of similar size.
+    package static func nonMaximumSuppression(_ peaks: [Peak], _ count: Int) -> [Peak] {
         var kept: [Peak] = []
         for peak in peaks.sorted(by: { $0.score > $1.score }) where kept.count < count {
             let isNear = kept.contains {
@@ -129,9 +136,9 @@ package final class PyramidScanner {
         if let plan = plans[shape] { return plan }
         let network = try Network(name: network.name, input: shape, nodes: network.nodes)
         guard ParameterLayout(network) == parameters.layout else {
-            throw ImprintError.noConfidence(network: network.name)
+            throw ImprintError.nonFiniteOutput(network: network.name)
         }
-        // Pictures of ever new shapes must not take ever more memory.
+        // Bounds memory if every image has another shape.
         if plans.count >= planLimit { plans.removeAll() }
         let plan = try ExecutionPlan(network, parameters: parameters, options: ExecutionPlan.Options(batchSize: 1))
         plans[shape] = plan

@@ -1,37 +1,37 @@
 internal import ImprintImages
 internal import ImprintModel
 
-/// Predicts with a network that sees a whole image and gives one probability for each label.
+/// A predictor for classifiers of whole images, with a softmax or sigmoid head.
 struct ClassifierPredictor: HeadPredictor {
-    /// The parts of the network, which run one after the other.
+    /// The parts of the network, run one after another.
     let stages: [ExecutionPlanPool]
     let preprocessing: Preprocessing
     /// The name of the network, for errors.
     let network: String
-    let sharesConfidence: Bool
-    let averagesMirrored: Bool
+    let confidencesSumToOne: Bool
+    let averagesFlipped: Bool
 
     var shortSideToDecode: Int { preprocessing.shortSideToDecode }
 
-    func predict(_ picture: StoredPicture, cropAndScale: CropAndScale?) throws(ImprintError) -> Prediction {
+    func predict(_ image: StoredImage, cropAndScale: CropAndScale?) throws(ImprintError) -> Prediction {
         var preprocessing = preprocessing
         if let cropAndScale { preprocessing.cropAndScale = cropAndScale }
-        let confidences = try confidences(prepared: preprocessing.prepare(picture))
+        let confidences = try confidences(prepared: preprocessing.prepare(image))
         return Prediction(confidences: confidences, boxes: confidences.map { _ in nil })
     }
 
-    /// The confidences for an image that has the size of the network's input.
+    /// Computes the confidences for an image of the network's input size.
     private func confidences(prepared image: RasterImage) throws(ImprintError) -> [Float] {
         let confidences = try forward(image)
-        guard averagesMirrored else { return confidences }
-        let mirrored = try forward(image.mirrored)
+        guard averagesFlipped else { return confidences }
+        let flipped = try forward(image.mirrored)
         // The mean of the logits is the geometric mean of the odds.
-        let products = zip(confidences, mirrored).map { ($0 * $1).squareRoot() }
-        guard !sharesConfidence else {
+        let products = zip(confidences, flipped).map { ($0 * $1).squareRoot() }
+        guard !confidencesSumToOne else {
             let sum = products.reduce(0, +)
             return sum > 0 ? products.map { $0 / sum } : confidences
         }
-        return zip(products, zip(confidences, mirrored)).map { product, pair in
+        return zip(products, zip(confidences, flipped)).map { product, pair in
             let rest = ((1 - pair.0) * (1 - pair.1)).squareRoot()
             return product + rest > 0 ? product / (product + rest) : 0.5
         }
@@ -44,8 +44,8 @@ struct ClassifierPredictor: HeadPredictor {
             return Array(plan.output)
         }
         for stage in stages.dropFirst() { confidences = stage(confidences) }
-        // Finite parameters may still overflow in the layers.
-        guard confidences.allSatisfy(\.isFinite) else { throw .noConfidence(network: network) }
+        // Activations can overflow even though the parameters are finite.
+        guard confidences.allSatisfy(\.isFinite) else { throw .nonFiniteOutput(network: network) }
         return confidences
     }
 }

@@ -4,11 +4,11 @@ internal import ImprintModel
 internal import ImprintNetwork
 internal import Synchronization
 
-/// Runs a model that sees a whole image and gives one probability for each label.
+/// A runtime for classifiers of whole images, with a softmax or sigmoid head.
 final class ClassifierRuntime: HeadRuntime {
     let model: ModelFile
     private let workers: Workers
-    /// Execution plans of the layers before the changed blocks, by the number of these blocks.
+    /// Execution plans of the layers before the personalized blocks, by the number of these blocks.
     private let pools = Mutex<[Int: ExecutionPlanPool]>([:])
 
     init(_ model: ModelFile, workers: Workers) {
@@ -16,10 +16,10 @@ final class ClassifierRuntime: HeadRuntime {
         self.workers = workers
     }
 
-    func predictor(with personalization: Personalization?, averagesMirrored: Bool) throws -> any HeadPredictor {
+    func predictor(with personalization: Personalization?, averagesFlipped: Bool) throws -> any HeadPredictor {
         ClassifierPredictor(
             stages: try stages(with: personalization), preprocessing: model.preprocessing, network: model.network.name,
-            sharesConfidence: model.head.sharesConfidence, averagesMirrored: averagesMirrored)
+            confidencesSumToOne: model.head.confidencesSumToOne, averagesFlipped: averagesFlipped)
     }
 
     private func stages(with personalization: Personalization?) throws -> [ExecutionPlanPool] {
@@ -36,9 +36,9 @@ final class ClassifierRuntime: HeadRuntime {
     func featureCount(blocks: Int) throws -> Int { try model.split(blocks: blocks).features.output.count }
 
     func features(of source: ImageSource, blocks: Int, views: ImageViews) throws -> [[Float]] {
-        let picture = try source.stored(coveringShortSide: model.preprocessing.shortSideToDecode)
+        let image = try source.stored(coveringShortSide: model.preprocessing.shortSideToDecode)
         let pool = try pool(blocks: blocks)
-        return try views.of(model.preprocessing.prepare(picture)).map { view in
+        return try views.of(model.preprocessing.prepare(image)).map { view in
             let features = pool.withPlan { plan in
                 model.preprocessing.normalize(view, into: plan.input)
                 plan.forward(count: 1)
@@ -65,7 +65,7 @@ final class ClassifierRuntime: HeadRuntime {
         }
     }
 
-    /// Execution plans of the layers from the changed blocks on.
+    /// Returns execution plans of the personalized blocks and the head.
     private func head(blocks: Int, with personalization: Personalization?) throws -> ExecutionPlanPool {
         let head = try model.split(blocks: blocks).head
         guard let personalization else {

@@ -3,15 +3,15 @@ internal import ImprintModel
 internal import ImprintNetwork
 internal import Synchronization
 
-/// Runs a logo detector.
+/// A runtime for logo detectors.
 ///
-/// Its features are those of the `DetectorFeatures.places` positions of an image that look most like a logo.
+/// The features of an image are those at the `DetectorFeatures.positions` positions of its heat maps with the highest scores.
 final class DetectorRuntime: HeadRuntime {
     let model: ModelFile
     private let detector: DetectorHead
     private let idle = Mutex<[Idle]>([])
 
-    /// A feature extractor that no thread uses at the moment.
+    /// A feature extractor that no thread uses.
     private struct Idle: @unchecked Sendable {
         let extractor: DetectorFeatures
     }
@@ -21,27 +21,27 @@ final class DetectorRuntime: HeadRuntime {
         self.detector = detector
     }
 
-    func predictor(with personalization: Personalization?, averagesMirrored: Bool) throws -> any HeadPredictor {
+    func predictor(with personalization: Personalization?, averagesFlipped: Bool) throws -> any HeadPredictor {
         guard let personalization else { return DetectorPool(model, detector) }
         let personalized = try model.personalized(with: personalization)
         return DetectorPool(personalized, personalized.detector ?? detector)
     }
 
-    var positions: Int { DetectorFeatures.places }
+    var positions: Int { DetectorFeatures.positions }
 
     func featureCount(blocks: Int) throws -> Int {
         try positions * model.split(blocks: blocks).features.output.channels
     }
 
-    /// An image that the detector sees in many sizes has one view.
+    /// Computes the features of the image; detectors use only one view, whatever `views` is.
     func features(of source: ImageSource, blocks: Int, views: ImageViews) throws -> [[Float]] {
-        let picture = try source.stored(coveringShortSide: PatchSource.shortSideToDecode)
+        let image = try source.stored(coveringShortSide: PatchSource.shortSideToDecode)
         let extractor = try idle.withLock { $0.popLast() }?.extractor ?? DetectorFeatures(model, detector)
         defer {
             let extractor = Idle(extractor: extractor)
             idle.withLock { $0.append(extractor) }
         }
-        let features = try extractor.features(of: PatchSource.shrunk(picture.upright))
+        let features = try extractor.features(of: PatchSource.shrunk(image.upright))
         try checkFinite(features)
         return [features]
     }
@@ -50,6 +50,6 @@ final class DetectorRuntime: HeadRuntime {
         let personalized = try personalization.map(model.personalized) ?? model
         let extractor = try DetectorFeatures(personalized, detector)
         let (detector, labels) = (detector, personalized.labels)
-        return { detector.confidences(extractor.highest($0), in: labels) }
+        return { detector.confidences(extractor.maximumLogits($0), in: labels) }
     }
 }

@@ -3,14 +3,14 @@ internal import ImprintCore
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// Trains the head and low-rank adapters (LoRA) of the last blocks before it, over the features that the layers before these compute.
+/// An objective that trains the head and low-rank adapters (LoRA) of the last blocks before it, on cached features.
 ///
-/// Replayed features of the base model's photos, as the head reads them, prevent catastrophic forgetting: the layers before it change only by
-/// adapters of `PersonalizationConfiguration.rank`, whose weights decay. AdamW takes `steps` steps over batches of views.
+/// Replayed features of the base model's photos prevent catastrophic forgetting. They are inputs of the head, so the blocks before it are only
+/// constrained by the rank of their adapters and by weight decay. AdamW takes `steps` steps over batches of views.
 final class AdapterObjective: TrainingObjective {
     /// The number of steps.
     static let steps = 150
-    /// The number of views of a step.
+    /// The maximum number of views per step.
     private static let batchSize = 16
     private static let learningRate: Float = 0.003
     private static let weightDecay: Float = 0.01
@@ -18,11 +18,12 @@ final class AdapterObjective: TrainingObjective {
     private let samples: [PersonalizationSample]
     private let rehearsal: [PersonalizationSample]
     private let adapters: [Network.Adapter]
-    /// The last blocks with the head, and the head alone; both with adapters.
+    /// The plan of the last blocks and the head, with adapters.
     let plan: ExecutionPlan
+    /// The plan of only the head, with an adapter; nil without rehearsal.
     private let headPlan: ExecutionPlan?
-    /// What rehearsal samples were judged before, [samples, labels].
-    private let before: [Float]
+    /// The confidences of the initial model (the teacher) for the rehearsal samples, [samples, labels].
+    private let teacher: [Float]
     private let newCount: Int
     private var stream = RandomStream(seed: 0, "personalization")
     private var order: [Int] = []
@@ -30,10 +31,11 @@ final class AdapterObjective: TrainingObjective {
 
     /// - Parameters:
     ///   - part: The last blocks and the head, without a softmax.
-    ///   - parameters: What they begin with.
-    ///   - samples: Views, as what the layers before `part` make of them.
-    ///   - rehearsal: Samples as the head reads them.
-    ///   - newCount: How many of the last outputs are of new labels.
+    ///   - parameters: The initial parameters.
+    ///   - rank: The rank of the adapters.
+    ///   - samples: Views of the examples: inputs of `part`.
+    ///   - rehearsal: Samples to replay: inputs of the head.
+    ///   - newCount: The number of new labels, which are the last outputs.
     init(
         _ part: Network, parameters: Parameters, rank: Int, samples: [PersonalizationSample],
         rehearsal: [PersonalizationSample],
@@ -44,45 +46,50 @@ final class AdapterObjective: TrainingObjective {
         self.newCount = newCount
         func plan(_ network: Network, batchSize: Int) throws -> (plan: ExecutionPlan, adapters: [Network.Adapter]) {
             let adapted = try network.withAdapters(rank: rank)
-            let numbers = try Parameters(adapted.network, seed: 0)
-            numbers.load(from: parameters)
-            for name in adapted.adapters.flatMap(\.addends) {
-                for entry in numbers.layout.entries where entry.node == name {
-                    numbers.withValues(of: entry) { $0.update(repeating: 0) }
+            let adaptedParameters = try Parameters(adapted.network, seed: 0)
+            adaptedParameters.load(from: parameters)
+            for name in adapted.adapters.flatMap(\.zeroInitialized) {
+                for entry in adaptedParameters.layout.entries where entry.node == name {
+                    adaptedParameters.withValues(of: entry) { $0.update(repeating: 0) }
                 }
             }
             let options = ExecutionPlan.Options(batchSize: batchSize, mode: .training, frozen: adapted.frozen)
-            return (try ExecutionPlan(adapted.network, parameters: numbers, options: options), adapted.adapters)
+            return (
+                try ExecutionPlan(adapted.network, parameters: adaptedParameters, options: options), adapted.adapters
+            )
         }
         (self.plan, adapters) = try plan(part, batchSize: min(Self.batchSize, samples.count))
         let head = rehearsal.isEmpty ? nil : try part.splitAtHead()?.head ?? part
         headPlan = try head.map { try plan($0, batchSize: rehearsal.count).plan }
         if let headPlan {
-            for (place, sample) in rehearsal.enumerated() {
-                _ = headPlan.input[(place * sample.features.count)...].update(fromContentsOf: sample.features)
+            for (row, sample) in rehearsal.enumerated() {
+                _ = headPlan.input[(row * sample.features.count)...].update(fromContentsOf: sample.features)
             }
             headPlan.forward(count: rehearsal.count)
-            before = rehearsal.indices.flatMap { place in
-                var logits = headPlan.logits(place)
+            teacher = rehearsal.indices.flatMap { row in
+                var logits = headPlan.logits(row)
                 softmax(&logits, ofFirst: logits.count - newCount)
                 return logits
             }
         } else {
-            before = []
+            teacher = []
         }
     }
 
-    /// What was found: the change of the head's weights [channels, outputs] and biases, and the factors of other layers.
+    /// The trained change of the model.
     struct Change {
+        /// The change of the head's weights, [channels, outputs].
         var weight: [Float] = []
+        /// The change of the head's biases, [outputs].
         var bias: [Float] = []
+        /// The low-rank factors of the other layers.
         var factors: [Personalization.Factors] = []
     }
 
-    /// Trains.
+    /// Trains the adapters.
     /// - Parameters:
-    ///   - shouldStop: Called before each step; if it returns true, the change is that of the steps before.
-    ///   - onStep: Receives the progress at every tenth step, on the views of that step.
+    ///   - shouldStop: A closure called before each step; if it returns true, training stops and keeps the steps so far.
+    ///   - onStep: A closure that receives the progress at every tenth step, measured on the batch of that step.
     func run(
         shouldStop: () throws -> Bool, onStep: ((PersonalizationProgress.Step) -> Void)? = nil
     ) throws -> Change {
@@ -112,7 +119,7 @@ final class AdapterObjective: TrainingObjective {
         plan.forward(count: batch.count)
         for (row, index) in batch.enumerated() {
             plan.setGradient(
-                of: row, samples[index], before: [], newCount: newCount, weight: samples[index].weight / total)
+                of: row, samples[index], teacher: [], newCount: newCount, weight: samples[index].weight / total)
         }
         if let onStep, step % 10 == 9,
             let progress = PersonalizationProgress.Step(step + 1, of: Self.steps, scores: scores(batch))
@@ -123,19 +130,19 @@ final class AdapterObjective: TrainingObjective {
         return StepLoss(loss: 0, count: batch.count)
     }
 
-    /// What the views of a batch scored.
-    private func scores(_ batch: [Int]) -> [(loss: Float, isRight: Bool)] {
-        batch.enumerated().compactMap { row, place in
+    /// Computes the loss and correctness of each view of a batch.
+    private func scores(_ batch: [Int]) -> [(loss: Float, isCorrect: Bool)] {
+        batch.enumerated().compactMap { row, index in
             var confidences = plan.logits(row)
             softmax(&confidences)
-            return samples[place].target.score(confidences)
+            return samples[index].target.score(confidences)
         }
     }
 
-    /// The parameters of the head that both plans have.
+    /// Returns the parameters of the head's adapter, which both plans have.
     private func sharedEntries(of headPlan: ExecutionPlan) -> [ParameterLayout.Entry] {
         headPlan.parameters.layout.entries.filter { entry in
-            adapters.contains { if case .whole(_, entry.node) = $0 { true } else { false } }
+            adapters.contains { if case .fullRank(_, entry.node) = $0 { true } else { false } }
         }
     }
 
@@ -145,9 +152,9 @@ final class AdapterObjective: TrainingObjective {
         for entry in sharedEntries(of: headPlan) { headPlan.parameters[entry.name] = plan.parameters[entry.name] }
         headPlan.forward(count: rehearsal.count)
         for (row, sample) in rehearsal.enumerated() {
-            let labels = before.count / rehearsal.count
+            let labels = teacher.count / rehearsal.count
             headPlan.setGradient(
-                of: row, sample, before: before[(row * labels)..<((row + 1) * labels)], newCount: newCount,
+                of: row, sample, teacher: teacher[(row * labels)..<((row + 1) * labels)], newCount: newCount,
                 weight: sample.weight)
         }
     }
@@ -160,9 +167,9 @@ final class AdapterObjective: TrainingObjective {
     func addGradients() {
         guard let headPlan else { return }
         for entry in sharedEntries(of: headPlan) {
-            guard let own = plan.parameters.layout[entry.name] else { continue }
+            guard let target = plan.parameters.layout[entry.name] else { continue }
             for index in 0..<entry.parameter.count {
-                plan.parameterGradients[own.offset + index] += headPlan.parameterGradients[entry.offset + index]
+                plan.parameterGradients[target.offset + index] += headPlan.parameterGradients[entry.offset + index]
             }
         }
     }
@@ -171,10 +178,10 @@ final class AdapterObjective: TrainingObjective {
         var change = Change()
         for adapter in adapters {
             switch adapter {
-            case .whole(_, let name):
+            case .fullRank(_, let name):
                 change.weight = plan.parameters["\(name).weight"] ?? []
                 change.bias = plan.parameters["\(name).bias"] ?? []
-            case .factors(let node, let left, let right):
+            case .lowRank(let node, let left, let right):
                 guard let first = plan.parameters["\(left).weight"], let second = plan.parameters["\(right).weight"],
                     let rank = plan.parameters.layout["\(left).weight"]?.parameter.shape.last
                 else { continue }
@@ -187,28 +194,28 @@ final class AdapterObjective: TrainingObjective {
 }
 
 extension Network.Adapter {
-    /// The nodes whose numbers begin at 0, so that nothing is added at first.
-    fileprivate var addends: [String] {
+    /// The nodes whose parameters start at 0, so that the adapted network initially equals the original one.
+    fileprivate var zeroInitialized: [String] {
         switch self {
-        case .whole(_, let change): [change]
-        case .factors(_, _, let right): [right]
+        case .fullRank(_, let change): [change]
+        case .lowRank(_, _, let right): [right]
         }
     }
 }
 
 extension ExecutionPlan {
-    /// The result for the image at `row`.
+    /// Returns the logits of a row of the batch.
     fileprivate func logits(_ row: Int) -> [Float] {
         let labels = network.output.channels
         return Array(output[(row * labels)..<((row + 1) * labels)])
     }
 
-    /// Writes the gradient of a sample's loss, which is at `row`.
+    /// Writes the gradient of the loss of the sample in a row of the batch.
     fileprivate func setGradient(
-        of row: Int, _ sample: PersonalizationSample, before: ArraySlice<Float>, newCount: Int, weight: Float
+        of row: Int, _ sample: PersonalizationSample, teacher: ArraySlice<Float>, newCount: Int, weight: Float
     ) {
-        var slope = logits(row)
-        sample.target.differentiate(&slope, before: before, newCount: newCount)
-        for (label, value) in slope.enumerated() { outputGradient[row * slope.count + label] = weight * value }
+        var gradient = logits(row)
+        sample.target.differentiate(&gradient, teacher: teacher, newCount: newCount)
+        for (label, value) in gradient.enumerated() { outputGradient[row * gradient.count + label] = weight * value }
     }
 }

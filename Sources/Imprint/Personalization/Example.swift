@@ -1,29 +1,29 @@
-/// What a photo is known to show.
+/// The label that a photo is known to have, or not to have.
 public enum Evidence: Hashable, Sendable, Codable {
-    /// It bears the label.
+    /// The photo has the label.
     case isLabel(String)
-    /// It does not bear the label.
+    /// The photo does not have the label.
     case isNot(String)
 
-    /// The label that it is about.
+    /// The label.
     var label: String {
         switch self {
         case .isLabel(let label), .isNot(let label): label
         }
     }
 
-    /// Whether it bears the label.
+    /// Whether the photo has the label.
     var isPositive: Bool {
         if case .isLabel = self { true } else { false }
     }
 }
 
-/// A photo that was shown: its features, and what it is known to show.
+/// A training example of a personalization: the features of a photo and its label.
 ///
-/// The photo itself is not kept.
+/// The photo itself is not stored.
 struct Example: Sendable {
     let evidence: Evidence
-    /// For each view the features, [places, channels].
+    /// The features of each view, [positions, channels].
     let views: [[Float]]
 
     var byteCount: Int { views.reduce(0) { $0 + $1.count * MemoryLayout<Float>.stride } }

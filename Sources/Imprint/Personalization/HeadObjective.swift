@@ -3,30 +3,31 @@ internal import ImprintCore
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// The head of a model, and what its outputs mean.
+/// The parameters of a model's head, and how its outputs become logits of labels.
 struct HeadParameters {
-    /// Its weights, [channels, outputs].
+    /// The weights, [channels, outputs].
     var weight: [Float]
-    /// Its biases, [outputs]; zeros if it has none.
+    /// The biases, [outputs]; zeros if the head has none.
     var bias: [Float]
-    /// Whether biases may change.
+    /// Whether the head has biases.
     let hasBias: Bool
-    /// Of each output, what the highest of all places is multiplied by, and what is added then.
+    /// The calibration slope of each output, which multiplies the maximum over all positions.
     let slopes: [Float]
+    /// The calibration offset of each output, which is added to the product.
     let offsets: [Float]
-    /// Whether there is one more label, for images that show none of the others; its logit is 0.
+    /// Whether there is one more label, for images without any logo; its logit is 0.
     let hasNone: Bool
 
     var outputs: Int { bias.count }
     var channels: Int { weight.count / max(outputs, 1) }
 }
 
-/// Trains an addition to the head of a model, over features that do not change.
+/// An objective that trains a change of a model's head on cached features.
 ///
-/// With Δ the change of the columns of some labels, and z(Δ) the logits of a sample, it minimizes
+/// With Δ the change of the columns of the trained labels, and z(Δ) the logits of a sample, it minimizes
 /// Σ wᵢ · loss(z(Δ), targetᵢ) + penalty / 2 · Σ (σ_c · Δ_c)² · C, where σ_c is the standard deviation of channel c of C, so that the penalty
-/// depends on the change of logits, whatever the scale of the features. `PersonalizationSample.Target` has the losses. AdamW takes full-batch steps
-/// with a cosine schedule.
+/// depends on the change of logits, whatever the scale of the features. `PersonalizationSample.Target` defines the losses. AdamW takes
+/// full-batch steps with a cosine schedule.
 final class HeadObjective: TrainingObjective {
     /// The number of steps.
     static let steps = 200
@@ -34,43 +35,46 @@ final class HeadObjective: TrainingObjective {
     private static let logitStep: Float = 0.1
 
     private let head: HeadParameters
+    /// The examples, followed by the rehearsal samples.
     private let samples: [PersonalizationSample]
-    /// How many of the first samples are what was shown.
-    private let shownCount: Int
+    private let exampleCount: Int
     private let trained: [Int]
     private let newCount: Int
     private let penalty: Float
-    private let places: Int
-    /// The logits of each place without a change, [samples, places, outputs].
-    private let fixed: [Float]
-    /// What each sample was judged before, [samples, labels].
-    private var before: [Float]
+    /// The number of positions per sample.
+    private let positions: Int
+    /// The logits of the unchanged head at each position, [samples, positions, outputs].
+    private let baseLogits: [Float]
+    /// The confidences of the unchanged model (the teacher) for each sample, [samples, labels].
+    private var teacher: [Float]
     let plan: ExecutionPlan
-    private let scale: Scale
-    /// The mean sum of the magnitudes of a row.
-    private let meanSum: Float
+    private let scale: Standardization
+    /// The mean L1 norm of a standardized row.
+    private let meanNorm: Float
     private var onStep: ((PersonalizationProgress.Step) -> Void)?
 
     /// - Parameters:
-    ///   - shown: What was shown, with the same number of places each.
-    ///   - rehearsal: What keeps it from forgetting, likewise.
-    ///   - trained: The outputs whose columns change, in order.
-    ///   - newCount: How many of the last outputs are of new labels.
+    ///   - head: The unchanged head.
+    ///   - examples: The user's examples; all samples have the same number of positions.
+    ///   - rehearsal: The samples to replay, which prevent catastrophic forgetting.
+    ///   - trained: The outputs whose columns change, in ascending order.
+    ///   - newCount: The number of new labels, which are the last outputs.
+    ///   - penalty: The weight of the penalty.
     init(
-        _ head: HeadParameters, _ shown: [PersonalizationSample], rehearsal: [PersonalizationSample], trained: [Int],
+        _ head: HeadParameters, _ examples: [PersonalizationSample], rehearsal: [PersonalizationSample], trained: [Int],
         newCount: Int,
         penalty: Float
     ) throws {
         let channels = head.channels
-        let samples = shown + rehearsal
+        let samples = examples + rehearsal
         self.head = head
         self.samples = samples
-        shownCount = shown.count
+        exampleCount = examples.count
         self.trained = trained
         self.newCount = newCount
         self.penalty = penalty
-        places = samples[0].features.count / channels
-        let rows = samples.count * places
+        positions = samples[0].features.count / channels
+        let rows = samples.count * positions
         let network = try Network(
             name: "change", input: TensorShape(height: 1, width: 1, channels: channels),
             nodes: [
@@ -81,61 +85,65 @@ final class HeadObjective: TrainingObjective {
         plan = try ExecutionPlan(
             network, parameters: Parameters(ParameterLayout(network)),
             options: ExecutionPlan.Options(batchSize: rows, mode: .training))
-        for (place, sample) in samples.enumerated() {
-            _ = plan.input[(place * sample.features.count)...].update(fromContentsOf: sample.features)
+        for (index, sample) in samples.enumerated() {
+            _ = plan.input[(index * sample.features.count)...].update(fromContentsOf: sample.features)
         }
-        fixed = try head.logits(of: plan.input, rows: rows)
-        scale = Scale(plan.input, rows: rows, channels: channels, isCentred: head.hasBias)
+        baseLogits = try head.logits(of: plan.input, rows: rows)
+        scale = Standardization(plan.input, rows: rows, channels: channels, isCentred: head.hasBias)
         scale.apply(to: plan.input)
         let sum = plan.input.reduce(0.0) { $0 + Double(abs($1)) }
-        meanSum = max(Float(sum / Double(rows)), 1e-12)
+        meanNorm = max(Float(sum / Double(rows)), 1e-12)
         var scratch = Scratch(head)
-        before = []
-        for place in samples.indices {
-            evaluate(place, nil, &scratch)
+        teacher = []
+        for index in samples.indices {
+            evaluate(index, nil, &scratch)
             softmax(&scratch.logits, ofFirst: scratch.logits.count - newCount)
-            before += scratch.logits
+            teacher += scratch.logits
         }
     }
 
-    /// How channels of features become alike: x ← (x − mean) / deviation, so that a step changes rare ones as much as others.
-    private struct Scale {
+    /// The standardization of feature channels: x ← (x − mean) / standard deviation.
+    ///
+    /// It makes the optimizer change rarely active channels as much as others.
+    private struct Standardization {
         var means: [Float]
         var divisors: [Float]
 
         init(_ rows: UnsafeMutableBufferPointer<Float>, rows count: Int, channels: Int, isCentred: Bool) {
             var (sums, squares) = ([Double](repeating: 0, count: channels), [Double](repeating: 0, count: channels))
-            for place in 0..<(count * channels) {
-                let value = Double(rows[place])
-                sums[place % channels] += value
-                squares[place % channels] += value * value
+            for index in 0..<(count * channels) {
+                let value = Double(rows[index])
+                sums[index % channels] += value
+                squares[index % channels] += value * value
             }
-            let number = Double(count)
-            means = sums.map { isCentred ? Float($0 / number) : 0 }
-            let variances = zip(sums, squares).map { max($1 / number - ($0 / number) * ($0 / number), 0) }
-            // What hardly ever differs must not become large.
+            let total = Double(count)
+            means = sums.map { isCentred ? Float($0 / total) : 0 }
+            let variances = zip(sums, squares).map { max($1 / total - ($0 / total) * ($0 / total), 0) }
+            // The floor avoids amplifying channels that are almost constant.
             let floor = 0.01 * variances.reduce(0, +) / Double(channels) + 1e-12
             divisors = variances.map { Float(($0 + floor).squareRoot()) }
         }
 
         func apply(to rows: UnsafeMutableBufferPointer<Float>) {
-            for place in rows.indices {
-                let channel = place % means.count
-                rows[place] = (rows[place] - means[channel]) / divisors[channel]
+            for index in rows.indices {
+                let channel = index % means.count
+                rows[index] = (rows[index] - means[channel]) / divisors[channel]
             }
         }
     }
 
-    /// What was found: the change of the trained columns, [channels, trained], and of their biases.
+    /// The trained change of the head.
     struct Change {
+        /// The change of the trained columns, [channels, trained].
         let weight: [Float]
+        /// The change of the trained biases, [trained].
         let bias: [Float]
     }
 
-    /// Trains.
+    /// Trains the change.
     /// - Parameters:
-    ///   - shouldStop: Called before each step; if it returns true, the change is that of the steps before.
-    ///   - onStep: Receives the progress at every tenth step and after the last.
+    ///   - shouldStop: A closure called before each step; if it returns true, training stops and keeps the steps so far.
+    ///   - onStep: A closure that receives the progress at every tenth step and after the last.
     func run(
         shouldStop: () throws -> Bool, onStep: ((PersonalizationProgress.Step) -> Void)? = nil
     ) throws -> Change {
@@ -143,7 +151,7 @@ final class HeadObjective: TrainingObjective {
         var options = TrainingLoop.Options(
             rounds: .phases([
                 .init(
-                    steps: Self.steps, learningRate: Self.logitStep / meanSum,
+                    steps: Self.steps, learningRate: Self.logitStep / meanNorm,
                     schedule: LearningRateSchedule(.cosine(final: 0), warmUpSteps: 10))
             ]), optimizer: .adamW(AdamW.Options(weightDecay: 0)))
         options.keepsBest = false
@@ -154,20 +162,20 @@ final class HeadObjective: TrainingObjective {
             }
         }
         if let onStep {
-            plan.forward(count: samples.count * places)
+            plan.forward(count: samples.count * positions)
             if let progress = progress(done) { onStep(progress) }
         }
         return change
     }
 
     func forward(round: Int, step: Int) -> StepLoss? {
-        plan.forward(count: samples.count * places)
+        plan.forward(count: samples.count * positions)
         if let onStep, step % 10 == 0, let progress = progress(step) { onStep(progress) }
         writeGradients()
-        return StepLoss(loss: 0, count: samples.count * places)
+        return StepLoss(loss: 0, count: samples.count * positions)
     }
 
-    /// The gradient of the penalty.
+    /// Adds the gradient of the penalty.
     func addGradients() {
         guard let entry = plan.parameters.layout["change.weight"] else { return }
         plan.parameters.withValues(of: entry) { weights in
@@ -177,72 +185,74 @@ final class HeadObjective: TrainingObjective {
         }
     }
 
-    /// The loss and accuracy on the shown samples with the current change.
+    /// Computes the loss and accuracy on the examples with the current change.
     private func progress(_ step: Int) -> PersonalizationProgress.Step? {
         var scratch = Scratch(head)
-        let scores = (0..<shownCount).compactMap { place in
-            evaluate(place, plan.output, &scratch)
+        let scores = (0..<exampleCount).compactMap { index in
+            evaluate(index, plan.output, &scratch)
             softmax(&scratch.logits)
-            return samples[place].target.score(scratch.logits)
+            return samples[index].target.score(scratch.logits)
         }
         return PersonalizationProgress.Step(step, of: Self.steps, scores: scores)
     }
 
-    /// What was found, for features as they are.
+    /// The current change, for features that are not standardized.
     private var change: Change {
         var weight = plan.parameters["change.weight"] ?? []
         var bias = plan.parameters["change.bias"] ?? trained.map { _ in 0 }
-        for place in weight.indices {
-            let channel = place / trained.count
-            weight[place] /= scale.divisors[channel]
-            bias[place % trained.count] -= weight[place] * scale.means[channel]
+        for index in weight.indices {
+            let channel = index / trained.count
+            weight[index] /= scale.divisors[channel]
+            bias[index % trained.count] -= weight[index] * scale.means[channel]
         }
         return Change(weight: weight, bias: bias)
     }
 
-    /// What is computed of a sample, in memory that serves for the next one too.
+    /// The result of evaluating one sample, in memory that is reused for the next.
     private struct Scratch {
-        /// The logits; with that of none, if there is one.
+        /// The logits of all labels, including that of images without a logo if there is one.
         var logits: [Float]
-        /// At which place each output is highest.
-        var places: [Int]
+        /// The position of the maximum of each output.
+        var positions: [Int]
 
         init(_ head: HeadParameters) {
             logits = [Float](repeating: 0, count: head.outputs + (head.hasNone ? 1 : 0))
-            places = [Int](repeating: 0, count: head.outputs)
+            positions = [Int](repeating: 0, count: head.outputs)
         }
     }
 
-    /// The logits of a sample; with a change if there is one.
+    /// Computes the logits of a sample, with a change of the logits at each position if there is one.
     private func evaluate(_ sample: Int, _ change: UnsafeMutableBufferPointer<Float>?, _ scratch: inout Scratch) {
         let outputs = head.outputs
         for label in scratch.logits.indices { scratch.logits[label] = label < outputs ? -.infinity : 0 }
         var column = 0
         for output in 0..<outputs {
             let isTrained = column < trained.count && trained[column] == output
-            for place in 0..<places {
-                let row = sample * places + place
-                var value = fixed[row * outputs + output]
+            for position in 0..<positions {
+                let row = sample * positions + position
+                var value = baseLogits[row * outputs + output]
                 if let change, isTrained { value += change[row * trained.count + column] }
-                if value > scratch.logits[output] { (scratch.logits[output], scratch.places[output]) = (value, place) }
+                if value > scratch.logits[output] {
+                    (scratch.logits[output], scratch.positions[output]) = (value, position)
+                }
             }
             scratch.logits[output] = head.slopes[output] * scratch.logits[output] + head.offsets[output]
             if isTrained { column += 1 }
         }
     }
 
-    /// The gradient of the loss by what the change adds to the logits of each place.
+    /// Writes the gradient of the loss with respect to the change of the logits at each position.
     private func writeGradients() {
         let gradient = plan.outputGradient
         gradient.update(repeating: 0)
         var scratch = Scratch(head)
         let labels = scratch.logits.count
-        for (place, sample) in samples.enumerated() {
-            evaluate(place, plan.output, &scratch)
+        for (index, sample) in samples.enumerated() {
+            evaluate(index, plan.output, &scratch)
             sample.target.differentiate(
-                &scratch.logits, before: before[(place * labels)..<((place + 1) * labels)], newCount: newCount)
+                &scratch.logits, teacher: teacher[(index * labels)..<((index + 1) * labels)], newCount: newCount)
             for (column, output) in trained.enumerated() {
-                let row = place * places + scratch.places[output]
+                let row = index * positions + scratch.positions[output]
                 gradient[row * trained.count + column] = sample.weight * head.slopes[output] * scratch.logits[output]
             }
         }
@@ -250,7 +260,7 @@ final class HeadObjective: TrainingObjective {
 }
 
 extension HeadParameters {
-    /// The logits of rows of features without slopes, [rows, outputs].
+    /// Computes the logits of rows of features, without slopes and offsets, [rows, outputs].
     func logits(of features: UnsafeMutableBufferPointer<Float>, rows: Int) throws -> [Float] {
         let network = try Network(
             name: "head", input: TensorShape(height: 1, width: 1, channels: channels),

@@ -1,17 +1,15 @@
 internal import ImprintCore
 internal import ImprintImages
 
-/// A photo and augmented copies of it, so that personalization learns from a few photos as from more.
+/// The views of a training photo: the photo itself and augmented copies of it.
 struct ImageViews: Hashable, Sendable {
-    /// The number of views, the photo itself included.
+    /// The number of views, including the photo itself.
     var count: Int
 
-    /// Only augmentations that keep a logo readable and inside the picture: no flips, no erasing.
+    /// The augmentations: only those that keep a logo readable and inside the image, so no flips.
     private static let augmentation = Augmentation([.crop, .exposure, .color])
 
-    /// The views of an image that has the size of the network's input.
-    ///
-    /// Equal images have equal views.
+    /// Returns the views of an image of the network's input size; equal images have equal views.
     func of(_ image: RasterImage) throws -> [RasterImage] {
         // FNV-1a: the random stream only has to differ from image to image.
         let seed = image.samples.reduce(UInt64(0xcbf2_9ce4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }

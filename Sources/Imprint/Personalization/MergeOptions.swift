@@ -1,23 +1,23 @@
 internal import ImprintCore
 
-/// How personalizations of several people become one model; see `ModelFile.merging`.
+/// The options of `ModelFile.merging(_:options:)`.
 public struct MergeOptions: Hashable, Sendable {
-    /// The greatest Euclidean norm that one person's change may have, C in formulas.
+    /// The clipping norm C > 0: the maximum Euclidean norm of one user's change; nil for no limit.
     ///
-    /// More than 0; a longer change is scaled down to it. `nil` for no limit.
+    /// Longer changes are scaled down to it.
     public var clip: Double?
-    /// The deviation of noise as a multiple of `clip`, z in formulas.
+    /// The noise multiplier z, 0.001 to 1000000: the standard deviation of the noise as a multiple of `clip`; nil for no noise.
     ///
-    /// 0.001 to 1000000, and only with `clip`; `nil` for none.
+    /// Noise requires `clip`.
     public var noise: Double?
-    /// The δ for which the privacy that noise gives is reported, in 0…1 without the ends.
+    /// The δ for which `Merge.Privacy.epsilon` is computed, more than 0 and less than 1.
     public var delta = 1e-5
-    /// What noise is computed from: the same seed gives the same noise, and whoever knows it can take the noise away.
+    /// The random seed of the noise; nil for the system's random number generator.
     ///
-    /// `nil`, for anything but tests and experiments, takes it from the system's generator, and nothing keeps it.
+    /// Set a seed only in tests and experiments: anyone who knows the seed can subtract the noise.
     public var seed: UInt64?
 
-    /// Makes settings; those that are left out average without a limit and without noise.
+    /// Creates options; the defaults average without clipping and without noise.
     public init(clip: Double? = nil, noise: Double? = nil, delta: Double = 1e-5, seed: UInt64? = nil) {
         self.clip = clip
         self.noise = noise
@@ -25,21 +25,21 @@ public struct MergeOptions: Hashable, Sendable {
         self.seed = seed
     }
 
-    /// Checks that all settings are within their ranges.
-    /// - Throws: `ImprintError.invalidSetting`.
+    /// Checks that all options are within their ranges.
+    /// - Throws: `ImprintError.invalidSetting` if an option is out of range.
     public func check() throws {
-        func require(_ isFine: Bool, _ name: String, _ found: Any, _ expected: String) throws {
-            if !isFine { throw ImprintError.invalidSetting(name: name, found: "\(found)", expected: expected) }
+        func require(_ isValid: Bool, _ name: String, _ found: Any, _ expected: String) throws {
+            if !isValid { throw ImprintError.invalidSetting(name: name, found: "\(found)", expected: expected) }
         }
         if let clip { try require(clip > 0 && clip.isFinite, "clip", clip, "more than 0") }
         if let noise {
             try require(noise >= 1e-3 && noise <= 1e6, "noise", noise, "0.001 to 1000000")
-            try require(clip != nil, "clip", "not set", "a norm, since noise is a multiple of it")
+            try require(clip != nil, "clip", "not set", "a norm, because the noise is a multiple of it")
         }
         try require(delta > 0 && delta < 1, "delta", delta, "more than 0 and less than 1")
     }
 
-    /// What noise is drawn from.
+    /// The generator of the noise.
     var generator: any RandomNumberGenerator {
         seed.map { RandomStream(seed: $0, "merge noise") } ?? SystemRandomNumberGenerator()
     }

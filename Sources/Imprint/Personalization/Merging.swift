@@ -2,65 +2,78 @@ internal import ImprintCore
 public import ImprintModel
 internal import ImprintNetwork
 
-/// What came of averaging the personalizations of several people.
+/// The result of merging the personalizations of several users into one model.
 public struct Merge: Sendable {
     /// The merged model.
-    public let weights: ModelFile
-    /// How many personalizations it was made of.
-    public let users: Int
-    /// How many photos these were made of.
-    public let examples: Int
-    /// How many changes were scaled down to the norm that they may have.
-    public let clipped: Int
-    /// The labels that the model has and its base has not.
+    public let model: ModelFile
+    /// The number of merged personalizations, one per user.
+    public let userCount: Int
+    /// The number of photos that the personalizations were trained on.
+    public let exampleCount: Int
+    /// The number of changes that were scaled down to `MergeOptions.clip`.
+    public let clippedCount: Int
+    /// The labels that users added, and that the model has.
     public let addedLabels: [String]
-    /// The labels that were added by users and that the model has not, since their names would tell of these users.
-    public let leftOutLabels: [String]
-    /// What of the noise there is.
+    /// The labels that users added, and that the model omits because their names could identify users; empty without noise.
+    public let omittedLabels: [String]
+    /// The privacy guarantee of the noise; nil without noise.
     public let privacy: Privacy?
-    /// Whether features of the base's photos were left out, since the layers that compute them changed.
-    public let leavesOutRehearsal: Bool
+    /// Whether the model omits the rehearsal features of its base, because the layers that compute them changed.
+    public let omitsRehearsal: Bool
 
-    /// What noise hides, as differential privacy at the level of users: with or without any one of them, any property of the model's numbers
-    /// has probabilities p and q with p ≤ e^ε q + δ.
+    /// A guarantee of (ε, δ)-differential privacy at the level of users.
+    ///
+    /// For any set of models, let p be the probability that the result is one of them, and q the same probability without one of the users. Then
+    /// p ≤ e^ε q + δ, and the same holds with p and q swapped.
     public struct Privacy: Hashable, Sendable {
         /// ε.
         public let epsilon: Double
         /// δ.
         public let delta: Double
-        /// The deviation of the noise in each number.
-        public let deviation: Double
+        /// The standard deviation of the noise in each parameter.
+        public let standardDeviation: Double
     }
 }
 
 extension ModelFile {
-    /// This model with the mean of several people's changes of it: federated averaging (McMahan et al., "Communication-efficient learning of
-    /// deep networks from decentralized data", 2017).
+    /// Merges the personalizations of several users into a new model by federated averaging.
     ///
-    /// With Δᵢ the change of user i, of factors of low rank their product, and nᵢ the user's photos, at least 1, w becomes w + Σ nᵢ Δᵢ / Σ nᵢ.
-    /// Who has no change of a number counts with 0 there. A label that several users added gets the mean of their columns, weighted by their
-    /// photos of it, over those who have it.
+    /// The method is that of McMahan et al., "Communication-efficient learning of deep networks from decentralized data", 2017. Let Δᵢ be the
+    /// change of the parameters by user i, with low-rank factors multiplied to A·B, and nᵢ the number of the user's photos, at least 1. A
+    /// parameter w becomes w + Σ nᵢ Δᵢ / Σ nᵢ, where Δᵢ is 0 for users who do not change it. An added label gets the mean of its columns,
+    /// weighted by the number of its photos, over the users who added it.
     ///
-    /// With `MergeOptions.clip` C, Δᵢ is scaled down to ‖Δᵢ‖ ≤ C. With `MergeOptions.noise` z, w becomes w + (Σ wᵢ Δᵢ + noise of deviation
-    /// z · C) / Σ wᵢ with wᵢ = min(nᵢ / n̂, 1) and n̂ the median of nᵢ (McMahan et al., "Learning differentially private recurrent language
-    /// models", 2018), in each number of the head and of the weights that anyone has factors for; added labels are left out.
-    /// docs/merging.md says what this promises.
-    /// - Parameter personalizations: One of each user, in any order. Copies are refused; two different ones of the same user cannot be detected.
-    /// - Throws: `ModelFileError` if one of them was made for another model, does not fit or is a copy of another one,
-    ///   `ImprintError.invalidSetting` if there are none or a setting is out of range, `NetworkError.outOfMemory`.
+    /// `MergeOptions.clip` C scales each Δᵢ down to ‖Δᵢ‖ ≤ C. With `MergeOptions.noise` z, w becomes w + (Σ wᵢ Δᵢ + noise) / Σ wᵢ, where
+    /// the noise has a standard deviation of z · C, wᵢ = min(nᵢ / n̂, 1), and n̂ is the median of nᵢ (McMahan et al., "Learning differentially
+    /// private recurrent language models", 2018). Noise is added to each parameter of the head and of every layer for which a user has
+    /// factors, and added labels are omitted. See docs/merging.md for the privacy guarantee.
+    ///
+    /// ```swift
+    /// let merge = try base.merging(personalizations, options: MergeOptions(clip: 1, noise: 1))
+    /// try merge.model.write(to: url)
+    /// ```
+    /// - Parameters:
+    ///   - personalizations: One personalization per user, in any order. A copy of another one is an error, but two different
+    ///     personalizations of the same user cannot be detected.
+    ///   - options: The options of clipping and noise.
+    /// - Returns: The merged model, with statistics.
+    /// - Throws:
+    ///   - `ModelFileError` if a personalization was made for another model, does not fit the model, or is a copy of another one.
+    ///   - `ImprintError.invalidSetting` if there are no personalizations, or an option is out of range.
+    ///   - `NetworkError.outOfMemory` if there is not enough memory.
     public func merging(_ personalizations: [Personalization], options: MergeOptions = MergeOptions()) throws -> Merge {
         try options.check()
         guard !personalizations.isEmpty else {
-            throw ImprintError.invalidSetting(name: "personalizations", found: "none", expected: "one at least")
+            throw ImprintError.invalidSetting(name: "personalizations", found: "none", expected: "at least one")
         }
         for personalization in personalizations { try check(personalization) }
         try checkDistinct(personalizations)
         let average = Average(self, personalizations, options)
-        let all = personalizations.flatMap(\.addedLabels).firstOfEach
-        let added = options.noise == nil ? all : []
+        let proposed = personalizations.flatMap(\.addedLabels).withoutDuplicates
+        let added = options.noise == nil ? proposed : []
         let channels = network.headChannels ?? 0
-        // Their numbers are set below; this one makes room for them.
-        let room = Personalization(
+        // Widens the head; the parameters of added labels are set below.
+        let placeholder = Personalization(
             base: try identity, addedLabels: added,
             columns: added.map {
                 Personalization.Column(
@@ -68,30 +81,32 @@ extension ModelFile {
             },
             record: Personalization.Record(examples: [:]))
         let network = added.isEmpty ? network : try network.replacingHead(outputs: labels.count + added.count)
-        let merged = try parameters(of: network, with: room)
+        let merged = try parameters(of: network, with: placeholder)
         average.apply(to: merged, outputs: headLabels.count + added.count)
-        for (place, label) in added.enumerated() {
-            set(label, at: headLabels.count + place, of: merged, personalizations)
+        for (index, label) in added.enumerated() {
+            set(label, at: headLabels.count + index, of: merged, personalizations)
         }
-        let head = network.tunedPlace.map { network.nodes[$0].name }
-        let isDeep = personalizations.contains { $0.factors.contains { $0.parameter != "\(head ?? "").weight" } }
+        let head = network.headIndex.map { network.nodes[$0].name }
+        let changesFeatures = personalizations.contains {
+            $0.factors.contains { $0.parameter != "\(head ?? "").weight" }
+        }
         return Merge(
-            weights: ModelFile(
+            model: ModelFile(
                 network: network, parameters: merged, labels: labels + added, preprocessing: preprocessing,
-                detector: detector, training: training, base: try identity, rehearsal: isDeep ? nil : rehearsal,
-                categories: categories, precision: precision),
-            users: personalizations.count, examples: personalizations.reduce(0) { $0 + $1.record.count },
-            clipped: average.clipped, addedLabels: added, leftOutLabels: added.isEmpty ? all : [],
+                detector: detector, training: training, base: try identity,
+                rehearsal: changesFeatures ? nil : rehearsal, categories: categories, precision: precision),
+            userCount: personalizations.count, exampleCount: personalizations.reduce(0) { $0 + $1.record.count },
+            clippedCount: average.clippedCount, addedLabels: added, omittedLabels: added.isEmpty ? proposed : [],
             privacy: options.noise.map {
                 Merge.Privacy(
                     epsilon: GaussianMechanism.epsilon(multiplier: $0, delta: options.delta), delta: options.delta,
-                    deviation: average.deviation)
+                    standardDeviation: average.standardDeviation)
             },
-            leavesOutRehearsal: isDeep && rehearsal != nil)
+            omitsRehearsal: changesFeatures && rehearsal != nil)
     }
 
-    /// Sets the column of an added label.
-    private func set(_ label: String, at place: Int, of merged: Parameters, _ personalizations: [Personalization]) {
+    /// Sets the column of an added label to the weighted mean of the users' columns.
+    private func set(_ label: String, at output: Int, of merged: Parameters, _ personalizations: [Personalization]) {
         var total = 0.0
         var weights = [Double](repeating: 0, count: network.headChannels ?? 0)
         var bias = 0.0
@@ -102,34 +117,35 @@ extension ModelFile {
             for (row, value) in column.weights.enumerated() { weights[row] += share * Double(value) }
             bias += share * Double(column.bias)
         }
-        let head = network.tunedPlace.map { network.nodes[$0].name } ?? ""
+        let head = network.headIndex.map { network.nodes[$0].name } ?? ""
         for (name, column) in [("\(head).weight", weights), ("\(head).bias", [bias])] {
             guard let entry = merged.layout[name] else { continue }
             merged.withValues(of: entry) { values in
                 let outputs = values.count / column.count
-                for (row, value) in column.enumerated() { values[row * outputs + place] = Float(value / total) }
+                for (row, value) in column.enumerated() { values[row * outputs + output] = Float(value / total) }
             }
         }
     }
 }
 
-/// The weighted sum of the changes of what the base has.
+/// The weighted average of the users' changes of the base's parameters.
 private struct Average {
-    /// By the name of the parameter, as the base has it.
+    /// The weighted sums of the changes, by the name of the parameter.
     private var sums: [String: [Double]] = [:]
-    /// What the sums are divided by.
+    /// The sum of the weights.
     private var total = 0.0
-    private(set) var clipped = 0
-    /// The deviation of the noise in each number; 0 for none.
-    private(set) var deviation = 0.0
+    private(set) var clippedCount = 0
+    /// The standard deviation of the noise in each parameter; 0 for no noise.
+    private(set) var standardDeviation = 0.0
     private let head: String
-    private let ownOutputs: Int
+    /// The number of outputs of the base's head.
+    private let baseOutputs: Int
     private let options: MergeOptions
 
     init(_ base: ModelFile, _ personalizations: [Personalization], _ options: MergeOptions) {
         self.options = options
-        head = base.network.tunedPlace.map { base.network.nodes[$0].name } ?? ""
-        ownOutputs = base.headLabels.count
+        head = base.network.headIndex.map { base.network.nodes[$0].name } ?? ""
+        baseOutputs = base.headLabels.count
         let layout = base.parameters.layout
         let names = ["\(head).weight", "\(head).bias"] + personalizations.flatMap { $0.factors.map(\.parameter) }
         for name in names {
@@ -138,35 +154,35 @@ private struct Average {
         let counts = personalizations.map { Double(max($0.record.count, 1)) }
         let weights = options.noise == nil ? counts : counts.map { min($0 / counts.median, 1) }
         total = weights.reduce(0, +)
-        if let noise = options.noise, let clip = options.clip { deviation = noise * clip / total }
+        if let noise = options.noise, let clip = options.clip { standardDeviation = noise * clip / total }
         for (personalization, weight) in zip(personalizations, weights) {
             let change = change(by: personalization, base)
-            // In the order of the names, so that the same people give the same bits.
+            // Sorted by name, so that the sum is deterministic.
             let norm = change.keys.sorted().reduce(0.0) { $0 + (change[$1] ?? []).squareSum }.squareRoot()
             var share = weight
             if let clip = options.clip, norm > clip {
                 share *= clip / norm
-                clipped += 1
+                clippedCount += 1
             }
             for (name, values) in change {
-                for (place, value) in values.enumerated() { sums[name]?[place] += share * value }
+                for (index, value) in values.enumerated() { sums[name]?[index] += share * value }
             }
         }
     }
 
-    /// One person's change of what the base has, by parameter.
+    /// Computes one user's change of the base's parameters.
     private func change(by personalization: Personalization, _ base: ModelFile) -> [String: [Double]] {
         var change: [String: [Double]] = [:]
         for factors in personalization.factors { change[factors.parameter] = factors.product.map(Double.init) }
-        for (name, column) in [
+        for (name, columnValues) in [
             ("\(head).weight", \Personalization.Column.weights), ("\(head).bias", \Personalization.Column.asBias),
         ] {
             guard let count = sums[name]?.count else { continue }
             var values = change[name] ?? [Double](repeating: 0, count: count)
-            for own in personalization.columns {
-                guard let place = base.headLabels.firstIndex(of: own.label) else { continue }
-                for (row, value) in own[keyPath: column].enumerated() {
-                    values[row * ownOutputs + place] += Double(value)
+            for column in personalization.columns {
+                guard let output = base.headLabels.firstIndex(of: column.label) else { continue }
+                for (row, value) in column[keyPath: columnValues].enumerated() {
+                    values[row * baseOutputs + output] += Double(value)
                 }
             }
             change[name] = values
@@ -174,16 +190,16 @@ private struct Average {
         return change
     }
 
-    /// Adds the mean and the noise to parameters whose head has at least the base's outputs, its own first.
+    /// Adds the average and the noise to parameters whose head has at least the outputs of the base, in the same order.
     func apply(to parameters: Parameters, outputs: Int) {
         var generator = options.generator
         for entry in parameters.layout.entries {
             guard let sum = sums[entry.name] else { continue }
             let isHead = entry.node == head
             parameters.withValues(of: entry) { values in
-                for (place, value) in sum.enumerated() {
-                    let target = isHead ? place / ownOutputs * outputs + place % ownOutputs : place
-                    let noise = deviation > 0 ? deviation * generator.gaussian() : 0
+                for (index, value) in sum.enumerated() {
+                    let target = isHead ? index / baseOutputs * outputs + index % baseOutputs : index
+                    let noise = standardDeviation > 0 ? standardDeviation * generator.gaussian() : 0
                     values[target] = Float(Double(values[target]) + value / total + noise)
                 }
             }
@@ -198,7 +214,7 @@ extension Personalization.Column {
 extension [Double] {
     fileprivate var squareSum: Double { reduce(0) { $0 + $1 * $1 } }
 
-    /// The middle one in order, or the mean of the two that are.
+    /// The median.
     fileprivate var median: Double {
         let ordered = sorted()
         return (ordered[(count - 1) / 2] + ordered[count / 2]) / 2
@@ -206,8 +222,8 @@ extension [Double] {
 }
 
 extension [String] {
-    /// Each but once, if it is first.
-    fileprivate var firstOfEach: [String] {
+    /// The elements without repetitions, in the order of their first occurrence.
+    fileprivate var withoutDuplicates: [String] {
         var seen = Set<String>()
         return filter { seen.insert($0).inserted }
     }

@@ -1,30 +1,42 @@
-/// How a model is tuned to one person.
+/// The hyperparameters and limits of a `PersonalizationSession`.
 public struct PersonalizationConfiguration: Hashable, Sendable {
-    /// How much the photos that the base was trained on count, relative to those of the person, ≥ 0: more forgets less and learns less.
+    /// The loss weight of the base model's rehearsal features relative to the user's photos, ≥ 0.
+    ///
+    /// A larger weight prevents more forgetting, and adapts less to the user's photos.
     public var rehearsalWeight: Float = 2
-    /// How much a change of the logits costs, ≥ 0; see docs/personalization.md.
+    /// The weight of the penalty on changes of the logits, ≥ 0; see docs/personalization.md.
     public var penalty: Float = 0.001
-    /// How many views of each photo are learned from, the photo itself included, 1…64; pictures that marks are spotted in have one.
+    /// The number of views per photo, including the photo itself, 1…64.
+    ///
+    /// The other views are augmented copies. Logo detectors always use one view.
     public var views = 4
-    /// How many blocks of layers before the head change too, by factors of low rank; see `Network.blocks`.
+    /// The number of blocks before the head that low-rank adapters (LoRA) change; see `Network.blocks`.
+    ///
+    /// 0 trains only the head.
     public var blocks = 0
-    /// The rank of these factors, 1…64.
+    /// The rank of the adapters, 1…64.
     public var rank = 4
-    /// The threads that share the photos; the result does not depend on them.
+    /// The number of threads that extract features, 1…256.
+    ///
+    /// The result does not depend on it.
     public var threads = 1
-    /// How many bytes the features of the person's photos may take; photos for which there is no room are left out and counted.
+    /// The maximum number of bytes for the features of the user's photos.
+    ///
+    /// Training with a folder omits photos beyond the limit; the other methods throw an error.
     public var memoryLimit = 64 << 20
-    /// The longest time that photos of a folder are learned from, with what is known then as the result; `nil` for as long as it takes.
+    /// The maximum duration of training with a folder; nil for no limit.
+    ///
+    /// Photos that are not processed in time are omitted.
     public var timeLimit: Duration?
-    /// Whether the work is done on one thread of the lowest priority, so that it takes what nothing else needs.
+    /// Whether training with a folder runs on a single thread of the lowest priority.
     public var isBackground = false
 
-    /// Makes settings; those that are left out suit a handful to some hundred photos.
+    /// Creates a configuration; the defaults suit a handful to a few hundred photos.
     public init() {}
 
     func check() throws(ImprintError) {
-        func require(_ isFine: Bool, _ name: String, _ found: Any, _ expected: String) throws(ImprintError) {
-            if !isFine { throw .invalidSetting(name: name, found: "\(found)", expected: expected) }
+        func require(_ isValid: Bool, _ name: String, _ found: Any, _ expected: String) throws(ImprintError) {
+            if !isValid { throw .invalidSetting(name: name, found: "\(found)", expected: expected) }
         }
         try require(rehearsalWeight >= 0 && rehearsalWeight.isFinite, "rehearsalWeight", rehearsalWeight, "at least 0")
         try require(penalty >= 0 && penalty.isFinite, "penalty", penalty, "at least 0")

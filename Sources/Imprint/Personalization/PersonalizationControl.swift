@@ -1,39 +1,61 @@
-internal import Foundation
+internal import Dispatch
+internal import Synchronization
 
-/// Pauses, resumes or ends the learning of a folder of photos, from any thread.
+/// A control that pauses, resumes or cancels a personalization from another thread.
 ///
-/// Cancelling takes effect after the photo or step that is at work, a few milliseconds later; pausing after the photo: the steps that
-/// follow the last one run through.
+/// ```swift
+/// let control = PersonalizationControl()
+/// Task.detached { try session.teach(photos, control: control) }
+/// control.pause()
+/// ```
+///
+/// Cancellation takes effect after the current photos or the current step, usually within milliseconds. A pause takes effect only while
+/// photos are processed: the training steps that follow do not pause.
 public final class PersonalizationControl: Sendable {
-    private let condition = NSCondition()
-    private nonisolated(unsafe) var isPaused = false
-    private nonisolated(unsafe) var isCancelled = false
-
-    /// Makes a control of work that goes on.
-    public init() {}
-
-    /// Lets the work wait, without using a processor, until `resume()`.
-    public func pause() { change { isPaused = true } }
-
-    /// Lets the work go on.
-    public func resume() { change { isPaused = false } }
-
-    /// Ends the work: it throws `CancellationError`, and what was known before stays.
-    public func cancel() { change { isCancelled = true } }
-
-    private func change(_ body: () -> Void) {
-        condition.lock()
-        body()
-        condition.broadcast()
-        condition.unlock()
+    private struct State {
+        var isPaused = false
+        var isCancelled = false
+        /// A semaphore for each paused thread.
+        var waiting: [DispatchSemaphore] = []
     }
 
-    /// Waits while paused, if it is a place to wait.
-    /// - Throws: `CancellationError` if the work is to end.
+    private let state = Mutex(State())
+
+    /// Creates a control that is not paused.
+    public init() {}
+
+    /// Pauses the work until `resume()`; a paused thread does not use the CPU.
+    public func pause() { state.withLock { $0.isPaused = true } }
+
+    /// Resumes paused work.
+    public func resume() { change { $0.isPaused = false } }
+
+    /// Cancels the work, which then throws `CancellationError` and does not change the session.
+    public func cancel() { change { $0.isCancelled = true } }
+
+    /// Changes the state and wakes the paused threads.
+    private func change(_ body: (inout State) -> Void) {
+        let waiting = state.withLock { state in
+            body(&state)
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for semaphore in waiting { semaphore.signal() }
+    }
+
+    /// Checks for cancellation, and waits while paused if `waits` is true.
+    /// - Throws: `CancellationError` if the work is cancelled.
     func check(waits: Bool = true) throws {
-        condition.lock()
-        defer { condition.unlock() }
-        while waits && isPaused && !isCancelled { condition.wait() }
-        if isCancelled { throw CancellationError() }
+        while true {
+            let semaphore: DispatchSemaphore? = try state.withLock { state in
+                if state.isCancelled { throw CancellationError() }
+                guard waits, state.isPaused else { return nil }
+                let semaphore = DispatchSemaphore(value: 0)
+                state.waiting.append(semaphore)
+                return semaphore
+            }
+            guard let semaphore else { return }
+            semaphore.wait()
+        }
     }
 }

@@ -1,44 +1,46 @@
 internal import Foundation
 
-/// How far learning from several photos is.
+/// The progress of training with several photos.
 public enum PersonalizationProgress: Sendable, Hashable {
-    /// So many of the photos have been looked at.
-    case looked(done: Int, of: Int)
-    /// A step of training is done.
+    /// The features of some of the photos are extracted.
+    case extractedFeatures(done: Int, of: Int)
+    /// A training step is done.
     case step(Step)
 
-    /// How what was shown fares after some steps.
+    /// The state after some training steps.
     public struct Step: Sendable, Hashable {
-        /// How many steps are done.
+        /// The number of completed steps.
         public let step: Int
-        /// How many there are to be.
+        /// The total number of steps.
         public let steps: Int
-        /// The mean loss of what was shown: −log of the confidence in its label, or of what is left beside a label that it does not bear.
+        /// The mean loss of the user's photos.
+        ///
+        /// The loss is −log p for a photo that has a label, and −log (1 − p) for a photo that does not, with p the confidence in the label.
         public let loss: Float
-        /// The share of what was shown that is judged rightly, 0…1.
+        /// The accuracy on the user's photos, 0…1.
         public let accuracy: Float
     }
 }
 
 extension PersonalizationSample.Target {
-    /// What confidences are worth as an answer to it; nil if it is to be judged as before, for that is not about what was shown.
-    func score(_ confidences: [Float]) -> (loss: Float, isRight: Bool)? {
+    /// Computes the loss and correctness of confidences; nil for rehearsal samples.
+    func score(_ confidences: [Float]) -> (loss: Float, isCorrect: Bool)? {
         let best = confidences.indices.max { confidences[$0] < confidences[$1] }
         switch self {
         case .label(let label): return (-log(max(confidences[label], .leastNormalMagnitude)), best == label)
         case .not(let label): return (-log(max(1 - confidences[label], .leastNormalMagnitude)), best != label)
-        case .asBefore: return nil
+        case .distilled: return nil
         }
     }
 }
 
 extension PersonalizationProgress.Step {
-    /// The mean of what single views score; nil if there is none.
-    init?(_ step: Int, of steps: Int, scores: [(loss: Float, isRight: Bool)]) {
+    /// Averages the scores of single views; nil if there are none.
+    init?(_ step: Int, of steps: Int, scores: [(loss: Float, isCorrect: Bool)]) {
         guard !scores.isEmpty else { return nil }
         self.step = step
         self.steps = steps
         loss = scores.reduce(0) { $0 + $1.loss } / Float(scores.count)
-        accuracy = Float(scores.count { $0.isRight }) / Float(scores.count)
+        accuracy = Float(scores.count { $0.isCorrect }) / Float(scores.count)
     }
 }

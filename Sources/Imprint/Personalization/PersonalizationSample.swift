@@ -1,55 +1,59 @@
 internal import Foundation
 
-/// What was shown, as the head sees it.
+/// A training sample of a personalization: features and a target.
 struct PersonalizationSample: Sendable {
-    /// What is known of it, and how far confidences p = softmax(z) are from it.
+    /// The target of a sample, which defines its loss for the confidences p = softmax(z).
     enum Target: Hashable, Sendable {
-        /// It bears the label y at this place: −log p_y.
+        /// The sample has the label y: −log p_y.
         case label(Int)
-        /// It does not bear the label y at this place: −log(1 − p_y).
+        /// The sample does not have the label y: −log(1 − p_y).
         case not(Int)
-        /// It is to be judged as it was judged before, with confidences q (Li and Hoiem, "Learning without forgetting", 2016), and not to
-        /// bear a new label: −Σ qₖ · log(pₖ / (1 − P)) − `newLabelWeight` · log(1 − P), P being the confidence in all new labels together.
-        case asBefore
+        /// The confidences q of the teacher, for replayed samples (Li and Hoiem, "Learning without forgetting", 2016).
+        ///
+        /// With P the sum of the confidences in all new labels, the loss is
+        /// −Σ qₖ · log(pₖ / (1 − P)) − `newLabelWeight` · log(1 − P).
+        case distilled
     }
 
-    /// How much more it counts that the base's photos bear no new label than that the known ones are judged as before: there are few photos
-    /// to learn a new label from, and nothing but this says what does not bear it.
+    /// The loss weight of "the sample has no new label" relative to the distillation of the known labels.
+    ///
+    /// It is large because a new label has few photos, and only the replayed samples are counterexamples.
     static let newLabelWeight: Float = 8
 
-    /// The features, [places, channels].
+    /// The features, [positions, channels].
     let features: [Float]
     let target: Target
-    /// How much it counts.
+    /// The weight of the loss.
     let weight: Float
 }
 
 extension PersonalizationSample.Target {
-    /// Puts the gradient of the loss by the logits z in their place.
+    /// Replaces logits by the gradient of the loss with respect to them.
     /// - Parameters:
-    ///   - before: The confidences from before.
-    ///   - newCount: How many of the last labels are new.
-    func differentiate(_ logits: inout [Float], before: ArraySlice<Float>, newCount: Int) {
+    ///   - logits: The logits, and on return the gradient.
+    ///   - teacher: The confidences of the teacher; used only by `distilled`.
+    ///   - newCount: The number of new labels, which are the last.
+    func differentiate(_ logits: inout [Float], teacher: ArraySlice<Float>, newCount: Int) {
         softmax(&logits)
         switch self {
         case .label(let label): logits[label] -= 1
-        case .asBefore:
+        case .distilled:
             let known = logits.count - newCount
             let rest = max(logits[..<known].reduce(0, +), 1e-12)
-            for (label, place) in zip(logits.indices, before.indices) {
+            for (label, index) in zip(logits.indices, teacher.indices) {
                 let share = label < known ? logits[label] / rest : 0
-                logits[label] = share - before[place] + PersonalizationSample.newLabelWeight * (logits[label] - share)
+                logits[label] = share - teacher[index] + PersonalizationSample.newLabelWeight * (logits[label] - share)
             }
         case .not(let label):
-            let own = logits[label]
-            // Where it is all but sure, the rest shares next to nothing; no more than that may be divided by.
-            let factor = own / max(1 - own, 1e-6)
-            for other in logits.indices { logits[other] = other == label ? own : -logits[other] * factor }
+            let confidence = logits[label]
+            // Avoids a division by zero if the confidence is almost 1.
+            let factor = confidence / max(1 - confidence, 1e-6)
+            for other in logits.indices { logits[other] = other == label ? confidence : -logits[other] * factor }
         }
     }
 }
 
-/// Puts eᶻ / Σ eᶻ in the place of logits z; the labels from `count` on count as new, with a confidence of 0.
+/// Replaces logits by their softmax, over the first `count` elements if it is given; the other elements become 0.
 func softmax(_ logits: inout [Float], ofFirst count: Int? = nil) {
     let count = count ?? logits.count
     let largest = logits[..<count].max() ?? 0

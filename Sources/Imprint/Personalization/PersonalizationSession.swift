@@ -4,102 +4,118 @@ public import ImprintImages
 public import ImprintModel
 internal import Synchronization
 
-/// Teaches a classifier one person's photos, one at a time or many at once, while other threads go on using it.
+/// A session that personalizes a classifier with a user's photos, while other threads keep using the classifier.
 ///
 /// ```swift
 /// let session = try PersonalizationSession(ImageClassifier(contentsOf: base))
 /// try session.teach(photo, as: "MyLogo")
-/// try session.correct(other, isNot: "MyLogo")
-/// let best = try session.classifier.classify(third)[0]
-/// try session.save(to: mine)
+/// try session.correct(otherPhoto, isNot: "MyLogo")
+/// let best = try session.classifier.classify(thirdPhoto)[0]
+/// try session.save(to: file)
 /// ```
 ///
-/// What is learned depends on the base, what the session began with and the photos shown, and on nothing else: training begins again with
-/// every photo, over features that were computed once. So `undo()` gives exactly what was there before, and the same photos in the same
-/// order give the same bits.
+/// Load the saved file again with `Personalization.init(contentsOf:)` and apply it with `ImageClassifier.personalized(with:)`.
 ///
-/// `classifier` is read without a lock, whatever another thread teaches at the moment. The base is never changed.
+/// Each change trains again on the features of all photos in the session; the features of a photo are computed once. Therefore the result
+/// depends only on the base model, the initial personalization and the photos. `undo()` restores the previous state exactly, and the same
+/// photos in the same order give a bitwise identical result.
+///
+/// A session is thread-safe. Reading `classifier` takes no lock and does not wait for training. The session never changes the base model.
 public final class PersonalizationSession: Sendable {
-    /// The model without what is taught.
+    /// The classifier without any personalization.
     public let base: ImageClassifier
-    /// How it is taught.
+    /// The hyperparameters and limits.
     public let configuration: PersonalizationConfiguration
     private let state: Mutex<State>
     private let published: LiveClassifier
 
-    /// What has been taught.
-    struct Lesson: Sendable {
-        /// What there was before the first photo.
-        var before: Personalization?
+    /// The training data: an initial personalization and examples.
+    struct TrainingData: Sendable {
+        /// The personalization that the session started with.
+        var initial: Personalization?
         var examples: [Example] = []
 
         var byteCount: Int { examples.reduce(0) { $0 + $1.byteCount } }
     }
 
     private struct State {
-        var lesson: Lesson
-        /// What could be undone, the last at the end.
-        var earlier: [Lesson] = []
+        var data: TrainingData
+        /// The previous states for `undo()`, the latest at the end.
+        var history: [TrainingData] = []
     }
 
-    /// Begins to teach a classifier.
+    /// Creates a session.
     /// - Parameters:
-    ///   - classifier: The model; if it is personalized already, the session goes on from there.
-    ///   - configuration: How it is taught.
-    /// - Throws: `ImprintError` if a setting is out of range or the model has no head that could be tuned.
+    ///   - classifier: The classifier to personalize. If it has a personalization, the session continues from it.
+    ///   - configuration: The hyperparameters and limits.
+    /// - Throws: `ImprintError` if a setting is out of range, or the model has no head that can be trained.
     public init(
         _ classifier: ImageClassifier, configuration: PersonalizationConfiguration = PersonalizationConfiguration()
     ) throws {
         try configuration.check()
         base = try classifier.personalized(with: nil)
         self.configuration = configuration
-        _ = try base.weights.split(blocks: configuration.blocks)
-        let least = try classifier.changedBlocks
-        guard configuration.blocks >= least else {
+        _ = try base.model.split(blocks: configuration.blocks)
+        let minimum = try classifier.changedBlocks
+        guard configuration.blocks >= minimum else {
             throw ImprintError.invalidSetting(
                 name: "blocks", found: "\(configuration.blocks)",
-                expected: "at least \(least), as the personalization to go on from has")
+                expected: "at least \(minimum), the number of blocks that the initial personalization changes")
         }
-        state = Mutex(State(lesson: Lesson(before: classifier.personalization)))
+        state = Mutex(State(data: TrainingData(initial: classifier.personalization)))
         published = LiveClassifier(classifier)
     }
 
-    /// The classifier with all that has been taught so far.
+    /// The classifier with the current personalization.
     public var classifier: ImageClassifier { published.current }
 
-    /// What has been taught so far; nil if it is nothing.
+    /// The current personalization; nil if there is none.
     public var personalization: Personalization? { classifier.personalization }
 
-    /// How many photos have been shown and not taken back.
-    public var exampleCount: Int { state.withLock { $0.lesson.examples.count } }
+    /// The number of photos in the session, without those that were undone or forgotten.
+    public var exampleCount: Int { state.withLock { $0.data.examples.count } }
 
-    /// Shows a photo of a label; a label that the model does not know is added.
-    /// - Throws: `ImageError` if the file cannot be read as an image, `ImprintError` where the label cannot be added or there is no
-    ///   memory left within the limit.
-    public func teach(_ photo: URL, as label: String) throws { try show([example(.file(photo), .isLabel(label))]) }
+    /// Adds a photo of a label and trains.
+    ///
+    /// A label that the model does not know is added.
+    /// - Throws: `ImageError` if the file cannot be read as an image, `ImprintError` if the label cannot be added or the memory limit is
+    ///   exceeded.
+    public func teach(_ photo: URL, as label: String) throws { try add([example(.file(photo), .isLabel(label))]) }
 
-    /// Shows an image in memory (upright, sRGB) of a label.
-    /// - Throws: As `teach(_:as:)` of a file.
-    public func teach(_ image: RasterImage, as label: String) throws {
-        try show([example(.image(image), .isLabel(label))])
-    }
-
-    /// Shows a photo that is not of a label, which the classifier took it for.
-    /// - Throws: As `teach(_:as:)`; also if the model does not know the label.
-    public func correct(_ photo: URL, isNot label: String) throws { try show([example(.file(photo), .isNot(label))]) }
-
-    /// Shows an image in memory (upright, sRGB) that is not of a label.
-    /// - Throws: As `correct(_:isNot:)` of a file.
-    public func correct(_ image: RasterImage, isNot label: String) throws {
-        try show([example(.image(image), .isNot(label))])
-    }
-
-    /// Shows several photos at once.
+    /// Adds an image of a label and trains.
+    ///
+    /// A label that the model does not know is added.
     /// - Parameters:
-    ///   - photos: The photos with their labels; labels that the model does not know are added.
-    ///   - control: What may end the work.
-    ///   - onProgress: Told on the caller's thread how far it is.
-    /// - Throws: As `teach(_:as:)` of a file, and `CancellationError` if the control says so; then the classifier is as it was.
+    ///   - image: The image, upright and in sRGB.
+    ///   - label: The label.
+    /// - Throws: `ImprintError` if the label cannot be added or the memory limit is exceeded.
+    public func teach(_ image: RasterImage, as label: String) throws {
+        try add([example(.image(image), .isLabel(label))])
+    }
+
+    /// Adds a photo that does not have a label, for example because the classifier was wrong about it, and trains.
+    /// - Throws: `ImageError` if the file cannot be read as an image, `ImprintError` if the model does not know the label or the memory
+    ///   limit is exceeded.
+    public func correct(_ photo: URL, isNot label: String) throws { try add([example(.file(photo), .isNot(label))]) }
+
+    /// Adds an image that does not have a label, for example because the classifier was wrong about it, and trains.
+    /// - Parameters:
+    ///   - image: The image, upright and in sRGB.
+    ///   - label: The label.
+    /// - Throws: `ImprintError` if the model does not know the label or the memory limit is exceeded.
+    public func correct(_ image: RasterImage, isNot label: String) throws {
+        try add([example(.image(image), .isNot(label))])
+    }
+
+    /// Adds several photos and trains once.
+    ///
+    /// If the call throws, the session and its classifier do not change.
+    /// - Parameters:
+    ///   - photos: The photos with their labels. Labels that the model does not know are added.
+    ///   - control: A control to pause or cancel the call from another thread.
+    ///   - onProgress: A closure that receives the progress, on the caller's thread.
+    /// - Throws: `ImageError` if an image cannot be read, `ImprintError` if a label cannot be added or the memory limit is exceeded,
+    ///   `CancellationError` if `control` is cancelled.
     public func teach(
         _ photos: [(photo: ImageSource, label: String)], control: PersonalizationControl = PersonalizationControl(),
         onProgress: @escaping (PersonalizationProgress) -> Void = { _ in }
@@ -108,18 +124,18 @@ public final class PersonalizationSession: Sendable {
         var examples: [Example] = []
         for start in stride(from: 0, to: photos.count, by: 2 * workers.count) {
             try control.check()
-            let portion = photos[start..<min(start + 2 * workers.count, photos.count)]
-            examples += try workers.parallelMap(portion.count) { place in
-                try example(portion[start + place].photo, .isLabel(portion[start + place].label))
+            let chunk = photos[start..<min(start + 2 * workers.count, photos.count)]
+            examples += try workers.parallelMap(chunk.count) { index in
+                try example(chunk[start + index].photo, .isLabel(chunk[start + index].label))
             }
-            // Features may take many times the bytes of their photos.
-            if let each = examples.first?.byteCount, examples.count > room(for: each) {
-                let byteCount = state.withLock { $0.lesson.byteCount } + examples.reduce(0) { $0 + $1.byteCount }
+            // Checked for every chunk, because features may take many times the bytes of their photos.
+            if let each = examples.first?.byteCount, examples.count > capacity(for: each) {
+                let byteCount = state.withLock { $0.data.byteCount } + examples.reduce(0) { $0 + $1.byteCount }
                 throw ImprintError.featuresExceedMemoryLimit(byteCount: byteCount, limit: configuration.memoryLimit)
             }
-            onProgress(.looked(done: examples.count, of: photos.count))
+            onProgress(.extractedFeatures(done: examples.count, of: photos.count))
         }
-        try show(examples) {
+        try add(examples) {
             try control.check(waits: false)
             return false
         } onStep: {
@@ -127,125 +143,129 @@ public final class PersonalizationSession: Sendable {
         }
     }
 
-    /// Takes back what was done last: photos shown, or a label forgotten.
-    /// - Returns: Whether there was anything to take back.
+    /// Undoes the last call of `teach`, `correct` or `forget` that has not been undone.
+    /// - Returns: Whether there was a call to undo.
     @discardableResult
     public func undo() throws -> Bool {
         try state.withLock { state in
-            guard let lesson = state.earlier.last else { return false }
-            try publish(lesson)
-            state.lesson = lesson
-            state.earlier.removeLast()
+            guard let data = state.history.last else { return false }
+            try publish(data)
+            state.data = data
+            state.history.removeLast()
             return true
         }
     }
 
-    /// Forgets the photos of a label that were shown in this session, and what an earlier one changed of the label's own numbers; an added
-    /// label is gone.
+    /// Removes the photos of a label from the session, and trains.
     ///
-    /// What photos of it did to other labels in an earlier session, and to layers before the head, stays.
-    /// - Throws: `ImprintError.unknownLabel` if the model does not know it.
+    /// The call removes an added label from the classifier, and undoes the change of the label's column in the head by earlier sessions. It does
+    /// not undo the effect of earlier sessions on the columns of other labels and on the layers before the head.
+    /// - Throws: `ImprintError.unknownLabel` if the classifier does not have the label.
     public func forget(_ label: String) throws {
-        try change { lesson in
+        try change { data in
             guard classifier.labels.contains(label) else {
                 throw ImprintError.unknownLabel(label, known: classifier.labels)
             }
-            lesson.examples.removeAll { $0.evidence.label == label }
-            lesson.before = lesson.before?.without(label)
+            data.examples.removeAll { $0.evidence.label == label }
+            data.initial = data.initial?.without(label)
         }
     }
 
-    /// Writes what has been taught; the file is replaced as `AtomicFile` does it, so that it is always the old or the new one.
-    /// - Returns: How many bytes it has.
-    /// - Throws: `ImprintError.nothingToSave`, `FileError` if the file cannot be written.
+    /// Saves the current personalization; an existing file is replaced atomically.
+    /// - Returns: The size of the file in bytes.
+    /// - Throws: `ImprintError.nothingToSave` if there is no personalization, `FileError` if the file cannot be written.
     @discardableResult
     public func save(to url: URL) throws -> Int {
         guard let personalization else { throw ImprintError.nothingToSave }
         return try personalization.write(to: url)
     }
 
-    // MARK: Parts
+    // MARK: Training
 
+    /// Extracts the features of a photo.
     func example(_ photo: ImageSource, _ evidence: Evidence) throws -> Example {
         Example(
             evidence: evidence, views: try base.runtime.features(of: photo, blocks: configuration.blocks, views: views)
         )
     }
 
-    var views: ImageViews { ImageViews(count: base.weights.head.seesWholeImage ? configuration.views : 1) }
+    var views: ImageViews { ImageViews(count: base.model.head.seesWholeImage ? configuration.views : 1) }
 
-    /// Shows several examples at once.
-    func show(
+    /// Adds examples and trains.
+    func add(
         _ examples: [Example], shouldStop: () throws -> Bool = { false },
         onStep: ((PersonalizationProgress.Step) -> Void)? = nil
     ) throws {
-        try change(shouldStop: shouldStop, onStep: onStep) { lesson in
-            lesson.examples += examples
-            if lesson.byteCount > configuration.memoryLimit {
-                throw ImprintError.featuresExceedMemoryLimit(byteCount: lesson.byteCount, limit: configuration.memoryLimit)
+        try change(shouldStop: shouldStop, onStep: onStep) { data in
+            data.examples += examples
+            if data.byteCount > configuration.memoryLimit {
+                throw ImprintError.featuresExceedMemoryLimit(
+                    byteCount: data.byteCount, limit: configuration.memoryLimit)
             }
         }
     }
 
-    /// How many more examples of so many bytes there is room for.
-    func room(for byteCount: Int) -> Int {
-        let free = configuration.memoryLimit - state.withLock { $0.lesson.byteCount }
+    /// Returns how many more examples of a size fit within the memory limit.
+    func capacity(for byteCount: Int) -> Int {
+        let free = configuration.memoryLimit - state.withLock { $0.data.byteCount }
         return max(free, 0) / max(byteCount, 1)
     }
 
+    /// Changes the training data, trains, and records the previous data for `undo()`.
     private func change(
         shouldStop: () throws -> Bool = { false }, onStep: ((PersonalizationProgress.Step) -> Void)? = nil,
-        _ body: (inout Lesson) throws -> Void
+        _ body: (inout TrainingData) throws -> Void
     ) throws {
         try state.withLock { state in
-            var lesson = state.lesson
-            try body(&lesson)
-            try publish(lesson, shouldStop: shouldStop, onStep: onStep)
-            state.earlier.append(state.lesson)
-            state.lesson = lesson
+            var data = state.data
+            try body(&data)
+            try publish(data, shouldStop: shouldStop, onStep: onStep)
+            state.history.append(state.data)
+            state.data = data
         }
     }
 
-    /// Trains on all that was shown, and lets other threads use what comes out.
+    /// Trains on all examples and publishes the new classifier.
     private func publish(
-        _ lesson: Lesson, shouldStop: () throws -> Bool = { false },
+        _ data: TrainingData, shouldStop: () throws -> Bool = { false },
         onStep: ((PersonalizationProgress.Step) -> Void)? = nil
     ) throws {
-        let personalization = try PersonalizationTrainer(base, lesson, configuration).run(
+        let personalization = try PersonalizationTrainer(base, data, configuration).run(
             shouldStop: shouldStop, onStep: onStep)
         published.replace(with: try base.personalized(with: personalization))
     }
 
-    /// The share of photos that is judged rightly, 0…1.
+    /// The accuracy on the photos of a session, 0…1.
     public struct Accuracy: Sendable, Hashable {
-        /// Before the session.
+        /// The accuracy of the classifier that the session started with.
         public let before: Double
-        /// By personalizations that did not learn from the photo judged.
+        /// The cross-validated accuracy of the personalized classifier.
         public let after: Double
     }
 
-    /// How much of what was shown is judged rightly.
+    /// Measures the accuracy on the photos of the session by k-fold cross-validation.
     ///
-    /// The photos are divided into `folds`, in turn; each is judged by a classifier that was taught the others. Photos of one burst are in
-    /// different folds, so that where there are bursts `after` is too high.
-    /// - Returns: nil if there are fewer than two photos a fold, or a label has but one.
+    /// Each photo is classified by a personalization that was trained without its fold. Photos of one burst are distributed over the folds, so
+    /// `after` is too high if the session contains bursts.
+    /// - Parameter folds: The number of folds, at least 2.
+    /// - Returns: The accuracy; nil if there are fewer than two photos per fold, or a label has only one photo.
     public func crossValidated(folds: Int = 5) throws -> Accuracy? {
         try crossValidated(folds: folds) { false }
     }
 
-    /// The same; `nil` also if it is to stop before the end.
+    /// Measures the accuracy; the result is also nil if `shouldStop` returns true.
     func crossValidated(folds: Int, shouldStop: () throws -> Bool) throws -> Accuracy? {
-        precondition(folds >= 2, "photos are divided into at least 2 folds, not \(folds)")
-        let lesson = state.withLock { $0.lesson }
+        precondition(folds >= 2, "cross-validation needs at least 2 folds, not \(folds)")
+        let data = state.withLock { $0.data }
         return try PersonalizationTrainer.crossValidated(
-            base, lesson, configuration, folds: folds, shouldStop: shouldStop)
+            base, data, configuration, folds: folds, shouldStop: shouldStop)
     }
 }
 
 extension ImageClassifier {
-    /// Whether a session can add labels; a logo detector knows only the labels of its artwork.
-    package var learnsNewLabels: Bool { weights.head.acceptsNewLabels }
+    /// Whether personalization can add labels; the labels of a logo detector are fixed.
+    package var learnsNewLabels: Bool { model.head.acceptsNewLabels }
 
-    /// How many blocks of layers before the head its personalization changes; a session that goes on from it needs as many.
-    package var changedBlocks: Int { get throws { try personalization.map(weights.blocks) ?? 0 } }
+    /// The number of blocks before the head that the personalization changes; a session that continues from it needs at least as many.
+    package var changedBlocks: Int { get throws { try personalization.map(model.blocks) ?? 0 } }
 }

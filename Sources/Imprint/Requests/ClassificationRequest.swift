@@ -1,6 +1,6 @@
 public import ImprintImages
 
-/// What is wanted to be known of pictures: of which classifier, of which part, and what of its answer is believed.
+/// A request to classify images, or a region of them, with one classifier and one confidence rule.
 ///
 /// ```swift
 /// var request = ClassificationRequest(classifier, rule: ConfidenceRule(threshold: .confidence(0.5)))
@@ -8,72 +8,81 @@ public import ImprintImages
 /// let observations = try await request.perform(on: .file(photo))
 /// ```
 ///
-/// It is a value, and may be used from any number of tasks at once; Vision's `CoreMLRequest` is its model. Without a crop rule, region or
-/// confidence of its own it sees exactly what `ImageClassifier.classify(_:cropAndScale:)` sees.
+/// A request is a value, modelled on Vision's `CoreMLRequest`, and any number of tasks can use it at the same time. With default settings, it
+/// returns the same observations as `ImageClassifier.classify(_:cropAndScale:)`.
 public struct ClassificationRequest: Sendable {
-    /// How the picture, or the region of it, is fitted into the network's input; `nil` for the way of training.
+    /// How the image, or its region of interest, is fitted to the network's input; nil for the same way as in training.
     public var cropAndScale: CropAndScale?
-    /// The part of the upright picture that is looked at, in whole pixels that it touches.
+    /// The region of the upright image that is classified; it is extended to whole pixels.
     public var regionOfInterest = NormalizedRectangle.all
-    /// Which observations are kept: of a least confidence, or of labels that are precise or recalled enough.
+    /// The rule that observations must meet.
     public var rule: ConfidenceRule
     private let live: LiveClassifier
 
-    /// Makes a request for a classifier.
+    /// Creates a request for a classifier.
+    /// - Parameters:
+    ///   - classifier: The classifier.
+    ///   - rule: The rule that observations must meet; by default, every observation does.
     public init(_ classifier: ImageClassifier, rule: ConfidenceRule = ConfidenceRule()) {
         self.init(LiveClassifier(classifier), rule: rule)
     }
 
-    /// Makes a request for a classifier that may be swapped; each picture is looked at by the one that is current then.
+    /// Creates a request for a replaceable classifier; each image is classified by the classifier that is current at that time.
+    /// - Parameters:
+    ///   - classifier: The replaceable classifier.
+    ///   - rule: The rule that observations must meet; by default, every observation does.
     public init(_ classifier: LiveClassifier, rule: ConfidenceRule = ConfidenceRule()) {
         live = classifier
         self.rule = rule
     }
 
-    /// The classifier that the next picture is looked at by.
+    /// The current classifier, which classifies the next image.
     public var classifier: ImageClassifier { live.current }
 
-    /// Looks at a picture, off the caller's thread.
-    /// - Returns: What the rule accepts, best first.
-    /// - Throws: As `RequestHandler.perform(_:)`.
+    /// Classifies an image on another thread than the caller's.
+    ///
+    /// Use `RequestHandler` to perform several requests on the same image.
+    /// - Parameter source: The image.
+    /// - Returns: The observations that the rule accepts, by descending confidence.
+    /// - Throws: The errors of `RequestHandler.perform(_:)`.
     public func perform(on source: ImageSource) async throws -> [Classification] {
         try await RequestHandler(source).perform([self])[0]
     }
 }
 
-/// A request with the classifier that is current at one moment.
+/// A validated request, bound to the classifier that was current when it was created.
 struct PreparedRequest {
     private let request: ClassificationRequest
     let classifier: ImageClassifier
 
-    /// - Throws: `ImprintError` if the classifier does not know what the rule needs, or the region is none.
+    /// - Throws: `ImprintError` if the classifier lacks metrics that the rule needs, or the region is not within the image.
     init(_ request: ClassificationRequest) throws(ImprintError) {
         self.request = request
         classifier = request.classifier
         try request.rule.check(classifier)
         let region = request.regionOfInterest
-        guard region.isWithinPicture else {
+        guard region.isWithinImage else {
             throw .invalidSetting(
                 name: "regionOfInterest",
                 found: "x \(region.x), y \(region.y), width \(region.width), height \(region.height)",
-                expected: "a part of the picture, in shares of its sides: from 0 to 1 in sum, neither side 0")
+                expected: "a region that is not empty and lies within 0 to 1 in both directions")
         }
     }
 
-    /// The short side of a photo to decode at least, so that the region has what is needed of it.
+    /// The short side, in pixels, to which a large photo may be decoded so that the region has enough pixels.
     var shortSideToDecode: Int {
-        let share = Double(min(request.regionOfInterest.width, request.regionOfInterest.height))
-        // No photo that is read has as many pixels.
-        return Int(min((Double(classifier.shortSideToDecode) / share).rounded(.up), 1e9))
+        let fraction = Double(min(request.regionOfInterest.width, request.regionOfInterest.height))
+        // The limit avoids an overflow of Int; it exceeds the side of every image that can be decoded.
+        return Int(min((Double(classifier.shortSideToDecode) / fraction).rounded(.up), 1e9))
     }
 
-    /// One observation for each label, best first.
-    func all(_ picture: StoredPicture) throws(ImprintError) -> [Classification] {
-        try classifier.classify(picture, in: request.regionOfInterest, cropAndScale: request.cropAndScale)
+    /// Returns one observation per label, by descending confidence.
+    func all(_ image: StoredImage) throws(ImprintError) -> [Classification] {
+        try classifier.classify(image, in: request.regionOfInterest, cropAndScale: request.cropAndScale)
     }
 
-    /// What the rule accepts, best first.
-    func accepted(_ picture: StoredPicture) throws(ImprintError) -> [Classification] {
-        try all(picture).filter(request.rule.accepts)
+    /// Returns the observations that the rule accepts, by descending confidence.
+    func accepted(_ image: StoredImage) throws(ImprintError) -> [Classification] {
+        try all(image).filter(request.rule.accepts)
     }
 }

@@ -2,24 +2,35 @@ internal import ImprintImages
 public import ImprintModel
 
 extension [Classification] {
-    /// How sure it is that any label but some is in the picture, 0…1.
+    /// Returns the confidence, 0…1, that the image has any label except the given ones.
     ///
-    /// A model that knows a logo as "LightOnDark" and as "DarkOnLight", against "Other", is as sure of the logo as of both together:
-    /// `observations.groupedConfidence(excluding: ["Other"])`. These must be all of the model's observations: what a rule left out counts for
-    /// nothing.
+    /// For example, a model may have the labels "LightOnDark" and "DarkOnLight" for two variants of a logo, and "Other". The confidence in the
+    /// logo is `observations.groupedConfidence(excluding: ["Other"])`.
+    ///
+    /// Call the method on all observations of an image, not only on those that a `ConfidenceRule` accepts.
     /// - Parameters:
-    ///   - labels: The labels that do not count.
-    ///   - isShared: Whether the confidences add up to 1, as `ImageClassifier.sharesConfidence` says: then theirs are added; otherwise the
-    ///     result is 1 − Π(1 − cᵢ), the probability of any of them if they are independent.
-    public func groupedConfidence(excluding labels: Set<String>, isShared: Bool = true) -> Float {
-        lazy.filter { !labels.contains($0.label) }.map(\.confidence).grouped(isShared)
+    ///   - labels: The labels to exclude.
+    ///   - sumToOne: Whether the confidences of all labels sum to 1, as given by `ImageClassifier.confidencesSumToOne`. If true, the result is
+    ///     the sum of the confidences. If false, it is 1 − Π(1 − cᵢ): the probability of any of the labels if they are independent.
+    public func groupedConfidence(excluding labels: Set<String>, sumToOne: Bool = true) -> Float {
+        lazy.filter { !labels.contains($0.label) }.map(\.confidence).grouped(sumToOne)
     }
 
-    /// The observations with the labels of each category in the place of its labels, best first; what is in no category stays as it is.
+    /// Returns the observations with the labels of each category combined into one observation.
     ///
-    /// A category's confidence is that of any of its labels, as in `groupedConfidence(excluding:isShared:)`, and its place that of the likeliest
-    /// of them. Nothing was measured of categories, so theirs have no curve and no threshold.
-    public func rolledUp(into categories: Categories, isShared: Bool = true) -> [Classification] {
+    /// The observation of a category has the grouped confidence of its labels, as in `groupedConfidence(excluding:sumToOne:)`, and the box of
+    /// its most confident label. It has no precision–recall curve and no threshold. Observations of labels without a category do not change.
+    ///
+    /// ```swift
+    /// if let categories = classifier.model.categories {
+    ///     observations = observations.rolledUp(into: categories, sumToOne: classifier.confidencesSumToOne)
+    /// }
+    /// ```
+    /// - Parameters:
+    ///   - categories: The categories, for example `ModelFile.categories`.
+    ///   - sumToOne: Whether the confidences of all labels sum to 1, as given by `ImageClassifier.confidencesSumToOne`.
+    /// - Returns: The observations by descending confidence.
+    public func rolledUp(into categories: Categories, sumToOne: Bool = true) -> [Classification] {
         var members: [String: [Classification]] = [:]
         var rest: [Classification] = []
         for observation in self {
@@ -29,20 +40,20 @@ extension [Classification] {
                 rest.append(observation)
             }
         }
-        // In the order of their names, so that equal confidences give the same order every time.
-        let sums = members.sorted { $0.key < $1.key }.map { category, members in
+        // Sorted by name, so that the order of equal confidences is deterministic.
+        let groups = members.sorted { $0.key < $1.key }.map { category, members in
             Classification(
-                label: category, confidence: members.lazy.map(\.confidence).grouped(isShared),
+                label: category, confidence: members.lazy.map(\.confidence).grouped(sumToOne),
                 box: members.max { $0.confidence < $1.confidence }?.box)
         }
-        return Classification.ranked(sums + rest)
+        return Classification.ranked(groups + rest)
     }
 }
 
 extension Sequence<Float> {
-    /// The probability of any of them.
-    fileprivate func grouped(_ isShared: Bool) -> Float {
-        // Rounding must not make it more than certain.
-        isShared ? Swift.min(reduce(0, +), 1) : 1 - reduce(1) { $0 * (1 - $1) }
+    /// Returns the probability of any of the elements.
+    fileprivate func grouped(_ sumToOne: Bool) -> Float {
+        // The sum may exceed 1 by a rounding error.
+        sumToOne ? Swift.min(reduce(0, +), 1) : 1 - reduce(1) { $0 * (1 - $1) }
     }
 }

@@ -1,35 +1,35 @@
 public import Foundation
 public import ImprintImages
 
-/// Where a picture comes from.
+/// An image to classify: a file, the bytes of a file, pixels, or a decoded image.
 public enum ImageSource: Sendable {
-    /// A file: JPEG, PNG, WebP or HEIC.
+    /// A JPEG, PNG, WebP or HEIC file.
     ///
-    /// Its colours are brought to sRGB and it is turned upright as the file says, or as the orientation given does, for files that lost
-    /// theirs.
+    /// The image is rotated upright and converted to sRGB, according to the metadata of the file. `orientation` replaces the orientation of
+    /// the file, for example if an upload has lost its EXIF metadata.
     case file(URL, orientation: Orientation? = nil)
-    /// The bytes of such a file.
+    /// The bytes of a JPEG, PNG, WebP or HEIC file.
     case data(Data, orientation: Orientation? = nil)
-    /// Pixels, and how they are to be turned.
+    /// Pixels in memory, and their orientation.
     case pixels(PixelBuffer, orientation: Orientation = .up)
-    /// A picture in memory, upright and in sRGB.
+    /// A decoded image, upright and in sRGB.
     case image(RasterImage)
 
-    /// What errors call bytes: relative, or they would be looked for in the current folder.
+    /// The name of image data in errors: a relative URL, so that its path is not resolved against the current folder.
     private static let nameOfData = URL(string: "the%20image%20data")!
 
-    /// Decodes the picture; a JPEG may be shrunk to what covers the short side given.
-    package func stored(coveringShortSide side: Int) throws(ImageError) -> StoredPicture {
+    /// Decodes the image; a JPEG may be scaled down if it still covers the short side.
+    package func stored(coveringShortSide side: Int) throws(ImageError) -> StoredImage {
         switch self {
         case .file(let url, let orientation):
-            let stored = try StoredPicture(url, coveringShortSide: side)
+            let stored = try StoredImage(url, coveringShortSide: side)
             return orientation.map(stored.oriented) ?? stored
         case .data(let data, let orientation):
-            let stored = try StoredPicture(
+            let stored = try StoredImage(
                 [UInt8](data), named: Self.nameOfData, coveringShortSide: side)
             return orientation.map(stored.oriented) ?? stored
-        case .pixels(let pixels, let orientation): return StoredPicture(pixels, orientation: orientation)
-        case .image(let image): return StoredPicture(image)
+        case .pixels(let pixels, let orientation): return StoredImage(pixels, orientation: orientation)
+        case .image(let image): return StoredImage(image)
         }
     }
 }

@@ -1,8 +1,15 @@
 internal import Atomics
 
-/// A classifier that may be swapped while requests run.
+/// A holder for a classifier that can be replaced while requests run, for example after a download or a personalization.
 ///
-/// What asks for `current` keeps the classifier that it got until it is done, so that each result is wholly of one model.
+/// ```swift
+/// let live = LiveClassifier(classifier)
+/// let request = ClassificationRequest(live)
+/// // Later, on any thread:
+/// live.replace(with: newClassifier)
+/// ```
+///
+/// Reading and replacing the classifier take no lock. Each image is classified by one classifier, even if it is replaced meanwhile.
 public final class LiveClassifier: Sendable {
     private let published: ManagedAtomic<Published>
 
@@ -11,13 +18,13 @@ public final class LiveClassifier: Sendable {
         init(_ classifier: ImageClassifier) { self.classifier = classifier }
     }
 
-    /// Begins with a classifier.
+    /// Creates a holder with an initial classifier.
     public init(_ classifier: ImageClassifier) { published = ManagedAtomic(Published(classifier)) }
 
-    /// The classifier to use from now on.
+    /// The current classifier.
     public var current: ImageClassifier { published.load(ordering: .acquiring).classifier }
 
-    /// Puts another classifier in the place of the current one.
+    /// Replaces the current classifier.
     public func replace(with classifier: ImageClassifier) {
         published.store(Published(classifier), ordering: .releasing)
     }

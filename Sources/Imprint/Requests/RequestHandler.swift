@@ -1,36 +1,40 @@
 internal import ImprintImages
 
-/// Performs requests on one picture, which is read and decoded once for all of them.
+/// A handler that performs several requests on one image, which it decodes only once.
 ///
 /// ```swift
-/// let handler = ImageRequestHandler(.data(upload))
-/// let results = try await handler.perform([isUnsuitable, whatIsIt])
+/// let handler = RequestHandler(.data(upload))
+/// let results = try await handler.perform([contentFilter, logoDetector])
 /// ```
 ///
-/// Vision's class of the same name is its model.
+/// It is modelled on Vision's `ImageRequestHandler`.
 public struct RequestHandler: Sendable {
     private let source: ImageSource
 
-    /// Takes a picture; it is not read before it is needed.
+    /// Creates a handler for an image, which is read when requests are performed.
     public init(_ source: ImageSource) { self.source = source }
 
-    /// Performs requests one after the other, off the caller's thread; tasks beside each other use all cores.
+    /// Performs requests one after another, on another thread than the caller's.
     ///
-    /// A large JPEG is decoded as large as the most demanding request needs it. A request beside others may thus see a little more detail
-    /// than it does alone.
-    /// - Returns: What the rule of each request accepts, best first; in the order of the requests.
-    /// - Throws: `ImageError` if the picture cannot be read, `ImprintError.invalidSetting` where a region is no part of a picture,
-    ///   `ImprintError.missingMetric` where a model does not know what a rule needs, `ImprintError.noConfidence` where a model cannot be used, and
-    ///   `CancellationError` where the task is cancelled, which is looked at before each part of the work.
+    /// Call the method from several tasks to use several cores. A large JPEG is decoded at the size that the most demanding request needs, so
+    /// confidences can differ slightly from those of a request that is performed alone.
+    /// - Parameter requests: The requests, with the same or with different classifiers.
+    /// - Returns: For each request, in order, the observations that its rule accepts, by descending confidence.
+    /// - Throws:
+    ///   - `ImageError` if the image cannot be read.
+    ///   - `ImprintError.invalidSetting` if a region of interest is not within the image.
+    ///   - `ImprintError.missingMetric` if a model lacks a metric that a rule needs.
+    ///   - `ImprintError.nonFiniteOutput` if an output of a network is not finite.
+    ///   - `CancellationError` if the task is cancelled, which is checked before each request.
     @concurrent
     public func perform(_ requests: [ClassificationRequest]) async throws -> [[Classification]] {
         try Task.checkCancellation()
         let requests = try requests.map(PreparedRequest.init)
         guard let side = requests.map(\.shortSideToDecode).max() else { return [] }
-        let picture = try source.stored(coveringShortSide: side)
+        let image = try source.stored(coveringShortSide: side)
         return try requests.map { request in
             try Task.checkCancellation()
-            return try request.accepted(picture)
+            return try request.accepted(image)
         }
     }
 }

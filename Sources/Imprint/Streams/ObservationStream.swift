@@ -1,39 +1,40 @@
 public import ImprintImages
 internal import Synchronization
 
-/// What a classifier sees in frames that keep coming, at a rate of its own.
+/// An asynchronous sequence of the observations in a stream of frames, such as those of a camera.
 ///
 /// ```swift
-/// for try await seen in classifier.observations(for: camera.frames) {
-///     needle.turn(to: seen.observations.groupedConfidence(excluding: ["Other"]))
+/// for try await element in classifier.observations(for: camera.frames, every: .milliseconds(100)) {
+///     let confidence = element.observations.groupedConfidence(excluding: ["Other"])
+///     gauge.setConfidence(confidence)
 /// }
 /// ```
 ///
-/// The newest frame wins: one is looked at as soon as it is time, and those that came before it meanwhile are dropped, so that
-/// nothing queues and memory stays as it is, however fast the frames come. A frame that cannot be read is left out and named with the
-/// next one that can.
+/// The stream classifies the newest frame whenever the interval has passed, and drops the frames in between. Therefore latency and memory
+/// stay constant, however fast frames arrive. The stream skips a frame that it cannot read, and reports it in the next element.
 public struct ObservationStream: AsyncSequence, Sendable {
-    /// What was seen in one frame.
+    /// The observations in one frame.
     public struct Element: Sendable {
-        /// What the request's rule accepts, best first, smoothed over time.
+        /// The observations that the request's rule accepts, by descending confidence, smoothed over time.
         public let observations: [Classification]
-        /// The frame's place among all that came, from 0.
+        /// The index of the frame among all frames of the source, from 0.
         public let frame: Int
-        /// How many frames were not looked at since the element before: they came too fast, or during a pause.
+        /// The number of frames dropped since the previous element, because they arrived too fast or during a pause.
         public let droppedCount: Int
-        /// Why frames since the element before could not be read, the latest of them; empty where all could.
+        /// The errors of the last frames since the previous element that could not be read, at most 16.
         public let unreadable: [ImageError]
-        /// How many could not be read.
+        /// The number of all frames since the previous element that could not be read.
         public let unreadableCount: Int
     }
 
-    typealias Frame = (place: Int, turn: Int, source: ImageSource)
+    /// A frame, with its index and the pause generation in which it arrived.
+    typealias Frame = (index: Int, generation: Int, source: ImageSource)
 
     private let request: ClassificationRequest
     private let interval: Duration
     private let smoothing: Float
     private let pause = Pause()
-    /// Begins to take frames; the newest waits until it is asked for.
+    /// Starts to read frames.
     private let begin: @Sendable (Pause) -> FrameFeed
 
     init<Frames: AsyncSequence & Sendable>(
@@ -45,29 +46,30 @@ public struct ObservationStream: AsyncSequence, Sendable {
         begin = { FrameFeed(frames, $0) }
     }
 
-    /// Whether frames are dropped unseen for the time being; what iterates waits meanwhile, and goes on with a frame that comes after it.
+    /// Whether the stream is paused.
     ///
-    /// Smoothing begins again then: what was seen before is no part of what is seen after.
+    /// A paused stream drops all frames, and its iterators wait. After the pause, an iterator continues with the first frame that arrives,
+    /// and smoothing restarts.
     public var isPaused: Bool {
         get { pause.state.withLock { $0.isOn } }
         nonmutating set {
             pause.state.withLock { state in
-                if state.isOn != newValue { state = (newValue, state.turn + 1) }
+                if state.isOn != newValue { state = (newValue, state.generation + 1) }
             }
         }
     }
 
-    /// Begins to take frames.
+    /// Creates an iterator, which starts to read frames.
     public func makeAsyncIterator() -> Iterator {
         Iterator(request, begin(pause), pause, interval: interval, smoothing: smoothing)
     }
 
     final class Pause: Sendable {
-        /// Whether it is on, and how often that has changed.
-        let state = Mutex((isOn: false, turn: 0))
+        /// Whether the stream is paused, and how often that has changed.
+        let state = Mutex((isOn: false, generation: 0))
     }
 
-    /// Looks at the newest frame whenever it is time.
+    /// An iterator over the observations in a stream of frames.
     public struct Iterator: AsyncIteratorProtocol {
         private let request: ClassificationRequest
         private let feed: FrameFeed
@@ -75,10 +77,11 @@ public struct ObservationStream: AsyncSequence, Sendable {
         private let pause: Pause
         private let interval: Duration
         private var smoothed: SmoothedConfidences
+        /// The earliest time for the next frame.
         private var due: ContinuousClock.Instant?
-        /// How often the pause had changed when the last frame came.
-        private var turn = 0
-        /// The frame after the one of the last element.
+        /// The pause generation of the last frame.
+        private var generation = 0
+        /// The index after the frame of the last element.
         private var next = 0
 
         init(
@@ -102,15 +105,20 @@ public struct ObservationStream: AsyncSequence, Sendable {
             }
         }
 
-        /// What is seen in the next frame that is looked at; `nil` after the last.
-        /// - Throws: `ImprintError.invalidSetting` for an interval or a smoothing out of range, what the frames throw, `ImprintError` as `RequestHandler.perform(_:)`, `ImageError` if none of the frames looked at
-        ///   could be read, and `CancellationError`.
+        /// Waits for the next frame and classifies it.
+        /// - Returns: The observations; nil after the last frame.
+        /// - Throws:
+        ///   - `ImprintError.invalidSetting` if the interval, the smoothing or a setting of the request is out of range.
+        ///   - `ImprintError.missingMetric` or `ImprintError.nonFiniteOutput`, as `RequestHandler.perform(_:)`.
+        ///   - `ImageError` if the stream ends and none of its frames could be read.
+        ///   - The errors of the source of the frames, and `CancellationError` if the task is cancelled.
         public mutating func next() async throws -> Element? {
             try await next(isolation: nil)
         }
 
-        /// What is seen in the next frame that is looked at; `nil` after the last.
-        /// - Throws: As `next()`.
+        /// Waits for the next frame and classifies it.
+        /// - Returns: The observations; nil after the last frame.
+        /// - Throws: The errors of `next()`.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws -> Element? {
             try check()
             var (unreadable, unreadableCount): ([ImageError], Int) = ([], 0)
@@ -118,27 +126,27 @@ public struct ObservationStream: AsyncSequence, Sendable {
                 if let due { try await Task.sleep(until: due, clock: .continuous) }
                 guard let frame = try await frames.next(isolation: actor) else {
                     try Task.checkCancellation()
-                    // Of frames none of which could be read, nothing was seen.
+                    // The stream ends without any element if no frame could be read: report why.
                     if next == 0, let error = unreadable.first { throw error }
                     return nil
                 }
-                // A frame from before or during a pause is not what is to be seen after it.
-                if pause.state.withLock({ $0.isOn || $0.turn != frame.turn }) { continue }
+                // The frame arrived before or during a pause.
+                if pause.state.withLock({ $0.isOn || $0.generation != frame.generation }) { continue }
                 due = .now + interval
-                if turn != frame.turn {
+                if generation != frame.generation {
                     smoothed = SmoothedConfidences(smoothing: smoothed.smoothing)
-                    turn = frame.turn
+                    generation = frame.generation
                 }
                 do {
                     let (all, classifier) = try await request.all(in: frame.source)
-                    defer { next = frame.place + 1 }
+                    defer { next = frame.index + 1 }
                     return Element(
                         observations: smoothed.take(all, of: classifier).filter(request.rule.accepts),
-                        frame: frame.place, droppedCount: frame.place - next - unreadableCount, unreadable: unreadable,
+                        frame: frame.index, droppedCount: frame.index - next - unreadableCount, unreadable: unreadable,
                         unreadableCount: unreadableCount)
                 } catch let error as ImageError {
                     unreadableCount += 1
-                    // A camera that gives nothing else for days must not fill memory.
+                    // Bounded: a camera may deliver only unreadable frames for days.
                     unreadable = unreadable.suffix(15) + [error]
                 }
             }
@@ -146,7 +154,7 @@ public struct ObservationStream: AsyncSequence, Sendable {
     }
 }
 
-/// Takes frames as they come and keeps the newest; it ends with what owns it.
+/// A task that reads frames as they arrive and buffers only the newest; releasing the feed cancels the task.
 final class FrameFeed: Sendable {
     let frames: AsyncThrowingStream<ObservationStream.Frame, any Error>
     private let task: Task<Void, Never>
@@ -159,11 +167,11 @@ final class FrameFeed: Sendable {
         self.frames = frames
         task = Task {
             do {
-                var place = 0
+                var index = 0
                 for try await frame in source {
                     try Task.checkCancellation()
-                    newest.yield((place, pause.state.withLock { $0.turn }, frame))
-                    place += 1
+                    newest.yield((index, pause.state.withLock { $0.generation }, frame))
+                    index += 1
                 }
                 newest.finish()
             } catch {
@@ -176,19 +184,20 @@ final class FrameFeed: Sendable {
 }
 
 extension ClassificationRequest {
-    /// What is seen in frames that keep coming, once per second where nothing else is said.
+    /// Returns a stream of the observations in frames.
     /// - Parameters:
-    ///   - frames: The frames, as fast as they come.
-    ///   - interval: The least time from one observed frame to the next; with zero, each frame that comes while none is looked at.
-    ///   - smoothing: What of the frames before stays in the confidences, 0 (nothing) to less than 1: each becomes
-    ///     `smoothing` · before + (1 − `smoothing`) · now.
+    ///   - frames: The frames, for example those of a camera.
+    ///   - interval: The minimum time between two classified frames. If it is zero, the stream classifies the newest frame as soon as it is
+    ///     done with the previous one.
+    ///   - smoothing: The weight of the previous frames in each confidence, 0 (no smoothing) to less than 1: s ← `smoothing` · s +
+    ///     (1 − `smoothing`) · c.
     public func observations<Frames: AsyncSequence & Sendable>(
         for frames: Frames, every interval: Duration = .seconds(1), smoothing: Float = 0
     ) -> ObservationStream where Frames.Element == ImageSource {
         ObservationStream(self, frames: frames, interval: interval, smoothing: smoothing)
     }
 
-    /// One observation for each label, whatever the rule, and whose they are.
+    /// Returns one observation per label, whatever the rule, and the classifier that made them.
     @concurrent
     fileprivate func all(in source: ImageSource) async throws -> ([Classification], of: ImageClassifier) {
         let request = try PreparedRequest(self)
@@ -199,9 +208,13 @@ extension ClassificationRequest {
 }
 
 extension ImageClassifier {
-    /// What is seen in frames that keep coming, once per second where nothing else is said.
+    /// Returns a stream of all observations in frames.
     ///
-    /// As `ClassificationRequest.observations(for:every:smoothing:)`, with all observations of each frame.
+    /// Use `ClassificationRequest.observations(for:every:smoothing:)` for a region of interest or a confidence rule.
+    /// - Parameters:
+    ///   - frames: The frames, for example those of a camera.
+    ///   - interval: The minimum time between two classified frames.
+    ///   - smoothing: The weight of the previous frames in each confidence, 0 (no smoothing) to less than 1.
     public func observations<Frames: AsyncSequence & Sendable>(
         for frames: Frames, every interval: Duration = .seconds(1), smoothing: Float = 0
     ) -> ObservationStream where Frames.Element == ImageSource {

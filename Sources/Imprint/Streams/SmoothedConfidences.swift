@@ -1,19 +1,20 @@
-/// Confidences that follow those of one frame after the other, so that one odd frame does not count for much.
+/// An exponential moving average of the confidences over successive frames.
 ///
-/// s ← smoothing · s + (1 − smoothing) · c, label by label; the first frame counts whole.
+/// For each label, s ← smoothing · s + (1 − smoothing) · c; the first frame sets s to c.
 struct SmoothedConfidences {
-    /// What of the frames before stays, 0 (nothing) … 1 (all).
+    /// The weight of the previous frames, 0 to less than 1.
     let smoothing: Float
     private var confidences: [String: Float] = [:]
-    /// Whose they are.
+    /// The classifier of the averaged confidences.
     private var classifier: ImageClassifier?
 
     init(smoothing: Float) { self.smoothing = smoothing }
 
-    /// The observations of the next frame with what the frames before add to them, best first.
+    /// Adds the observations of the next frame.
+    /// - Returns: The observations with averaged confidences, by descending confidence.
     mutating func take(_ observations: [Classification], of classifier: ImageClassifier) -> [Classification] {
         guard smoothing > 0 else { return observations }
-        // What another model saw before does not belong to this one, whatever its labels.
+        // The average restarts with a new classifier, even if it has the same labels.
         let isContinued = self.classifier === classifier
         self.classifier = classifier
         let smoothed = observations.map { observation in

@@ -1,22 +1,28 @@
 public import ImprintCore
 
-/// Why a typed model cannot be made of a classifier.
+/// An error of creating a typed model.
 public enum TypedModelError: DescribedError, Equatable {
-    /// The labels are not those that the type was made of.
-    case otherLabels(model: String, type: String, missing: [String], unknown: [String])
-    /// The resources of a module have no such file.
-    case noResource(name: String, bundle: String)
+    /// The model has other labels than its type.
+    ///
+    /// `missing` are labels of the type that the model does not have, `unknown` are labels of the model that the type does not have.
+    case labelMismatch(model: String, type: String, missing: [String], unknown: [String])
+    /// A bundle does not contain the model file.
+    case missingResource(name: String, bundle: String)
 
-    /// A sentence with what was found, what was expected and how to fix it.
+    /// A description of the problem and how to fix it.
     public var description: String {
         switch self {
-        case .otherLabels(let model, let type, let missing, let unknown):
-            "\(model): has other labels than the type \(type), "
-                + [missing.isEmpty ? nil : "without \(few(missing))", unknown.isEmpty ? nil : "with \(few(unknown))"]
-                .compactMap { $0 }.joined(separator: " and ")
-                + ". Use a model with the same labels, or build the program again with this one in its resources"
-        case .noResource(let name, let bundle):
-            "\(bundle): has no \(name), expected as a resource of the target. Add resources: [.copy(\"\(name)\")] to it in Package.swift"
+        case .labelMismatch(let model, let type, let missing, let unknown):
+            "\(model): the labels do not match the type \(type) ("
+                + [
+                    missing.isEmpty ? nil : "missing: \(abbreviated(missing))",
+                    unknown.isEmpty ? nil : "unexpected: \(abbreviated(unknown))",
+                ]
+                .compactMap { $0 }.joined(separator: "; ")
+                + "). Use a model with the labels of the type, or rebuild the program with this model in its resources"
+        case .missingResource(let name, let bundle):
+            "\(bundle): does not contain the resource \(name). "
+                + "Add resources: [.copy(\"\(name)\")] to the target in Package.swift"
         }
     }
 }

@@ -3,29 +3,29 @@ package import ImprintCore
 /// The data augmentation of training images.
 ///
 /// The kinds have the names that Create ML uses. Every epoch augments each image with new random values. Geometry and colour
-/// take one pass over the image; blur, noise and JPEG compression follow for the images that are drawn for them.
+/// take one pass over the image. Blur, noise and JPEG compression follow for a random part of the images.
 public struct Augmentation: Codable, Hashable, Sendable {
     /// One kind of augmentation.
     public enum Kind: String, Codable, CaseIterable, Sendable {
-        /// Mirrored left to right, every second image.
+        /// Mirrors every second image left to right.
         case flip
-        /// Mirrored top to bottom, every second image.
+        /// Mirrors every second image top to bottom.
         case flipVertical = "flip-vertical"
-        /// Rotated by up to 15° in either direction.
+        /// Rotates by up to 15° in either direction.
         case rotate
-        /// Cropped: zoomed by 1 to 1.25 and moved by up to 8 % of the side.
+        /// Crops: zooms by 1 to 1.25 and moves by up to 8 % of the side.
         case crop
-        /// Brightened or darkened by up to 0.4 stops.
+        /// Brightens or darkens by up to 0.4 stops.
         case exposure
-        /// Gaussian blur with a standard deviation of up to 1.5 % of the side, every third image.
+        /// Blurs every third image by a Gaussian with a standard deviation of up to 1.5 % of the side.
         case blur
-        /// Noise with a standard deviation of 2 to 12 of 255, every third image.
+        /// Adds noise with a standard deviation of 2 to 12 of 255 to every third image.
         case noise
-        /// Perspective: up to 20 % larger at one edge and smaller at the opposite one, in both directions.
+        /// Changes the perspective: up to 20 % larger at one edge and smaller at the opposite one, in both directions.
         case perspective
-        /// Hue rotated by up to 18°, saturation changed by a factor of 0.6 to 1.4 and contrast by up to 0.4 stops.
+        /// Rotates the hue by up to 18°, and changes saturation by a factor of 0.6 to 1.4 and contrast by up to 0.4 stops.
         case color
-        /// Compressed as a JPEG of quality 25 to 90, every second image.
+        /// Compresses every second image as a JPEG of quality 25 to 90.
         case jpeg
     }
 
@@ -38,13 +38,13 @@ public struct Augmentation: Codable, Hashable, Sendable {
     /// The names that `init(named:)` accepts, besides "none".
     public static let allNames = Kind.allCases.map(\.rawValue)
 
-    /// Switches the given kinds on.
+    /// Creates an augmentation of the given kinds.
     public init(_ kinds: Set<Kind>) { self.kinds = kinds }
 
     /// Aliases: the names of Create ML, and British spelling.
     private static let synonyms = ["rotation": Kind.rotate, "expose": .exposure, "colour": .color]
 
-    /// Switches on the kinds named in a comma-separated list such as "flip,rotate,blur", or none for "none".
+    /// Creates an augmentation from a comma-separated list of kinds such as "flip,rotate,blur"; "none" is an empty list.
     ///
     /// "rotation" is an alias of "rotate", "expose" of "exposure" and "colour" of "color".
     /// - Throws: `ImageError.unknownAugmentation` for any other name.

@@ -62,7 +62,7 @@ package struct AugmentationPreview: Sendable {
 }
 
 extension RasterImage {
-    /// The image with every pixel made into a square of `factor` x `factor`.
+    /// Returns the image with every pixel made into a square of `factor` x `factor`.
     fileprivate func enlarged(by factor: Int) -> RasterImage {
         guard factor > 1 else { return self }
         var larger = RasterImage(width: width * factor, height: height * factor, channels: channels)

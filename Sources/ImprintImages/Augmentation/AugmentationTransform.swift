@@ -9,7 +9,7 @@ struct AugmentationTransform {
     private var noise: (standardDeviation: Float, key: UInt64)?
     private var quality: Int?
 
-    /// Draws the transform for `image`.
+    /// Creates a random transform for `image`.
     ///
     /// All random values are drawn even if a kind is off, so that one kind does not change another. Draw new values last, so
     /// that existing seeds keep their results.
@@ -38,14 +38,14 @@ struct AugmentationTransform {
         if kinds.contains(.flipVertical) && flipsVertically { map = map.flipped(horizontally: false) }
         if kinds.contains(.exposure) { colors = colors.multiplied(by: exp2f(stops)) }
         if kinds.contains(.color) {
-            colors = colors.hueTurned(by: hue).saturated(by: saturation).contrasted(by: contrast)
+            colors = colors.hueRotated(by: hue).saturated(by: saturation).contrasted(by: contrast)
         }
         if kinds.contains(.blur) && blurs { blurStandardDeviation = blur }
         if kinds.contains(.noise) && isNoisy { self.noise = noise }
         if kinds.contains(.jpeg) && isCompressed { self.quality = quality }
     }
 
-    /// Applies the steps in the order in which a camera has them.
+    /// Applies the steps in the order in which they occur in a camera.
     func callAsFunction(_ image: RasterImage) throws(ImageError) -> RasterImage {
         var result = map.isIdentity && colors.isIdentity ? image : image.warped(by: map, colors: colors)
         result = result.blurred(standardDeviation: blurStandardDeviation)

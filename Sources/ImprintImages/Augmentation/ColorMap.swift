@@ -10,12 +10,12 @@ struct ColorMap: Equatable {
 
     init() {}
 
-    /// Multiplies all samples by `gain`.
+    /// Creates a map that multiplies all samples by `gain`.
     init(gain: Float) { self = ColorMap().multiplied(by: gain) }
 
     var isIdentity: Bool { self == ColorMap() }
 
-    /// Brightens by a factor, or darkens.
+    /// Brightens or darkens by a factor.
     func multiplied(by gain: Float) -> ColorMap { followed { $0 * gain } }
 
     /// Changes the contrast around mid grey.
@@ -34,7 +34,7 @@ struct ColorMap: Equatable {
     }
 
     /// Rotates the hue by `angle` radians about the grey axis, red towards green (Rodrigues' formula).
-    func hueTurned(by angle: Float) -> ColorMap {
+    func hueRotated(by angle: Float) -> ColorMap {
         followed { color in
             let mean = SIMD3(repeating: color.sum() / 3)
             let across = SIMD3(color.z - color.y, color.x - color.z, color.y - color.x) / Float(3).squareRoot()
@@ -52,9 +52,9 @@ struct ColorMap: Equatable {
         return map
     }
 
-    /// The contribution of each of the four samples of a pixel to each output, and the constants, for that many channels.
+    /// Returns the contribution of each of the four samples of a pixel to each output, and the constants.
     ///
-    /// Grey counts as a colour of three equal samples, and so does the result; alpha does not change.
+    /// An image of 1 channel is treated as a colour image of three equal samples, and so is the result. Alpha does not change.
     func contributions(channels: Int) -> [Float] {
         func column(_ color: SIMD3<Float>, alpha: Float = 0) -> [Float] { [color.x, color.y, color.z, alpha] }
         let colors = channels == 1 ? [red + green + blue, .zero, .zero] : [red, green, blue]

@@ -1,7 +1,7 @@
 internal import CTurboJPEG
 
 extension RasterImage {
-    /// The image after JPEG compression with the given quality (1…100).
+    /// Returns the image after JPEG compression with the given quality (1…100).
     ///
     /// Colour has half the resolution (4:2:0), as in cameras and messengers.
     /// - Throws: `ImageError.unencodable` if memory runs out, or if a side is too long for a JPEG.

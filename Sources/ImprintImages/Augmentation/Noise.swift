@@ -1,7 +1,7 @@
 internal import CImprintKernels
 
 extension RasterImage {
-    /// The image with random noise of mean 0 and the given standard deviation (0…40 of 255) on every sample except alpha.
+    /// Adds random noise of mean 0 and the given standard deviation (0…40 of 255) to every sample except alpha.
     ///
     /// The same key gives the same noise.
     package func noisy(standardDeviation: Float, key: UInt64) -> RasterImage {
@@ -12,7 +12,7 @@ extension RasterImage {
         return result.withAlpha(of: self)
     }
 
-    /// The image with the alpha of another one, if they have it.
+    /// Returns the image with the alpha channel of another one, if both have one.
     func withAlpha(of other: RasterImage) -> RasterImage {
         guard channels == 4 else { return self }
         var result = self

@@ -15,22 +15,22 @@ struct ProjectiveMap: Equatable {
 
     var isIdentity: Bool { self == ProjectiveMap() }
 
-    /// Applies another linear step to the result; on the way back to the source its inverse comes first.
+    /// Appends a linear step, given by its inverse, which comes first on the way from the result to the source.
     private func followed(_ e: Float, _ f: Float, _ g: Float, _ h: Float) -> ProjectiveMap {
         ProjectiveMap(
             a: a * e + b * g, b: a * f + b * h, c: c * e + d * g, d: c * f + d * h, shiftX: shiftX, shiftY: shiftY,
             tiltX: tiltX * e + tiltY * g, tiltY: tiltX * f + tiltY * h)
     }
 
-    /// Rotates the picture counter-clockwise by `angle` radians.
+    /// Rotates the image counter-clockwise by `angle` radians.
     func rotated(by angle: Float) -> ProjectiveMap {
         followed(cosf(angle), -sinf(angle), sinf(angle), cosf(angle))
     }
 
-    /// Mirrors the picture left to right, or top to bottom.
+    /// Mirrors the image left to right, or top to bottom.
     func flipped(horizontally: Bool) -> ProjectiveMap { horizontally ? followed(-1, 0, 0, 1) : followed(1, 0, 0, -1) }
 
-    /// Enlarges the picture and moves it by a fraction of its sides.
+    /// Enlarges the image and moves it by a fraction of its sides.
     func zoomed(by factor: Float, movedBy shift: (x: Float, y: Float), in image: RasterImage) -> ProjectiveMap {
         var map = followed(1 / factor, 0, 0, 1 / factor)
         map.shiftX += shift.x * Float(image.width)
@@ -38,7 +38,7 @@ struct ProjectiveMap: Equatable {
         return map
     }
 
-    /// Adds perspective: shrinks the picture by 1 / (1 − tilt) at one end and enlarges it by 1 / (1 + tilt) at the other.
+    /// Adds perspective: shrinks the image by 1 / (1 − tilt) at one end and enlarges it by 1 / (1 + tilt) at the other.
     ///
     /// This must be the first step.
     func tilted(by tilt: (x: Float, y: Float), in image: RasterImage) -> ProjectiveMap {
@@ -48,7 +48,7 @@ struct ProjectiveMap: Equatable {
         return map
     }
 
-    /// The map between pixels counted from the upper left corner, as homogeneous coordinates, row by row.
+    /// Returns the map between pixels counted from the upper left corner, as homogeneous coordinates, row by row.
     func matrix(in image: RasterImage) -> [Float] {
         let (centreX, centreY) = (Float(image.width - 1) / 2, Float(image.height - 1) / 2)
         let (fromX, fromY) = (shiftX + centreX, shiftY + centreY)

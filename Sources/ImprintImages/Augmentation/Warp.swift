@@ -1,7 +1,7 @@
 internal import CImprintKernels
 
 extension RasterImage {
-    /// The image warped by a geometric map and a colour map in one pass, with bilinear interpolation and repeated borders.
+    /// Applies a geometric map and a colour map in one pass, with bilinear interpolation and repeated borders.
     func warped(by map: ProjectiveMap, colors: ColorMap = ColorMap()) -> RasterImage {
         var warp = imprint_warp()
         (warp.width, warp.height, warp.channels) = (Int32(width), Int32(height), Int32(channels))
@@ -14,7 +14,7 @@ extension RasterImage {
         }
     }
 
-    /// An image of the same size, whose samples `body` writes.
+    /// Returns an image of the same size, whose samples `body` writes.
     func withNewSamples(_ body: (UnsafeMutablePointer<UInt8>?) -> Void) -> RasterImage {
         let new = [UInt8](unsafeUninitializedCapacity: samples.count) { target, count in
             body(target.baseAddress)

@@ -3,16 +3,16 @@ internal import ImprintCore
 
 /// Limits the memory of concurrent decoding.
 ///
-/// Very large pictures are decoded one at a time, and smaller ones concurrently, as many as fit.
+/// Very large images are decoded one at a time, and smaller ones concurrently, as many as fit.
 final class DecodingMemory: @unchecked Sendable {
     /// The shared instance for all decoding.
     static let shared = DecodingMemory(capacity: max(largeByteCount, SystemMemory.available / 4)) {
         SystemMemory.available
     }
 
-    /// Pictures that need more memory are decoded one at a time.
+    /// Images that need more memory are decoded one at a time.
     static let largeByteCount = 1 << 28
-    /// Pictures that need less memory are not counted.
+    /// Images that need less memory are not counted.
     static let smallByteCount = 1 << 26
 
     private let capacity: Int
@@ -21,9 +21,10 @@ final class DecodingMemory: @unchecked Sendable {
     private var byteCount = 0
     private var largeCount = 0
 
+    /// Creates a limit.
     /// - Parameters:
-    ///   - capacity: The maximum number of bytes of all pictures together, unless a single picture needs more.
-    ///   - available: The number of bytes available to the process; a picture gets at most half of them.
+    ///   - capacity: The maximum number of bytes of all images together, unless a single image needs more.
+    ///   - available: The number of bytes available to the process; an image gets at most half of them.
     init(capacity: Int, available: @escaping @Sendable () -> Int) {
         self.capacity = capacity
         self.available = available
@@ -57,9 +58,9 @@ final class DecodingMemory: @unchecked Sendable {
         return try body()
     }
 
-    private func take(_ bytes: Int, _ pictures: Int) {
+    private func take(_ bytes: Int, _ images: Int) {
         byteCount += bytes
-        if abs(bytes) > Self.largeByteCount { largeCount += pictures }
+        if abs(bytes) > Self.largeByteCount { largeCount += images }
     }
 
     private static func failure(_ needed: Int, of budget: Int, _ header: ImageHeader, _ file: URL) -> ImageError {
@@ -72,7 +73,7 @@ final class DecodingMemory: @unchecked Sendable {
 }
 
 extension ImageError {
-    /// An allocation of the decoder itself failed.
+    /// Returns the error of a decoder that could not allocate memory.
     static func decoderOutOfMemory(_ file: URL, _ format: ImageFormat) -> ImageError {
         .outOfMemory(file: file, reason: "the \(format.rawValue) decoder could not allocate memory")
     }

@@ -4,7 +4,7 @@ internal import Foundation
     internal import CHEIF
     internal import CImprintCodecs
 
-    /// Reads HEIC with libheif, which joins tiles and turns the picture upright itself.
+    /// Reads HEIC with libheif, which joins tiles and turns the image upright itself.
     enum HEIC {
         static func header(_ bytes: [UInt8], file: URL) throws(ImageError) -> ImageHeader {
             try HEICFile(bytes, file: file).header
@@ -20,8 +20,8 @@ internal import Foundation
     private final class HEICFile {
         private let file: URL
         private let context: OpaquePointer
-        /// The primary picture of the file.
-        private let picture: OpaquePointer
+        /// The handle of the file's primary image.
+        private let handle: OpaquePointer
 
         init(_ bytes: [UInt8], file: URL) throws(ImageError) {
             self.file = file
@@ -35,56 +35,56 @@ internal import Foundation
             }
             // Callers with many photos decode several at a time, so a single photo stays on the thread of the caller.
             heif_context_set_max_decoding_threads(context, 0)
-            var picture: OpaquePointer?
+            var handle: OpaquePointer?
             var status = heif_context_read_from_memory(context, bytes, bytes.count, nil)
-            if status.code == heif_error_Ok { status = heif_context_get_primary_image_handle(context, &picture) }
-            guard status.code == heif_error_Ok, let picture else {
+            if status.code == heif_error_Ok { status = heif_context_get_primary_image_handle(context, &handle) }
+            guard status.code == heif_error_Ok, let handle else {
                 // The context owns the text of the error.
                 let failure = Self.failure(status, file: file)
                 heif_context_free(context)
                 throw failure
             }
             self.context = context
-            self.picture = picture
-            // The decoded picture may be larger than the visible one, which can be a small crop of it.
-            let width = Int(heif_image_handle_get_ispe_width(picture))
-            let height = Int(heif_image_handle_get_ispe_height(picture))
+            self.handle = handle
+            // The decoded image may be larger than the visible one, which can be a small crop of it.
+            let width = Int(heif_image_handle_get_ispe_width(handle))
+            let height = Int(heif_image_handle_get_ispe_height(handle))
             guard width <= 0 || height <= ImageFile.pixelLimit / width else {
                 throw .tooLarge(file: file, width: width, height: height, limit: ImageFile.pixelLimit)
             }
         }
 
         deinit {
-            heif_image_handle_release(picture)
+            heif_image_handle_release(handle)
             heif_context_free(context)
         }
 
         var header: ImageHeader {
             var header = ImageHeader(
-                format: .heic, width: Int(heif_image_handle_get_width(picture)),
-                height: Int(heif_image_handle_get_height(picture)))
+                format: .heic, width: Int(heif_image_handle_get_width(handle)),
+                height: Int(heif_image_handle_get_height(handle)))
             header.hasAlpha = hasAlpha
             header.colors = colors
             // The luma and chroma planes, and the red, green, blue and alpha converted from them.
-            let isDeep = heif_image_handle_get_luma_bits_per_pixel(picture) > 8
+            let isDeep = heif_image_handle_get_luma_bits_per_pixel(handle) > 8
             let stored = max(
                 header.width * header.height,
-                Int(heif_image_handle_get_ispe_width(picture)) * Int(heif_image_handle_get_ispe_height(picture)))
+                Int(heif_image_handle_get_ispe_width(handle)) * Int(heif_image_handle_get_ispe_height(handle)))
             header.decoderByteCount = (isDeep ? 12 : 8) * stored
             return header
         }
 
-        private var hasAlpha: Bool { heif_image_handle_has_alpha_channel(picture) != 0 }
+        private var hasAlpha: Bool { heif_image_handle_has_alpha_channel(handle) != 0 }
 
         private var colors: ColorDescription? {
-            let size = heif_image_handle_get_raw_color_profile_size(picture)
+            let size = heif_image_handle_get_raw_color_profile_size(handle)
             if size > 0 {
                 var profile = [UInt8](repeating: 0, count: size)
-                let status = heif_image_handle_get_raw_color_profile(picture, &profile)
+                let status = heif_image_handle_get_raw_color_profile(handle, &profile)
                 return status.code == heif_error_Ok ? .profile(profile) : .unusable("the ICC profile cannot be read")
             }
             var codePoints: UnsafeMutablePointer<heif_color_profile_nclx>?
-            guard heif_image_handle_get_nclx_color_profile(picture, &codePoints).code == heif_error_Ok, let codePoints
+            guard heif_image_handle_get_nclx_color_profile(handle, &codePoints).code == heif_error_Ok, let codePoints
             else { return nil }
             defer { heif_nclx_color_profile_free(codePoints) }
             return .codePoints(
@@ -101,14 +101,14 @@ internal import Foundation
             options.pointee.strict_decoding = 1
             // Only the size in the header was checked; the tiles may disagree with it.
             let longestSide = max(
-                heif_image_handle_get_width(picture), heif_image_handle_get_height(picture),
-                heif_image_handle_get_ispe_width(picture), heif_image_handle_get_ispe_height(picture), 1 << 14)
+                heif_image_handle_get_width(handle), heif_image_handle_get_height(handle),
+                heif_image_handle_get_ispe_width(handle), heif_image_handle_get_ispe_height(handle), 1 << 14)
             heif_context_set_maximum_image_size_limit(context, min(longestSide, Int32.max - 1) + 1)
 
             let channels = hasAlpha ? 4 : 3
             var decoded: OpaquePointer?
             let status = heif_decode_image(
-                picture, &decoded, heif_colorspace_RGB,
+                handle, &decoded, heif_colorspace_RGB,
                 hasAlpha ? heif_chroma_interleaved_RGBA : heif_chroma_interleaved_RGB, options)
             guard status.code == heif_error_Ok, let decoded else { throw Self.failure(status, file: file) }
             defer { heif_image_release(decoded) }
@@ -117,8 +117,8 @@ internal import Foundation
             var stride: Int32 = 0
             guard let rows = heif_image_get_plane_readonly(decoded, heif_channel_interleaved, &stride),
                 width > 0, height > 0, Int(stride) >= width * channels
-            else { throw .truncated(file: file, reason: "the HEIC decoder returned no picture") }
-            let isPremultiplied = hasAlpha && heif_image_handle_is_premultiplied_alpha(picture) != 0
+            else { throw .truncated(file: file, reason: "the HEIC decoder returned no image") }
+            let isPremultiplied = hasAlpha && heif_image_handle_is_premultiplied_alpha(handle) != 0
             var image: RasterImage
             if let reduction, reduction.width <= width, reduction.height <= height {
                 image = RasterImage(width: reduction.width, height: reduction.height, channels: channels)

@@ -1,51 +1,51 @@
-public import Foundation
+package import Foundation
 internal import ImprintCore
 
 /// Reads and writes image files; it detects the format from the content, never from the name.
 ///
 /// `ImageFormat` lists the formats that it reads.
-public enum ImageFile {
+package enum ImageFile {
     /// Decodes the image file at `url`, upright and in sRGB.
     ///
-    /// Colours that cannot be converted count as sRGB; `information(of:)` reports the reason.
+    /// Colours that cannot be converted are treated as sRGB; `information(of:)` reports the reason.
     ///
     /// - Parameters:
-    ///   - coveringShortSide: If given, the decoder may scale down a large JPEG, which is much faster, or any other picture of
+    ///   - coveringShortSide: If given, the decoder may scale down a large JPEG, which is much faster, or any other image of
     ///     more than 24 million pixels, which saves memory. The short side of the result has at least this length if that of
     ///     the file has.
     ///   - keepsAlpha: Whether an image with transparency has 4 channels. Otherwise it is flattened on white.
     /// - Returns: The image with 3 channels, or 4 if it has transparency and `keepsAlpha` is true.
     /// - Throws: `ImageError` if the file cannot be read, is not an image, is of an unsupported kind, is cut short or damaged,
     ///   has more than `pixelLimit` pixels or `byteLimit` bytes, or needs more than half of the available memory.
-    public static func decode(
+    package static func decode(
         _ url: URL, coveringShortSide: Int? = nil, keepsAlpha: Bool = false
     ) throws(ImageError) -> RasterImage {
-        let upright = try StoredPicture(url, coveringShortSide: coveringShortSide).upright
+        let upright = try StoredImage(url, coveringShortSide: coveringShortSide).upright
         return keepsAlpha ? upright : upright.flattenedOnWhite()
     }
 
     /// The maximum number of pixels in an image file: 200 million.
     ///
     /// It is checked before memory is allocated, because a file of a few hundred bytes can claim billions of pixels.
-    public static let pixelLimit = 200_000_000
+    package static let pixelLimit = 200_000_000
 
     /// The maximum size of an image file in bytes (1 GiB), because the whole file is read into memory.
-    public static let byteLimit = 1 << 30
+    package static let byteLimit = 1 << 30
 
     /// Encodes an image as a JPEG of the given quality (1…100); transparency is flattened on white.
     ///
     /// Colour has full resolution (4:4:4). Throws `ImageError` if a side is longer than 65,500 pixels.
-    public static func encodeJPEG(_ image: RasterImage, quality: Int = 90) throws(ImageError) -> [UInt8] {
+    package static func encodeJPEG(_ image: RasterImage, quality: Int = 90) throws(ImageError) -> [UInt8] {
         try JPEG.encode(image.flattenedOnWhite(), quality: quality)
     }
 
     /// Encodes an image as a lossless PNG; throws `ImageError` if memory runs out.
-    public static func encodePNG(_ image: RasterImage) throws(ImageError) -> [UInt8] { try PNG.encode(image) }
+    package static func encodePNG(_ image: RasterImage) throws(ImageError) -> [UInt8] { try PNG.encode(image) }
 
     /// Writes an image to `url` in the format of its extension: `jpg` or `jpeg` (of the given quality), or `png`.
     ///
     /// The file is written atomically. Throws `ImageError` for another extension or if writing fails.
-    public static func write(_ image: RasterImage, to url: URL, quality: Int = 90) throws(ImageError) {
+    package static func write(_ image: RasterImage, to url: URL, quality: Int = 90) throws(ImageError) {
         let bytes = try encode(image, for: url, quality: quality)
         do {
             try Data(bytes).write(to: url, options: .atomic)
@@ -65,10 +65,10 @@ public enum ImageFile {
         }
     }
 
-    /// The minimum short side to decode, for a picture that is then scaled down to cover `side` pixels.
+    /// Returns the minimum short side to decode, for an image that is then scaled down to cover `side` pixels.
     ///
-    /// A picture decoded at little more than its final size would be filtered twice and become blurred. At 1.5 times the final
-    /// size or more, the result agrees with that of the whole picture to 34 dB or better.
+    /// An image decoded at little more than its final size would be filtered twice and become blurred. At 1.5 times the final
+    /// size or more, the result agrees with that of the whole image to 34 dB or better.
     package static func shortSideToDecode(covering side: Int) -> Int { side * 3 / 2 }
 
     static func read(_ url: URL) throws(ImageError) -> [UInt8] {

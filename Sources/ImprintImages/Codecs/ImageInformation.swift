@@ -1,4 +1,4 @@
-public import Foundation
+package import Foundation
 
 /// The supported formats of image files.
 public enum ImageFormat: String, Sendable, Codable, CaseIterable {
@@ -16,34 +16,34 @@ public enum ImageFormat: String, Sendable, Codable, CaseIterable {
         allCases.dropLast().map(\.rawValue).joined(separator: ", ") + " or " + (allCases.last?.rawValue ?? "")
 }
 
-/// The metadata of an image file, read without decoding its picture.
-public struct ImageInformation: Sendable, Hashable {
+/// The metadata of an image file, read without decoding the image.
+package struct ImageInformation: Sendable, Hashable {
     /// The format, detected from the content.
-    public let format: ImageFormat
-    /// The width of the stored picture, in pixels.
-    public let width: Int
-    /// The height of the stored picture, in pixels.
-    public let height: Int
-    /// The orientation of the stored picture; always `up` for HEIC, whose size is that of the upright picture.
-    public let orientation: Orientation
+    package let format: ImageFormat
+    /// The width of the stored image, in pixels.
+    package let width: Int
+    /// The height of the stored image, in pixels.
+    package let height: Int
+    /// The orientation of the stored image; always `up` for HEIC, whose size is that of the upright image.
+    package let orientation: Orientation
     /// The name of the colour profile ("Display P3"); nil if there is none or it cannot be read.
-    public let colorProfile: String?
-    /// The reason why the picture counts as sRGB although the file describes other colours; nil if there is no problem.
-    public let colorProblem: String?
+    package let colorProfile: String?
+    /// The reason why the image is treated as sRGB although the file describes other colours; nil if there is no problem.
+    package let colorProblem: String?
     /// Whether the file can store transparency for each pixel.
-    public let hasAlpha: Bool
+    package let hasAlpha: Bool
     /// Whether the file holds an animation, of which the first frame is decoded.
-    public let isAnimated: Bool
+    package let isAnimated: Bool
 }
 
 extension ImageFile {
-    /// Reads the metadata of the image file at `url`, without decoding the picture.
+    /// Reads the metadata of the image file at `url`, without decoding the image.
     ///
-    /// Damage within the picture is therefore not detected.
+    /// Damage within the image is therefore not detected.
     ///
     /// - Throws: `ImageError` if the file cannot be read, is not an image, is of an unsupported kind, has a damaged header, or
     ///   has more than `pixelLimit` pixels.
-    public static func information(of url: URL) throws(ImageError) -> ImageInformation {
+    package static func information(of url: URL) throws(ImageError) -> ImageInformation {
         let header = try ImageHeader(read(url), file: url)
         let profile = header.profile
         return ImageInformation(

@@ -7,7 +7,7 @@ enum JPEG {
         let decoder = try decoder(file)
         defer { tjDestroy(decoder) }
         var (width, height, subsampling, colorSpace): (Int32, Int32, Int32, Int32) = (0, 0, 0, 0)
-        // A header that is rejected only for its rare subsampling still has a size, and the picture can be decoded.
+        // A header that is rejected only for its rare subsampling still has a size, and the image can be decoded.
         _ = tjDecompressHeader3(decoder, bytes, UInt(bytes.count), &width, &height, &subsampling, &colorSpace)
         guard width > 0, height > 0 else { throw failure(of: decoder, file: file) }
         let segments = JPEGSegments(bytes)
@@ -25,7 +25,7 @@ enum JPEG {
 
     /// Decodes a baseline or progressive, grey, colour or CMYK JPEG to RGB as stored; CMYK is converted to sRGB.
     ///
-    /// - Parameter eighths: The scale of the decoded picture, in eighths of its size.
+    /// - Parameter eighths: The scale of the decoded image, in eighths of its size.
     static func decode(
         _ bytes: [UInt8], _ header: ImageHeader, file: URL, eighths: Int
     ) throws(ImageError) -> RasterImage {
@@ -75,7 +75,7 @@ enum JPEG {
         return Array(UnsafeBufferPointer(start: output, count: Int(size)))
     }
 
-    /// The smallest of 1, 2, 4 and 8 eighths at which a short side is at least `covering` long; 8 if none is.
+    /// Returns the smallest of 1, 2, 4 and 8 eighths at which a short side is at least `covering` long; 8 if none is.
     ///
     /// The decoder supports other scales too, but without vector instructions, so decoding more pixels is faster.
     static func eighths(shortSide: Int, covering: Int?) -> Int {
@@ -90,7 +90,7 @@ enum JPEG {
         return decoder
     }
 
-    /// Whether the decoder only warns about extra bytes after the picture, which some phones write.
+    /// Whether the decoder only warns about extra bytes after the image, which some phones write.
     private static func isHarmless(_ decoder: tjhandle) -> Bool {
         tjGetErrorCode(decoder) == TJERR_WARNING.rawValue && message(of: decoder).hasSuffix("before marker 0xd9")
     }
@@ -134,7 +134,7 @@ struct JPEGSegments: Sequence, IteratorProtocol {
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// The next segment: its marker (the byte after 0xFF) and its content; nil at the first scan or at invalid bytes.
+    /// Returns the next segment: its marker (the byte after 0xFF) and its content; nil at the first scan or at invalid bytes.
     mutating func next() -> (marker: UInt8, content: ArraySlice<UInt8>)? {
         while position + 1 < bytes.count, bytes[position] == 0xFF {
             let marker = bytes[position + 1]

@@ -2,7 +2,7 @@ internal import CImprintCodecs
 internal import CPNG
 internal import Foundation
 
-/// Reads and writes PNG with the simplified interface of libpng; reads very large pictures row by row.
+/// Reads and writes PNG with the simplified interface of libpng; reads very large images row by row.
 enum PNG {
     static func header(_ bytes: [UInt8], file: URL) throws(ImageError) -> ImageHeader {
         let chunks = PNGChunks(bytes)

@@ -7,7 +7,7 @@ struct PNGChunks: Sequence, IteratorProtocol {
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// The next chunk; nil after the last complete chunk.
+    /// Returns the next chunk; nil after the last complete chunk.
     mutating func next() -> (type: String, content: ArraySlice<UInt8>)? {
         let overhead = 12  // length, type, check sum
         guard bytes.count - position >= overhead else { return nil }
@@ -41,7 +41,7 @@ struct PNGChunks: Sequence, IteratorProtocol {
         return .gamma(isCurveOfSRGB ? nil : gamma.map { 1 / $0 }, chromaticities)
     }
 
-    /// The file without its colour chunks.
+    /// Returns the file without its colour chunks.
     func withoutColors() -> [UInt8] {
         let colors: Set<String> = ["cICP", "iCCP", "sRGB", "gAMA", "cHRM"]
         guard contains(where: { colors.contains($0.type) }) else { return bytes }
@@ -52,7 +52,7 @@ struct PNGChunks: Sequence, IteratorProtocol {
         }
     }
 
-    /// The profile of an iCCP chunk: a name, a zero, the method (0), then a zlib stream.
+    /// Decompresses the profile in an iCCP chunk: a name, a zero, the method (0), then a zlib stream.
     private static func inflated(_ chunk: ArraySlice<UInt8>) -> [UInt8]? {
         guard let nameEnd = chunk.firstIndex(of: 0), chunk.endIndex > nameEnd + 2 else { return nil }
         let packed = Array(chunk[(nameEnd + 2)...])
@@ -73,7 +73,7 @@ struct PNGChunks: Sequence, IteratorProtocol {
 }
 
 extension Chromaticities {
-    /// The chromaticities of a cHRM chunk: x and y of white, red, green and blue, times 100,000.
+    /// Creates chromaticities from a cHRM chunk: x and y of white, red, green and blue, times 100,000.
     fileprivate init(chunk: ArraySlice<UInt8>) {
         func point(_ index: Int) -> (Double, Double) {
             (Double(chunk.bigEndian(at: 8 * index)) / 100_000, Double(chunk.bigEndian(at: 8 * index + 4)) / 100_000)
@@ -83,7 +83,7 @@ extension Chromaticities {
 }
 
 extension ArraySlice<UInt8> {
-    /// The big-endian integer of 4 bytes at `offset` in the slice, which must contain it.
+    /// Returns the big-endian integer of 4 bytes at `offset` in the slice, which must contain it.
     func bigEndian(at offset: Int) -> Int {
         dropFirst(offset).prefix(4).reduce(0) { $0 << 8 | Int($1) }
     }

@@ -1,6 +1,6 @@
 internal import CImprintCodecs
 
-/// The reduced size at which a very large picture is decoded.
+/// The reduced size at which a very large image is decoded.
 ///
 /// Each pixel of the result is the mean of a box of pixels in the file.
 struct Reduction: Equatable {
@@ -8,14 +8,14 @@ struct Reduction: Equatable {
     let width: Int
     let height: Int
 
-    /// Pictures of up to this many pixels are always decoded at full size.
+    /// Images of up to this many pixels are always decoded at full size.
     ///
     /// Their samples therefore do not depend on the requested size.
     static let maximumFullSizePixelCount = 24_000_000
     /// The longest side of a box; the sums of libwebp overflow beyond a thousand.
     private static let maximumFactor = 256
 
-    /// The reduction in the layout of the C functions.
+    /// Converts the reduction to the structure of the C functions.
     func boxes(_ header: ImageHeader, channels: Int) -> imprint_reduction {
         imprint_reduction(
             width: UInt32(header.width), height: UInt32(header.height), channels: UInt32(channels),
@@ -30,7 +30,7 @@ struct Reduction: Equatable {
 }
 
 extension Reduction {
-    /// The reduction by an integer factor that keeps the short side at least `side` long; nil if decoded at full size.
+    /// Creates a reduction by an integer factor that keeps the short side at least `side` long; nil if decoded at full size.
     init?(_ header: ImageHeader, covering side: Int?) {
         // A JPEG is scaled down by its own transform.
         guard let side, header.format != .jpeg, header.width * header.height > Self.maximumFullSizePixelCount else {
@@ -43,12 +43,12 @@ extension Reduction {
 }
 
 extension ImageHeader {
-    /// The approximate number of bytes that decoding needs, including the result.
+    /// Returns the approximate number of bytes that decoding needs, including the result.
     func byteCount(_ reduction: Reduction?, eighths: Int) -> Int {
         let channels = hasAlpha || model == .cmyk ? 4 : 3
         guard let reduction else {
             let pixels = ((width * eighths + 7) / 8) * ((height * eighths + 7) / 8)
-            // Rotating a picture and flattening it on white create copies.
+            // Rotating an image and flattening it on white create copies.
             let copies = pixels > Reduction.maximumFullSizePixelCount ? 3 : 1
             return decoderByteCount + copies * pixels * channels
         }

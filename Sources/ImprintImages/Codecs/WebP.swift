@@ -10,7 +10,7 @@ enum WebP {
         var header = ImageHeader(format: .webp, width: Int(features.width), height: Int(features.height))
         header.hasAlpha = features.has_alpha != 0
         header.isAnimated = features.has_animation != 0
-        // A lossless picture is decoded at full size, 4 bytes a pixel; the alpha of a lossy picture is stored losslessly too.
+        // A lossless image is decoded at full size, 4 bytes a pixel; the alpha of a lossy image is stored losslessly too.
         let frame = header.isAnimated ? try? Frame(bytes, file: file).features : features
         if let frame {
             let isLossless = frame.format == 2
@@ -22,7 +22,7 @@ enum WebP {
         return header
     }
 
-    /// Decodes to RGB, or RGBA if the file has alpha or the first frame of an animation does not cover the picture.
+    /// Decodes to RGB, or RGBA if the file has alpha or the first frame of an animation does not cover the image.
     static func decode(
         _ bytes: [UInt8], _ header: ImageHeader, file: URL, _ reduction: Reduction?
     ) throws(ImageError) -> RasterImage {
@@ -35,36 +35,36 @@ enum WebP {
         let frame = try Frame(bytes, file: file)
         let size = (width: Int(frame.features.width), height: Int(frame.features.height))
         guard frame.x + size.width <= header.width, frame.y + size.height <= header.height else {
-            throw .truncated(file: file, reason: "the first frame lies outside of the picture")
+            throw .truncated(file: file, reason: "the first frame lies outside of the image")
         }
         let isOpaque = frame.features.has_alpha == 0 && size == (header.width, header.height)
         var image = RasterImage(width: width, height: height, channels: isOpaque ? 3 : 4)
         let columns = Reduction.scaled(frame.x, size.width, from: header.width, to: width)
         let rows = Reduction.scaled(frame.y, size.height, from: header.height, to: height)
-        try decode(frame.picture, into: &image, columns: columns, rows: rows, file: file)
+        try decode(frame.bitstream, into: &image, columns: columns, rows: rows, file: file)
         return image
     }
 
     /// The first frame of an animation.
     private struct Frame {
-        /// The position in the picture.
+        /// The position in the image.
         let x, y: Int
-        let picture: ArraySlice<UInt8>
+        let bitstream: ArraySlice<UInt8>
         let features: WebPBitstreamFeatures
 
         init(_ bytes: [UInt8], file: URL) throws(ImageError) {
-            // The halved position, the size and the duration in 3 bytes each, a byte of flags, then the picture.
+            // The halved position, the size and the duration in 3 bytes each, a byte of flags, then the bitstream.
             let overhead = 16
             guard let frame = WebPChunks(bytes).first("ANMF"), frame.count > overhead else {
                 throw .truncated(file: file, reason: "the WebP has no frame")
             }
             (x, y) = (2 * frame.littleEndian(at: 0, bytes: 3), 2 * frame.littleEndian(at: 3, bytes: 3))
-            picture = frame.dropFirst(overhead)
-            features = try WebP.features(of: picture, file: file)
+            bitstream = frame.dropFirst(overhead)
+            features = try WebP.features(of: bitstream, file: file)
         }
     }
 
-    /// Decodes a picture into a part of an image, scaled to the size of the part.
+    /// Decodes a bitstream into a part of an image, scaled to the size of the part.
     private static func decode(
         _ bytes: ArraySlice<UInt8>, into image: inout RasterImage, columns: Range<Int>, rows: Range<Int>, file: URL
     ) throws(ImageError) {
@@ -127,7 +127,7 @@ struct WebPChunks: Sequence, IteratorProtocol {
         self.bytes = bytes.prefix(end)
     }
 
-    /// The next chunk; nil after the last complete chunk.
+    /// Returns the next chunk; nil after the last complete chunk.
     mutating func next() -> (type: String, content: ArraySlice<UInt8>)? {
         let overhead = 8  // type, length
         guard position + overhead <= bytes.count else { return nil }
@@ -142,7 +142,7 @@ struct WebPChunks: Sequence, IteratorProtocol {
 }
 
 extension ArraySlice<UInt8> {
-    /// The little-endian integer at `offset` in the slice, which must contain it.
+    /// Returns the little-endian integer at `offset` in the slice, which must contain it.
     fileprivate func littleEndian(at offset: Int, bytes: Int) -> Int {
         dropFirst(offset).prefix(bytes).reversed().reduce(0) { $0 << 8 | Int($1) }
     }

@@ -2,10 +2,10 @@ internal import Foundation
 
 /// The capture time of a photo by the camera's clock, in seconds; only differences are meaningful.
 enum CaptureTime {
-    /// The time in the EXIF block of a JPEG; nil if there is none.
+    /// Reads the time from the EXIF block of a JPEG; nil if there is none.
     static func read(_ url: URL) -> Int? { text(of: url).flatMap(seconds) }
 
-    /// The time in the format of EXIF, "2019:07:21 14:03:59".
+    /// Reads the time of a JPEG in the format of EXIF, "2019:07:21 14:03:59".
     static func text(of url: URL) -> String? {
         // An EXIF block has at most 64 KB and is near the start.
         guard let file = try? FileHandle(forReadingFrom: url) else { return nil }
@@ -19,7 +19,7 @@ enum CaptureTime {
         return text(exif: exif.content.dropFirst(prefix.count))
     }
 
-    /// The time in an EXIF block: DateTimeOriginal of its Exif directory, or else DateTime of its first directory.
+    /// Reads the time in an EXIF block: DateTimeOriginal of its Exif directory, or else DateTime of its first directory.
     static func seconds(exif block: ArraySlice<UInt8>) -> Int? { text(exif: block).flatMap(seconds) }
 
     private static func text(exif block: ArraySlice<UInt8>) -> String? {
@@ -48,7 +48,7 @@ enum CaptureTime {
         return startOfImage + [0xFF, 0xE1, 0, UInt8(content.count + 2)] + content + jpeg.dropFirst(2)
     }
 
-    /// The seconds of "2019:07:21 14:03:59" in the Gregorian calendar since the year 0.
+    /// Converts a time such as "2019:07:21 14:03:59" to seconds since the year 0 of the Gregorian calendar.
     static func seconds(_ text: String) -> Int? {
         let fields = text.split(whereSeparator: { $0 == ":" || $0 == " " }).map { Int($0) }
         guard fields.count == 6, let year = fields[0], let month = fields[1], let day = fields[2],
@@ -64,12 +64,12 @@ enum CaptureTime {
 }
 
 extension TIFFReader {
-    /// The value of the field of a tag or, for long fields, its offset; nil if there is none.
+    /// Returns the value of the field of a tag or, for long fields, its offset; nil if there is none.
     fileprivate func value(of tag: Int, in directory: Int) -> Int? {
         field(tag, in: directory).flatMap { integer(at: $0 + 8, bytes: 4) }
     }
 
-    /// The text of a tag with the length of a time; nil if there is none.
+    /// Returns the text of a tag with the length of a time; nil if there is none.
     fileprivate func text(of tag: Int, in directory: Int) -> String? {
         let length = "2019:07:21 14:03:59".utf8.count
         guard let offset = value(of: tag, in: directory), offset <= block.count - length else { return nil }

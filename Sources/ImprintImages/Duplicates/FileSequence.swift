@@ -12,7 +12,7 @@ struct SequencePosition: Hashable {
         self.number = number
     }
 
-    /// The position from a path relative to the folder of its label; nil if the name has no number.
+    /// Creates the position of a path relative to the folder of its label; nil if the name has no number.
     init?(_ path: String) {
         let folder = path.lastIndex(of: "/").map { path[...$0] } ?? ""
         let name = path.dropFirst(folder.count)

@@ -2,7 +2,7 @@ internal import Foundation
 
 /// A perceptual fingerprint of a photo in less than a kilobyte, to find near-duplicates.
 ///
-/// It is computed from the whole picture scaled to 32 x 32 pixels, so size, compression and a slightly different crop have
+/// It is computed from the whole image scaled to 32 x 32 pixels, so size, compression and a slightly different crop have
 /// little effect:
 /// - a *layout* of 16 x 16 pixels in colour, compared by Pearson's correlation, which is invariant to exposure and contrast;
 /// - a *colour histogram* of 64 colours (4 levels a channel), compared by the Bhattacharyya coefficient, which hardly changes
@@ -23,10 +23,10 @@ package struct Fingerprint: Sendable, Hashable {
     private let colors: [Float]
     /// Bit 8v + u is set if the coefficient with u half-waves across and v down is positive; the mean is omitted.
     let hash: UInt64
-    /// The hash of the picture with rows and columns swapped.
+    /// The hash of the image with rows and columns swapped.
     let transposedHash: UInt64
 
-    /// Computes the fingerprint of an upright picture; transparency is flattened on white.
+    /// Creates the fingerprint of an upright image; transparency is flattened on white.
     package init(_ image: RasterImage) {
         let small = CropAndScale.scaleFill.apply(image.flattenedOnWhite(), width: 2 * Self.side, height: 2 * Self.side)
         var (sums, shares) = ([Int](repeating: 0, count: Self.sampleCount), [Float](repeating: 0, count: 64))
@@ -45,16 +45,16 @@ package struct Fingerprint: Sendable, Hashable {
         mean = Float(layout.reduce(0) { $0 + Int($1) }) / Float(Self.sampleCount)
         let (average, count) = (mean, Float(Self.sampleCount))
         let variance = layout.reduce(Float(0)) { $0 + (Float($1) - average) * (Float($1) - average) } / count
-        // The rest of an even surface is noise, whose correlation is meaningless.
+        // An even surface has only noise, whose correlation is meaningless.
         let minimumVariance: Float = 2 * 2
         scale = variance < minimumVariance ? 0 : 1 / (variance * count).squareRoot()
         (hash, transposedHash) = Self.hashes(of: layout)
     }
 
-    /// Whether the picture is so even that its layout cannot be compared.
+    /// Whether the image is so even that its layout cannot be compared.
     var isEven: Bool { scale == 0 }
 
-    /// 1 minus the correlation of the layouts, 0 (equal) to 2, with the other picture in one of its eight `turns`.
+    /// Returns 1 minus the correlation of the layouts, 0 (equal) to 2, with the other image in one of its eight `turns`.
     func layoutDistance(to other: Fingerprint, turn: Int = 0) -> Float {
         let sum = layout.withUnsafeBufferPointer { here in
             other.layout.withUnsafeBufferPointer { there -> Int32 in
@@ -74,7 +74,7 @@ package struct Fingerprint: Sendable, Hashable {
         return 1 - (Float(sum) - Float(Self.sampleCount) * mean * other.mean) * scale * other.scale
     }
 
-    /// The difference in appearance of two pictures, 0 (equal) to about 1; colours have twice the weight of the layout.
+    /// Returns the difference in appearance of two images, 0 (equal) to about 1; colours have twice the weight of the layout.
     func appearanceDistance(to other: Fingerprint) -> Float {
         let likeness = zip(colors, other.colors).reduce(0) { $0 + $1.0 * $1.1 }
         return (2 * (1 - likeness) + layoutDistance(to: other)) / 3
@@ -82,12 +82,12 @@ package struct Fingerprint: Sendable, Hashable {
 }
 
 extension Fingerprint {
-    /// The eight rotations and mirror images of a picture.
+    /// The eight combinations of rotation and mirroring.
     ///
     /// Bit 0 mirrors left and right, bit 1 mirrors top and bottom, and bit 2 then swaps rows and columns.
     static let turns = 0..<8
 
-    /// The hash of the picture in each of its turns.
+    /// The hash of the image in each of its turns.
     var turnedHashes: [UInt64] {
         // Mirroring changes the sign of the waves that are odd along its axis.
         let (oddAcross, oddDown): (UInt64, UInt64) = (0xAAAA_AAAA_AAAA_AAAA, 0xFF00_FF00_FF00_FF00)
@@ -100,7 +100,7 @@ extension Fingerprint {
         }
     }
 
-    /// The index of the pixel that a turn moves to the index `pixel`.
+    /// Returns the index of the pixel that a turn moves to the index `pixel`.
     private static func sourceIndex(of pixel: Int, turn: Int) -> Int {
         var (x, y) = (pixel % side, pixel / side)
         if turn & 4 != 0 { (x, y) = (y, x) }
@@ -109,7 +109,7 @@ extension Fingerprint {
         return y * side + x
     }
 
-    /// The hash of a layout and that of its transpose.
+    /// Returns the hash of a layout and that of its transpose.
     private static func hashes(of layout: [UInt8]) -> (UInt64, UInt64) {
         // An approximate luma is sufficient, and integers give the same result on every processor.
         let grey = stride(from: 0, to: layout.count, by: 3).map { pixel -> Int in

@@ -21,12 +21,12 @@ package struct ImageGroups: Sendable {
     package let copies: [[Int]]
     /// The groups formed by copies and near-duplicates only.
     package let nearDuplicates: [[Int]]
-    /// The sketch of each photo, or the error of reading it.
+    /// The sketch of each photo, or the error that reading it caused.
     package let sketches: [Result<ImageSketch, ImageError>]
     /// The first photo in the group of each photo; the photo itself if it is in no group.
     private let roots: [Int]
 
-    /// Reads the photos of the folders at a small size and compares them.
+    /// Creates the groups: reads the photos of the folders at a small size and compares them.
     /// - Parameters:
     ///   - folders: One or more folders, compared as if they were one.
     ///   - workers: The threads that share the work.
@@ -52,10 +52,10 @@ package struct ImageGroups: Sendable {
         roots = items.indices.map { union.root(of: $0) }
     }
 
-    /// The identifier of the group of a photo, shared by all photos of the group.
+    /// Returns the identifier of the group of a photo, shared by all photos of the group.
     package func group(of index: Int) -> Int { roots[index] }
 
-    /// The number of photos in `validation` that have a photo of their group in `training`.
+    /// Returns the number of photos in `validation` that have a photo of their group in `training`.
     package func leaks(from validation: some Sequence<Int>, into training: some Sequence<Int>) -> Int {
         let trainingGroups = Set(training.map(group(of:)))
         return validation.count { trainingGroups.contains(group(of: $0)) }
@@ -63,7 +63,7 @@ package struct ImageGroups: Sendable {
 }
 
 extension SequencePosition {
-    /// The positions of all photos of the folders in their series.
+    /// Returns the position of every photo of the folders in its series.
     ///
     /// A series spans labels, because the photos of one burst may have several labels. If one of its numbers occurs twice, each
     /// label has a separate series.
@@ -85,7 +85,7 @@ extension SequencePosition {
     }
 }
 
-/// The pairs of files with the same bytes, each file with the first of its copies.
+/// Returns the pairs of files with the same bytes, each file with the first of its copies.
 private func copyPairs(_ files: [URL], _ workers: Workers) -> [(Int, Int)] {
     // Only files of equal length can be copies, so most files need not be read.
     let bySize = Dictionary(grouping: files.indices) { FileStatus(files[$0])?.size ?? 0 }

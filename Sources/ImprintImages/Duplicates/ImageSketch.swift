@@ -17,14 +17,14 @@ package struct ImageSketch: Sendable, Hashable {
     /// The minimum short side to decode, if the photo has it.
     static let shortSide = 64
 
-    /// Decodes a photo, at a small size if that is faster.
+    /// Creates the sketch of a photo file, which is decoded at a small size if that is faster.
     /// - Throws: `ImageError` if the file cannot be read, is not an image, or is damaged.
     package init(_ url: URL) throws(ImageError) {
         self.init(
             try ImageFile.decode(url, coveringShortSide: Self.shortSide), captureTime: CaptureTime.read(url))
     }
 
-    /// Analyses an upright picture.
+    /// Creates the sketch of an upright image.
     package init(_ image: RasterImage, captureTime: Int? = nil) {
         let image = image.flattenedOnWhite().shrunk(toShortSide: Self.shortSide)
         fingerprint = Fingerprint(image)
@@ -44,7 +44,7 @@ package struct ImageSketch: Sendable, Hashable {
 }
 
 extension RasterImage {
-    /// The picture scaled down to the given short side; unchanged if its short side is not longer.
+    /// Returns the image scaled down to the given short side; unchanged if its short side is not longer.
     package func shrunk(toShortSide side: Int) -> RasterImage {
         let shortSide = min(width, height)
         guard shortSide > side else { return self }
@@ -52,7 +52,7 @@ extension RasterImage {
         return CropAndScale.scaleFill.apply(self, width: scaled(width), height: scaled(height))
     }
 
-    /// The fractions of contrast and area outside the central square.
+    /// Returns the fractions of contrast and area outside the central square.
     fileprivate func outsideSquare() -> (contrast: Float, area: Float) {
         let side = min(width, height)
         let (left, top) = ((width - side) / 2, (height - side) / 2)

@@ -14,7 +14,7 @@ struct NearDuplicateSearch {
     private let typicalLayoutDistance: Float
     private let typicalAppearanceDistance: Float
 
-    /// The maximum number of differing bits of two hashes for which the layouts are compared; the layouts decide.
+    /// The maximum Hamming distance of two hashes for which the layouts are compared.
     private static let maximumHashDistance = 12
     private static let nearDuplicateDistance: Float = 0.05
     /// The maximum distance of neighbours, in file numbers and in seconds.
@@ -57,7 +57,7 @@ struct NearDuplicateSearch {
     /// Joins near-duplicates.
     ///
     /// All pairs are compared, first by their hashes, which takes a few nanoseconds. Photos are processed in blocks: thousands
-    /// of similar pictures would give millions of pairs, but after the first blocks most of them are already joined.
+    /// of similar images would give millions of pairs, but after the first blocks most of them are already joined.
     func joinNearDuplicates(_ union: inout UnionFind, _ workers: Workers) {
         let indices = fingerprints.indices.filter { index in fingerprints[index].map { !$0.isEven } ?? false }
         let photos = indices.compactMap { fingerprints[$0] }
@@ -70,7 +70,7 @@ struct NearDuplicateSearch {
             for (a, b) in found.joined() { union.join(indices[a], indices[b]) }
         }
 
-        /// The later photos that are similar to one photo and not yet in its set.
+        /// Returns the later photos that are similar to one photo and not yet in its set.
         func pairs(_ first: Int, _ roots: [Int]) -> [(Int, Int)] {
             let turned = photos[first].turnedHashes
             var pairs: [(Int, Int)] = []
@@ -91,7 +91,7 @@ struct NearDuplicateSearch {
 
     private static let blockSize = 64
 
-    /// The pairs of similar photos with neighbouring file numbers or capture times.
+    /// Returns the pairs of similar photos with neighbouring file numbers or capture times.
     func neighbours() -> [(Int, Int)] {
         var pairs: [Pair] = []
         if numbersAreInformative {
@@ -113,7 +113,7 @@ struct NearDuplicateSearch {
         return share(numbered(apart: 1)) >= share(randomPairs) + Self.minimumLift
     }
 
-    /// The pairs whose file numbers in a series differ by `gap`.
+    /// Returns the pairs whose file numbers in a series differ by `gap`.
     private func numbered(apart gap: Int) -> [Pair] {
         var photos: [SequencePosition: Int] = [:]
         for (photo, sequence) in sequences.enumerated() {
@@ -125,7 +125,7 @@ struct NearDuplicateSearch {
         }
     }
 
-    /// The pairs taken within a few seconds, each photo with a few of the following photos.
+    /// Returns the pairs taken within a few seconds, each photo with a few of the following photos.
     private func capturedTogether() -> [Pair] {
         let timed = captureTimes.enumerated().compactMap { photo, time in time.map { (photo: photo, time: $0) } }
             .sorted { ($0.time, $0.photo) < ($1.time, $1.photo) }

@@ -5,7 +5,7 @@ struct UnionFind {
 
     init(count: Int) { parents = Array(0..<count) }
 
-    /// The smallest element of the set that contains `member`.
+    /// Returns the smallest element of the set that contains `member`.
     mutating func root(of member: Int) -> Int {
         var member = member
         while parents[member] != member {
@@ -21,7 +21,7 @@ struct UnionFind {
         parents[max(a, b)] = min(a, b)
     }
 
-    /// The sets of two or more elements, each in order, sorted by their smallest elements.
+    /// Returns the sets of two or more elements, each in order, sorted by their smallest elements.
     mutating func sets() -> [[Int]] {
         var members: [Int: [Int]] = [:]
         for member in parents.indices { members[root(of: member), default: []].append(member) }

@@ -13,7 +13,7 @@ package struct PatchJitter {
     private let blurs: Bool
     private let noise: (standardDeviation: Float, key: UInt64)?
 
-    /// Draws the changes.
+    /// Creates an augmentation with random values.
     package init(_ random: inout RandomStream) {
         let gamma = expf(0.2 * random.normal())
         let contrast = expf(0.25 * random.normal())

@@ -29,9 +29,9 @@ package struct PatchWindow: Codable, Hashable, Sendable {
     }
 }
 
-/// A picture from which patches of any scale are sampled without aliasing.
+/// An image from which patches of any scale are sampled without aliasing.
 ///
-/// The picture is in memory, or a photo that is read again for each patch.
+/// The image is in memory, or is a photo that is read again for each patch.
 package struct PatchSource: Sendable {
     private enum Origin {
         case memory(RasterImage)
@@ -42,22 +42,22 @@ package struct PatchSource: Sendable {
     package let height: Int
     private let origin: Origin
 
-    /// A picture in memory.
+    /// Creates a source from an image in memory.
     package init(_ image: RasterImage) {
         (width, height, origin) = (image.width, image.height, .memory(image))
     }
 
-    /// A photo that `PatchSource.read(_:)` reads again for each patch.
+    /// Creates a source from a photo that `PatchSource.read(_:)` reads again for each patch.
     package init(_ photo: URL, width: Int, height: Int) {
         (self.width, self.height, origin) = (width, height, .file(photo))
     }
 
-    /// The photo; nil for a picture in memory.
+    /// The photo; nil for an image in memory.
     package var photo: URL? {
         if case .file(let photo) = origin { photo } else { nil }
     }
 
-    /// The whole picture.
+    /// Returns the whole image.
     /// - Throws: `ImageError` if the photo can no longer be read, or if its size has changed.
     package func image() throws(ImageError) -> RasterImage {
         switch origin {
@@ -75,7 +75,7 @@ package struct PatchSource: Sendable {
 
     /// Reads a window into a patch of 3 channels.
     ///
-    /// If the window has more than 1.5 pixels per pixel of the patch, the picture is halved first, as often as necessary.
+    /// If the window has more than 1.5 pixels per pixel of the patch, the image is halved first, as often as necessary.
     /// - Throws: The errors of `image()`.
     package func read(
         _ window: PatchWindow, side: Int, into patch: UnsafeMutableBufferPointer<UInt8>
@@ -103,7 +103,7 @@ package struct PatchSource: Sendable {
 }
 
 extension RasterImage {
-    /// The image at half the size; each pixel is the mean of four.
+    /// Returns the image at half the size; each pixel is the mean of four.
     fileprivate func halved() -> RasterImage {
         let (columns, rows) = (width / 2, height / 2)
         let half = [UInt8](unsafeUninitializedCapacity: rows * columns * 3) { half, count in
@@ -123,15 +123,15 @@ extension PatchSource {
     /// Reads a photo, upright and in sRGB, at the size that the detector analyses.
     package static func read(_ url: URL) throws(ImageError) -> RasterImage { shrunk(try decode(url)) }
 
-    /// Reads a photo at its full size, or smaller if it is large; `shrunk(_:)` needs no more.
+    /// Reads a photo at its full size, or at a smaller size that is sufficient for `shrunk(_:)`.
     package static func decode(_ url: URL) throws(ImageError) -> RasterImage {
         try ImageFile.decode(url, coveringShortSide: shortSideToDecode)
     }
 
-    /// The minimum short side of a photo to decode; of all pictures with that many pixels, a square has the longest.
+    /// The minimum short side of a photo to decode; of all images with that many pixels, a square has the longest.
     package static var shortSideToDecode: Int { ImageFile.shortSideToDecode(covering: maximumSide) }
 
-    /// Converts a picture to colour without transparency, at the size that the detector analyses in training and prediction.
+    /// Converts an image to colour without transparency, at the size that the detector analyses in training and prediction.
     package static func shrunk(_ image: RasterImage) -> RasterImage {
         let image = image.flattenedOnWhite().converted(toChannels: 3)
         let factor = Double(maximumSide) / Double(image.width * image.height).squareRoot()

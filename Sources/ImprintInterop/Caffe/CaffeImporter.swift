@@ -16,7 +16,7 @@ struct CaffeImporter {
         let properties: TextMessage
     }
 
-    /// The layers of the network for inference, in order.
+    /// Returns the layers of the network for inference, in order.
     static func layers(of net: TextMessage) throws(ImportError.Problem) -> [Layer] {
         guard !net.has("layers") || !net.has("layer") else {
             throw .malformed(reason: "the architecture mixes the old format (layers) with the new format (layer)")
@@ -42,7 +42,7 @@ struct CaffeImporter {
             && rule.integer("max_level") ?? 0 >= 0 && !rule.has("stage")
     }
 
-    /// The new name of a layer type, which old files write in capitals.
+    /// Returns the new name of a layer type, which old files write in capitals.
     private static func newType(_ type: String) -> String {
         let special = [
             "RELU": "ReLU", "PRELU": "PReLU", "LRN": "LRN", "TANH": "TanH", "INNER_PRODUCT": "InnerProduct",
@@ -128,7 +128,7 @@ struct CaffeImporter {
 
     typealias Conversion = @Sendable (Layer, [SourceActivation], inout CaffeImporter) throws -> [SourceActivation]
 
-    /// The weight blobs of a layer, which must have at least `count`.
+    /// Returns the weight blobs of a layer, which must have at least `count`.
     func blobs(_ layer: Layer, atLeast count: Int) throws -> [Constant] {
         let blobs = weights.blobs[layer.name] ?? []
         guard blobs.count >= count else {

@@ -175,7 +175,7 @@ extension CaffeImporter {
         },
     ]
 
-    /// A height and width, given as one value, as two values, or as separate fields.
+    /// Returns a height and width, given as one value, as two values, or as separate fields.
     private static func pair(
         _ p: TextMessage, _ name: String, _ height: String, _ width: String, usual: Int
     ) -> Size2D {

@@ -21,11 +21,11 @@ struct CaffeWeights {
             guard field.number == 100 || field.number == 2 else { return }
             let (nameField, blobsField) = field.number == 100 ? (1, 7) : (4, 6)
             var name = ""
-            var own: [Blob] = []
+            var layerBlobs: [Blob] = []
             try field.message().forEachField { part in
                 switch part.number {
                 case nameField: name = try part.string()
-                case blobsField: try own.append(Blob(part.message()), upTo: 64, "blobs of a layer")
+                case blobsField: try layerBlobs.append(Blob(part.message()), upTo: 64, "blobs of a layer")
                 case 1 where field.number == 2:
                     throw ImportError.Problem.unsuitableModel(
                         found: "a Caffe model in the first format",
@@ -33,7 +33,7 @@ struct CaffeWeights {
                 default: break
                 }
             }
-            if !own.isEmpty { blobs[name] = own }
+            if !layerBlobs.isEmpty { blobs[name] = layerBlobs }
             if blobs.count > ONNXModel.maximumCount {
                 throw WireError.tooMany(item: "layers", limit: ONNXModel.maximumCount)
             }
@@ -79,7 +79,7 @@ struct CaffeWeights {
             }
         }
 
-        /// The decoded tensor, with a shape of at most four axes in old files.
+        /// Returns the decoded tensor, with a shape of at most four axes in old files.
         func constant() throws -> Constant {
             var values = single
             for part in parts {

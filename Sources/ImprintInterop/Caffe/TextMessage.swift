@@ -31,24 +31,24 @@ struct TextMessage {
 
     private init() {}
 
-    /// The scalar values of the fields with this name.
+    /// Returns the scalar values of the fields with this name.
     func words(_ name: String) -> [String] {
         fields.compactMap { field in
             if field.name == name, case .word(let word) = field.value { word } else { nil }
         }
     }
 
-    /// The scalar value of a field; the last one wins.
+    /// Returns the scalar value of a field; the last one wins.
     func word(_ name: String) -> String? { words(name).last }
 
-    /// The messages in the fields with this name.
+    /// Returns the messages in the fields with this name.
     func messages(_ name: String) -> [TextMessage] {
         fields.compactMap { field in
             if field.name == name, case .message(let message) = field.value { message } else { nil }
         }
     }
 
-    /// The message in a field; the last one wins, and an empty one replaces a missing one.
+    /// Returns the message in a field; the last one wins, and an empty one replaces a missing one.
     func message(_ name: String) -> TextMessage { messages(name).last ?? TextMessage() }
 
     /// Whether there is a field with this name.

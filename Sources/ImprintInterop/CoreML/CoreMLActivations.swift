@@ -52,7 +52,7 @@ extension CoreMLGraph {
             PReLU(), named: layer.name, to: [x], parameters: ["slope": weights.floats(x.shape.channels)])
     }
 
-    /// A function of scale · x + shift.
+    /// Converts a function of scale · x + shift.
     mutating func compute(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> SourceActivation {
         let scale = try record.float(5)
         let kind = try record.integer(1)
@@ -73,7 +73,7 @@ extension CoreMLGraph {
             activation(layer), from: record.float(1), to: record.float(2), named: layer.name)
     }
 
-    /// The function min(β, x ≥ 0 ? x : α · x).
+    /// Converts min(β, x ≥ 0 ? x : α · x).
     mutating func clampedReLU(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> SourceActivation {
         try assembler.clampedReLU(
             activation(layer), slope: record.float(1), atMost: record.float(2), named: layer.name)
@@ -81,7 +81,7 @@ extension CoreMLGraph {
 }
 
 extension NetworkAssembler {
-    /// scale · x + shift; no layer if that is the identity, or if it reverts the preceding layer.
+    /// Computes scale · x + shift; adds no layer if that is the identity, or if it reverts the preceding layer.
     mutating func linear(
         _ x: SourceActivation, _ scale: Float, _ shift: Float, named name: String
     ) throws -> SourceActivation {
@@ -95,7 +95,7 @@ extension NetworkAssembler {
             named: name)
     }
 
-    /// The scalar factor of a preceding affine layer without a shift.
+    /// Returns the scalar factor of a preceding affine layer without a shift.
     private func factor(of x: SourceActivation) -> Float? {
         guard let affine = layer(of: x, as: Affine.self), affine.extent == .channels, !affine.hasShift,
             let factors = parameters(of: x)["scale"], let first = factors.first, factors.allSatisfy({ $0 == first })
@@ -103,7 +103,7 @@ extension NetworkAssembler {
         return first
     }
 
-    /// The function max(x, least).
+    /// Computes max(x, minimum).
     ///
     /// Converters express an upper limit as a threshold after a factor of −1. It becomes an upper limit before that factor.
     mutating func threshold(
@@ -121,7 +121,7 @@ extension NetworkAssembler {
         return try linear(limited, -1, 0, named: "\(name).minus")
     }
 
-    /// The function min(greatest, x ≥ 0 ? x : slope · x).
+    /// Computes min(maximum, x ≥ 0 ? x : slope · x).
     mutating func clampedReLU(
         _ x: SourceActivation, slope: Float, atMost maximum: Float, named name: String
     ) throws -> SourceActivation {

@@ -2,7 +2,7 @@ internal import ImprintNetwork
 
 /// Element-wise arithmetic with constants and between activations.
 extension CoreMLGraph {
-    /// The sum of one input and `alpha`, or of several inputs.
+    /// Computes the sum of one input and `alpha`, or of several inputs.
     mutating func sum(_ layer: CoreMLModel.Layer, _ alpha: Float = 0) throws -> SourceActivation {
         let (activations, constants) = try terms(layer)
         if layer.inputs.count == 1 { return try assembler.linear(activations[0], 1, alpha, named: layer.name) }
@@ -11,7 +11,7 @@ extension CoreMLGraph {
         return result
     }
 
-    /// The product of one input and `alpha`, or of several inputs.
+    /// Computes the product of one input and `alpha`, or of several inputs.
     mutating func product(_ layer: CoreMLModel.Layer, _ alpha: Float = 1) throws -> SourceActivation {
         let (activations, constants) = try terms(layer)
         if layer.inputs.count == 1 { return try assembler.linear(activations[0], alpha, 0, named: layer.name) }
@@ -28,7 +28,7 @@ extension CoreMLGraph {
         return try assembler.linear(sum, 1 / Float(activations.count), 0, named: layer.name)
     }
 
-    /// The maximum of several inputs; a scalar constant is a lower limit.
+    /// Computes the maximum of several inputs; a scalar constant is a lower limit.
     mutating func maximum(_ layer: CoreMLModel.Layer) throws -> SourceActivation {
         let (activations, constants) = try terms(layer)
         var result = activations.count > 1 ? try assembler.maximum(activations, named: layer.name) : activations[0]
@@ -41,7 +41,7 @@ extension CoreMLGraph {
         return result
     }
 
-    /// The minimum with a scalar constant, an upper limit.
+    /// Computes the minimum with a scalar constant, an upper limit.
     mutating func minimum(_ layer: CoreMLModel.Layer) throws -> SourceActivation {
         let (activations, constants) = try terms(layer)
         guard activations.count == 1, constants.count == 1, constants[0].count == 1,
@@ -58,7 +58,7 @@ extension CoreMLGraph {
         try assembler.quotient(input(0, layer), input(1, layer), named: layer.name)
     }
 
-    /// scale ⊙ x + bias, with values per channel, per pixel or per element.
+    /// Computes scale ⊙ x + bias, with values per channel, per pixel or per element.
     mutating func scale(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> SourceActivation {
         let x = try activation(layer)
         let scale = try parameter(record, shape: 1, values: 2, layer)
@@ -78,7 +78,7 @@ extension CoreMLGraph {
         try assembler.add(activation(layer), parameter(record, shape: 1, values: 2, layer), named: layer.name)
     }
 
-    /// A parameter of the shape [1], [C], [1, H, W] or [C, H, W], reshaped so that it broadcasts to images.
+    /// Returns a parameter of the shape [1], [C], [1, H, W] or [C, H, W], reshaped so that it broadcasts to images.
     private mutating func parameter(
         _ record: CoreMLRecord, shape: Int, values: Int, _ layer: CoreMLModel.Layer
     ) throws -> Constant {
@@ -87,7 +87,7 @@ extension CoreMLGraph {
         return Constant(shape: shape.count == 1 ? [shape[0], 1, 1] : shape, floats: floats)
     }
 
-    /// A constant in the file.
+    /// Returns a constant in the file.
     mutating func constant(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> Constant {
         let shape = try record.integers(1)
         return Constant(shape: shape, floats: try weights(record, 2, shape, layer))

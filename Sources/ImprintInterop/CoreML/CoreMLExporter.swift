@@ -66,7 +66,7 @@ struct CoreMLExporter {
         layers = CoreMLLayerWriter(names: ExportedNames(reserving: [Self.image, Self.label, Self.probabilities, ""]))
     }
 
-    /// The message Model.
+    /// Encodes the message Model.
     mutating func message() throws -> MessageBuilder {
         try addLayers()
         var network = MessageBuilder()
@@ -76,7 +76,7 @@ struct CoreMLExporter {
             network.add(10, try CoreMLUpdates.message(of: layers, loss: layers.unique("loss"), target: Self.label))
         }
         var labels = MessageBuilder()
-        for label in model.weights.labels { labels.add(1, label) }
+        for label in model.file.labels { labels.add(1, label) }
         network.add(100, labels)
         network.add(200, Self.probabilities)
 
@@ -120,13 +120,13 @@ struct CoreMLExporter {
     // MARK: Preprocessing
 
     private var hasOneScale: Bool {
-        let scale = model.weights.preprocessing.scale
+        let scale = model.file.preprocessing.scale
         return scale.allSatisfy { $0 == scale[0] }
     }
 
     /// The message NeuralNetworkPreprocessing: y = scale · x + bias, with one scale for all channels.
     private var scaler: MessageBuilder {
-        let preprocessing = model.weights.preprocessing
+        let preprocessing = model.file.preprocessing
         let scale = hasOneScale ? preprocessing.scale[0] : 1
         let biases = preprocessing.mean.map { -$0 * scale }
         var scaler = MessageBuilder()
@@ -145,7 +145,7 @@ struct CoreMLExporter {
     /// Adds a scale layer if the channels have different scales, and returns the name of the first layer's input.
     private mutating func addFirstScale() -> String {
         guard !hasOneScale else { return Self.image }
-        let scale = model.weights.preprocessing.scale
+        let scale = model.file.preprocessing.scale
         let name = layers.unique("preprocessing.scale")
         var parameters = MessageBuilder()
         parameters.add(1, packed: [scale.count])
@@ -156,9 +156,9 @@ struct CoreMLExporter {
 
     // MARK: Description
 
-    /// The message ModelDescription.
+    /// Encodes the message ModelDescription.
     private func description() throws -> MessageBuilder {
-        let preprocessing = model.weights.preprocessing
+        let preprocessing = model.file.preprocessing
         var image = MessageBuilder()
         image.add(1, preprocessing.width)
         image.add(2, preprocessing.height)
@@ -187,7 +187,7 @@ struct CoreMLExporter {
         return message
     }
 
-    /// The message FeatureDescription.
+    /// Encodes the message FeatureDescription.
     private static func feature(
         _ name: String, _ text: String, type field: Int, _ value: MessageBuilder
     ) -> MessageBuilder {

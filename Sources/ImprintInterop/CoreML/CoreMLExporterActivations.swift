@@ -28,7 +28,7 @@ extension CoreMLExporter {
         return nil
     }
 
-    /// Core ML has a slope for each channel.
+    /// Adds a PReLU with one slope per channel, as Core ML requires.
     private mutating func addPReLU(_ step: Step) {
         let slope = model.vector("slope", of: step.index)
         let channels = step.shape.channels
@@ -37,7 +37,7 @@ extension CoreMLExporter {
         layers.add(.prelu, step.output, step.inputs[0], properties)
     }
 
-    /// y = x · f(x).
+    /// Adds y = x · f(x).
     private mutating func addGated(
         _ activation: CoreMLLayerWriter.Activation, _ step: Step, _ parameters: [Float] = []
     ) {
@@ -46,7 +46,7 @@ extension CoreMLExporter {
         layers.add(.multiply, step.output, [step.inputs[0], gate])
     }
 
-    /// y = min(max(x, minimum), maximum) = −max(−max(x, minimum), −maximum), which only needs layers of version 1.
+    /// Adds y = min(max(x, minimum), maximum) as −max(−max(x, minimum), −maximum), which only needs layers of version 1.
     ///
     /// Infinite limits are omitted.
     private mutating func addClip(_ step: Step, minimum: Float, maximum: Float) {

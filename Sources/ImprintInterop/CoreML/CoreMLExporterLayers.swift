@@ -169,14 +169,14 @@ extension CoreMLExporter {
         layers.add(.padding, name, [input], parameters)
     }
 
-    /// The message ValidPadding.
+    /// Encodes the message ValidPadding.
     private static func validPadding(_ sides: ExportedWindow.Sides) -> MessageBuilder {
         var message = MessageBuilder()
         message.add(1, amounts(sides))
         return message
     }
 
-    /// The message BorderAmounts.
+    /// Encodes the message BorderAmounts.
     private static func amounts(_ sides: ExportedWindow.Sides) -> MessageBuilder {
         var message = MessageBuilder()
         for (start, end) in [(sides.top, sides.bottom), (sides.left, sides.right)] {

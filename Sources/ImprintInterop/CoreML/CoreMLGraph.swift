@@ -56,7 +56,7 @@ extension CoreMLGraph {
         return value
     }
 
-    /// An input that must be an activation.
+    /// Returns an input that must be an activation.
     func activation(_ layer: CoreMLModel.Layer, _ index: Int = 0) throws -> SourceActivation {
         guard case .activation(let activation) = try input(index, layer) else {
             throw unsupported(layer, "input \(index + 1) is a constant, expected an activation")
@@ -64,7 +64,7 @@ extension CoreMLGraph {
         return activation
     }
 
-    /// All inputs, separated into activations and constants.
+    /// Returns all inputs, separated into activations and constants.
     func terms(_ layer: CoreMLModel.Layer) throws -> ([SourceActivation], [Constant]) {
         var (activations, constants): ([SourceActivation], [Constant]) = ([], [])
         for index in layer.inputs.indices {
@@ -77,7 +77,7 @@ extension CoreMLGraph {
         return (activations, constants)
     }
 
-    /// Weights in a layer's parameters.
+    /// Returns the weights in a layer's parameters.
     mutating func weights(
         _ record: CoreMLRecord, _ number: Int, _ shape: [Int], _ layer: CoreMLModel.Layer
     ) throws -> [Float] {
@@ -101,7 +101,7 @@ extension CoreMLGraph {
 }
 
 extension CoreMLGraph {
-    /// The activation in NCHW order, which image layers expect.
+    /// Returns the activation in NCHW order, which image layers expect.
     mutating func imageTensor(_ x: SourceActivation, _ layer: CoreMLModel.Layer) throws -> SourceActivation {
         guard x.axes.count >= 3 else {
             throw unsupported(layer, "of \(x.dimensions), expected channels, height and width")
@@ -114,7 +114,7 @@ extension CoreMLGraph {
         return try assembler.imageTensor(x, for: layer.name)
     }
 
-    /// The output of an image layer with the leading axes of its input `x`.
+    /// Returns the output of an image layer with the leading axes of its input `x`.
     func restored(_ y: SourceActivation, like x: SourceActivation) -> SourceActivation {
         var y = y
         y.axes = x.axes.dropLast(3) + [.channels, .height, .width]
@@ -130,7 +130,7 @@ extension CoreMLGraph {
         return restored(try assembler.add(makeLayer(imageTensor), named: layer.name, to: [imageTensor]), like: x)
     }
 
-    /// The activation with a channel axis, if that axis contains all elements of an image.
+    /// Returns the activation with a channel axis, if that axis contains all elements of an image.
     mutating func withChannels(_ x: SourceActivation, _ layer: CoreMLModel.Layer) throws -> SourceActivation {
         let index = x.axes.count - min(3, x.axes.count)
         guard x.axes.indices.contains(index), case .flat = x.axes[index] else { return x }

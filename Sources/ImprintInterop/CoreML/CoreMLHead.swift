@@ -8,8 +8,8 @@ struct CoreMLHead {
     private var rows: [[Float]] = []
     private var offsets: [Float] = []
     private(set) var labels: [String] = []
-    /// Whether the model is one-vs-rest instead of using a reference class.
-    private var isOneAgainstRest = false
+    /// Whether each label has its own binary classifier (one-vs-rest), instead of all using a reference class.
+    private var isOneVsRest = false
 
     init(_ message: WireMessage) throws {
         var transform = 0
@@ -21,7 +21,7 @@ struct CoreMLHead {
                 try rows.append(row, upTo: CoreMLModel.maximumCount, "rows of weights")
             case 2: try field.append(doublesTo: &offsets)
             case 3: transform = try field.integer()
-            case 4: isOneAgainstRest = try field.integer() == 1
+            case 4: isOneVsRest = try field.integer() == 1
             case 100, 101: labels = try CoreMLModel.labels(field)
             default: break
             }
@@ -31,8 +31,8 @@ struct CoreMLHead {
                 found: "a linear model with the probit function", advice: "Expected the logistic function")
         }
         let count = rows.count
-        let expected = isOneAgainstRest && labels.count != 2 ? [labels.count] : [labels.count - 1, labels.count]
-        guard !rows.isEmpty, expected.contains(count), isOneAgainstRest || count == labels.count - 1 else {
+        let expected = isOneVsRest && labels.count != 2 ? [labels.count] : [labels.count - 1, labels.count]
+        guard !rows.isEmpty, expected.contains(count), isOneVsRest || count == labels.count - 1 else {
             throw ImportError.Problem.malformed(
                 reason: "its linear model has \(count) rows of weights for \(labels.count) labels")
         }
@@ -43,7 +43,7 @@ struct CoreMLHead {
         }
     }
 
-    /// The probabilities of the labels.
+    /// Adds the linear model and returns the probabilities of the labels.
     func add(
         to assembler: inout NetworkAssembler, _ x: SourceActivation, _ notes: inout [String]
     ) throws -> SourceActivation {
@@ -52,7 +52,7 @@ struct CoreMLHead {
         let weight = (hasReference ? [Float](repeating: 0, count: width) : []) + rows.flatMap { $0 }
         let logits = try assembler.dense(
             x, weight: weight, outputs: labels.count, bias: (hasReference ? [0] : []) + offsets, named: "linearModel")
-        guard isOneAgainstRest, !hasReference else {
+        guard isOneVsRest, !hasReference else {
             return try assembler.add(Softmax(), named: "probabilities", to: [logits])
         }
         notes.append(

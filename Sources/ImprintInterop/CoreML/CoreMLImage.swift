@@ -65,7 +65,7 @@ struct CoreMLImage {
             advice: "Expected an image, or an array of 1 or 3 channels, height and width")
     }
 
-    /// The input of the first layers: the image in the model's channel order, minus the mean image.
+    /// Returns the input of the first layers: the image in the model's channel order, minus the mean image.
     ///
     /// - Parameter axes: The axes of an image in this model.
     mutating func activation(

@@ -106,7 +106,7 @@ enum CoreMLImporter {
         return before.suffix(network.hasExactImages ? 1 : 2) + imageAxes
     }
 
-    /// The inputs of a network in a pipeline, reshaped to its expected axes.
+    /// Returns the inputs of a network in a pipeline, reshaped to its expected axes.
     private static func inputs(
         of part: CoreMLModel, _ network: CoreMLModel.NeuralNetwork, _ features: [String: SourceActivation],
         _ assembler: NetworkAssembler
@@ -126,7 +126,7 @@ enum CoreMLImporter {
         return inputs
     }
 
-    /// The output of a network: the probabilities, else the model's first output, else the last layer's output.
+    /// Returns the output of a network: the probabilities, else the model's first output, else the last layer's output.
     private static func result(
         of network: CoreMLModel.NeuralNetwork, _ description: CoreMLModel.Description, _ graph: CoreMLGraph
     ) throws -> SourceActivation {

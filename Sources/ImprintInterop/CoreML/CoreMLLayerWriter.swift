@@ -67,7 +67,7 @@ struct CoreMLLayerWriter {
 
     init(names: ExportedNames) { self.names = names }
 
-    /// An unused name.
+    /// Returns an unused name.
     mutating func unique(_ wanted: String) -> String { names.unique(wanted) }
 
     /// Adds a layer whose output has the layer's name.
@@ -99,7 +99,7 @@ struct CoreMLLayerWriter {
                 isUpdatable: false))
     }
 
-    /// The message WeightParams of a tensor.
+    /// Encodes the message WeightParams of a tensor.
     mutating func weights(_ tensor: ExportedTensor, isUpdatable: Bool = false) -> MessageBuilder {
         var message = MessageBuilder()
         if tensor.precision == .float16 { version = max(version, 2) }

@@ -83,7 +83,7 @@ enum CoreMLLayers {
             return try graph.concatenate(layer, along: -3)
         },
         980: one { layer, record, graph in
-            guard try !record.bool(2) else { throw graph.unsupported(layer, "with parts that take turns") }
+            guard try !record.bool(2) else { throw graph.unsupported(layer, "with interleaved inputs") }
             return try graph.concatenate(layer, along: record.integer(1))
         },
         330: { layer, record, graph in

@@ -110,7 +110,7 @@ extension CoreMLModel {
         }
     }
 
-    /// The labels in a field of strings (100) or of integers (101), which become strings.
+    /// Returns the labels in a field of strings (100) or of integers (101), which become strings.
     static func labels(_ field: WireMessage.Field) throws -> [String] {
         var (texts, integers): ([String], [Int]) = ([], [])
         let isText = field.number == 100
@@ -150,7 +150,7 @@ extension CoreMLModel {
             (self.inputs, self.outputs, self.kind, self.settings) = (inputs, outputs, kind, settings)
         }
 
-        /// The parameters of the layer type.
+        /// Returns the parameters of the layer type.
         func record() throws -> CoreMLRecord {
             guard let settings else {
                 throw ImportError.Problem.malformed(reason: "the layer \(name.debugDescription) has no type")

@@ -49,7 +49,7 @@ struct CoreMLPackage {
         model = try Self.file(root.path, from: folder, within: folder)
     }
 
-    /// The weight file with a path from the model.
+    /// Returns the weight file with a path from the model.
     func weights(_ name: String) throws -> MappedFile {
         let prefix = "@model_path/"
         guard name.hasPrefix(prefix) else {
@@ -61,7 +61,7 @@ struct CoreMLPackage {
         return try MappedFile(contentsOf: url)
     }
 
-    /// A file in the model's folder.
+    /// Returns a file in the model's folder.
     ///
     /// Paths that leave the folder (by `..`, as absolute paths or by symbolic links) are rejected, because a model must not
     /// make the importer read other files of the user.

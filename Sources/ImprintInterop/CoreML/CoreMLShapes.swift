@@ -142,7 +142,7 @@ extension CoreMLGraph {
             x, along: -3, Array(stride(from: start, to: last, by: step)), named: layer.name)
     }
 
-    /// The old reduction layer for images.
+    /// Converts the old reduction layer for images.
     mutating func reduce(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> SourceActivation {
         let axes = [[-3, -2, -1], [-2, -1], [-3], [-2], [-1]]
         let choice = try record.integer(3)
@@ -169,7 +169,7 @@ enum Reduction {
 }
 
 extension NetworkAssembler {
-    /// The sum, mean or maximum over some axes.
+    /// Computes the sum, mean or maximum over some axes.
     mutating func reduce(
         _ x: SourceActivation, _ mode: Reduction, over axes: [Int], keepingAxes: Bool, named name: String
     ) throws -> SourceActivation {

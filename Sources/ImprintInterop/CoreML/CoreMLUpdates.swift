@@ -8,7 +8,7 @@ enum CoreMLUpdates {
     /// The first specification version with updatable models.
     static let version = 4
 
-    /// The message NetworkUpdateParameters.
+    /// Encodes the message NetworkUpdateParameters.
     ///
     /// - Parameters:
     ///   - layers: The network's layers, one of which is updatable.
@@ -74,12 +74,12 @@ enum CoreMLUpdates {
         }
     }
 
-    /// The message DoubleParameter.
+    /// Encodes the message DoubleParameter.
     private static func number(_ value: Double, in range: ClosedRange<Double>) -> MessageBuilder {
         parameter(value, in: range) { $0.add($1, $2) }
     }
 
-    /// The message Int64Parameter.
+    /// Encodes the message Int64Parameter.
     private static func count(_ value: Int, in range: ClosedRange<Int>) -> MessageBuilder {
         parameter(value, in: range) { $0.add($1, $2) }
     }

@@ -16,7 +16,7 @@ struct CoreMLWeights {
         return found
     }
 
-    /// The decoded weights.
+    /// Returns the decoded weights.
     ///
     /// - Throws: `ImportError.Problem` if there are not `count` values.
     func floats(_ count: Int) throws -> [Float] {
@@ -107,7 +107,7 @@ extension CoreMLWeights {
             }
         }
 
-        /// A function that dequantizes the code at an index.
+        /// Returns a function that dequantizes the code at an index.
         private func dequantizer(
             _ count: Int, _ problem: (String) -> ImportError.Problem
         ) throws -> (_ index: Int, _ code: Int) -> Float {

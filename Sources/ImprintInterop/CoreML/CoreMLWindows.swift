@@ -120,7 +120,7 @@ extension CoreMLGraph {
             named: layer.name)
     }
 
-    /// Constant padding of tensors of any rank.
+    /// Converts constant padding of a tensor of any rank.
     mutating func padAll(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> SourceActivation {
         let x = try activation(layer)
         let amounts = try record.integers(2)
@@ -147,7 +147,7 @@ extension CoreMLGraph {
 
 /// Kernel sizes, strides and padding.
 extension CoreMLGraph {
-    /// A height and width, or the default if the file has none.
+    /// Returns a height and width, or the default if the file has none.
     private func size(
         _ record: CoreMLRecord, _ number: Int, _ standard: Int, _ layer: CoreMLModel.Layer
     ) throws -> Size2D {
@@ -161,7 +161,7 @@ extension CoreMLGraph {
 
     private typealias Amounts = (before: Int, after: Int)
 
-    /// The padding of height and width.
+    /// Returns the padding of height and width.
     private func paddingAmounts(
         _ record: CoreMLRecord?, _ layer: CoreMLModel.Layer
     ) throws -> (rows: Amounts, columns: Amounts) {
@@ -186,7 +186,7 @@ extension CoreMLGraph {
 }
 
 extension Padding {
-    /// The padding for an output of the size ⌈input / stride⌉; an odd pixel comes first.
+    /// Returns the padding for an output of the size ⌈input / stride⌉; an odd pixel comes first.
     static func sameBefore(_ kernel: Size2D, _ stride: Size2D, _ dilation: Size2D, over input: TensorShape) -> Padding {
         func totalPadding(_ length: Int, _ kernel: Int, _ stride: Int, _ dilation: Int) -> (before: Int, after: Int) {
             let output = (length + stride - 1) / stride

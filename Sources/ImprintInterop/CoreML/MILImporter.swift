@@ -107,7 +107,7 @@ extension MILImporter {
         return value
     }
 
-    /// A parameter that must be a constant; nil if it is omitted.
+    /// Returns a parameter that must be a constant; nil if it is omitted.
     func value(_ parameter: String, _ operation: Operation) throws -> MILValue? {
         switch operation.inputs[parameter]?.first {
         case .name(let name): return try named(name, operation)
@@ -116,7 +116,7 @@ extension MILImporter {
         }
     }
 
-    /// All tensors of a parameter.
+    /// Returns all tensors of a parameter.
     func tensors(_ parameter: String, _ operation: Operation) throws -> [SourceTensor] {
         try (operation.inputs[parameter] ?? []).map { argument in
             let value: MILValue
@@ -138,7 +138,7 @@ extension MILImporter {
         return tensor
     }
 
-    /// A parameter that must be an activation.
+    /// Returns a parameter that must be an activation.
     func activation(_ parameter: String, _ operation: Operation) throws -> SourceActivation {
         guard case .activation(let activation) = try tensor(parameter, operation) else {
             throw unsupported(operation, "\(parameter) is a constant, expected an activation")
@@ -146,7 +146,7 @@ extension MILImporter {
         return activation
     }
 
-    /// A parameter that must be a constant tensor; nil if it is omitted.
+    /// Returns a parameter that must be a constant tensor; nil if it is omitted.
     func constant(_ parameter: String, _ operation: Operation) throws -> Constant? {
         guard let value = try value(parameter, operation) else { return nil }
         guard let constant = value.constant else { throw malformed(operation, "has a string as its \(parameter)") }
@@ -237,7 +237,7 @@ extension MILImporter {
         return skipped
     }
 
-    /// One value per channel; nil if the constant has another shape.
+    /// Returns one value per channel; nil if the constant has another shape.
     private func broadcast(_ constant: Constant, _ channels: Int) -> [Float]? {
         if constant.count == 1, let number = constant.floats.first { return Array(repeating: number, count: channels) }
         let isForChannels =

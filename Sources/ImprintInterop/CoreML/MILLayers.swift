@@ -59,7 +59,7 @@ extension MILImporter {
             epsilon: float("epsilon", operation) ?? 1e-5, named: operation.name)
     }
 
-    /// x · weightᵀ + bias along the last axis.
+    /// Computes x · weightᵀ + bias along the last axis.
     mutating func linear(_ operation: Operation) throws -> SourceActivation {
         let weight = try requiredConstant("weight", operation)
         return try product(
@@ -78,7 +78,7 @@ extension MILImporter {
         return try product(activation("x", operation), matrix.shape, matrix.floats, bias: nil, operation)
     }
 
-    /// x · weightᵀ; weight [outputs, inputs].
+    /// Computes x · weightᵀ; weight [outputs, inputs].
     private mutating func product(
         _ x: SourceActivation, _ shape: [Int], _ weight: [Float], bias: [Float]?, _ operation: Operation
     ) throws -> SourceActivation {
@@ -88,7 +88,7 @@ extension MILImporter {
         return try assembler.matrixProduct(x, weight: weight, outputs: shape[0], bias: bias, named: operation.name)
     }
 
-    /// layer_norm.
+    /// Converts layer_norm.
     mutating func normalizeLayer(_ operation: Operation) throws -> SourceActivation {
         let x = try activation("x", operation)
         let axes = try integers("axes", operation) ?? Array(x.axes.indices)
@@ -153,7 +153,7 @@ extension MILImporter {
         return Size2D(height: size[0], width: size[1])
     }
 
-    /// The padding according to `pad_type` and `pad`.
+    /// Returns the padding according to `pad_type` and `pad`.
     private func padding(
         _ operation: Operation, _ kernel: Size2D, _ stride: Size2D, _ dilation: Size2D, over input: TensorShape
     ) throws -> Padding {

@@ -38,7 +38,7 @@ struct MILProgram {
         }
     }
 
-    /// The paths of the weight files.
+    /// Returns the paths of the weight files.
     func weightFiles() throws -> Set<String> {
         var names: Set<String> = []
         for operation in operations {
@@ -120,7 +120,7 @@ struct MILProgram {
 }
 
 extension WireMessage {
-    /// The key and the message of a map entry.
+    /// Returns the key and the message of a map entry.
     fileprivate func entry() throws -> (String, WireMessage?) {
         var (key, value): (String, WireMessage?) = ("", nil)
         try forEachField { field in

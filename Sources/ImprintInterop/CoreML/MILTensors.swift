@@ -21,7 +21,7 @@ extension MILImporter {
         }
     }
 
-    /// The maximum of two tensors, or a limit by a scalar constant.
+    /// Computes the maximum of two tensors, or limits one by a scalar constant.
     mutating func limit(_ operation: Operation, fromBelow: Bool) throws -> SourceActivation {
         switch (try tensor("x", operation), try tensor("y", operation)) {
         case (.activation(let x), .activation(let y)) where fromBelow:
@@ -127,7 +127,7 @@ extension MILImporter {
             activation("x", operation), axes: integers("axes", operation) ?? [], named: operation.name)
     }
 
-    /// Cast between floating-point types, which has no effect because Imprint computes with 32 bits.
+    /// Converts a cast between floating-point types, which has no effect because Imprint computes with 32 bits.
     func cast(_ operation: Operation) throws -> SourceActivation {
         let type = try value("dtype", operation)?.text
         guard ["fp16", "fp32"].contains(type) else {

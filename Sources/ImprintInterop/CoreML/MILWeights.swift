@@ -1,6 +1,6 @@
 /// Compressed weights (constexpr operations, coremltools' MIL documentation).
 extension MILImporter {
-    /// The decompressed weights of a constexpr operation.
+    /// Returns the decompressed weights of a constexpr operation.
     func decompressed(_ operation: Operation) throws -> Constant {
         switch operation.type {
         case "constexpr_affine_dequantize": return try dequantized(operation)
@@ -11,7 +11,7 @@ extension MILImporter {
         }
     }
 
-    /// (code − zero point) · scale, with one of each for the whole tensor or for each index along an axis.
+    /// Computes (code − zero point) · scale, with one of each for the whole tensor or for each index along an axis.
     private func dequantized(_ operation: Operation) throws -> Constant {
         let codes = try requiredConstant("quantized_data", operation)
         let scale = try requiredConstant("scale", operation).floats
@@ -37,7 +37,7 @@ extension MILImporter {
             })
     }
 
-    /// (code − offset) · scale, with one of each for blocks along any axes.
+    /// Computes (code − offset) · scale, with one of each for blocks along any axes.
     private func shifted(_ operation: Operation) throws -> Constant {
         let (codes, scale) = (try requiredConstant("data", operation), try requiredConstant("scale", operation))
         let offset = try constant("offset", operation)
@@ -56,7 +56,7 @@ extension MILImporter {
             floats: zip(values, blocks).map { ($0 - (zeros?[$1] ?? 0)) * factors[$1] })
     }
 
-    /// The values of a lookup table at packed codes, lowest bit first.
+    /// Returns the values of a lookup table at packed codes, lowest bit first.
     private func lookedUp(_ operation: Operation) throws -> Constant {
         let table = try requiredConstant("lut", operation).floats
         let bits = (1...8).first { table.count == 1 << $0 }

@@ -2,13 +2,13 @@ public import ImprintCore
 internal import ImprintModel
 
 /// A layer that the target format cannot express, or that Imprint cannot export to it.
-public struct UnsupportedLayer: Hashable, Codable, Sendable {
+package struct UnsupportedLayer: Hashable, Codable, Sendable {
     /// The node's name.
-    public let node: String
+    package let node: String
     /// The layer's kind, such as "convolution".
-    public let kind: String
+    package let kind: String
     /// The reason why the export fails.
-    public let reason: String
+    package let reason: String
 }
 
 /// An error of exporting a model.
@@ -16,10 +16,10 @@ public struct ExportError: DescribedError, Equatable {
     /// The file to write.
     public let path: String
     /// The reason why the export failed.
-    public let problem: Problem
+    package let problem: Problem
 
     /// The reasons why an export fails.
-    public enum Problem: Error, Equatable, Sendable {
+    package enum Problem: Error, Equatable, Sendable {
         /// The format cannot express some layers.
         case unsupported(format: String, layers: [UnsupportedLayer])
         /// The model is a logo detector, which scans an image pyramid.
@@ -33,7 +33,7 @@ public struct ExportError: DescribedError, Equatable {
     }
 
     /// The layers that the format cannot express; empty for other problems.
-    public var unsupportedLayers: [UnsupportedLayer] {
+    package var unsupportedLayers: [UnsupportedLayer] {
         if case .unsupported(_, let layers) = problem { layers } else { [] }
     }
 

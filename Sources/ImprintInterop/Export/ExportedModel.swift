@@ -3,7 +3,8 @@ internal import ImprintNetwork
 
 /// A classifier to export to a format with the NCHW layout.
 struct ExportedModel {
-    let weights: ModelFile
+    /// The model.
+    let file: ModelFile
     /// The precision of convolution and dense weights; biases, normalization parameters and statistics stay float32.
     let precision: Safetensors.Precision
     private let nodeIndices: [String: Int]
@@ -12,21 +13,21 @@ struct ExportedModel {
     /// It is nil if the output is in Imprint's channels-last order.
     private let reorderedImages: [TensorShape?]
 
-    init(_ weights: ModelFile, precision: Safetensors.Precision) {
-        self.weights = weights
+    init(_ file: ModelFile, precision: Safetensors.Precision) {
+        self.file = file
         self.precision = precision
-        let nodes = weights.network.nodes
+        let nodes = file.network.nodes
         let nodeIndices = Dictionary(uniqueKeysWithValues: nodes.enumerated().map { ($1.name, $0) })
         self.nodeIndices = nodeIndices
-        reorderedImages = reorderedVectors(of: weights.network, nodes.map { $0.inputs.map { nodeIndices[$0] } })
+        reorderedImages = reorderedVectors(of: file.network, nodes.map { $0.inputs.map { nodeIndices[$0] } })
     }
 
-    var network: Network { weights.network }
+    var network: Network { file.network }
 
-    /// The indices of the nodes that a node reads; `nil` is the network's input.
+    /// Returns the indices of the nodes that a node reads; `nil` is the network's input.
     func sources(of index: Int) -> [Int?] { network.nodes[index].inputs.map { nodeIndices[$0] } }
 
-    /// The shapes of a node's inputs.
+    /// Returns the shapes of a node's inputs.
     func inputShapes(of index: Int) -> [TensorShape] {
         sources(of: index).map { $0.map { network.shapes[$0] } ?? network.input }
     }
@@ -34,12 +35,12 @@ struct ExportedModel {
     /// The metadata key of the network, by which Imprint recognizes a model that it exported.
     static let networkKey = "imprint.network"
 
-    /// The metadata from which Imprint restores the model, as keys and JSON values.
+    /// Returns the metadata from which Imprint restores the model, as keys and JSON values.
     func metadata() throws -> [(key: String, value: String)] {
         [
-            ("imprint.labels", try json(weights.labels)),
+            ("imprint.labels", try json(file.labels)),
             (Self.networkKey, try json(network)),
-            ("imprint.preprocessing", try json(weights.preprocessing)),
+            ("imprint.preprocessing", try json(file.preprocessing)),
         ]
     }
 }
@@ -47,13 +48,13 @@ struct ExportedModel {
 // MARK: Tensors
 
 extension ExportedModel {
-    /// A vector or scalar parameter of a node.
+    /// Returns a vector or scalar parameter of a node.
     func vector(_ name: String, of index: Int) -> ExportedTensor {
         let entry = entry(name, of: index)
         return tensor(entry, shape: entry.parameter.shape) { try $1($0) }
     }
 
-    /// The kernel of a convolution: [outputs, inputs / groups, height, width].
+    /// Returns the kernel of a convolution: [outputs, inputs / groups, height, width].
     func kernel(_ size: Size2D, at index: Int) -> ExportedTensor {
         let entry = entry("weight", of: index)
         let (height, width) = (size.height, size.width)
@@ -63,7 +64,7 @@ extension ExportedModel {
         }
     }
 
-    /// The matrix of a dense layer, [outputs, inputs], with the inputs in the order of the format's flatten operator.
+    /// Returns the matrix of a dense layer, [outputs, inputs], with the inputs in the order of the format's flatten operator.
     func matrix(at index: Int) -> ExportedTensor {
         let entry = entry("weight", of: index)
         let (inputs, outputs) = (entry.parameter.shape[0], entry.parameter.shape[1])
@@ -73,7 +74,7 @@ extension ExportedModel {
         }
     }
 
-    /// A parameter for each element of an image: [channels, height, width].
+    /// Returns a parameter for each element of an image: [channels, height, width].
     func image(_ name: String, of index: Int) -> ExportedTensor {
         let shape = inputShapes(of: index)[0]
         return tensor(entry(name, of: index), shape: [shape.channels, shape.height, shape.width]) {
@@ -83,7 +84,7 @@ extension ExportedModel {
 
     private func entry(_ name: String, of index: Int) -> ParameterLayout.Entry {
         let name = "\(network.nodes[index].name).\(name)"
-        guard let entry = weights.parameters.layout[name] else {
+        guard let entry = file.parameters.layout[name] else {
             preconditionFailure("the network has no parameter \(name)")
         }
         return entry
@@ -93,7 +94,7 @@ extension ExportedModel {
         _ entry: ParameterLayout.Entry, shape: [Int],
         _ order: @escaping (UnsafeBufferPointer<Float>, (UnsafeBufferPointer<Float>) throws -> Void) throws -> Void
     ) -> ExportedTensor {
-        let parameters = weights.parameters
+        let parameters = file.parameters
         return ExportedTensor(
             entry.name, shape: shape, precision: entry.parameter.role == .weight ? precision : .float32
         ) { body in
@@ -111,7 +112,9 @@ extension ExportedModel {
     func isReordered(flattenAt index: Int) -> Bool { reorderedImages[index] != nil }
 }
 
-/// For each node, the image that its output may flatten in channels-first order because only dense layers depend on the order.
+/// Returns, for each node, the image that its output may flatten in channels-first order.
+///
+/// It may if only dense layers depend on the order.
 private func reorderedVectors(of network: Network, _ sources: [[Int?]]) -> [TensorShape?] {
     let nodes = network.nodes
     // Whether only dense layers depend on the order of an output, from the last node to the first.

@@ -5,7 +5,7 @@ struct ExportedNames {
     /// Reserves these names.
     init(reserving names: [String]) { used = Set(names) }
 
-    /// An unused name: the preferred name or, if it is taken or empty, a similar one.
+    /// Returns an unused name: the preferred name or, if it is taken or empty, a similar one.
     mutating func unique(_ wanted: String) -> String {
         var name = wanted.isEmpty ? "unnamed" : wanted
         while !used.insert(name).inserted { name += "_" }

@@ -13,7 +13,7 @@ struct ExportedTensor {
     /// Passes the values to a function in parts.
     typealias Source = (_ body: (UnsafeBufferPointer<Float>) throws -> Void) throws -> Void
 
-    /// A tensor with the values of `source`.
+    /// Creates a tensor with the values of `source`.
     init(_ name: String, shape: [Int], precision: Safetensors.Precision = .float32, source: @escaping Source) {
         self.name = name
         self.shape = shape
@@ -21,7 +21,7 @@ struct ExportedTensor {
         self.source = source
     }
 
-    /// A small tensor.
+    /// Creates a small tensor.
     init(_ name: String, shape: [Int], values: @escaping () -> [Float]) {
         self.init(name, shape: shape) { body in try values().withUnsafeBufferPointer(body) }
     }
@@ -31,12 +31,12 @@ struct ExportedTensor {
     /// The number of bytes.
     var byteCount: Int { count * precision.elementType.byteCount }
 
-    /// The tensor with another shape.
+    /// Returns the tensor with another shape.
     func reshaped(_ shape: [Int]) -> ExportedTensor {
         ExportedTensor(name, shape: shape, precision: precision, source: source)
     }
 
-    /// A vector that repeats the tensor's only value.
+    /// Returns a vector that repeats the tensor's only value.
     func repeated(_ count: Int) -> ExportedTensor {
         ExportedTensor(name, shape: [count], precision: precision) { [source] body in
             try source { values in
@@ -82,7 +82,7 @@ func forEachPartChannelsFirst(
     }
 }
 
-/// The range of consecutive channels; nil if they are not consecutive.
+/// Returns the range of consecutive channels; nil if they are not consecutive.
 func contiguousRange(_ channels: [Int]) -> Range<Int>? {
     guard let first = channels.first, zip(channels, channels.dropFirst()).allSatisfy({ $1 == $0 + 1 }) else {
         return nil

@@ -3,7 +3,7 @@ internal import ImprintNetwork
 
 /// Element-wise arithmetic with constants and between activations.
 extension NetworkAssembler {
-    /// x ⊙ constant, broadcast as in NumPy.
+    /// Computes x ⊙ constant, broadcast as in NumPy.
     ///
     /// - Parameter isSeparate: Whether the product remains a separate layer, so that a later operator can find x.
     mutating func multiply(
@@ -15,7 +15,7 @@ extension NetworkAssembler {
         return try scale(x, extent, by: values, adding: nil, named: name)
     }
 
-    /// x + constant, broadcast as in NumPy.
+    /// Computes x + constant, broadcast as in NumPy.
     mutating func add(
         _ x: SourceActivation, _ constant: Constant, named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
@@ -24,7 +24,7 @@ extension NetworkAssembler {
         return try scale(x, extent, by: nil, adding: values, named: name)
     }
 
-    /// x ⊙ factors + addends, with values in the network's layout.
+    /// Computes x ⊙ factors + addends, with values in the network's layout.
     ///
     /// Factors and addends per channel merge into a preceding normalization, dense or affine layer.
     mutating func scale(
@@ -92,7 +92,7 @@ extension NetworkAssembler {
             parameters: parameters)
     }
 
-    /// A constant's values in the network's layout: one per channel, or one per element if they differ between pixels.
+    /// Returns a constant's values in the network's layout: one per channel, or one per element if they differ between pixels.
     mutating func broadcast(
         _ constant: Constant, over x: SourceActivation, for name: String
     ) throws(ImportError.Problem) -> (Affine.Extent, [Float]) {
@@ -131,14 +131,14 @@ extension NetworkAssembler {
         return (.values, result)
     }
 
-    /// x + y + …, broadcast to the largest shape.
+    /// Computes x + y + …, broadcast to the largest shape.
     mutating func add(
         _ terms: [SourceActivation], named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
         try combine(AddLayer(), terms, named: name)
     }
 
-    /// x ⊙ y ⊙ …, broadcast to the largest shape.
+    /// Computes x ⊙ y ⊙ …, broadcast to the largest shape.
     ///
     /// x ⊙ sigmoid(x) becomes a swish, x ⊙ (1 + erf(x / √2)) a GELU.
     mutating func multiply(
@@ -157,7 +157,7 @@ extension NetworkAssembler {
         return try combine(MultiplyLayer(), factors, named: name)
     }
 
-    /// a · x ⊙ b · (1 + erf(x / √2)) as a GELU and a factor; `nil` if the factors do not match.
+    /// Converts a · x ⊙ b · (1 + erf(x / √2)) to a GELU and a factor; returns nil if the factors do not match.
     private mutating func gelu(
         _ x: SourceActivation, gate: SourceActivation, named name: String
     ) throws(ImportError.Problem) -> SourceActivation? {
@@ -176,7 +176,7 @@ extension NetworkAssembler {
         return nil
     }
 
-    /// Every y with x = factor · y + addend for a scalar factor and addend: x itself and its predecessors.
+    /// Returns every y with x = factor · y + addend for a scalar factor and addend: x itself and its predecessors.
     private func scalings(_ x: SourceActivation) -> [(y: SourceActivation, factor: Float, addend: Float)] {
         var found: [(y: SourceActivation, factor: Float, addend: Float)] = [(x, 1, 0)]
         while let (y, factor, addend) = found.last, layer(of: y, as: Affine.self) != nil,
@@ -192,7 +192,7 @@ extension NetworkAssembler {
         return found
     }
 
-    /// The element-wise maximum.
+    /// Computes the element-wise maximum.
     mutating func maximum(
         _ terms: [SourceActivation], named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
@@ -224,7 +224,7 @@ extension NetworkAssembler {
         return try add(layer, named: name, to: padded, axes: axes)
     }
 
-    /// The difference x − y.
+    /// Computes the difference x − y.
     mutating func difference(
         _ x: SourceTensor, _ y: SourceTensor, named name: String
     ) throws -> SourceActivation {
@@ -242,7 +242,7 @@ extension NetworkAssembler {
         }
     }
 
-    /// x / y for a constant y.
+    /// Computes x / y for a constant y.
     mutating func quotient(
         _ x: SourceTensor, _ y: SourceTensor, named name: String, isSeparate: Bool = false
     ) throws -> SourceActivation {

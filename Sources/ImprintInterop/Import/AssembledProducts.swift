@@ -11,7 +11,7 @@ extension NetworkAssembler {
         var groups = 1
     }
 
-    /// y = x ∗ weight + bias; weight [outputs, inputs / groups, kernel height, kernel width].
+    /// Computes y = x ∗ weight + bias; weight [outputs, inputs / groups, kernel height, kernel width].
     ///
     /// A preceding zero padding or channel permutation merges into the convolution. A convolution of a single pixel becomes a
     /// dense layer.
@@ -48,7 +48,7 @@ extension NetworkAssembler {
         return try add(layer, named: name, to: [x], parameters: parameters, axes: axes)
     }
 
-    /// The transposed convolution of x; weight [inputs, outputs / groups, kernel height, kernel width].
+    /// Computes the transposed convolution of x; weight [inputs, outputs / groups, kernel height, kernel width].
     mutating func convolveTransposed(
         _ x: SourceActivation, _ geometry: ConvolutionGeometry, outputPadding: Size2D, weight: Constant, bias: [Float]?,
         named name: String
@@ -70,7 +70,7 @@ extension NetworkAssembler {
         return try add(layer, named: name, to: [x], parameters: parameters, axes: x.axes)
     }
 
-    /// The kernel size of weights [outputs, inputs, height, width].
+    /// Returns the kernel size of weights [outputs, inputs, height, width].
     private func kernelSize(of weight: Constant, for name: String) throws(ImportError.Problem) -> Size2D {
         guard weight.shape.count == 4, weight.shape.allSatisfy({ $0 > 0 }) else {
             throw .unsupported([
@@ -83,7 +83,7 @@ extension NetworkAssembler {
         return Size2D(height: weight.shape[2], width: weight.shape[3])
     }
 
-    /// The input of a preceding zero padding, and the padding of the convolution that includes it.
+    /// Returns the input of a preceding zero padding, and the padding of the convolution that includes it.
     private func zeros(around x: SourceActivation, with padding: Padding) -> (SourceActivation, Padding)? {
         guard let pad = layer(of: x, as: PadLayer.self), pad.mode == .constant(0), let source = inputs(of: x).first
         else {
@@ -105,7 +105,7 @@ extension NetworkAssembler {
         }
     }
 
-    /// y = x · weightᵀ + bias over all elements of an image; weight [outputs, inputs], inputs in the order of x's axes.
+    /// Computes y = x · weightᵀ + bias over all elements of an image; weight [outputs, inputs], inputs in the order of x's axes.
     mutating func dense(
         _ x: SourceActivation, weight: [Float], outputs: Int, bias: [Float]?, named name: String, axes: [Axis]? = nil
     ) throws(ImportError.Problem) -> SourceActivation {
@@ -123,7 +123,7 @@ extension NetworkAssembler {
             axes: axes ?? [.batch, .channels])
     }
 
-    /// y = x · weightᵀ + bias along the last axis; weight [outputs, inputs].
+    /// Computes y = x · weightᵀ + bias along the last axis; weight [outputs, inputs].
     ///
     /// Over the channels of each pixel it becomes a 1x1 convolution, over all elements of an image a dense layer.
     mutating func matrixProduct(
@@ -148,7 +148,7 @@ extension NetworkAssembler {
         return y
     }
 
-    /// Layer normalization over the channels of each pixel or over all elements of an image.
+    /// Computes the layer normalization over the channels of each pixel or over all elements of an image.
     ///
     /// - Parameters:
     ///   - scale: One factor for each normalized element in the order of x's axes, or one for all.
@@ -185,7 +185,7 @@ extension NetworkAssembler {
             parameters: ["scale": broadcast(scale), "shift": broadcast(shift ?? [0])])
     }
 
-    /// Batch normalization with running statistics: (x − mean) / √(variance + epsilon) · scale + shift.
+    /// Computes the batch normalization (x − mean) / √(variance + epsilon) · scale + shift with running statistics.
     mutating func normalize(
         _ x: SourceActivation, scale: [Float], shift: [Float], mean: [Float], variance: [Float], epsilon: Float,
         named name: String
@@ -229,7 +229,7 @@ private func channelsLast(_ weight: [Float], _ outputs: Int, _ inputs: Int, _ ta
     return result
 }
 
-/// The offset in the network's layout of each element of an image, in the order of the source's axes.
+/// Returns the offset in the network's layout of each element of an image, in the order of the source's axes.
 func memoryOrder(of x: SourceActivation) -> [Int] {
     func stride(of axis: SourceActivation.Axis) -> Int {
         switch axis {

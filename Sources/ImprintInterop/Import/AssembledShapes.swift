@@ -2,7 +2,7 @@ internal import ImprintNetwork
 
 /// Operators that reshape, reorder, select or pad elements.
 extension NetworkAssembler {
-    /// The activation in NCHW order (batch, channels, height, width), which image layers expect.
+    /// Returns the activation in NCHW order (batch, channels, height, width), which image layers expect.
     func imageTensor(_ x: SourceActivation, for name: String) throws(ImportError.Problem) -> SourceActivation {
         let expected: [Axis] = [.batch, .channels, .height, .width]
         let fits =
@@ -106,8 +106,9 @@ extension NetworkAssembler {
         return SourceActivation(node: x.node, shape: x.shape, axes: axes)
     }
 
-    /// The leading lengths greater than 1 whose product is the number of channels; nil if the reshape does not split the
-    /// channels.
+    /// Returns the leading lengths greater than 1 whose product is the number of channels.
+    ///
+    /// - Returns: nil if the reshape does not split the channels.
     private func divided(_ channels: Int, among dimensions: ArraySlice<Int>) -> [Int]? {
         var (lengths, product): ([Int], Int) = ([], 1)
         for length in dimensions where length > 1 && product < channels {
@@ -245,7 +246,7 @@ extension NetworkAssembler {
         return try add(SelectChannels(channels: Array(indices)), named: name, to: [x])
     }
 
-    /// The mean over some axes.
+    /// Computes the mean over some axes.
     mutating func mean(
         _ x: SourceActivation, over axes: [Int], keepingAxes: Bool, named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
@@ -285,7 +286,7 @@ extension NetworkAssembler {
         return result
     }
 
-    /// Softmax along one axis.
+    /// Computes the softmax along one axis.
     mutating func softmax(
         _ x: SourceActivation, along axis: Int, named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
@@ -337,7 +338,7 @@ extension NetworkAssembler {
             named: name, to: [x])
     }
 
-    /// min(max(x, least), greatest), as a ReLU or ReLU6 if possible.
+    /// Computes min(max(x, minimum), maximum), as a ReLU or ReLU6 if possible.
     mutating func clip(
         _ x: SourceActivation, from minimum: Float, to maximum: Float, named name: String
     ) throws(ImportError.Problem) -> SourceActivation {

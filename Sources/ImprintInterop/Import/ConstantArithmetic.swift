@@ -1,6 +1,6 @@
 /// Constant folding: the operations that exporters apply to constants. Each returns nil if the shapes do not match.
 extension Constant {
-    /// A constant of this shape with the elements at `offsets`.
+    /// Returns a constant of this shape with the elements at `offsets`.
     private func with(_ shape: [Int], offsets: some Sequence<Int>) -> Constant {
         func picked<Number>(_ values: [Number]) -> [Number] {
             var result: [Number] = []
@@ -22,7 +22,7 @@ extension Constant {
         }
     }
 
-    /// The constant with permuted axes; reversed axes if `order` is nil.
+    /// Returns the constant with permuted axes; reversed axes if `order` is nil.
     func transposed(_ order: [Int]?) -> Constant? {
         let order = order ?? Array(shape.indices.reversed())
         guard Set(order) == Set(shape.indices), order.count == shape.count else { return nil }
@@ -33,7 +33,7 @@ extension Constant {
             offsets: StridedOffsets(order.map { shape[$0] }, strides: order.map { strides[$0] }))
     }
 
-    /// The slices at `indices` along an axis; axes of `shape` replace that axis.
+    /// Returns the slices at `indices` along an axis; axes of `shape` replace that axis.
     ///
     /// - Parameter limit: The maximum number of elements; the result is `nil` if it would have more.
     func gathered(_ indices: [Int], along axis: Int, shape new: [Int], upTo limit: Int) -> Constant? {
@@ -91,7 +91,7 @@ private struct Broadcasting {
         shape = zip(self.left, self.right).map { $0 == 1 ? $1 : $0 }
     }
 
-    /// The result in row-major order; apart from it, this needs no memory that grows with the arrays.
+    /// Returns the result in row-major order; apart from it, this needs no memory that grows with the arrays.
     func combine<Number>(_ a: [Number], _ b: [Number], _ function: (Number, Number) -> Number) -> [Number] {
         // Along the innermost axes both arrays are contiguous, or one of them is a single element.
         let isSame = zip(left, right).map(==)
@@ -109,7 +109,7 @@ private struct Broadcasting {
         return result
     }
 
-    /// The offsets of the contiguous runs in an array whose axis lengths equal the result's or 1.
+    /// Returns the offsets of the contiguous runs in an array whose axis lengths equal the result's or 1.
     private func starts(_ lengths: [Int], _ outer: Int) -> StridedOffsets {
         var size = lengths.reduce(1, *)
         let strides = lengths[..<outer].map { length in

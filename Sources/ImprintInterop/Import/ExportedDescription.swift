@@ -32,7 +32,7 @@ struct ExportedDescription {
         labels = json("imprint.labels", as: [String].self)
     }
 
-    /// The parameters of the original network, taken from the network that was imported from the file's graph.
+    /// Returns the parameters of the original network, taken from the network that was imported from the file's graph.
     ///
     /// - Parameter rule: The input normalization of the graph's network, which may include the preprocessing.
     /// - Returns: nil if parameters are missing, or if the graph computes a different function because it was edited.
@@ -45,7 +45,7 @@ struct ExportedDescription {
         // Both networks run once for a comparison. If that would take gigabytes, Imprint keeps the network of the graph.
         guard ([network.input] + network.shapes + graph.shapes).allSatisfy({ $0.count <= 1 << 24 }) else { return nil }
         let (last, graphLast) = (network.nodes.last?.name, graph.nodes.last?.name)
-        /// The parameter's name in the graph, in which the output may have another name than its layer.
+        /// Returns the parameter's name in the graph, in which the output may have another name than its layer.
         func name(of entry: ParameterLayout.Entry) -> String {
             guard known[entry.name] == nil, entry.node == last, let graphLast else { return entry.name }
             return "\(graphLast).\(entry.parameter.name)"
@@ -61,22 +61,22 @@ struct ExportedDescription {
             guard let source = known[name(of: entry)] else { continue }
             // A format without shared parameters repeats the value for every channel.
             graphParameters.withValues(of: source) { found in
-                parameters.withValues(of: entry) { own in
-                    _ = own.update(fromContentsOf: found[..<entry.parameter.count])
+                parameters.withValues(of: entry) { values in
+                    _ = values.update(fromContentsOf: found[..<entry.parameter.count])
                 }
             }
         }
         var normalization = preprocessing
-        let own = try prediction(of: network, parameters, normalization)
+        let original = try prediction(of: network, parameters, normalization)
         normalization.mean = rule.mean
         normalization.scale = rule.scale
         let other = try prediction(of: graph, graphParameters, normalization)
         let largest = other.reduce(0) { max($0, $1.magnitude) }
-        let isEqual = zip(own, other).allSatisfy { abs($0 - $1) <= 1e-3 * largest }
+        let isEqual = zip(original, other).allSatisfy { abs($0 - $1) <= 1e-3 * largest }
         return isEqual ? parameters : nil
     }
 
-    /// The output of a network for one noise image.
+    /// Returns the output of a network for one noise image.
     private func prediction(
         of network: Network, _ parameters: Parameters, _ preprocessing: Preprocessing
     ) throws -> [Float] {

@@ -1,25 +1,25 @@
 public import ImprintCore
 internal import ImprintModel
-public import ImprintNetwork
+package import ImprintNetwork
 
 /// An error of importing a model from another framework.
 public struct ImportError: DescribedError, Equatable {
     /// The file.
     public let path: String
     /// The reason why the import failed.
-    public let problem: Problem
+    package let problem: Problem
 
     /// An operator that Imprint does not support, or not with these attributes.
-    public struct Unsupported: Hashable, Sendable, Codable {
+    package struct Unsupported: Hashable, Sendable, Codable {
         /// The operator type in the source format, such as "ConvTranspose".
-        public let operation: String
+        package let operation: String
         /// The name of the node or layer.
-        public let node: String
+        package let node: String
         /// The unsupported attribute or input; nil if Imprint does not support the operator at all.
-        public let reason: String?
+        package let reason: String?
 
         /// Describes an unsupported operator.
-        public init(operation: String, node: String, reason: String? = nil) {
+        package init(operation: String, node: String, reason: String? = nil) {
             self.operation = operation
             self.node = node
             self.reason = reason
@@ -27,7 +27,7 @@ public struct ImportError: DescribedError, Equatable {
     }
 
     /// The reasons why an import fails.
-    public enum Problem: Error, Equatable, Sendable {
+    package enum Problem: Error, Equatable, Sendable {
         /// The file has none of the supported formats.
         case unknownFormat
         /// The file violates its format.
@@ -49,7 +49,7 @@ public struct ImportError: DescribedError, Equatable {
     }
 
     /// Describes a problem with the file at `path`.
-    public init(path: String, problem: Problem) {
+    package init(path: String, problem: Problem) {
         self.path = path
         self.problem = problem
     }
@@ -90,7 +90,7 @@ extension ImportError.Problem {
         }
     }
 
-    /// The error for a model whose output has this shape instead of one score per label.
+    /// Returns the error for a model whose output has this shape instead of one score per label.
     static func notScores(_ shape: [Int?]) -> ImportError.Problem {
         let lengths = shape.map { $0.map(String.init) ?? "?" }.joined(separator: ", ")
         return .unsuitableModel(

@@ -1,7 +1,7 @@
 internal import ImprintCore
 
 extension ImportError.Problem {
-    /// The greatest number of copies of a tensor that exist at once: decoded, transposed and in the network's layout.
+    /// The maximum number of copies of a tensor in memory at once: decoded, transposed and in the network's layout.
     private static let copies = 3
 
     /// Checks that there is enough memory to read and convert a tensor with `count` elements.

@@ -69,7 +69,7 @@ extension ModelImporter {
         }
         let labels = try self.labels(for: network.output.count, found.labels ?? found.description?.labels, &notes)
         return ImportedModel(
-            weights: ModelFile(
+            model: ModelFile(
                 network: network, parameters: parameters, labels: labels, preprocessing: preprocessing), notes: notes)
     }
 
@@ -87,7 +87,7 @@ extension ModelImporter {
         return [end, shape.pixels > 1 ? map : nil].compactMap { $0 }
     }
 
-    /// The input normalization if neither the file nor the user specifies one.
+    /// Returns the input normalization if neither the file nor the user specifies one.
     private func defaultNormalization(_ channels: Int, _ notes: inout [String]) -> InputNormalization {
         notes.append(
             "The file does not specify the input normalization. Imprint assumes "
@@ -106,7 +106,7 @@ extension ModelImporter {
         return Array(repeating: values[0], count: channels)
     }
 
-    /// A unique label for each output.
+    /// Returns a unique label for each output.
     private func labels(for count: Int, _ found: [String]?, _ notes: inout [String]) throws -> [String] {
         guard let labels = labels ?? found else {
             notes.append("The file has no labels. Imprint uses the output indices; set the labels to name them.")
@@ -114,19 +114,19 @@ extension ModelImporter {
         }
         guard labels.count == count else {
             throw ImportError.Problem.missing(
-                item: "label for each of its \(count) outputs, but \(labels.count)",
+                item: "matching labels: \(labels.count) for \(count) outputs",
                 advice: "Set exactly \(count) labels")
         }
         var seen: [String: Int] = [:]
         var taken = Set(labels)
-        let different = labels.map { label in
+        let unique = labels.map { label in
             seen[label, default: 0] += 1
             guard var number = seen[label], number > 1 else { return label }
             while !taken.insert("\(label) (\(number))").inserted { number += 1 }
             return "\(label) (\(number))"
         }
-        if different != labels { notes.append("Duplicate labels were numbered.") }
-        return different
+        if unique != labels { notes.append("Duplicate labels were numbered.") }
+        return unique
     }
 
     func readONNX(_ file: MappedFile) throws -> ImportedModel {

@@ -8,8 +8,8 @@ public import ImprintNetwork
 /// ```swift
 /// var importer = ModelImporter()
 /// importer.labels = ["cat", "dog"]
-/// let model = try importer.read(URL(filePath: "model.onnx"))
-/// try model.weights.write(to: URL(filePath: "model.imprint"))
+/// let imported = try importer.read(URL(filePath: "model.onnx"))
+/// try imported.model.write(to: URL(filePath: "model.imprint"))
 /// ```
 public struct ModelImporter: Sendable {
     /// The height and width of the network's input; `nil` for the size in the file.
@@ -67,13 +67,13 @@ public struct ModelImporter: Sendable {
         }
     }
 
-    /// The error for a rejected input size, if the import succeeds with the size in the file.
+    /// Returns the error for a rejected input size, if the import succeeds with the size in the file.
     private func inputSizeProblem(_ problem: ImportError.Problem, _ url: URL) -> ImportError.Problem? {
         guard let inputSize else { return nil }
         if case .outOfMemory = problem { return nil }
-        var own = self
-        own.inputSize = nil
-        return (try? own.importModel(url)).map { _ in .inputSize(inputSize, reason: problem.reason) }
+        var other = self
+        other.inputSize = nil
+        return (try? other.importModel(url)).map { _ in .inputSize(inputSize, reason: problem.reason) }
     }
 
     private func importModel(_ url: URL) throws -> ImportedModel {
@@ -106,7 +106,7 @@ extension ModelImporter {
 /// A model that was imported from another format.
 public struct ImportedModel: Sendable {
     /// The model.
-    public let weights: ModelFile
+    public let model: ModelFile
     /// Assumptions about settings that the file does not specify, as sentences.
     public let notes: [String]
 }

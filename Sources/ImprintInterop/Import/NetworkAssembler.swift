@@ -52,7 +52,7 @@ struct NetworkAssembler {
         remainingBytes = 2 * weights + 1 << 23
     }
 
-    /// The input image with the axes of the source.
+    /// Returns the input image with the axes of the source.
     func image(axes: [Axis]) -> SourceActivation {
         SourceActivation(node: Network.inputName, shape: input, axes: axes)
     }
@@ -115,17 +115,17 @@ struct NetworkAssembler {
         return SourceActivation(node: name, shape: shape, axes: axes ?? inputs[0].axes)
     }
 
-    /// The layer that computes an activation, if it has this type.
+    /// Returns the layer that computes an activation, if it has this type.
     func layer<Kind: Layer>(of activation: SourceActivation, as kind: Kind.Type) -> Kind? {
         nodeIndices[activation.node].flatMap { entries[$0].node.layer as? Kind }
     }
 
-    /// The parameters of the node that computes an activation, by name.
+    /// Returns the parameters of the node that computes an activation, by name.
     func parameters(of activation: SourceActivation) -> [String: [Float]] {
         nodeIndices[activation.node].map { entries[$0].parameters } ?? [:]
     }
 
-    /// The inputs of the node that computes an activation, with the activation's axes.
+    /// Returns the inputs of the node that computes an activation, with the activation's axes.
     func inputs(of activation: SourceActivation) -> [SourceActivation] {
         guard let index = nodeIndices[activation.node] else { return [] }
         return entries[index].node.inputs.map { name in
@@ -143,7 +143,7 @@ struct NetworkAssembler {
         case logits
     }
 
-    /// The meaning of an activation; layers that only reorder elements do not change it.
+    /// Returns the meaning of an activation; layers that only reorder elements do not change it.
     func ending(of activation: SourceActivation) -> Ending {
         var activation = activation
         while layer(of: activation, as: Flatten.self) != nil || layer(of: activation, as: SelectChannels.self) != nil
@@ -170,7 +170,7 @@ struct NetworkAssembler {
         return name
     }
 
-    /// The network that computes an activation, with its parameters.
+    /// Returns the network that computes an activation, with its parameters.
     ///
     /// - Parameter name: The network's name.
     mutating func finish(

@@ -104,7 +104,7 @@ struct SourceActivation: Hashable {
     /// The lengths of the axes, slowest first.
     var dimensions: [Int] { axes.map { length(of: $0) } }
 
-    /// The length of an axis.
+    /// Returns the length of an axis.
     func length(of axis: Axis) -> Int {
         switch axis {
         case .batch, .unit: 1
@@ -132,14 +132,14 @@ struct SourceActivation: Hashable {
     /// Whether an image is one vector: only channels are longer than 1, and they are in order.
     var isVector: Bool { shape.pixels == 1 && longAxes.allSatisfy { $0 == .channels } }
 
-    /// The activation with leading axes of length 1, up to `rank` axes in total.
+    /// Returns the activation with leading axes of length 1, up to `rank` axes in total.
     func padded(toRank rank: Int) -> SourceActivation {
         var result = self
         result.axes.insert(contentsOf: Array(repeating: .unit, count: max(0, rank - axes.count)), at: 0)
         return result
     }
 
-    /// The activation with the axis at `index` as the channels; `nil` if that axis contains other values.
+    /// Returns the activation with the axis at `index` as the channels; `nil` if that axis contains other values.
     ///
     /// If the network has one channel, any axis of length 1 can be the channel axis.
     func withChannels(at index: Int) -> SourceActivation? {
@@ -150,7 +150,7 @@ struct SourceActivation: Hashable {
         return result
     }
 
-    /// The index of an axis that is counted from the end if negative; nil if it is out of range.
+    /// Returns the index of an axis that is counted from the end if negative; nil if it is out of range.
     func index(ofAxis axis: Int) -> Int? {
         let index = axis < 0 ? axis + axes.count : axis
         return axes.indices.contains(index) ? index : nil

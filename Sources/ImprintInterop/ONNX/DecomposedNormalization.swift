@@ -13,7 +13,7 @@ struct DecomposedNormalization {
     /// The indices of the nodes before the last one; no other node reads their outputs.
     fileprivate let parts: [Int]
 
-    /// The normalizations of a graph by the index of their last node, the division.
+    /// Returns the normalizations of a graph by the index of their last node, the division.
     static func all(in graph: ONNXModel.Graph) throws -> [Int: DecomposedNormalization] {
         // A graph without a square root has no such normalization.
         guard graph.nodes.contains(where: { $0.operation == "Sqrt" }) else { return [:] }
@@ -85,7 +85,7 @@ private struct Search {
         node.inputs.count == 2 ? (node.inputs[0], node.inputs[1]) : nil
     }
 
-    /// The name of a sum's tensor and the positive constant that is added to it.
+    /// Returns the name of a sum's tensor and the positive constant that is added to it.
     private func shifted(_ node: ONNXModel.Node) throws -> (String, Float)? {
         guard let (first, second) = pair(node) else { return nil }
         for (tensor, addend) in [(first, second), (second, first)] {
@@ -94,7 +94,7 @@ private struct Search {
         return nil
     }
 
-    /// The node that computes `square` as the square of `value`.
+    /// Returns the node that computes `square` as the square of `value`.
     private func squaring(_ value: String, producing square: String) throws -> Int? {
         if let product = node("Mul", producing: square), nodes[product].inputs == [value, value] { return product }
         guard let power = node("Pow", producing: square), let (base, exponent) = pair(nodes[power]), base == value,
@@ -103,7 +103,7 @@ private struct Search {
         return power
     }
 
-    /// The axes of a ReduceMean with keepdims.
+    /// Returns the axes of a ReduceMean with keepdims.
     private func axes(_ index: Int) throws -> [Int]? {
         let node = nodes[index]
         guard node.attributes["keepdims"]?.integer ?? 1 != 0 else { return nil }
@@ -114,7 +114,7 @@ private struct Search {
         return try tensor.constant().integers
     }
 
-    /// A scalar constant.
+    /// Returns a scalar constant.
     private func number(_ name: String) throws -> Float? {
         if let tensor = tensors[name] {
             guard tensor.shape.allSatisfy({ $0 == 1 }) else { return nil }

@@ -6,10 +6,10 @@ internal import ImprintNetwork
 extension ONNXImporter {
     /// The maximum number of elements of a folded constant, unless an input is larger.
     ///
-    /// It exceeds the size of any shape, and prevents that a few bytes exhaust memory.
+    /// It exceeds the size of any shape, and prevents a few bytes of a file from exhausting memory.
     private static let maximumCount = 1 << 16
 
-    /// The folded constant; nil if the operator cannot be folded, or an input is not constant.
+    /// Returns the folded constant; nil if the operator cannot be folded, or an input is not constant.
     func computed(_ node: ONNXModel.Node) throws -> Constant? {
         if node.operation == "Shape" { return try shape(node) }
         guard Self.computable.contains(node.operation) else { return nil }
@@ -67,7 +67,7 @@ extension ONNXImporter {
         }
     }
 
-    /// The output of Shape, which is constant even for an activation; the batch has one image.
+    /// Returns the output of Shape, which is constant even for an activation; the batch has one image.
     private func shape(_ node: ONNXModel.Node) throws -> Constant {
         let all =
             switch try input(0, node) {
@@ -138,7 +138,7 @@ extension ONNXImporter {
 }
 
 extension ONNXImporter {
-    /// The indices along each axis that Slice selects; its bounds are attributes up to opset 9.
+    /// Returns the indices along each axis that Slice selects; its bounds are attributes up to opset 9.
     func slices(_ node: ONNXModel.Node, of dimensions: [Int]) throws -> [(axis: Int, indices: StrideTo<Int>)] {
         guard let starts = try integers("starts", orInput: 1, node), let ends = try integers("ends", orInput: 2, node)
         else {
@@ -170,7 +170,7 @@ extension ONNXImporter {
         }
     }
 
-    /// The output shape of Reshape, Squeeze, Unsqueeze or Flatten.
+    /// Returns the output shape of Reshape, Squeeze, Unsqueeze or Flatten.
     func dimensions(of node: ONNXModel.Node, _ old: [Int]) throws -> [Int] {
         func indices(_ axes: [Int], of count: Int) throws -> Set<Int> {
             let indices = Set(axes.map { $0 < 0 ? $0 &+ count : $0 })
@@ -226,7 +226,7 @@ extension ONNXImporter {
     }
 }
 
-/// The number of elements of a tensor; nil on overflow, or if an empty tensor has very long other axes.
+/// Returns the number of elements of a tensor; nil on overflow, or if an empty tensor has very long other axes.
 ///
 /// The limit for empty tensors bounds loops over their axes.
 func elementCount(_ shape: [Int]) -> Int? {
@@ -234,7 +234,7 @@ func elementCount(_ shape: [Int]) -> Int? {
     return count > 0 || shape.filter({ $0 != 0 }).reduce(1, *) <= 1 << 16 ? count : nil
 }
 
-/// The product of the factors; nil if a factor is negative, or if the product of the non-zero factors overflows.
+/// Returns the product of the factors; nil if a factor is negative, or if the product of the non-zero factors overflows.
 ///
 /// The product of any subset of the factors cannot overflow either.
 func checkedProduct(_ factors: [Int]) -> Int? {

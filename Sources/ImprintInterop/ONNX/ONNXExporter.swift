@@ -66,7 +66,7 @@ struct ONNXExporter {
         graph = ONNXGraph(names: ExportedNames(reserving: [Network.inputName] + model.network.nodes.map(\.name)))
     }
 
-    /// The message ModelProto.
+    /// Encodes the message ModelProto.
     mutating func message() throws -> MessageBuilder {
         let output = try addLayers()
         let input = model.network.input
@@ -123,12 +123,12 @@ struct ONNXExporter {
         return flattened(values[values.count - 1])
     }
 
-    /// The input of the first layer.
+    /// Returns the input of the first layer.
     private mutating func normalizedInput() -> Value {
         let shape = model.network.input
         let input = Value(name: Network.inputName, shape: shape, isFlat: false)
         guard options.containsPreprocessing else { return input }
-        let preprocessing = model.weights.preprocessing
+        let preprocessing = model.file.preprocessing
         let mean = graph.add("preprocessing.mean", preprocessing.mean, shape: [shape.channels, 1, 1])
         let scale = graph.add("preprocessing.scale", preprocessing.scale, shape: [shape.channels, 1, 1])
         let centered = graph.unique("preprocessing.centered")
@@ -138,7 +138,7 @@ struct ONNXExporter {
         return Value(name: normalized, shape: shape, isFlat: false)
     }
 
-    /// A vector as [N, C].
+    /// Returns a vector as [N, C].
     mutating func flattened(_ value: Value) -> Value {
         guard !value.isFlat else { return value }
         if let known = flat[value.name] { return known }
@@ -148,7 +148,7 @@ struct ONNXExporter {
         return result
     }
 
-    /// A tensor as [N, C, H, W].
+    /// Returns a tensor as [N, C, H, W].
     mutating func image(_ value: Value) -> Value {
         guard value.isFlat else { return value }
         if let known = images[value.name] { return known }

@@ -35,7 +35,7 @@ extension ONNXExporter {
         return input.isFlat
     }
 
-    /// y = x / 2 · (1 + erf(x / √2)), because the operator Gelu requires opset 20.
+    /// Adds y = x / 2 · (1 + erf(x / √2)), because the operator Gelu requires opset 20.
     private mutating func addGELU(_ step: Step) -> Bool {
         let (input, output) = (step.inputs[0], step.output)
         func number(_ name: String, _ value: Float) -> String {
@@ -51,7 +51,7 @@ extension ONNXExporter {
         return input.isFlat
     }
 
-    /// y = f(x).
+    /// Adds y = f(x).
     mutating func unary(
         _ type: String, _ step: Step, _ attributes: KeyValuePairs<String, ONNXAttribute> = [:]
     ) -> Bool {
@@ -59,13 +59,13 @@ extension ONNXExporter {
         return step.inputs[0].isFlat
     }
 
-    /// y = f(x) of an image.
+    /// Adds y = f(x) of an image.
     mutating func image(_ type: String, _ step: Step) -> Bool {
         graph.add(type, [image(step.inputs[0]).name], to: step.output)
         return false
     }
 
-    /// y = x · f(x).
+    /// Adds y = x · f(x).
     private mutating func gated(
         _ type: String, _ step: Step, _ attributes: KeyValuePairs<String, ONNXAttribute> = [:]
     ) -> Bool {
@@ -75,7 +75,7 @@ extension ONNXExporter {
         return step.inputs[0].isFlat
     }
 
-    /// y = min(max(x, minimum), maximum); infinite limits are omitted.
+    /// Adds y = min(max(x, minimum), maximum) without infinite limits.
     private mutating func clipped(_ step: Step, _ minimum: Float, _ maximum: Float) -> Bool {
         var inputs = [step.inputs[0].name]
         inputs.append(minimum.isFinite ? graph.add("\(step.output).minimum", [minimum], shape: []) : "")
@@ -84,14 +84,14 @@ extension ONNXExporter {
         return step.inputs[0].isFlat
     }
 
-    /// An operator over any number of inputs.
+    /// Adds an operator over any number of inputs.
     mutating func joined(_ type: String, _ step: Step) -> Bool {
         let (names, isFlat) = alike(step.inputs)
         graph.add(names.count == 2 && type == "Sum" ? "Add" : type, names, to: step.output)
         return isFlat
     }
 
-    /// The product of the inputs, two at a time.
+    /// Adds the product of the inputs, two at a time.
     mutating func addProduct(_ step: Step) -> Bool {
         let (names, isFlat) = alike(step.inputs)
         var product = names[0]
@@ -103,7 +103,7 @@ extension ONNXExporter {
         return isFlat
     }
 
-    /// The names of the tensors after converting them to one form, all flat or all images.
+    /// Returns the names of the tensors after converting them to one form, all flat or all images.
     mutating func alike(_ values: [Value]) -> (names: [String], areFlat: Bool) {
         if values.allSatisfy(\.isFlat) { return (values.map(\.name), true) }
         return (values.map { image($0).name }, false)

@@ -7,7 +7,7 @@ enum ONNXAttribute {
     case ints([Int])
     case string(String)
 
-    /// The message AttributeProto.
+    /// Encodes the message AttributeProto.
     func message(named name: String) -> MessageBuilder {
         var message = MessageBuilder()
         message.add(1, name)
@@ -52,7 +52,7 @@ struct ONNXGraph {
 
     init(names: ExportedNames) { self.names = names }
 
-    /// An unused name.
+    /// Returns an unused name.
     mutating func unique(_ wanted: String) -> String { names.unique(wanted) }
 
     /// Adds a node with one output; "" is an omitted input.
@@ -108,7 +108,7 @@ struct ONNXGraph {
         return name
     }
 
-    /// The message GraphProto.
+    /// Encodes the message GraphProto.
     func message(
         named name: String, input: (name: String, shape: [Length], text: String),
         output: (name: String, shape: [Length])

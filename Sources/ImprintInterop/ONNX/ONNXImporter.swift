@@ -49,7 +49,7 @@ struct ONNXImporter {
         values[image.name] = .activation(activation)
     }
 
-    /// The shape of an image, and its axes in the graph: batch, channels, height, width, or channels last.
+    /// Returns the shape of an image, and its axes in the graph: batch, channels, height, width, or channels last.
     private static func image(
         _ value: ONNXModel.Value, size: Size2D?
     ) throws -> (TensorShape, [SourceActivation.Axis]) {
@@ -163,7 +163,7 @@ struct ONNXImporter {
         }
     }
 
-    /// The tensor with a name.
+    /// Returns the tensor with a name.
     func value(_ name: String, for node: String) throws -> SourceTensor {
         if let value = values[name] { return value }
         guard let tensor = tensors[name] else {
@@ -186,7 +186,7 @@ extension ONNXImporter {
     /// Whether Erf reads a node's output.
     func isErfArgument(_ node: ONNXModel.Node) -> Bool { node.outputs.contains { erfArguments.contains($0) } }
 
-    /// A node's input, a constant or an activation.
+    /// Returns a node's input, a constant or an activation.
     func input(_ index: Int, _ node: ONNXModel.Node) throws -> SourceTensor {
         guard hasInput(index, node) else {
             throw ImportError.Problem.malformed(reason: "\(node.name) (\(node.operation)) has no input \(index + 1)")
@@ -194,7 +194,7 @@ extension ONNXImporter {
         return try value(node.inputs[index], for: node.name)
     }
 
-    /// A node's input that must be an activation.
+    /// Returns a node's input that must be an activation.
     func activation(_ index: Int, _ node: ONNXModel.Node) throws -> SourceActivation {
         guard case .activation(let activation) = try input(index, node) else {
             throw unsupported(node, "input \(index + 1) is a constant, expected an activation")
@@ -202,7 +202,7 @@ extension ONNXImporter {
         return activation
     }
 
-    /// A node's input that must be a constant; nil if it is omitted.
+    /// Returns a node's input that must be a constant; nil if it is omitted.
     func constant(_ index: Int, _ node: ONNXModel.Node) throws -> Constant? {
         guard hasInput(index, node) else { return nil }
         guard case .constant(let constant) = try input(index, node) else {
@@ -211,7 +211,7 @@ extension ONNXImporter {
         return constant
     }
 
-    /// A node's input that must be a constant and must not be omitted.
+    /// Returns a node's input that must be a constant and must not be omitted.
     func requiredConstant(_ index: Int, _ node: ONNXModel.Node) throws -> Constant {
         guard let constant = try constant(index, node) else {
             throw ImportError.Problem.malformed(reason: "\(node.name) (\(node.operation)) has no input \(index + 1)")
@@ -219,7 +219,7 @@ extension ONNXImporter {
         return constant
     }
 
-    /// Integers that are an attribute in older opsets and an input in newer ones; nil if omitted.
+    /// Returns integers that are an attribute in older opsets and an input in newer ones; nil if omitted.
     func integers(_ attribute: String, orInput index: Int, _ node: ONNXModel.Node) throws -> [Int]? {
         if let found = node.attributes[attribute] { return found.integers }
         guard let constant = try constant(index, node) else { return nil }

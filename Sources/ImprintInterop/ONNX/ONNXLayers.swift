@@ -3,7 +3,7 @@ internal import ImprintNetwork
 
 /// The operators that become layers with weights or pooling windows.
 extension ONNXImporter {
-    /// Conv.
+    /// Converts Conv.
     mutating func convolve(_ node: ONNXModel.Node) throws -> SourceActivation {
         let x = try activation(0, node)
         let weight = try requiredConstant(1, node)
@@ -17,7 +17,7 @@ extension ONNXImporter {
             x, geometry, weight: weight, bias: try constant(2, node)?.floats, named: node.name)
     }
 
-    /// ConvTranspose.
+    /// Converts ConvTranspose.
     mutating func convolveTransposed(_ node: ONNXModel.Node) throws -> SourceActivation {
         let x = try activation(0, node)
         let weight = try requiredConstant(1, node)
@@ -34,7 +34,7 @@ extension ONNXImporter {
             named: node.name)
     }
 
-    /// The padding of a transposed convolution according to `output_shape`, `auto_pad` or `pads`, in this order.
+    /// Returns the padding of a transposed convolution according to `output_shape`, `auto_pad` or `pads`, in this order.
     private func transposedPadding(
         _ node: ONNXModel.Node, over shape: TensorShape, kernel: Size2D, stride: Size2D, dilation: Size2D,
         outputPadding: Size2D
@@ -72,7 +72,7 @@ extension ONNXImporter {
         return .explicit(top: top, left: left, bottom: rows - top, right: columns - left)
     }
 
-    /// MaxPool and AveragePool.
+    /// Converts MaxPool and AveragePool.
     mutating func pool(_ node: ONNXModel.Node, isMax: Bool) throws -> SourceActivation {
         let x = try assembler.imageTensor(activation(0, node), for: node.name)
         guard let kernel = try size(node, "kernel_shape") else {
@@ -101,7 +101,7 @@ extension ONNXImporter {
             named: node.name, to: [x])
     }
 
-    /// Gemm, α · A · B + β · C, with an activation A.
+    /// Converts Gemm, α · A · B + β · C, with an activation A.
     mutating func gemm(_ node: ONNXModel.Node) throws -> SourceActivation {
         let x = try activation(0, node)
         guard (node.attributes["transA"]?.integer ?? 0) == 0 else { throw unsupported(node, "transA, expected 0") }
@@ -120,12 +120,12 @@ extension ONNXImporter {
             x, weight, isTransposed: isTransposed, factor: node.attributes["alpha"]?.float ?? 1, bias: bias, node)
     }
 
-    /// MatMul with a constant right operand.
+    /// Converts MatMul with a constant right operand.
     mutating func matrixProduct(_ node: ONNXModel.Node) throws -> SourceActivation {
         try product(activation(0, node), requiredConstant(1, node), isTransposed: false, factor: 1, bias: nil, node)
     }
 
-    /// x · weight + bias along x's last axis; weight [inputs, outputs], or transposed [outputs, inputs].
+    /// Computes x · weight + bias along x's last axis; weight [inputs, outputs], or transposed [outputs, inputs].
     private mutating func product(
         _ x: SourceActivation, _ weight: Constant, isTransposed: Bool, factor: Float, bias: [Float]?,
         _ node: ONNXModel.Node
@@ -143,7 +143,7 @@ extension ONNXImporter {
         return try assembler.matrixProduct(x, weight: values, outputs: outputs, bias: bias, named: node.name)
     }
 
-    /// LayerNormalization over the axes from `axis` to the last.
+    /// Converts LayerNormalization over the axes from `axis` to the last.
     mutating func normalizeLayer(_ node: ONNXModel.Node) throws -> SourceActivation {
         guard node.outputs.dropFirst().allSatisfy(\.isEmpty) else {
             throw unsupported(
@@ -161,15 +161,15 @@ extension ONNXImporter {
             epsilon: node.attributes["epsilon"]?.float ?? 1e-5, named: node.name)
     }
 
-    /// The elements of a constant broadcast to a shape as in NumPy; a scalar remains a single value.
+    /// Returns the elements of a constant broadcast to a shape as in NumPy; a scalar remains a single value.
     private func broadcast(_ constant: Constant, to shape: [Int], _ node: ONNXModel.Node) throws -> [Float] {
         let values = constant.floats
         if values.count == 1 || constant.shape == shape { return values }
         // A leading axis of length 1 may be the batch.
-        let own = Array(constant.shape.drop { $0 == 1 })
+        let trimmed = Array(constant.shape.drop { $0 == 1 })
         let zeros = Constant(shape: shape, floats: Array(repeating: 0, count: shape.reduce(1, *)))
         let sum = Constant.combined(
-            [Constant(shape: own, floats: values), zeros], upTo: zeros.floats.count, whole: +, +)
+            [Constant(shape: trimmed, floats: values), zeros], upTo: zeros.floats.count, whole: +, +)
         guard let sum, sum.shape == shape else {
             throw ImportError.Problem.malformed(
                 reason:
@@ -179,7 +179,7 @@ extension ONNXImporter {
         return sum.floats
     }
 
-    /// Gelu.
+    /// Converts Gelu.
     mutating func gelu(_ node: ONNXModel.Node) throws -> SourceActivation {
         let approximation = node.attributes["approximate"]?.text ?? "none"
         guard ["none", "tanh"].contains(approximation) else {
@@ -189,7 +189,7 @@ extension ONNXImporter {
             GELU(approximatesTanh: approximation == "tanh"), named: node.name, to: [activation(0, node)])
     }
 
-    /// BatchNormalization with constant statistics.
+    /// Converts BatchNormalization with constant statistics.
     mutating func normalize(_ node: ONNXModel.Node) throws -> SourceActivation {
         guard (node.attributes["training_mode"]?.integer ?? 0) == 0 else {
             throw unsupported(node, "training_mode; export the model for inference")
@@ -217,7 +217,7 @@ extension ONNXImporter {
             scaled, Constant(shape: [], floats: [shift[0] - mean[0] * factor]), named: node.name)
     }
 
-    /// PRelu.
+    /// Converts PRelu.
     mutating func parametricReLU(_ node: ONNXModel.Node) throws -> SourceActivation {
         var x = try activation(0, node)
         let slope = try requiredConstant(1, node)
@@ -231,7 +231,7 @@ extension ONNXImporter {
         return try assembler.add(PReLU(), named: node.name, to: [x], parameters: ["slope": slopes])
     }
 
-    /// Clip, whose limits are attributes up to opset 6.
+    /// Converts Clip, whose limits are attributes up to opset 6.
     mutating func clip(_ node: ONNXModel.Node) throws -> SourceActivation {
         let x = try activation(0, node)
         let minimum = try constant(1, node)?.floats.first ?? node.attributes["min"]?.float ?? -.infinity
@@ -239,7 +239,7 @@ extension ONNXImporter {
         return try assembler.clip(x, from: minimum, to: maximum, named: node.name)
     }
 
-    /// An attribute of two integers, height and width; images have two spatial axes.
+    /// Returns an attribute of two integers, height and width; images have two spatial axes.
     private func size(_ node: ONNXModel.Node, _ name: String) throws -> Size2D? {
         guard let attribute = node.attributes[name] else { return nil }
         guard attribute.integers.count == 2 else {
@@ -248,7 +248,7 @@ extension ONNXImporter {
         return Size2D(height: attribute.integers[0], width: attribute.integers[1])
     }
 
-    /// The padding according to `auto_pad` or `pads`.
+    /// Returns the padding according to `auto_pad` or `pads`.
     private func padding(
         _ node: ONNXModel.Node, over shape: TensorShape, kernel: Size2D, dilation: Size2D
     ) throws -> Padding {
@@ -271,7 +271,7 @@ extension ONNXImporter {
         }
     }
 
-    /// The total padding of both sides for which the output has the size `length` / `stride`, rounded up.
+    /// Returns the total padding of both sides for which the output has the size `length` / `stride`, rounded up.
     private static func totalPadding(_ length: Int, _ kernel: Int, _ stride: Int, _ dilation: Int) -> Int {
         // The layer reports invalid attributes.
         guard [kernel, stride, dilation].allSatisfy({ (1...(1 << 15)).contains($0) }) else { return 0 }
@@ -279,7 +279,7 @@ extension ONNXImporter {
     }
 }
 
-/// A transposed matrix in row-major order.
+/// Returns a transposed matrix in row-major order.
 private func transposed(_ values: [Float], rows: Int, columns: Int) -> [Float] {
     var result = [Float](repeating: 0, count: values.count)
     for row in 0..<rows {

@@ -52,7 +52,7 @@ struct ONNXModel {
         }
     }
 
-    /// The total size of the file and its external data files.
+    /// Returns the total size of the file and its external data files.
     func byteCount() throws -> Int {
         var sizes: [String: Int] = [:]
         let constants = graph.nodes.lazy.compactMap { $0.attributes["value"]?.tensor }
@@ -63,7 +63,7 @@ struct ONNXModel {
         return sizes.values.reduce(size, +)
     }
 
-    /// A more helpful error for a problem, based on the declared inputs and outputs; `nil` if there is none.
+    /// Returns a more helpful error for a problem, based on the declared inputs and outputs; `nil` if there is none.
     func explanation(of problem: ImportError.Problem) -> ImportError.Problem? {
         switch problem {
         case .unsupported, .missing:
@@ -211,7 +211,7 @@ struct ONNXModel {
 }
 
 extension WireMessage {
-    /// The key and value of an entry of a string map.
+    /// Returns the key and value of an entry of a string map.
     func stringPair() throws -> (String, String) {
         var (key, value) = ("", "")
         try forEachField { field in

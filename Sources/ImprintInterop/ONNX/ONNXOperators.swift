@@ -19,7 +19,7 @@ enum ONNXOperators {
         }
     }
 
-    /// A layer that requires a tensor in NCHW order.
+    /// Returns the conversion to a layer that requires a tensor in NCHW order.
     private static func imageLayer(_ make: @escaping @Sendable (ONNXModel.Node) -> any Layer) -> Operator {
         one { node, importer in
             let x = try importer.assembler.imageTensor(importer.activation(0, node), for: node.name)

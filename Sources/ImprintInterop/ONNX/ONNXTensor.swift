@@ -41,7 +41,7 @@ extension ONNXModel {
         /// The path of the external data file.
         var location: String? { isExternal ? external["location"] ?? "" : nil }
 
-        /// The decoded tensor.
+        /// Returns the decoded tensor.
         ///
         /// - Throws: `ImportError.Problem` if the data does not match the shape, or if the element type is not supported.
         func constant() throws -> Constant {
@@ -57,7 +57,7 @@ extension ONNXModel {
             return constant
         }
 
-        /// The elements in the field for their type.
+        /// Returns the elements in the field for their type.
         private func stored(count: Int) throws -> Constant {
             let expected = "elements for the shape \(shape)"
             var (floats, integers): ([Float], [Int]) = ([], [])
@@ -126,7 +126,7 @@ extension ONNXModel {
             }
         }
 
-        /// The byte range in the external data file, which must be in the model's folder.
+        /// Returns the byte range in the external data file, which must be in the model's folder.
         ///
         /// Paths that leave the folder (by `..`, as absolute paths or by symbolic links) are rejected, because a model must not
         /// make the importer read other files of the user.
@@ -156,7 +156,7 @@ extension ONNXModel {
             return (other, offset..<(offset + length))
         }
 
-        /// An error for a valid tensor that Imprint does not support.
+        /// Returns an error for a valid tensor that Imprint does not support.
         private func unsupported(_ reason: String) -> ImportError.Problem {
             .unsupported([
                 .init(operation: "tensor", node: name, reason: "the tensor \(name.debugDescription) has \(reason)")

@@ -3,7 +3,7 @@ internal import ImprintNetwork
 
 /// The operators for arithmetic, reductions, reshaping, selection and padding.
 extension ONNXImporter {
-    /// Add and Sum.
+    /// Converts Add and Sum.
     mutating func sum(_ node: ONNXModel.Node) throws -> SourceActivation {
         let (activations, constants) = try terms(node)
         var result = activations.count > 1 ? try assembler.add(activations, named: node.name) : activations[0]
@@ -11,7 +11,7 @@ extension ONNXImporter {
         return result
     }
 
-    /// Mul.
+    /// Converts Mul.
     mutating func product(_ node: ONNXModel.Node) throws -> SourceActivation {
         let (activations, constants) = try terms(node)
         var result = activations.count > 1 ? try assembler.multiply(activations, named: node.name) : activations[0]
@@ -21,7 +21,7 @@ extension ONNXImporter {
         return result
     }
 
-    /// Max of tensors, or of a tensor and a scalar constant.
+    /// Converts Max of tensors, or of a tensor and a scalar constant.
     mutating func maximum(_ node: ONNXModel.Node) throws -> SourceActivation {
         let (activations, constants) = try terms(node)
         let result = activations.count > 1 ? try assembler.maximum(activations, named: node.name) : activations[0]
@@ -30,7 +30,7 @@ extension ONNXImporter {
         }
     }
 
-    /// Min of a tensor and a scalar constant.
+    /// Converts Min of a tensor and a scalar constant.
     mutating func minimum(_ node: ONNXModel.Node) throws -> SourceActivation {
         let (activations, constants) = try terms(node)
         guard activations.count == 1 else {
@@ -50,20 +50,20 @@ extension ONNXImporter {
         }
     }
 
-    /// Up to opset 6, an attribute names the axis for broadcasting.
+    /// Rejects an explicit broadcast axis, which is an attribute up to opset 6.
     private func checkBroadcasting(_ node: ONNXModel.Node) throws {
         guard (node.attributes["broadcast"]?.integer ?? 0) == 0 || node.attributes["axis"] == nil else {
             throw unsupported(node, "an explicit broadcast axis; export the model with opset 7 or later")
         }
     }
 
-    /// Sub.
+    /// Converts Sub.
     mutating func difference(_ node: ONNXModel.Node) throws -> SourceActivation {
         try checkBroadcasting(node)
         return try assembler.difference(input(0, node), input(1, node), named: node.name)
     }
 
-    /// Div by a constant.
+    /// Converts Div by a constant.
     mutating func quotient(_ node: ONNXModel.Node) throws -> SourceActivation {
         try checkBroadcasting(node)
         return try assembler.quotient(
@@ -83,14 +83,14 @@ extension ONNXImporter {
         return (activations, constants)
     }
 
-    /// Reshape, Flatten, Squeeze and Unsqueeze.
+    /// Converts Reshape, Flatten, Squeeze and Unsqueeze.
     mutating func reshape(_ node: ONNXModel.Node) throws -> SourceActivation {
         let x = try activation(0, node)
         let y = try assembler.reshape(x, to: dimensions(of: node, x.dimensions), named: node.name)
         return try assembler.mergingChannelParts(of: y, named: node.name)
     }
 
-    /// Transpose.
+    /// Converts Transpose.
     func transpose(_ node: ONNXModel.Node) throws -> SourceActivation {
         var x = try activation(0, node)
         let order = node.attributes["perm"]?.integers ?? Array(x.axes.indices.reversed())
@@ -103,13 +103,13 @@ extension ONNXImporter {
         return x
     }
 
-    /// Concat.
+    /// Converts Concat.
     mutating func concatenate(_ node: ONNXModel.Node) throws -> SourceActivation {
         let parts = try node.inputs.indices.map { try activation($0, node) }
         return try assembler.concatenate(parts, along: node.attributes["axis"]?.integer ?? 1, named: node.name)
     }
 
-    /// Split.
+    /// Converts Split.
     mutating func split(_ node: ONNXModel.Node) throws -> [SourceActivation] {
         let x = try activation(0, node)
         let axis = node.attributes["axis"]?.integer ?? 0
@@ -136,7 +136,7 @@ extension ONNXImporter {
         }
     }
 
-    /// Slice.
+    /// Converts Slice.
     mutating func slice(_ node: ONNXModel.Node) throws -> SourceActivation {
         var x = try activation(0, node)
         for part in try slices(node, of: x.dimensions) {
@@ -145,7 +145,7 @@ extension ONNXImporter {
         return x
     }
 
-    /// Gather with constant indices.
+    /// Converts Gather with constant indices.
     mutating func gather(_ node: ONNXModel.Node) throws -> SourceActivation {
         let x = try activation(0, node)
         let indices = try requiredConstant(1, node)
@@ -162,7 +162,7 @@ extension ONNXImporter {
             y, to: dimensions[..<index] + indices.shape + dimensions[(index + 1)...], named: node.name)
     }
 
-    /// ReduceMean.
+    /// Converts ReduceMean.
     mutating func mean(_ node: ONNXModel.Node) throws -> SourceActivation {
         let x = try activation(0, node)
         var axes = try integers("axes", orInput: 1, node) ?? []
@@ -174,7 +174,7 @@ extension ONNXImporter {
             x, over: axes, keepingAxes: (node.attributes["keepdims"]?.integer ?? 1) != 0, named: node.name)
     }
 
-    /// Softmax and LogSoftmax, which up to opset 12 flatten all axes from `axis` on.
+    /// Converts Softmax and LogSoftmax, which up to opset 12 flatten all axes from `axis` on.
     mutating func softmax(_ node: ONNXModel.Node) throws -> SourceActivation {
         let x = try activation(0, node)
         guard opset < 13 else {
@@ -189,7 +189,7 @@ extension ONNXImporter {
         return try assembler.add(Softmax(), named: node.name, to: [vector])
     }
 
-    /// Pad, whose amounts are attributes up to opset 10.
+    /// Converts Pad, whose amounts are attributes up to opset 10.
     mutating func pad(_ node: ONNXModel.Node) throws -> SourceActivation {
         let x = try activation(0, node)
         let all = node.attributes["paddings"]?.integers
@@ -213,7 +213,7 @@ extension ONNXImporter {
             x, axes.indices.map { (axes[$0], amounts[$0], amounts[axes.count + $0]) }, mode, named: node.name)
     }
 
-    /// Upsample and Resize by integer factors, with nearest-neighbour interpolation that repeats each pixel.
+    /// Converts Upsample and Resize by integer factors, with nearest-neighbour interpolation that repeats each pixel.
     mutating func upsample(_ node: ONNXModel.Node) throws -> SourceActivation {
         let x = try assembler.imageTensor(activation(0, node), for: node.name)
         guard (node.attributes["mode"]?.text ?? "nearest") == "nearest" else {
@@ -251,7 +251,7 @@ extension ONNXImporter {
         }
     }
 
-    /// Cast between floating-point types, which has no effect here.
+    /// Converts Cast between floating-point types, which has no effect here.
     func convert(_ node: ONNXModel.Node) throws -> SourceActivation {
         let type = node.attributes["to"]?.integer ?? 1
         guard [1, 10, 11, 16].contains(type) else {

@@ -62,21 +62,21 @@ final class MappedFile: Sendable {
         return base!.load(fromByteOffset: offset, as: UInt8.self)
     }
 
-    /// The bytes of a range, which must be within the file.
+    /// Returns the bytes of a range, which must be within the file.
     func bytes(_ range: Range<Int>) -> UnsafeRawBufferPointer {
         precondition(range.lowerBound >= 0 && range.upperBound <= count, "\(range) is beyond the file's \(count) bytes")
         return UnsafeRawBufferPointer(start: base.map { $0 + range.lowerBound }, count: range.count)
     }
 
-    /// The little-endian integer at an offset of any alignment.
+    /// Returns the little-endian integer at an offset of any alignment.
     func load<Number: FixedWidthInteger>(_ type: Number.Type, at offset: Int) -> Number {
         Number(littleEndian: bytes(offset..<(offset + MemoryLayout<Number>.size)).loadUnaligned(as: type))
     }
 
-    /// A range of the file as text; nil if it is not UTF-8.
+    /// Returns a range of the file as text; nil if it is not UTF-8.
     func text(_ range: Range<Int>) -> String? { String(validating: bytes(range), as: UTF8.self) }
 
-    /// A range of the file, a multiple of four bytes, as 32-bit floating-point values.
+    /// Returns a range of the file, a multiple of four bytes, as 32-bit floating-point values.
     ///
     /// - Throws: `ImportError.Problem.outOfMemory`.
     func floats(_ range: Range<Int>) throws(ImportError.Problem) -> [Float] {
@@ -89,7 +89,7 @@ final class MappedFile: Sendable {
         }
     }
 
-    /// A range of the file, a multiple of two bytes, as converted 16-bit floating-point values.
+    /// Returns a range of the file, a multiple of two bytes, as converted 16-bit floating-point values.
     ///
     /// - Throws: `ImportError.Problem.outOfMemory`.
     func halves(_ range: Range<Int>) throws(ImportError.Problem) -> [Float] {

@@ -45,7 +45,7 @@ struct WireMessage {
     let range: Range<Int>
     private let depth: Int
 
-    /// The message that spans a whole file.
+    /// Creates the message that spans a whole file.
     init(_ file: MappedFile) {
         self.init(file, 0..<file.count, depth: 0)
     }
@@ -132,41 +132,41 @@ extension WireMessage.Field {
 
     private var mistyped: WireError { .mistyped(field: number, offset: offset) }
 
-    /// The value as an int64.
+    /// Returns the value as an int64.
     func integer() throws -> Int {
         guard case .varint(let value) = value else { throw mistyped }
         return Int(truncatingIfNeeded: value)
     }
 
-    /// The value as a Boolean.
+    /// Returns the value as a Boolean.
     func bool() throws -> Bool { try integer() != 0 }
 
-    /// The value as a 32-bit floating-point number.
+    /// Returns the value as a 32-bit floating-point number.
     func float() throws -> Float {
         guard case .fixed32(let value) = value else { throw mistyped }
         return Float(bitPattern: value)
     }
 
-    /// The value as a 64-bit floating-point number.
+    /// Returns the value as a 64-bit floating-point number.
     func double() throws -> Double {
         guard case .fixed64(let value) = value else { throw mistyped }
         return Double(bitPattern: value)
     }
 
-    /// The byte range of the value in the file.
+    /// Returns the byte range of the value in the file.
     func bytes() throws -> Range<Int> {
         guard case .bytes(let range) = value else { throw mistyped }
         return range
     }
 
-    /// The value as UTF-8 text.
+    /// Returns the value as UTF-8 text.
     func string() throws -> String {
         let range = try bytes()
         guard let text = owner.file.text(range) else { throw WireError.notText(field: number, offset: offset) }
         return text
     }
 
-    /// The value as a nested message.
+    /// Returns the value as a nested message.
     func message() throws -> WireMessage { try owner.nested(bytes(), offset: offset) }
 
     /// Appends the integers of a repeated field, which contains one value or many packed values.

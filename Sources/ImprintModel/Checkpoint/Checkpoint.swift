@@ -1,33 +1,33 @@
 package import Foundation
 package import ImprintNetwork
 
-/// A training run between two steps, from which it goes on to the same bits.
+/// The state of a training run between two steps.
 ///
-/// On disk it is a safetensors file: flat float32 tensors, laid out as `ParameterLayout` says, and JSON in the metadata.
-/// docs/weights-file.md specifies it.
+/// A resumed run is bitwise identical to an uninterrupted one. On disk, a checkpoint is a safetensors file of flat float32 tensors in the
+/// order of `ParameterLayout`, with JSON in its metadata; docs/weights-file.md specifies it.
 package struct Checkpoint: Sendable {
-    /// The layers that are trained.
+    /// The trained part of the network.
     package let network: Network
     /// The labels, in the order of the network's outputs.
     package let labels: [String]
-    /// The hyperparameters that may not change between two parts of a run, by name: the fingerprint.
+    /// The fingerprint: the hyperparameters that must not change when the run resumes, by name.
     package let settings: [String: String]
-    /// The images that the run began with.
+    /// The images of the run.
     package let images: Images
     /// The state of the training loop.
     package let state: TrainingState
     /// Whether the settings are those of version 1, which have other names.
     package let isVersionOne: Bool
 
-    /// The images of a run that could be read, by their paths relative to their folder.
+    /// The readable images of a run, as paths relative to their folder.
     package struct Images: Codable, Hashable, Sendable {
-        /// The digests of the folders' names and sizes; see `ImageFolder.digest`.
+        /// The digests of the folders' file names and sizes; see `ImageFolder.digest`.
         package var digests: [String]
-        /// The images that are trained on.
+        /// The training set.
         package var training: [String]
-        /// The images that are measured on.
+        /// The validation set.
         package var validation: [String]
-        /// What copies, near-duplicates and bursts have to do with the two.
+        /// The numbers of duplicates, near-duplicates and burst photos that could leak between the two sets.
         package var leakage: [String: Int]?
 
         package init(digests: [String], training: [String], validation: [String], leakage: [String: Int]?) {
@@ -65,7 +65,7 @@ private enum Key {
 }
 
 extension Checkpoint {
-    /// The key of the format, which tells a checkpoint from other files.
+    /// The metadata key of the format version, which identifies a checkpoint.
     package static let formatKey = "imprint.checkpoint"
 
     /// Whether a checkpoint may be written to `url`; see `OutputFile`.
@@ -73,31 +73,31 @@ extension Checkpoint {
         OutputFile.canReplace(url) { OutputFile.hasMetadata(formatKey, $0) }
     }
 
-    /// The format that this version writes.
+    /// The format that this version of Imprint writes.
     ///
-    /// It also reads format 2, of version 1, which has other names for the tensors.
+    /// It also reads format 2 of version 1, whose tensors have other names.
     private static let formatVersion = "3"
 
-    /// Writes the file at `url`, which is replaced as `AtomicFile` does it.
+    /// Writes the file at `url` atomically; see `AtomicFile`.
     /// - Throws: `FileError` if it cannot be written.
     package func write(to url: URL) throws {
-        var texts = [
+        var metadata = [
             Self.formatKey: Self.formatVersion, Key.network: try json(network), Key.labels: try json(labels),
             Key.settings: try json(settings), Key.images: try json(images), Key.progress: try json(state.progress),
         ]
-        texts[Key.objective] = state.objective
-        texts[Key.textDigest] = textDigest(of: texts)
+        metadata[Key.objective] = state.objective
+        metadata[Key.textDigest] = textDigest(of: metadata)
         var tensors = [(TensorName.parameters, state.parameters)]
-        if let average = state.average { tensors.append((TensorName.average, average)) }
+        if let ema = state.ema { tensors.append((TensorName.average, ema)) }
         if let best = state.best { tensors.append((TensorName.best, best)) }
         tensors += state.optimizer.map { (TensorName.optimizerPrefix + $0.key, $0.value) }
         try Safetensors.write(
             tensors.map { Safetensors.Tensor(name: $0.0, shape: [$0.1.count], values: $0.1) }, to: url
-        ) { digest in texts.merging([Key.digest: digest]) { $1 } }
+        ) { digest in metadata.merging([Key.digest: digest]) { $1 } }
     }
 
-    /// Reads the file at `url` and checks all of it.
-    /// - Throws: `ModelFileError` if it is not a whole checkpoint, `SafetensorsError` if it is not a safetensors file,
+    /// Reads and verifies the file at `url`.
+    /// - Throws: `ModelFileError` if it is not a complete checkpoint, `SafetensorsError` if it is not a safetensors file,
     ///   `FileError` if it cannot be read.
     package init(contentsOf url: URL) throws {
         let file = try Safetensors.File(contentsOf: url)
@@ -109,9 +109,9 @@ extension Checkpoint {
     }
 
     private init(_ file: Safetensors.File) throws {
-        let texts = file.header.metadata
-        guard let format = texts[Self.formatKey] else {
-            throw ModelFileError.Problem.notACheckpoint(found: ModelFile.kind(of: texts))
+        let metadata = file.header.metadata
+        guard let format = metadata[Self.formatKey] else {
+            throw ModelFileError.Problem.notACheckpoint(found: ModelFile.kind(of: metadata))
         }
         guard format == Self.formatVersion || format == "2" else {
             throw format == "1"
@@ -120,30 +120,30 @@ extension Checkpoint {
                     key: Self.formatKey, reason: "\(format.debugDescription), expected \(Self.formatVersion)")
         }
         isVersionOne = format == "2"
-        guard let expectedText = texts[Key.textDigest] else {
+        guard let expectedText = metadata[Key.textDigest] else {
             throw ModelFileError.Problem.missingMetadata(key: Key.textDigest)
         }
-        // What stands there decides about the next steps as the numbers do.
-        guard textDigest(of: texts) == expectedText else {
-            throw ModelFileError.Problem.damaged(found: textDigest(of: texts), expected: expectedText)
+        // Damaged metadata would change the next steps just as damaged tensors would.
+        guard textDigest(of: metadata) == expectedText else {
+            throw ModelFileError.Problem.damaged(found: textDigest(of: metadata), expected: expectedText)
         }
-        network = try value(Key.network, in: texts)
-        labels = try value(Key.labels, in: texts)
-        settings = try value(Key.settings, in: texts)
-        images = try value(Key.images, in: texts)
-        let progress: TrainingProgress = try value(Key.progress, in: texts)
+        network = try value(Key.network, in: metadata)
+        labels = try value(Key.labels, in: metadata)
+        settings = try value(Key.settings, in: metadata)
+        images = try value(Key.images, in: metadata)
+        let progress: TrainingProgress = try value(Key.progress, in: metadata)
         if let problem = progress.problem {
             throw ModelFileError.Problem.invalidMetadata(key: Key.progress, reason: problem)
         }
-        guard let expected = texts[Key.digest] else { throw ModelFileError.Problem.missingMetadata(key: Key.digest) }
+        guard let expected = metadata[Key.digest] else { throw ModelFileError.Problem.missingMetadata(key: Key.digest) }
         let found = try file.dataDigest()
         guard found == expected else { throw ModelFileError.Problem.damaged(found: found, expected: expected) }
         let layout = ParameterLayout(network)
         var tensors: [String: [Float]] = [:]
         for tensor in file.header.tensors {
-            guard Self.lengths(of: tensor.name, layout, isVersionOne).contains(tensor.shape) else {
+            guard Self.validShapes(of: tensor.name, layout, isVersionOne).contains(tensor.shape) else {
                 throw ModelFileError.Problem.invalidMetadata(
-                    key: Key.network, reason: "the tensor \(tensor.name) has a shape of \(tensor.shape)")
+                    key: Key.network, reason: "the tensor \(tensor.name) has the unexpected shape \(tensor.shape)")
             }
             tensors[tensor.name] = try file.values(of: tensor)
         }
@@ -152,8 +152,8 @@ extension Checkpoint {
                 key: Key.progress, reason: "the tensor \(TensorName.parameters) is missing")
         }
         var state = TrainingState(
-            progress: progress, parameters: parameters, optimizer: [:], average: tensors[TensorName.average],
-            best: tensors[TensorName.best], objective: texts[isVersionOne ? Key.findings : Key.objective])
+            progress: progress, parameters: parameters, optimizer: [:], ema: tensors[TensorName.average],
+            best: tensors[TensorName.best], objective: metadata[isVersionOne ? Key.findings : Key.objective])
         if isVersionOne {
             state.readVersionOne(tensors[TensorName.versionOneOptimizer], trainableCount: layout.trainableCount)
         } else {
@@ -164,7 +164,7 @@ extension Checkpoint {
         let missing: [(String, Bool)] = [
             ("of the optimizer", state.optimizer.isEmpty),
             (TensorName.best, !progress.history.isEmpty && state.best == nil),
-            (TensorName.average, progress.averagedSteps > 0 && state.average == nil),
+            (TensorName.average, progress.emaSteps > 0 && state.ema == nil),
         ]
         for (name, isMissing) in missing where isMissing {
             throw ModelFileError.Problem.invalidMetadata(key: Key.progress, reason: "the tensor \(name) is missing")
@@ -172,8 +172,8 @@ extension Checkpoint {
         self.state = state
     }
 
-    /// The shapes that a tensor may have; none if there is no such tensor.
-    private static func lengths(of name: String, _ layout: ParameterLayout, _ isVersionOne: Bool) -> [[Int]] {
+    /// Returns the valid shapes of a tensor; empty if its name is unknown.
+    private static func validShapes(of name: String, _ layout: ParameterLayout, _ isVersionOne: Bool) -> [[Int]] {
         switch name {
         case TensorName.parameters, TensorName.average, TensorName.best: [[layout.count]]
         case TensorName.versionOneOptimizer where isVersionOne: [[layout.trainableCount], [2 * layout.trainableCount]]
@@ -189,12 +189,12 @@ private enum TensorName {
     static let average = "average"
     static let best = "best"
     static let optimizerPrefix = "optimizer."
-    /// The one tensor of version 1: the velocities of SGD, or both moments of AdamW.
+    /// The optimizer's tensor in version 1: the velocities of SGD, or both moments of AdamW.
     static let versionOneOptimizer = "velocities"
 }
 
 extension TrainingState {
-    /// Takes the optimizer's tensor of version 1 apart.
+    /// Splits the optimizer's tensor of version 1 into named tensors.
     fileprivate mutating func readVersionOne(_ values: [Float]?, trainableCount: Int) {
         guard let values else { return }
         if values.count == trainableCount {
@@ -204,8 +204,8 @@ extension TrainingState {
                 "firstMoments": Array(values.prefix(trainableCount)),
                 "secondMoments": Array(values.suffix(trainableCount)),
             ]
-            // Only detectors were trained with AdamW, and each of their phases restarted the average.
-            progress.averagedSteps = progress.batch
+            // Version 1 used AdamW only for detectors, and each phase restarted the moving average.
+            progress.emaSteps = progress.batch
         }
     }
 }

@@ -1,21 +1,21 @@
 internal import Foundation
 internal import ImprintNetwork
 
-/// How a network's confidences were made honest: its logits are divided by one number, found on the validation images.
+/// Temperature scaling: the network's logits are divided by a temperature that is fitted on the validation set.
 ///
-/// It changes no prediction: the order of the labels stays. See Guo et al., "On calibration of modern neural networks",
-/// 2017; how the number is found says `Calibration.init(logits:labels:)` of the module Imprint.
+/// It does not change predictions, because the order of the labels stays the same. `Calibration.init(logits:labels:)` of ImprintTraining fits
+/// the temperature. Source: Guo et al., "On calibration of modern neural networks", 2017.
 public struct Calibration: Codable, Hashable, Sendable {
-    /// What the logits are divided by, more than 0; above 1 the network was too sure, below 1 not sure enough.
+    /// The divisor of the logits, more than 0; above 1 the network was overconfident, below 1 underconfident.
     public var temperature: Double
-    /// The expected calibration error of the confidences before, 0…1.
+    /// The expected calibration error (ECE) of the confidences before calibration, 0…1.
     public var errorBefore: Double
-    /// The expected calibration error of the confidences afterwards, 0…1, on the same images.
+    /// The expected calibration error (ECE) of the calibrated confidences on the same images, 0…1.
     public var errorAfter: Double
-    /// The number of images that the temperature was found on.
+    /// The number of images that the temperature was fitted on.
     public var images: Int
 
-    /// Makes a calibration from its numbers.
+    /// Creates a calibration.
     public init(temperature: Double, errorBefore: Double, errorAfter: Double, images: Int) {
         self.temperature = temperature
         self.errorBefore = errorBefore
@@ -23,8 +23,8 @@ public struct Calibration: Codable, Hashable, Sendable {
         self.images = images
     }
 
-    /// The calibrated confidences of one image: softmax of its logits, divided by the temperature.
-    /// - Parameter logits: A finite number per label.
+    /// Returns the calibrated confidences of one image: the softmax of its logits, divided by the temperature.
+    /// - Parameter logits: One finite logit per label.
     public func confidences(_ logits: [Float]) -> [Float] {
         let largest = Double(logits.max() ?? 0)
         let powers = logits.map { exp((Double($0) - largest) / temperature) }
@@ -34,20 +34,20 @@ public struct Calibration: Codable, Hashable, Sendable {
 }
 
 extension ModelFile {
-    /// The same model with its logits divided by `temperature`; nil if the network does not end in a dense layer and
-    /// a softmax.
+    /// Returns the model with its logits divided by `temperature`; nil if the network does not end in a dense layer and a softmax.
     ///
-    /// Weight and bias of the dense layer are divided, so that whatever reads or exports the file gives calibrated
-    /// confidences without a further rule.
+    /// The weights and biases of the dense layer are divided, so every reader and every export of the file gives calibrated confidences.
     /// - Parameter temperature: More than 0.
     /// - Throws: `NetworkError.outOfMemory`.
     public func calibrated(_ temperature: Double) throws -> ModelFile? {
-        precondition(temperature > 0 && temperature.isFinite, "a temperature is more than 0, not \(temperature)")
+        precondition(
+            temperature > 0 && temperature.isFinite,
+            "a temperature must be finite and more than 0, not \(temperature)")
         guard let head = network.headName, network.nodes.last?.layer is Softmax else { return nil }
         let calibrated = try parameters.copy()
         for entry in calibrated.layout.entries where entry.node == head {
             calibrated.withValues(of: entry) { values in
-                for place in values.indices { values[place] = Float(Double(values[place]) / temperature) }
+                for index in values.indices { values[index] = Float(Double(values[index]) / temperature) }
             }
         }
         return ModelFile(

@@ -2,46 +2,47 @@ public import Foundation
 public import ImprintCore
 internal import ImprintImages
 
-/// Groups of labels under one name each: computer for laptop, desktop and notebook.
+/// Named groups of labels, such as computer for laptop, desktop and notebook.
 ///
-/// As a file it is a JSON object with a list of labels for each name, `{"computer": ["laptop", "desktop"]}`. A label is in one category at
-/// most; labels in none stand for themselves. There is at least one category, and each has a name that can be read and a label.
+/// A file of categories is a JSON object with a list of labels for each name, `{"computer": ["laptop", "desktop"]}`. Each label is in at most
+/// one category; labels without a category stand for themselves. There is at least one category, and each has a name, which is not blank,
+/// and at least one label.
 public struct Categories: Hashable, Sendable {
     /// The labels of each category.
     public let labels: [String: [String]]
     private let categories: [String: String]
 
-    /// Takes the labels of each category.
-    /// - Throws: `CategoriesError` if there is no category, one has no name, a blank one or no labels, or a label is in two.
+    /// Creates categories from the labels of each.
+    /// - Throws: `CategoriesError` if there are no categories, a category has a blank name or no labels, or a label is in two categories.
     public init(_ labels: [String: [String]]) throws(CategoriesError) {
         guard !labels.isEmpty else {
             throw CategoriesError(
-                "found no category, expected at least one, such as \(Self.example); add one, or leave categories out")
+                "found no category, expected at least one, such as \(Self.example). Add one, or omit the categories")
         }
         if let blank = labels.keys.sorted().first(where: { $0.allSatisfy(\.isWhitespace) }) {
-            throw CategoriesError("a category has no name but \(blank.debugDescription), expected a word; give it one")
+            throw CategoriesError("a category has the blank name \(blank.debugDescription). Give it a name")
         }
-        try self.init(unequivocal: labels)
+        try self.init(validating: labels)
     }
 
     private static let example = "{\"computer\": [\"laptop\", \"desktop\"]}"
 
-    private init(unequivocal labels: [String: [String]]) throws(CategoriesError) {
+    private init(validating labels: [String: [String]]) throws(CategoriesError) {
         var categories: [String: String] = [:]
-        for (category, members) in labels.sorted(by: { $0.key < $1.key }) {
+        for (category, group) in labels.sorted(by: { $0.key < $1.key }) {
             guard !category.isEmpty else {
-                throw CategoriesError("a category has no name, expected a word; give it one")
+                throw CategoriesError("a category has an empty name. Give it a name")
             }
-            guard !members.isEmpty else {
+            guard !group.isEmpty else {
                 throw CategoriesError(
-                    "the category \(category.debugDescription) has no labels, expected at least one; leave it out, or add one"
+                    "the category \(category.debugDescription) has no labels, expected at least one. Add one, or remove the category"
                 )
             }
-            for label in members {
+            for label in group {
                 if let other = categories.updateValue(category, forKey: label) {
                     throw CategoriesError(
                         "the label \(label.debugDescription) is in \(other.debugDescription) and in \(category.debugDescription), "
-                            + "expected it once; take it out of one of them")
+                            + "expected in one category. Remove it from the other")
                 }
             }
         }
@@ -50,27 +51,29 @@ public struct Categories: Hashable, Sendable {
     }
 
     /// Reads a file of categories for a model's labels.
-    /// - Throws: `CategoriesError` if it is none or cannot be read, and as `check(labels:)`.
+    /// - Throws: `CategoriesError` if the file is invalid or cannot be read, and the errors of `check(labels:)`.
     public init(contentsOf url: URL, labels: [String]) throws(CategoriesError) {
         let path = url.path(percentEncoded: false)
         let data: Data
         do {
-            // Also if it is a pipe.
+            // A file handle reads pipes too.
             data = try FileHandle(forReadingFrom: url).readToEnd() ?? Data()
         } catch {
             throw CategoriesError(
-                "it cannot be read: \(reason(of: error)); check the name and that it is a file", in: path)
+                "cannot be read: \(reason(of: error)). Check the name and that it is a file", in: path)
         }
         do {
-            try self.init(Self.scanned(Array(data)))
+            try self.init(Self.parsed(Array(data)))
             try check(labels: labels)
         } catch {
             throw CategoriesError(error.reason, in: path)
         }
     }
 
-    /// The labels of each category, as a file has them; a decoder of JSON would take the last of two categories of one name.
-    private static func scanned(_ bytes: [UInt8]) throws(CategoriesError) -> [String: [String]] {
+    /// Returns the labels of each category in a file.
+    ///
+    /// A JSON decoder would silently drop the first of two categories with the same name.
+    private static func parsed(_ bytes: [UInt8]) throws(CategoriesError) -> [String: [String]] {
         var labels: [String: [String]] = [:]
         var scanner = HeaderScanner(bytes)
         do {
@@ -81,10 +84,10 @@ public struct Categories: Hashable, Sendable {
             try scanner.end()
         } catch .duplicateKey(let category) {
             throw CategoriesError(
-                "the category \(category.debugDescription) is there twice; put its labels into one list")
+                "the category \(category.debugDescription) appears twice. Put its labels into one list")
         } catch {
             throw CategoriesError(
-                "expected a JSON object with a list of labels for each category, such as \(example)")
+                "is invalid: expected a JSON object with a list of labels for each category, such as \(example)")
         }
         return labels
     }
@@ -92,49 +95,50 @@ public struct Categories: Hashable, Sendable {
     /// The names of the categories, in order.
     public var names: [String] { labels.keys.sorted() }
 
-    /// The category that a label is in; nil if it is in none.
+    /// Returns the category of a label; nil if it has none.
     ///
-    /// A label that is called as a category is in it, listed or not: a personalization may add one of that name.
+    /// A label with the name of a category belongs to it, listed or not, because a personalization may add such a label.
     public func category(of label: String) -> String? { categories[label] ?? (labels[label] == nil ? nil : label) }
 
-    /// Checks that the categories are of a model's labels.
+    /// Checks that the categories fit a model's labels.
     /// - Parameter known: The labels of the model.
-    /// - Throws: `CategoriesError` if a label is none of the model's, or a category is called as a label that another one lists.
+    /// - Throws: `CategoriesError` if the model does not have a label, or a category has the name of a label in another category.
     public func check(labels known: [String]) throws(CategoriesError) {
         let known = Set(known)
         if let unknown = categories.keys.sorted().first(where: { !known.contains($0) }) {
             throw CategoriesError(
-                "the label \(unknown.debugDescription) of the category \((categories[unknown] ?? "").debugDescription) is none of the "
-                    + "model's; take it out, or spell it as the model does")
+                "the label \(unknown.debugDescription) of the category \((categories[unknown] ?? "").debugDescription) is not a label "
+                    + "of the model. Remove it, or correct its spelling")
         }
         if let taken = names.first(where: { category(of: $0) != $0 }) {
             throw CategoriesError(
-                "the category \(taken.debugDescription) is called as a label of \((categories[taken] ?? "").debugDescription); put the label "
-                    + "into it, or call the category otherwise")
+                "the category \(taken.debugDescription) has the name of a label in \((categories[taken] ?? "").debugDescription). Move the "
+                    + "label into it, or rename the category")
         }
     }
 }
 
 extension Categories: Codable {
-    /// Reads what `encode(to:)` writes, and checks it as `init(_:)` does, except that earlier versions wrote no category at all and blank names
-    /// too.
+    /// Decodes and checks categories.
+    ///
+    /// Unlike `init(_:)`, it accepts blank names and an empty object, which earlier versions wrote.
     public init(from decoder: any Decoder) throws {
-        try self.init(unequivocal: [String: [String]](from: decoder))
+        try self.init(validating: [String: [String]](from: decoder))
     }
 
-    /// Writes an object with a list of labels for each category.
+    /// Encodes an object with a list of labels for each category.
     public func encode(to encoder: any Encoder) throws { try labels.encode(to: encoder) }
 }
 
-/// Why categories cannot be used.
+/// An error in categories.
 public struct CategoriesError: DescribedError, Hashable {
-    /// What is wrong.
+    /// The problem and the fix.
     let reason: String
-    /// The file; nil if they come from none.
+    /// The file; nil if the categories were not read from a file.
     let path: String?
 
     init(_ reason: String, in path: String? = nil) { (self.reason, self.path) = (reason, path) }
 
-    /// The file, what was found, what was expected and what to do.
+    /// The file, the problem, the expected content and the fix.
     public var description: String { (path ?? "the categories") + ": " + reason }
 }

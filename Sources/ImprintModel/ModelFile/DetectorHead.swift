@@ -1,21 +1,21 @@
 internal import Foundation
 
-/// How a network that says for each place of a picture which marks are there becomes a classifier of whole pictures.
+/// The rules that turn the heat maps of a logo detector into confidences for a whole image.
 ///
-/// The picture is looked at in several sizes; of all places, the highest logit s of each mark counts. A maximum over many places is not
-/// a logit any more, so each mark has a curve: z = slope · s + offset is the logarithm of the odds for it. The confidence in a mark is
-/// eᶻ / (1 + Σ eᶻ) with the sum over all marks, and that in the label that stands for none of them 1 / (1 + Σ eᶻ).
+/// The detector scans an image pyramid and takes the highest logit s of each logo over all positions and levels. This maximum is not
+/// calibrated, so each logo has a Platt scaling: its log-odds are z = slope · s + offset. The confidence in a logo is eᶻ / (1 + Σ eᶻ) with the
+/// sum over all logos. The confidence in the remaining label, for images without a logo, is 1 / (1 + Σ eᶻ).
 public struct DetectorHead: Codable, Hashable, Sendable {
-    /// A mark that the network looks for.
-    public struct Mark: Codable, Hashable, Sendable {
-        /// Its label.
+    /// A logo that the network detects, with its Platt scaling.
+    public struct Logo: Codable, Hashable, Sendable {
+        /// The label of the logo.
         public var label: String
-        /// What the highest logit is multiplied by, more than 0.
+        /// The factor of the highest logit, more than 0.
         public var slope: Float
-        /// What is added then.
+        /// The offset of the log-odds.
         public var offset: Float
 
-        /// Makes a mark.
+        /// Creates a logo.
         public init(label: String, slope: Float = 1, offset: Float = 0) {
             self.label = label
             self.slope = slope
@@ -23,60 +23,69 @@ public struct DetectorHead: Codable, Hashable, Sendable {
         }
     }
 
-    /// The sizes that pictures are looked at in: each the side of a square of as many pixels.
+    /// The levels of the image pyramid: each image is scaled to as many pixels as a square with this side has.
     public var levels: [Int]
-    /// How many pixels of such a picture lie between neighbouring places.
+    /// The distance between adjacent heat map positions, in pixels of the scaled image.
     public var stride: Int
-    /// How many pixels of such a picture a mark spans, typically: for boxes.
+    /// The typical size of a logo in pixels of the scaled image, which determines bounding boxes.
     public var span: Float
-    /// The marks, in the order of the network's maps; exactly one label of the model is none of them.
-    public var marks: [Mark]
+    /// The logos, in the order of the network's heat maps; exactly one label of the model is not a logo.
+    public var logos: [Logo]
 
-    /// Makes rules.
-    public init(levels: [Int], stride: Int, span: Float, marks: [Mark]) {
+    /// The stored keys, which are those of format 1.
+    private enum CodingKeys: String, CodingKey {
+        case levels, stride, span
+        case logos = "marks"
+    }
+
+    /// Creates the rules of a detector.
+    public init(levels: [Int], stride: Int, span: Float, logos: [Logo]) {
         self.levels = levels
         self.stride = stride
         self.span = span
-        self.marks = marks
+        self.logos = logos
     }
 
-    /// The confidences in `labels`, those of the marks and another one, from the highest logit of each mark; not numbers where a
-    /// logit is none.
+    /// Returns the confidences in `labels`, which are those of the logos and one more; NaN if a score is NaN.
+    /// - Parameters:
+    ///   - scores: The highest logit of each logo.
+    ///   - labels: The labels of the model.
     public func confidences(_ scores: [Float], in labels: [String]) -> [Float] {
-        precondition(scores.count == marks.count, "\(scores.count) scores are not those of \(marks.count) marks")
-        let logits = zip(marks, scores).map { Double($0.slope) * Double($1) + Double($0.offset) }
-        // No exponential is above 1, so that none overflows.
-        let greatest = logits.reduce(0, max)
-        let none = exp(-greatest)
-        let odds = logits.map { exp($0 - greatest) }
-        let sum = odds.reduce(none, +)
+        precondition(scores.count == logos.count, "\(scores.count) scores for \(logos.count) logos")
+        let logits = zip(logos, scores).map { Double($0.slope) * Double($1) + Double($0.offset) }
+        // Subtracting the maximum prevents an overflow.
+        let maximum = logits.reduce(0, max)
+        let noLogo = exp(-maximum)
+        let odds = logits.map { exp($0 - maximum) }
+        let sum = odds.reduce(noLogo, +)
         return labels.map { label in
-            let mark = marks.firstIndex { $0.label == label }
-            return Float((mark.map { odds[$0] } ?? none) / sum)
+            let logo = logos.firstIndex { $0.label == label }
+            return Float((logo.map { odds[$0] } ?? noLogo) / sum)
         }
     }
 
-    /// What is wrong with the rules for a network with so many maps and these labels, or nil if nothing is.
+    /// Returns the first problem of the rules for a network with this number of heat maps and these labels; nil if there is none.
     func problem(maps: Int, labels: [String]) -> String? {
         guard (1...16).contains(levels.count), levels.allSatisfy({ (16...4096).contains($0) }) else {
             return "the levels \(levels), expected 1 to 16 of them, each 16 to 4096"
         }
         guard (1...256).contains(stride), span > 0, span.isFinite else {
-            return "a stride of \(stride) and a span of \(span)"
+            return "a stride of \(stride) and a span of \(span), expected 1 to 256 and more than 0"
         }
-        guard marks.count == maps else { return "\(marks.count) marks for a network with \(maps) maps" }
+        guard logos.count == maps else { return "\(logos.count) logos for a network with \(maps) heat maps" }
         var others = labels
-        for mark in marks {
-            guard mark.slope > 0, mark.slope.isFinite, mark.offset.isFinite else {
-                return "a slope of \(mark.slope) and an offset of \(mark.offset)"
+        for logo in logos {
+            guard logo.slope > 0, logo.slope.isFinite, logo.offset.isFinite else {
+                return "a slope of \(logo.slope) and an offset of \(logo.offset), expected finite values and a slope "
+                    + "above 0"
             }
-            guard let place = others.firstIndex(of: mark.label) else {
-                return "the mark \(mark.label.debugDescription) is no label, or there twice"
+            guard let index = others.firstIndex(of: logo.label) else {
+                return "the logo \(logo.label.debugDescription) is not a label, or appears twice"
             }
-            others.remove(at: place)
+            others.remove(at: index)
         }
         guard others.count == 1 else {
-            return "\(others.count) labels beside the marks, expected one, for pictures without any"
+            return "\(others.count) labels besides the logos, expected one for images without a logo"
         }
         return nil
     }

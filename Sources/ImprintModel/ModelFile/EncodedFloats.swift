@@ -1,17 +1,17 @@
 internal import CImprintKernels
 
-/// Numbers on their way into a file, encoded part by part, so that a large tensor is never in memory a second time.
+/// Encodes float32 values for a file in parts, without a second copy of a large tensor in memory.
 package enum EncodedFloats {
-    /// How many numbers are encoded at a time.
+    /// The number of values that are encoded at a time.
     package static let partLength = 1 << 16
 
-    /// A finite number that float16 cannot hold.
+    /// The error of a finite value beyond the range of float16.
     package struct ExceedsFloat16: Error {
         package let value: Float
     }
 
-    /// Hands the little-endian bytes of numbers to `body`, part by part.
-    /// - Throws: `ExceedsFloat16`, and what `body` throws.
+    /// Passes the little-endian bytes of the values to `body`, part by part.
+    /// - Throws: `ExceedsFloat16`, and the errors of `body`.
     package static func forEachPart(
         of values: UnsafeBufferPointer<Float>, as precision: Safetensors.Precision,
         _ body: (UnsafeRawBufferPointer) throws -> Void

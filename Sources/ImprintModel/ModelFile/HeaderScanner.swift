@@ -1,9 +1,8 @@
-/// A strict reader of the JSON that a safetensors header, or a file of categories, may hold.
+/// A strict parser of the JSON in a safetensors header or a file of categories.
 ///
-/// It is two objects deep and holds strings, counts and lists of these, nothing else. So the scanner has a
-/// function for each of these, none of them calls itself, and no nesting in a hostile file can exhaust the stack.
-/// Every byte outside strings is compared with what must stand there, and strings are checked one by one: what passes
-/// is valid UTF-8 throughout.
+/// Such JSON is two objects deep and contains only strings, counts and lists of these. The scanner has a function for each of them and does
+/// not recurse, so nesting in a hostile file cannot exhaust the stack. It accepts only the expected bytes outside strings, and only valid
+/// UTF-8 inside strings.
 struct HeaderScanner {
     typealias Problem = SafetensorsError.Problem
 
@@ -15,8 +14,7 @@ struct HeaderScanner {
     }
 
     /// Reads `{"key": …, …}`, in which no key may occur twice.
-    ///
-    /// `member` reads what follows each key.
+    /// - Parameter member: Reads the value of each key.
     mutating func object(
         _ member: (inout HeaderScanner, _ key: String) throws(Problem) -> Void
     ) throws(Problem) {
@@ -31,7 +29,7 @@ struct HeaderScanner {
         }
     }
 
-    /// Reads `[1, 2, …]`, at most 64 of them: no array library has more dimensions.
+    /// Reads `[1, 2, …]` with at most 64 elements, the maximum number of dimensions in array libraries.
     mutating func counts() throws(Problem) -> [Int] {
         var counts: [Int] = []
         try list(from: "[", to: "]") { scanner throws(Problem) in
@@ -48,7 +46,7 @@ struct HeaderScanner {
         return strings
     }
 
-    /// Reads a whole number from 0 to the greatest `Int`: no sign, no fraction, no exponent, no leading zero.
+    /// Reads an integer from 0 to `Int.max` without sign, fraction, exponent and leading zeros.
     mutating func count() throws(Problem) -> Int {
         let start = offset
         var value = 0
@@ -61,7 +59,7 @@ struct HeaderScanner {
         }
         let digits = offset - start
         let leadingZero = digits > 1 && bytes[start] == UInt8(ascii: "0")
-        if digits == 0 || leadingZero { throw malformed("a whole number, not negative", at: start) }
+        if digits == 0 || leadingZero { throw malformed("a non-negative integer", at: start) }
         return value
     }
 
@@ -91,12 +89,12 @@ struct HeaderScanner {
     /// Checks that only white space follows.
     mutating func end() throws(Problem) {
         skipSpace()
-        if offset < bytes.count { throw malformed("nothing but spaces", at: offset) }
+        if offset < bytes.count { throw malformed("only white space", at: offset) }
     }
 
-    /// The problem that something else than `expected` stands at the current place, or at `place`.
-    func malformed(_ expected: String, at place: Int? = nil) -> Problem {
-        .malformedHeader(offset: place ?? offset, expected: expected)
+    /// Returns the problem that `expected` was not found at the current offset, or at `position`.
+    func malformed(_ expected: String, at position: Int? = nil) -> Problem {
+        .malformedHeader(offset: position ?? offset, expected: expected)
     }
 
     private var peek: UInt8? { offset < bytes.count ? bytes[offset] : nil }
@@ -117,7 +115,7 @@ struct HeaderScanner {
         if !skip(character) { throw malformed("\(character)") }
     }
 
-    /// Goes past white space.
+    /// Skips white space.
     mutating func skipSpace() {
         while let byte = peek, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { offset += 1 }
     }
@@ -138,7 +136,7 @@ struct HeaderScanner {
         }
     }
 
-    /// Reads what follows a backslash.
+    /// Reads the rest of an escape sequence after its backslash.
     private mutating func escapedScalar() throws(Problem) -> Unicode.Scalar {
         let start = offset - 1
         switch next().map({ Unicode.Scalar($0) }) {
@@ -154,7 +152,7 @@ struct HeaderScanner {
             var code = try hexadecimal()
             if 0xD800..<0xDC00 ~= code && skip("\\") && skip("u") {
                 let low = try hexadecimal()
-                // A low half out of range makes the sum invalid or keeps it a lone half; both are refused below.
+                // 0xD800 stands for a high surrogate without a low one, which is rejected below.
                 code = 0xDC00..<0xE000 ~= low ? 0x10000 + (code - 0xD800) << 10 + (low - 0xDC00) : 0xD800
             }
             if let scalar = Unicode.Scalar(code) { return scalar }

@@ -1,24 +1,24 @@
 public import ImprintNetwork
 
-/// What became of every tensor when the numbers of one network were loaded into another.
+/// The result of loading parameters into a network, tensor by tensor.
 public struct LoadingReport: Sendable, Equatable, CustomStringConvertible {
-    /// A tensor that both sides have, in different shapes.
+    /// A tensor with different shapes in the source and the network.
     public struct Mismatch: Sendable, Equatable {
-        /// The tensor's name.
+        /// The name of the tensor.
         public let name: String
         /// The shape in the source.
         public let found: [Int]
-        /// The shape in the network that was loaded into.
+        /// The shape in the network.
         public let expected: [Int]
     }
 
-    /// The tensors whose numbers were taken over.
+    /// The tensors that were loaded.
     public let applied: [String]
-    /// The tensors that the network has and the source does not; they keep their numbers.
+    /// The tensors of the network that the source lacks; they keep their values.
     public let missing: [String]
-    /// The tensors that the source has and the network does not.
+    /// The tensors of the source that the network lacks.
     public let unused: [String]
-    /// The tensors that have another shape in the source; they keep their numbers.
+    /// The tensors with another shape in the source; they keep their values.
     public let mismatched: [Mismatch]
 
     /// Whether source and network have the same tensors in the same shapes.
@@ -44,7 +44,7 @@ public struct LoadingReport: Sendable, Equatable, CustomStringConvertible {
         unused = source.map(\.name).filter { layout[$0] == nil }
     }
 
-    /// One line with the counts, then one for each kind of tensor that was not taken over.
+    /// One line with the counts, and one for each reason why tensors were not loaded.
     public var description: String {
         var lines = ["\(applied.count) of \(applied.count + missing.count + mismatched.count) tensors loaded"]
         if !missing.isEmpty { lines.append("missing in the file: \(missing.joined(separator: ", "))") }
@@ -58,10 +58,10 @@ public struct LoadingReport: Sendable, Equatable, CustomStringConvertible {
 }
 
 extension Parameters {
-    /// Takes over the numbers of every tensor that `source` has by the same name and in the same shape.
+    /// Copies every tensor of `source` with the same name and shape.
     ///
-    /// This is how a network for new labels starts from one that was trained for others.
-    /// - Returns: what became of every tensor.
+    /// This initializes a network for new labels with the parameters of a trained network (transfer learning).
+    /// - Returns: The result for every tensor.
     @discardableResult
     public func load(from source: Parameters) -> LoadingReport {
         let report = LoadingReport(layout, source: source.layout.entries.map { ($0.name, $0.parameter.shape) })
@@ -71,12 +71,11 @@ extension Parameters {
         return report
     }
 
-    /// Takes over the numbers of every tensor that `file` has by the same name and in the same shape.
-    /// - Returns: what became of every tensor.
-    /// - Throws: `SafetensorsError` if one of those is not float32 or float16, `FileError` where the file cannot be
-    ///   read.
+    /// Loads every tensor of `file` with the same name and shape.
+    /// - Returns: The result for every tensor.
+    /// - Throws: `SafetensorsError` if one of these tensors is not float32 or float16, `FileError` if the file cannot be read.
     @discardableResult
-    public func load(from file: Safetensors.File) throws -> LoadingReport {
+    package func load(from file: Safetensors.File) throws -> LoadingReport {
         let report = LoadingReport(layout, source: file.header.tensors.map { ($0.name, $0.shape) })
         for tensor in file.header.tensors {
             guard let entry = layout[tensor.name], entry.parameter.shape == tensor.shape else { continue }

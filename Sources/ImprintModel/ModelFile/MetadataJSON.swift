@@ -1,14 +1,14 @@
 import Foundation
 internal import ImprintCore
 
-// JSON as it stands in a model file's metadata: keys sorted, so that equal values give equal texts, and the numbers
-// that JSON lacks (a loss that diverged, say) as words, so that no number can keep a file from being saved.
+// The JSON in the metadata of a model file. Keys are sorted, so equal values give equal text. NaN and infinities, such as a diverged loss, are
+// strings, because JSON lacks them.
 
 private let notANumber = "NaN"
 private let infinity = "Infinity"
 private let negativeInfinity = "-Infinity"
 
-/// The JSON of `value`.
+/// Returns the JSON of `value`.
 package func json(_ value: some Encodable) throws -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -17,11 +17,11 @@ package func json(_ value: some Encodable) throws -> String {
     return String(decoding: try encoder.encode(value), as: UTF8.self)
 }
 
-/// The value that stands as JSON under `key`.
+/// Decodes the JSON of a metadata key.
 func value<Value: Decodable>(
-    _ key: String, in texts: [String: String]
+    _ key: String, in metadata: [String: String]
 ) throws(ModelFileError.Problem) -> Value {
-    guard let text = texts[key] else { throw .missingMetadata(key: key) }
+    guard let text = metadata[key] else { throw .missingMetadata(key: key) }
     guard nestingDepth(text) <= 64 else {
         throw .invalidMetadata(key: key, reason: "it is nested more than 64 levels deep")
     }
@@ -37,14 +37,14 @@ func value<Value: Decodable>(
     }
 }
 
-/// The digest of a file's metadata, but for the digests that stand there themselves.
-func textDigest(of texts: [String: String]) -> String {
-    let lines = texts.filter { !["imprint.digest", "imprint.textDigest"].contains($0.key) }
+/// Returns the digest of a file's metadata without its digest entries.
+func textDigest(of metadata: [String: String]) -> String {
+    let lines = metadata.filter { !["imprint.digest", "imprint.textDigest"].contains($0.key) }
         .sorted { precedes($0.key, $1.key) }.map { "\($0.key)\t\($0.value)\n" }
     return SHA256.hexadecimal(of: Array(lines.joined().utf8))
 }
 
-/// How deep the brackets of `text` are nested: a bound on a parser's recursion, known before it starts.
+/// Returns the maximum nesting depth of the brackets in `text`, which bounds the recursion of a parser.
 private func nestingDepth(_ text: String) -> Int {
     var depth = 0
     var deepest = 0
@@ -65,15 +65,15 @@ private func nestingDepth(_ text: String) -> Int {
     return deepest
 }
 
-private func explanation(_ error: DecodingError) -> String {
-    func place(_ context: DecodingError.Context) -> String {
+func explanation(_ error: DecodingError) -> String {
+    func location(_ context: DecodingError.Context) -> String {
         let path = context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }.joined()
         return path.isEmpty ? "" : " at \(path)"
     }
     return switch error {
-    case .keyNotFound(let key, let context): "\(key.stringValue) is missing\(place(context))"
-    case .typeMismatch(_, let context), .valueNotFound(_, let context): "a value of the wrong type\(place(context))"
-    case .dataCorrupted(let context): "\(context.debugDescription)\(place(context))"
+    case .keyNotFound(let key, let context): "\(key.stringValue) is missing\(location(context))"
+    case .typeMismatch(_, let context), .valueNotFound(_, let context): "a value of the wrong type\(location(context))"
+    case .dataCorrupted(let context): "\(context.debugDescription)\(location(context))"
     @unknown default: "\(error)"
     }
 }

@@ -3,56 +3,62 @@ public import Foundation
 public import ImprintImages
 public import ImprintNetwork
 
-/// Everything that a classifier needs, as one file: network, parameters, labels, preprocessing and provenance.
+/// A complete model in one file: network, parameters, labels, preprocessing and training record.
 ///
-/// On disk it is a safetensors file (`*.imprint`); docs/weights-file.md specifies it.
+/// On disk, it is a safetensors file (`*.imprint`); docs/weights-file.md specifies the format.
 public struct ModelFile: Sendable {
-    /// The newest format that this version reads; it writes the oldest that has what is to be stored.
+    /// The newest format that this version of Imprint reads; it writes the oldest format that can store the model.
     public static let formatVersion = 2
 
-    /// How parameters are stored.
+    /// The storage of parameters.
     public enum Storage: String, Sendable, Codable, CaseIterable {
-        /// As they are, 4 bytes each.
+        /// 32-bit floating point, 4 bytes per value.
         case float32
-        /// Rounded to the nearest float16, 2 bytes each.
+        /// 16-bit floating point, rounded to nearest, 2 bytes per value.
         case float16
-        /// The weights of convolutions and dense layers rounded to whole multiples of a factor for each output, a byte each; the others
-        /// as they are.
+        /// 8-bit integers with a scale per output, 1 byte per value, for most weights of convolutions and dense layers; all others are float32.
         case int8
     }
 
-    /// The layers.
+    /// The network.
     public let network: Network
-    /// The numbers of the layers.
+    /// The parameters of the network.
     public let parameters: Parameters
-    /// The name of each network output, in order; for a logo detector the labels of the logos and one more, in any order.
+    /// The label of each network output, in order; for a logo detector the labels of the logos and one more, in any order.
     public let labels: [String]
-    /// How an image becomes the network's input.
+    /// The conversion of an image to the network's input.
     public let preprocessing: Preprocessing
-    /// How the network's map of a picture becomes confidences; nil if the network gives one number a label.
+    /// The rules of a logo detector; nil for a classifier of whole images.
     public let detector: DetectorHead?
-    /// How the parameters were trained; nil if that is not known.
+    /// The training record; nil if it is unknown.
     public let training: TrainingRecord?
-    /// The digest of the model file that these parameters were trained from; nil if they began at random.
+    /// The digest of the base model; nil if training started from random parameters.
     public let base: String?
-    /// What keeps the model from forgetting while it is tuned to one person; nil if nothing does.
+    /// The replay features for personalization; nil if there are none.
     public let rehearsal: Rehearsal?
-    /// The groups that the labels roll up into; nil if there are none.
+    /// The categories of the labels; nil if there are none.
     public var categories: Categories?
-    /// How `write(to:)` stores the parameters.
+    /// The precision in which `write(to:)` stores the parameters.
     public let precision: Safetensors.Precision
-    /// How the file that this was read from stores the parameters; as `precision` where it was not read from one.
+    /// The storage in the file that the model was read from; that of `precision` if it was not read from a file.
     public let storage: Storage
-    /// The SHA-256 digest of the tensors in the file that this was read from; nil if it was not read from one.
+    /// The SHA-256 digest of the tensors in the file that the model was read from; nil if it was not read from a file.
     public let digest: String?
-    /// The format of the file that this was read from; nil if it was not read from one.
+    /// The format of the file that the model was read from; nil if it was not read from a file.
     public let format: Int?
 
-    /// Puts a classifier's parts together.
+    /// Creates a model from its parts.
     /// - Parameters:
-    ///   - parameters: laid out for `network`.
-    ///   - labels: One for each network output, all different; for a logo detector one for each logo and one more.
-    ///   - categories: groups of these labels.
+    ///   - network: The network.
+    ///   - parameters: The parameters, in the layout of `network`.
+    ///   - labels: One label for each network output, all different; for a logo detector one for each logo and one more.
+    ///   - preprocessing: The conversion of an image to the network's input.
+    ///   - detector: The rules of a logo detector; nil for a classifier of whole images.
+    ///   - training: The training record.
+    ///   - base: The digest of the base model.
+    ///   - rehearsal: The replay features for personalization.
+    ///   - categories: The categories of the labels.
+    ///   - precision: The precision in which `write(to:)` stores the parameters.
     public init(
         network: Network, parameters: Parameters, labels: [String], preprocessing: Preprocessing,
         detector: DetectorHead? = nil, training: TrainingRecord? = nil, base: String? = nil,
@@ -60,7 +66,7 @@ public struct ModelFile: Sendable {
     ) {
         precondition(
             parameters.layout == ParameterLayout(network),
-            "the parameters belong to another network than \(network.name)"
+            "the parameters do not have the layout of the network \(network.name)"
         )
         self.network = network
         self.parameters = parameters
@@ -96,14 +102,14 @@ private enum Key {
 // MARK: Writing
 
 extension ModelFile {
-    /// Writes the file at `url`, which is replaced as `AtomicFile` does it.
-    ///
-    /// Equal content gives equal bytes.
-    /// - Parameter storage: how the parameters are stored, as `precision` says if nil. What was read from a file of 8 bits is
-    ///   written as float32, since it may have been trained further.
-    /// - Returns: the digest of the tensors, to which a personalization is bound.
-    /// - Throws: `ModelFileError` if labels and network do not match or a parameter is not finite,
-    ///   `SafetensorsError` where a parameter is beyond float16, `FileError` where the file cannot be written.
+    /// Writes the file at `url` atomically; equal content gives equal bytes.
+    /// - Parameters:
+    ///   - url: The file.
+    ///   - storage: The storage of the parameters; if nil, that of `precision`. A model that was read from an int8 file is then written as
+    ///     float32, since it may have been trained further.
+    /// - Returns: The digest of the tensors, which identifies the base model of a personalization.
+    /// - Throws: `ModelFileError` if labels and network do not match or a parameter is not finite, `SafetensorsError` if a parameter is
+    ///   beyond the range of float16, `FileError` if the file cannot be written.
     @discardableResult
     public func write(to url: URL, as storage: Storage? = nil) throws -> String {
         do {
@@ -111,37 +117,37 @@ extension ModelFile {
             try checkCategories(categories, labels)
             for entry in parameters.layout.entries { try checkFinite(entry, of: parameters) }
             let tensors = tensors(as: storage)
-            var texts = [
+            var metadata = [
                 Key.format: tensors.contains { $0.elementType == .int8 } ? "2" : "1",
                 Key.network: try json(network),
                 Key.labels: try json(labels),
                 Key.preprocessing: try json(preprocessing),
             ]
-            texts[Key.detector] = try detector.map(json)
-            texts[Key.training] = try training.map(json)
-            texts[Key.base] = base
-            texts[Key.rehearsal] = try rehearsal.map { try json($0.labels) }
-            texts[Key.categories] = try categories.map(json)
+            metadata[Key.detector] = try detector.map(json)
+            metadata[Key.training] = try training.map(json)
+            metadata[Key.base] = base
+            metadata[Key.rehearsal] = try rehearsal.map { try json($0.labels) }
+            metadata[Key.categories] = try categories.map(json)
             if let problem = rehearsal?.problem(network, labels) {
                 throw ModelFileError.Problem.invalidMetadata(key: Key.rehearsal, reason: problem)
             }
-            // As the parameters lie in memory, so that a reader can map them.
+            // In memory order, so that readers can map the parameters.
             return try Safetensors.write(
                 tensors, inOrder: true, to: url, checksumKey: Key.checksum
-            ) { digest in texts.merging([Key.digest: digest]) { $1 } }
+            ) { digest in metadata.merging([Key.digest: digest]) { $1 } }
         } catch let problem as ModelFileError.Problem {
             throw ModelFileError(path: url.path, problem: problem)
         }
     }
 
-    /// The digest that the file of these parameters has when `write(to:)` writes it.
-    /// - Throws: `SafetensorsError` if a parameter is beyond float16.
+    /// Returns the digest of the tensors that `write(to:)` writes.
+    /// - Throws: `SafetensorsError` if a parameter is beyond the range of float16.
     public func tensorDigest() throws -> String {
         try Safetensors.digest(tensors(as: nil), path: "the model \(network.name)")
     }
 
-    /// How numbers are stored that are not in 8 bits.
-    private func floats(_ storage: Storage?) -> Safetensors.Precision {
+    /// Returns the precision of the tensors that are not stored as int8.
+    private func floatPrecision(_ storage: Storage?) -> Safetensors.Precision {
         storage.map { $0 == .float16 ? .float16 : .float32 } ?? precision
     }
 
@@ -149,29 +155,31 @@ extension ModelFile {
         parameters.layout.entries.flatMap { entry in
             storage == .int8 && QuantizedWeights.suits(entry.parameter)
                 ? QuantizedWeights.tensors(of: entry, in: parameters)
-                : [TensorSource(entry, of: parameters, as: floats(storage))]
-        } + (rehearsal.map { [TensorSource($0.tensor, as: floats(storage))] } ?? [])
+                : [TensorSource(entry, of: parameters, as: floatPrecision(storage))]
+        } + (rehearsal.map { [TensorSource($0.tensor, as: floatPrecision(storage))] } ?? [])
     }
 }
 
 // MARK: Reading
 
-/// How the metadata of one format becomes that of the next, by the older one's number.
+/// The migrations of the metadata to the next format, by the number of the older format.
 ///
-/// Format 2 added tensors of 8 bits, and changed nothing of what format 1 has.
+/// Format 2 added int8 tensors and changed nothing else.
 private let migrations: [Int: @Sendable ([String: String]) throws(ModelFileError.Problem) -> [String: String]] = [
     1: { metadata throws(ModelFileError.Problem) in metadata }
 ]
 
 extension ModelFile {
-    /// Reads the file at `url` and checks all of it.
-    /// - Throws: `ModelFileError` if it is not a whole model file of a format known here, `SafetensorsError` where
-    ///   it is not a safetensors file, `FileError` if it cannot be read.
+    /// Reads and verifies the file at `url`.
+    /// - Throws: `ModelFileError` if it is not a complete model file in a supported format, `SafetensorsError` if it is not a safetensors
+    ///   file, `FileError` if it cannot be read.
     public init(contentsOf url: URL) throws { try self.init(checking: Safetensors.File(contentsOf: url)) }
 
-    /// Reads a file that is in memory already, and checks all of it.
-    /// - Parameter name: What errors call it.
-    /// - Throws: `ModelFileError` and `SafetensorsError` as for a file at a URL.
+    /// Reads and verifies the bytes of a model file.
+    /// - Parameters:
+    ///   - bytes: The content of the file.
+    ///   - name: The name of the file in error messages.
+    /// - Throws: `ModelFileError` and `SafetensorsError`, as for a file at a URL.
     public init(_ bytes: [UInt8], named name: String) throws {
         try self.init(checking: Safetensors.File(bytes, named: name))
     }
@@ -185,49 +193,51 @@ extension ModelFile {
     }
 
     private init(_ file: Safetensors.File) throws {
-        let texts = try migrated(file.header.metadata)
-        network = try value(Key.network, in: texts)
-        labels = try value(Key.labels, in: texts)
-        preprocessing = try value(Key.preprocessing, in: texts)
-        detector = texts[Key.detector] == nil ? nil : try value(Key.detector, in: texts) as DetectorHead
-        training = texts[Key.training] == nil ? nil : try value(Key.training, in: texts) as TrainingRecord
-        base = texts[Key.base]
-        categories = texts[Key.categories] == nil ? nil : try value(Key.categories, in: texts) as Categories
-        // Earlier versions wrote groups that are none.
+        let metadata = try migrated(file.header.metadata)
+        network = try value(Key.network, in: metadata)
+        labels = try value(Key.labels, in: metadata)
+        preprocessing = try value(Key.preprocessing, in: metadata)
+        detector = metadata[Key.detector] == nil ? nil : try value(Key.detector, in: metadata) as DetectorHead
+        training = metadata[Key.training] == nil ? nil : try value(Key.training, in: metadata) as TrainingRecord
+        base = metadata[Key.base]
+        categories = metadata[Key.categories] == nil ? nil : try value(Key.categories, in: metadata) as Categories
+        // Earlier versions wrote empty categories.
         if categories?.names.isEmpty == true { categories = nil }
         try checkFit(network, labels, preprocessing, detector)
         try checkCategories(categories, labels)
 
-        // The tensors' shapes agree with the length of the file, so after this comparison the parameters take no more
-        // memory than the file has bytes (twice as many from float16, four times as many from 8 bits).
+        // The tensors' shapes match the length of the file. So after this comparison, the parameters need at most four times the memory of
+        // the file (float16: twice, int8: four times).
         let layout = ParameterLayout(network)
-        // Without the photos' labels, features are a tensor like any other that does not belong there.
-        var own = file.header.tensors.filter { texts[Key.rehearsal] == nil || $0.name != Rehearsal.tensorName }
-        // Format 1 has no tensors of 8 bits, so factors are left over there.
+        // Without labels, a tensor of replay features is unexpected like any other tensor.
+        var parameterTensors = file.header.tensors.filter {
+            metadata[Key.rehearsal] == nil || $0.name != Rehearsal.tensorName
+        }
+        // Format 1 has no int8 tensors, so scale tensors are unexpected.
         let isOldest = file.header.metadata[Key.format] == "1"
-        let factorTensors = isOldest ? [:] : try QuantizedWeights.factorTensors(in: file.header)
-        let factorNames = Set(factorTensors.values.map(\.name))
-        own.removeAll { factorNames.contains($0.name) }
-        let report = LoadingReport(layout, source: own.map { ($0.name, $0.shape) })
+        let scaleTensors = isOldest ? [:] : try QuantizedWeights.scaleTensors(in: file.header)
+        let scaleNames = Set(scaleTensors.values.map(\.name))
+        parameterTensors.removeAll { scaleNames.contains($0.name) }
+        let report = LoadingReport(layout, source: parameterTensors.map { ($0.name, $0.shape) })
         guard report.isComplete else { throw ModelFileError.Problem.incomplete(report) }
-        let expected = try text(Key.digest, in: texts)
-        let isInt8 = !factorTensors.isEmpty
-        precision = !isInt8 && own.contains { $0.elementType == .float16 } ? .float16 : .float32
+        let expected = try text(Key.digest, in: metadata)
+        let isInt8 = !scaleTensors.isEmpty
+        precision = !isInt8 && parameterTensors.contains { $0.elementType == .float16 } ? .float16 : .float32
         storage = isInt8 ? .int8 : precision == .float16 ? .float16 : .float32
 
         let mapped = file.mapped(layout)
         parameters = try mapped ?? Parameters(layout)
-        let factors = try QuantizedWeights.factors(factorTensors, in: file)
+        let scales = try QuantizedWeights.scales(scaleTensors, in: file)
         var checksum = Checksum()
         var notFinite: String?
         var features: (values: [Float], shape: [Int])?
-        // In the order of the data; what is not the network's are factors and features.
+        // In the order of the data. Tensors that are not parameters are scales or replay features.
         for tensor in file.header.tensors {
             if let entry = layout[tensor.name] {
                 try parameters.withValues(of: entry) { values in
                     let isFinite: Bool
                     if mapped == nil {
-                        try file.read(tensor, times: factors[tensor.name], into: values, checksum: &checksum)
+                        try file.read(tensor, times: scales[tensor.name], into: values, checksum: &checksum)
                         isFinite = imprint_all_finite(values.baseAddress, values.count) != 0
                     } else {
                         isFinite = checksum.update(values)
@@ -236,21 +246,21 @@ extension ModelFile {
                 }
             } else {
                 let values = try file.values(of: tensor, checksum: &checksum)
-                if !factorNames.contains(tensor.name) { features = (values, tensor.shape) }
+                if !scaleNames.contains(tensor.name) { features = (values, tensor.shape) }
             }
         }
-        if checksum.hexadecimal(digest: expected) != texts[Key.checksum] {
+        if checksum.hexadecimal(digest: expected) != metadata[Key.checksum] {
             let found = try file.dataDigest()
             guard found == expected else { throw ModelFileError.Problem.damaged(found: found, expected: expected) }
         }
         digest = expected
         format = file.header.metadata[Key.format].flatMap { Int($0) }
         if let notFinite { throw ModelFileError.Problem.notFinite(tensor: notFinite) }
-        guard texts[Key.rehearsal] != nil else {
+        guard metadata[Key.rehearsal] != nil else {
             rehearsal = nil
             return
         }
-        let rehearsal = try Rehearsal(labels: value(Key.rehearsal, in: texts), features)
+        let rehearsal = try Rehearsal(labels: value(Key.rehearsal, in: metadata), features)
         if let problem = rehearsal.problem(network, labels) {
             throw ModelFileError.Problem.invalidMetadata(key: Key.rehearsal, reason: problem)
         }
@@ -259,12 +269,12 @@ extension ModelFile {
 }
 
 extension ModelFile {
-    /// Whether the file at `url` says that it is a model file; false if it cannot be read.
-    public static func isOne(_ url: URL) -> Bool {
+    /// Whether the file at `url` is marked as a model file; false if it cannot be read.
+    public static func isModelFile(at url: URL) -> Bool {
         (try? Safetensors.File(contentsOf: url))?.header.metadata[Key.format] != nil
     }
 
-    /// The kind of file that has this metadata, in words.
+    /// Returns the kind of a file with this metadata, for error messages.
     static func kind(of metadata: [String: String]) -> String {
         if metadata[Key.format] != nil { return "a model" }
         if metadata[Personalization.formatKey] != nil { return "a personalization" }
@@ -272,7 +282,7 @@ extension ModelFile {
     }
 }
 
-/// The metadata in the newest format.
+/// Returns the metadata in the newest format.
 private func migrated(_ metadata: [String: String]) throws(ModelFileError.Problem) -> [String: String] {
     guard let format = metadata[Key.format] else {
         if metadata[Personalization.formatKey] != nil { throw .personalization }
@@ -288,7 +298,7 @@ private func migrated(_ metadata: [String: String]) throws(ModelFileError.Proble
     return metadata
 }
 
-/// Checks that the categories are of these labels.
+/// Checks that the categories fit the labels.
 private func checkCategories(_ categories: Categories?, _ labels: [String]) throws(ModelFileError.Problem) {
     do throws(CategoriesError) {
         try categories?.check(labels: labels)
@@ -297,17 +307,17 @@ private func checkCategories(_ categories: Categories?, _ labels: [String]) thro
     }
 }
 
-/// Checks that the labels name the network's outputs and that the preprocessing makes its input.
+/// Checks that the labels match the network's outputs and the preprocessing its input.
 package func checkFit(
     _ network: Network, _ labels: [String], _ preprocessing: Preprocessing, _ detector: DetectorHead?
 ) throws(ModelFileError.Problem) {
     if let detector {
-        // The same parameters must do for pictures of any size.
+        // The same parameters must fit images of any size.
         let larger = TensorShape(
             height: 2 * network.input.height, width: 2 * network.input.width, channels: network.input.channels)
         let atLarger = try? Network(name: network.name, input: larger, nodes: network.nodes)
         guard preprocessing.channels == 3, atLarger.map(ParameterLayout.init) == ParameterLayout(network) else {
-            throw .invalidMetadata(key: Key.detector, reason: "the network does not take colour pictures of any size")
+            throw .invalidMetadata(key: Key.detector, reason: "the network does not accept colour images of any size")
         }
         if let problem = detector.problem(maps: network.output.channels, labels: labels) {
             throw .invalidMetadata(key: Key.detector, reason: problem)
@@ -330,6 +340,7 @@ package func checkFit(
     guard image == network.input else { throw .inputShape(found: image, expected: network.input) }
 }
 
+/// Checks that all values of a parameter tensor are finite.
 package func checkFinite(
     _ entry: ParameterLayout.Entry, of parameters: Parameters
 ) throws(ModelFileError.Problem) {
@@ -337,8 +348,8 @@ package func checkFinite(
     guard isFinite != 0 else { throw .notFinite(tensor: entry.name) }
 }
 
-/// The text that stands under `key`.
-func text(_ key: String, in texts: [String: String]) throws(ModelFileError.Problem) -> String {
-    guard let text = texts[key] else { throw .missingMetadata(key: key) }
+/// Returns the value of a metadata key.
+func text(_ key: String, in metadata: [String: String]) throws(ModelFileError.Problem) -> String {
+    guard let text = metadata[key] else { throw .missingMetadata(key: key) }
     return text
 }

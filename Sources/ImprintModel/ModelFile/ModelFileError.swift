@@ -1,64 +1,64 @@
 public import ImprintCore
 public import ImprintNetwork
 
-/// Why a safetensors file is not a usable model file, or why weights cannot be saved.
+/// An error in reading or writing a model file, a personalization or a checkpoint.
 public struct ModelFileError: DescribedError, Equatable {
     /// The file.
     public let path: String
-    /// What is wrong with it.
+    /// The problem of the file.
     public let problem: Problem
 
-    /// Says that `problem` was met in the file at `path`.
+    /// Creates the error of a problem in the file at `path`.
     public init(path: String, problem: Problem) {
         self.path = path
         self.problem = problem
     }
 
-    /// What can be wrong with a model file.
+    /// The problem of a file.
     public enum Problem: Error, Equatable, Sendable {
-        /// The checkpoint of a run.
+        /// The file is a checkpoint, expected a model.
         case checkpoint
-        /// A personalization, where a model is expected.
+        /// The file is a personalization, expected a model.
         case personalization
-        /// Something else, where a personalization is expected.
+        /// The file is of another kind, expected a personalization.
         case notAPersonalization(found: String)
-        /// Another kind of file, where a checkpoint is expected.
+        /// The file is of another kind, expected a checkpoint.
         case notACheckpoint(found: String)
-        /// A personalization of another model.
+        /// The personalization was made for another model.
         case otherBase(found: String, expected: String)
-        /// A personalization with the same changes as another one that is merged with it.
+        /// The personalization makes the same changes as another one to be merged.
         case copy(of: String)
-        /// A safetensors file that some other program wrote.
+        /// Another program wrote the safetensors file.
         case foreign
-        /// The format is newer than this version of Imprint, which reads files of the kind up to `newest`.
+        /// The format is newer than `newest`, the newest format that this version of Imprint reads.
         case newerFormat(found: Int, newest: Int = ModelFile.formatVersion)
-        /// The format is none that any version of Imprint wrote; this one reads files of the kind up to `newest`.
+        /// The format does not exist; `newest` is the newest format that this version of Imprint reads.
         case unknownFormat(found: String, newest: Int = ModelFile.formatVersion)
-        /// The file is a checkpoint of an earlier version, which lays numbers out otherwise.
+        /// The checkpoint was written by an earlier version in an unsupported format.
         case earlierCheckpoint
-        /// An entry of the metadata is not there.
+        /// A metadata key is missing.
         case missingMetadata(key: String)
-        /// An entry of the metadata cannot be understood.
+        /// The value of a metadata key is invalid.
         case invalidMetadata(key: String, reason: String)
-        /// The network does not end in one number per label.
+        /// The network does not end in one output per label.
         case notAClassifier(NetworkError)
-        /// The labels are not as many as the network's outputs.
+        /// The number of labels differs from that of the network's outputs.
         case labelCount(found: Int, outputs: Int)
-        /// Two labels are the same.
+        /// A label occurs twice.
         case duplicateLabel(String)
-        /// The preprocessing makes images of another shape than the network takes.
+        /// The shape of preprocessed images differs from that of the network's input.
         case inputShape(found: TensorShape, expected: TensorShape)
-        /// The file's tensors are not the network's.
+        /// The tensors of the file are not those of the network.
         case incomplete(LoadingReport)
-        /// A tensor of 8 bits has no factors that could belong to it.
-        case invalidFactors(tensor: String, reason: String)
-        /// The tensors' bytes have another digest than the file says.
+        /// The scales of an int8 tensor are missing or do not fit.
+        case invalidScales(tensor: String, reason: String)
+        /// The digest of the tensors or of the metadata differs from the stored one.
         case damaged(found: String, expected: String)
-        /// A tensor holds an infinite number, or something that is no number.
+        /// A tensor contains an infinite value or NaN.
         case notFinite(tensor: String)
     }
 
-    /// The file, what was found, what was expected and what to do.
+    /// The file, the problem, the expected content and the fix.
     public var description: String {
         let text =
             switch problem {
@@ -72,7 +72,7 @@ public struct ModelFileError: DescribedError, Equatable {
                 "is \(found), not a checkpoint, so it is not replaced. Choose another folder for checkpoints"
             case .otherBase(let found, let expected):
                 "was made for another model: the digest of its model is \(found.prefix(16))…, expected \(expected.prefix(16))…. "
-                    + "Use it with its own model, or personalize this one"
+                    + "Use it with its base model, or personalize this model"
             case .copy(let original):
                 "holds the same changes as \(original), so it counts as the same person. Expected one personalization per person. "
                     + "Leave one of the two files out"
@@ -100,8 +100,8 @@ public struct ModelFileError: DescribedError, Equatable {
                 "preprocesses images to \(found), but its network takes \(expected)"
             case .incomplete(let report):
                 "does not have the tensors of its network. Get the file again from its source\n\(report)"
-            case .invalidFactors(let tensor, let reason):
-                "cannot be used: \(reason) of the tensor \(tensor), whose elements are I8. Get the file again from its source"
+            case .invalidScales(let tensor, let reason):
+                "has an invalid int8 tensor \(tensor): \(reason). Get the file again from its source"
             case .damaged(let found, let expected):
                 "is damaged: the digest of its tensors is \(found), expected \(expected). "
                     + "Get the file again from its source"

@@ -1,21 +1,21 @@
 internal import ImprintNetwork
 
-/// The kind of a model: how the outputs of its network become classifications.
+/// The kind of a model, which determines how network outputs become observations.
 ///
 /// Code that depends on the kind asks this type instead of testing for a detector, and types that behave differently for each kind (a
 /// predictor, a feature extractor) are chosen by one `switch` over it.
 public enum ModelHead: Hashable, Sendable {
-    /// The network gives one probability for each label, and they add up to 1.
+    /// The network outputs one probability per label, and they add up to 1.
     case softmax
-    /// The network gives an independent probability for each label, so an image may show several.
+    /// The network outputs an independent probability per label, so an image may have several labels.
     case sigmoid
-    /// The network gives a heat map for each logo.
+    /// The network outputs a heat map per logo.
     case detector(DetectorHead)
 
-    /// Whether the confidences in all labels add up to 1.
-    public var sharesConfidence: Bool { self != .sigmoid }
+    /// Whether the confidences of all labels add up to 1.
+    public var confidencesSumToOne: Bool { self != .sigmoid }
 
-    /// The rules of a detector, or nil for a classifier of whole images.
+    /// The rules of a detector; nil for a classifier of whole images.
     public var detector: DetectorHead? {
         if case .detector(let detector) = self { detector } else { nil }
     }
@@ -28,10 +28,10 @@ public enum ModelHead: Hashable, Sendable {
     /// The labels of a detector are those of its logos.
     package var acceptsNewLabels: Bool { detector == nil }
 
-    /// Whether the network sees one image of fixed size.
+    /// Whether the network receives the whole image in a fixed size.
     ///
-    /// Only then can a prediction be averaged with that of the mirrored image, explained by occlusion, augmented for personalization
-    /// or exported: a detector looks at each image in many sizes.
+    /// Flip test-time augmentation, occlusion saliency, augmentation in personalization, and export require it. A detector scans an image
+    /// pyramid instead.
     package var seesWholeImage: Bool { detector == nil }
 }
 

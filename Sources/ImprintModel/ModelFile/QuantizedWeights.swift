@@ -1,118 +1,117 @@
 import ImprintNetwork
 
-/// Weights as whole numbers of 8 bits with a factor for each output, w ≈ factor · q.
+/// Weights that are quantized to 8-bit integers with one scale per output: w ≈ scale · q.
 ///
-/// The factor is the largest |w| of the output, divided by 127, and q = w / factor rounded to nearest, ties to even, so that no weight
-/// moves by more than half a factor. Factors that cut off the largest weights to leave less squared error gain too little: 0.6 % of
-/// it for the weights of EfficientNet-Lite0. Source: symmetric quantisation per channel (Krishnamoorthi, "Quantizing deep convolutional networks
-/// for efficient inference", 2018).
+/// The scale is the largest |w| of the output, divided by 127, and q = w / scale is rounded to nearest, ties to even. So the error of a weight
+/// is at most half a scale. Weights are not clipped: clipping reduces the squared error of EfficientNet-Lite0's weights by only 0.6 %. Source:
+/// symmetric per-channel quantization (Krishnamoorthi, "Quantizing deep convolutional networks for efficient inference", 2018).
 struct QuantizedWeights {
-    /// The whole numbers, −127…127, in the order of the weights.
+    /// The quantized weights, −127…127, in the order of the weights.
     let integers: [Int8]
-    /// For each output, which is a place on the last axis, what its numbers are multiplied by.
-    let factors: [Float]
+    /// The scale of each output; outputs are the last axis.
+    let scales: [Float]
 
-    /// Rounds weights [inputs, outputs], the outputs fastest.
+    /// Quantizes weights [inputs, outputs] in row-major order.
     init(rounding weights: UnsafeBufferPointer<Float>, outputs: Int) {
-        self.init(rounding: weights, by: Self.factors(for: weights, outputs: outputs))
+        self.init(rounding: weights, by: Self.scales(for: weights, outputs: outputs))
     }
 
-    /// What the numbers of each output are multiplied by.
-    private static func factors(for weights: UnsafeBufferPointer<Float>, outputs: Int) -> [Float] {
+    /// Returns the scale of each output.
+    private static func scales(for weights: UnsafeBufferPointer<Float>, outputs: Int) -> [Float] {
         var largest = [Float](repeating: 0, count: outputs)
         for row in stride(from: 0, to: weights.count, by: outputs) {
             for output in 0..<outputs { largest[output] = max(largest[output], abs(weights[row + output])) }
         }
         return largest.map { value in
-            let factor = value / 127
-            // Smaller ones have too few digits to divide by; such weights are 0 for every purpose.
-            return factor < .leastNormalMagnitude ? 0 : factor
+            let scale = value / 127
+            // Subnormal scales are too imprecise to divide by, and such weights are practically 0.
+            return scale < .leastNormalMagnitude ? 0 : scale
         }
     }
 
-    /// Rounds whole rows of weights, of which the outputs' factors are known.
-    private init(rounding weights: UnsafeBufferPointer<Float>, by factors: [Float]) {
-        let outputs = factors.count
+    /// Quantizes whole rows of weights with the given scales.
+    private init(rounding weights: UnsafeBufferPointer<Float>, by scales: [Float]) {
+        let outputs = scales.count
         integers = [Int8](unsafeUninitializedCapacity: weights.count) { integers, count in
             for row in stride(from: 0, to: weights.count, by: outputs) {
                 for output in 0..<outputs {
-                    let factor = factors[output]
-                    let quotient = factor == 0 ? 0 : (weights[row + output] / factor).rounded(.toNearestOrEven)
+                    let scale = scales[output]
+                    let quotient = scale == 0 ? 0 : (weights[row + output] / scale).rounded(.toNearestOrEven)
                     integers[row + output] = Int8(min(max(quotient, -127), 127))
                 }
             }
             count = weights.count
         }
-        self.factors = factors
+        self.scales = scales
     }
 }
 
 extension QuantizedWeights {
-    /// The name of the tensor with the factors of another tensor; no parameter of a layer is named so.
-    static func factorName(of tensor: String) -> String { "\(tensor).factor" }
+    /// Returns the name of the tensor with the scales of another tensor; parameters of layers never have such names.
+    static func scaleName(of tensor: String) -> String { "\(tensor).factor" }
 
-    /// Whether a writer stores a tensor in 8 bits: the weights of convolutions and dense layers with at least 64 numbers for an output.
+    /// Whether a tensor is stored as int8: the weights of convolutions and dense layers with at least 64 weights per output.
     ///
-    /// What is left out are first layers and depthwise convolutions. They have few numbers and are the most sensitive: as float32 they
-    /// halve the difference of EfficientNet-Lite0's probabilities for an eighth more bytes.
+    /// This excludes first layers and depthwise convolutions, which have few weights and are the most sensitive. Storing them as float32 halves
+    /// the error of EfficientNet-Lite0's probabilities, and takes one eighth more bytes.
     static func suits(_ parameter: ParameterDescription) -> Bool {
         guard parameter.role == .weight, let outputs = parameter.shape.last else { return false }
         return parameter.count >= 64 * outputs
     }
 
-    /// The two tensors that stand for one in a file.
+    /// Returns the two tensors that store one: the integers and the scales.
     static func tensors(of entry: ParameterLayout.Entry, in parameters: Parameters) -> [TensorSource] {
         let shape = entry.parameter.shape
         let outputs = shape[shape.count - 1]
-        let factors = parameters.withValues(of: entry) {
-            QuantizedWeights.factors(for: UnsafeBufferPointer($0), outputs: outputs)
+        let scales = parameters.withValues(of: entry) {
+            QuantizedWeights.scales(for: UnsafeBufferPointer($0), outputs: outputs)
         }
         let integers = TensorSource(entry.name, shape: shape, .int8) { body in
             try parameters.withValues(of: entry) { weights in
                 let length = max(EncodedFloats.partLength / outputs, 1) * outputs
                 for start in stride(from: 0, to: weights.count, by: length) {
                     let rows = UnsafeBufferPointer(rebasing: weights[start..<min(start + length, weights.count)])
-                    try QuantizedWeights(rounding: rows, by: factors).integers.withUnsafeBytes(body)
+                    try QuantizedWeights(rounding: rows, by: scales).integers.withUnsafeBytes(body)
                 }
             }
         }
-        let tensor = Safetensors.Tensor(name: factorName(of: entry.name), shape: [outputs], values: factors)
+        let tensor = Safetensors.Tensor(name: scaleName(of: entry.name), shape: [outputs], values: scales)
         return [integers, TensorSource(tensor, as: .float32)]
     }
 
-    /// For each tensor of 8 bits in a file, by its name, the tensor of its factors.
-    static func factorTensors(
+    /// Returns the scale tensors in a file, by the names of their int8 tensors.
+    static func scaleTensors(
         in header: Safetensors.Header
     ) throws(ModelFileError.Problem) -> [String: Safetensors.TensorDescription] {
         let byName = Dictionary(uniqueKeysWithValues: header.tensors.map { ($0.name, $0) })
         var found: [String: Safetensors.TensorDescription] = [:]
         for tensor in header.tensors where tensor.elementType == .int8 {
-            let name = factorName(of: tensor.name)
-            guard let factors = byName[name] else {
-                throw .invalidFactors(tensor: tensor.name, reason: "there are no factors, \(name),")
+            let name = scaleName(of: tensor.name)
+            guard let scales = byName[name] else {
+                throw .invalidScales(tensor: tensor.name, reason: "the tensor \(name) with its scales is missing")
             }
-            guard factors.elementType == .float32, factors.shape == tensor.shape.suffix(1), factors.shape.count == 1
+            guard scales.elementType == .float32, scales.shape == tensor.shape.suffix(1), scales.shape.count == 1
             else {
-                throw .invalidFactors(
+                throw .invalidScales(
                     tensor: tensor.name,
-                    reason: "the factors are \(factors.elementType.rawValue) \(factors.shape), expected F32 "
-                        + "\(tensor.shape.suffix(1)), for the outputs")
+                    reason: "the scales are \(scales.elementType.rawValue) \(scales.shape), expected F32 "
+                        + "\(tensor.shape.suffix(1))")
             }
-            found[tensor.name] = factors
+            found[tensor.name] = scales
         }
         return found
     }
 
-    /// The numbers of these tensors.
-    static func factors(
+    /// Reads the scales in these tensors.
+    static func scales(
         _ tensors: [String: Safetensors.TensorDescription], in file: Safetensors.File
     ) throws -> [String: [Float]] {
         try tensors.mapValues { tensor in
-            let factors = try file.values(of: tensor)
-            guard factors.allSatisfy(\.isFinite) else {
+            let scales = try file.values(of: tensor)
+            guard scales.allSatisfy(\.isFinite) else {
                 throw ModelFileError.Problem.notFinite(tensor: tensor.name)
             }
-            return factors
+            return scales
         }
     }
 }

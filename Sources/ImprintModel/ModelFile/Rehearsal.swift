@@ -1,39 +1,44 @@
 internal import ImprintNetwork
 
-/// Features of some photos that a model was trained on, which keep it from forgetting while it is tuned to one person.
+/// Replay features of some training photos, which prevent catastrophic forgetting during personalization.
 ///
-/// A feature is the input of the network's head: for each photo a vector of `channels` values; for a logo detector, one for
-/// each of `places` that are most like a mark. No photo can be made of it but what its labels need.
+/// A feature is an input of the network's head: a vector of `channels` values for each photo. For a logo detector, each photo has one for each
+/// of the `positions` with the highest logits. The model file contains these features instead of the photos.
 public struct Rehearsal: Sendable, Equatable {
-    /// The features, [photos, places, channels].
+    /// The features, [photos, positions, channels].
     public let features: [Float]
-    /// How many places of a photo have features.
-    public let places: Int
-    /// How many numbers a feature has.
+    /// The number of positions with features in each photo.
+    public let positions: Int
+    /// The number of values of a feature.
     public let channels: Int
-    /// For each photo the place of its label in the model's labels.
+    /// The label of each photo, as an index of the model's labels.
     public let labels: [Int]
 
-    /// Puts features together.
-    /// - Parameter features: Finite numbers, [photos, places, channels].
-    public init(features: [Float], places: Int = 1, labels: [Int]) {
-        precondition(places >= 1 && !labels.isEmpty, "there are no features of no photos")
+    /// Creates replay features.
+    /// - Parameters:
+    ///   - features: Finite values, [photos, positions, channels].
+    ///   - positions: The number of positions with features in each photo.
+    ///   - labels: The label of each photo, as an index of the model's labels.
+    public init(features: [Float], positions: Int = 1, labels: [Int]) {
+        precondition(positions >= 1 && !labels.isEmpty, "there must be at least one photo and one position")
         precondition(
-            features.count.isMultiple(of: labels.count * places),
-            "\(features.count) numbers are not the features of \(labels.count) photos")
+            features.count.isMultiple(of: labels.count * positions),
+            "\(features.count) values are not the features of \(labels.count) photos")
         self.features = features
-        self.places = places
+        self.positions = positions
         self.labels = labels
-        channels = features.count / (labels.count * places)
+        channels = features.count / (labels.count * positions)
     }
 
-    /// The name of the tensor in a model file; no layer has a parameter of this name.
+    /// The name of the tensor in a model file; parameters of layers never have this name.
     static let tensorName = "imprint.rehearsal"
 
-    /// What is wrong with them for a model; nil if nothing is.
+    /// Returns the first mismatch between the features and a model; nil if they fit.
     func problem(_ network: Network, _ modelLabels: [String]) -> String? {
-        guard let channels = network.headChannels else { return "the network has no head that could be tuned" }
-        if self.channels != channels { return "features of \(self.channels) numbers for a head that reads \(channels)" }
+        guard let channels = network.headChannels else { return "the network has no head to personalize" }
+        if self.channels != channels {
+            return "features of \(self.channels) values for a head with \(channels) input channels"
+        }
         if let label = labels.first(where: { !modelLabels.indices.contains($0) }) {
             return "a photo has label \(label) of \(modelLabels.count)"
         }
@@ -42,14 +47,17 @@ public struct Rehearsal: Sendable, Equatable {
 }
 
 extension Rehearsal {
-    /// In float16, which is more than enough, unless a feature is too large for it.
+    /// The tensor of a model file: float16, or float32 if a value is beyond the range of float16.
     var tensor: Safetensors.Tensor {
         Safetensors.Tensor(
-            name: Self.tensorName, shape: [labels.count, places, channels], values: features,
+            name: Self.tensorName, shape: [labels.count, positions, channels], values: features,
             precision: features.allSatisfy { abs($0) <= 65504 } ? .float16 : .float32)
     }
 
-    /// - Parameter tensor: What a model file has; nil if it has none.
+    /// Creates replay features from a model file.
+    /// - Parameters:
+    ///   - labels: The labels in its metadata.
+    ///   - tensor: The tensor of the features; nil if the file has none.
     init(labels: [Int], _ tensor: (values: [Float], shape: [Int])?) throws(ModelFileError.Problem) {
         guard let (values, shape) = tensor else {
             throw ModelFileError.Problem.invalidMetadata(key: Self.tensorName, reason: "its tensor is missing")
@@ -58,6 +66,6 @@ extension Rehearsal {
             throw ModelFileError.Problem.invalidMetadata(
                 key: Self.tensorName, reason: "a tensor of shape \(shape) for \(labels.count) photos")
         }
-        self.init(features: values, places: shape[1], labels: labels)
+        self.init(features: values, positions: shape[1], labels: labels)
     }
 }

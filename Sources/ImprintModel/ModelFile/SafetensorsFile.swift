@@ -1,27 +1,26 @@
 internal import CImprintKernels
-public import Foundation
+package import Foundation
 internal import ImprintCore
 
 extension Safetensors {
     /// A safetensors file opened for reading.
     ///
-    /// Opening reads and checks the header alone; the tensors are read from the disk when they are asked for, so a
-    /// file takes no more memory than its header and the tensors in use, and a file that shrinks meanwhile gives an
-    /// error. Parameters that are mapped are the exception: their file must be replaced, never written over.
-    public final class File: Sendable {
-        /// The file's path, for messages.
-        public let path: String
-        /// What the file says of itself.
-        public let header: Header
+    /// Opening a file reads and checks only the header. Tensors are read from the disk on request, so only the header and the tensors in use
+    /// take memory, and a file that shrinks meanwhile causes an error. Memory-mapped parameters are the exception: their file may be replaced,
+    /// but not overwritten.
+    package final class File: Sendable {
+        /// The path of the file, for error messages.
+        package let path: String
+        /// The header of the file.
+        package let header: Header
         private let source: Source
         private let dataStart: Int
 
         /// Opens the file at `url`.
-        ///
-        /// Throws `FileError` if it cannot be read, `SafetensorsError` where it breaks a rule of the format.
-        public convenience init(contentsOf url: URL) throws {
+        /// - Throws: `FileError` if it cannot be read, `SafetensorsError` if it violates the format.
+        package convenience init(contentsOf url: URL) throws {
             let path = url.path
-            // Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+            // Without O_NONBLOCK, opening a pipe without a writer would block forever.
             let descriptor = retryingInterrupts { open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
             guard descriptor >= 0 else { throw FileError.cannotRead(path, errno: errno) }
             do {
@@ -32,10 +31,12 @@ extension Safetensors {
             }
         }
 
-        /// Reads a file that is in memory already.
-        /// - Parameter name: What errors call it.
-        /// - Throws: `SafetensorsError` if it breaks a rule of the format.
-        public convenience init(_ bytes: [UInt8], named name: String) throws {
+        /// Opens a file in memory.
+        /// - Parameters:
+        ///   - bytes: The content of the file.
+        ///   - name: The name of the file in error messages.
+        /// - Throws: `SafetensorsError` if it violates the format.
+        package convenience init(_ bytes: [UInt8], named name: String) throws {
             try self.init(.memory(bytes), path: name)
         }
 
@@ -49,20 +50,19 @@ extension Safetensors {
             if case .descriptor(let descriptor) = source { close(descriptor) }
         }
 
-        /// The open file and where its data begin; nil if the bytes were in memory already.
+        /// The open file and the offset of its data; nil for a file in memory.
         var opened: (descriptor: Int32, dataStart: Int)? {
             if case .descriptor(let descriptor) = source { (descriptor, dataStart) } else { nil }
         }
 
-        /// The elements of `tensor`, which must be one of this file's, as float32.
-        ///
-        /// Throws `SafetensorsError` if they are not float32 or float16, `FileError` if they cannot be read.
-        public func values(of tensor: TensorDescription) throws -> [Float] {
+        /// Reads the elements of a tensor of this file as float32.
+        /// - Throws: `SafetensorsError` if they are not float32 or float16, `FileError` if they cannot be read.
+        package func values(of tensor: TensorDescription) throws -> [Float] {
             var checksum = Checksum()
             return try values(of: tensor, checksum: &checksum)
         }
 
-        /// The elements of `tensor`, with whose bytes in the file `checksum` goes on.
+        /// Reads the elements of `tensor` and adds their bytes in the file to `checksum`.
         func values(of tensor: TensorDescription, checksum: inout Checksum) throws -> [Float] {
             let byteCount = tensor.count.multipliedReportingOverflow(by: MemoryLayout<Float>.stride)
             guard !byteCount.overflow, SystemMemory.allows(byteCount.partialValue) else {
@@ -75,27 +75,29 @@ extension Safetensors {
             }
         }
 
-        /// Reads the elements of `tensor` into `values`, which has room for exactly as many.
+        /// Reads the elements of a tensor.
         /// - Parameters:
-        ///   - factors: What the elements of a tensor of signed 8 bits are multiplied by, one for each place on the last axis.
-        ///   - checksum: Goes on with the tensor's bytes in the file.
+        ///   - tensor: The tensor.
+        ///   - scales: The scales of an int8 tensor, one for each index of the last axis.
+        ///   - values: The memory for the elements, of the same count.
+        ///   - checksum: The checksum to which the tensor's bytes in the file are added.
         func read(
-            _ tensor: TensorDescription, times factors: [Float]? = nil,
+            _ tensor: TensorDescription, times scales: [Float]? = nil,
             into values: UnsafeMutableBufferPointer<Float>, checksum: inout Checksum
         ) throws {
             precondition(values.count == tensor.count, "\(tensor.name) has \(tensor.count) values, not \(values.count)")
             let start = dataStart + tensor.byteRange.lowerBound
-            /// Reads the bytes from `offset` on.
+            /// Reads bytes from `offset`.
             func fill(_ bytes: UnsafeMutableRawBufferPointer, from offset: Int = 0) throws {
-                // A piece is still in the cache when the checksum takes it in.
+                // A chunk is still in the cache when the checksum reads it.
                 for first in stride(from: 0, to: bytes.count, by: 1 << 18) {
-                    let piece = UnsafeMutableRawBufferPointer(
+                    let chunk = UnsafeMutableRawBufferPointer(
                         rebasing: bytes[first..<min(first + 1 << 18, bytes.count)])
-                    try source.read(into: piece, at: start + offset + first, path)
-                    checksum.update(UnsafeRawBufferPointer(piece))
+                    try source.read(into: chunk, at: start + offset + first, path)
+                    checksum.update(UnsafeRawBufferPointer(chunk))
                 }
             }
-            /// Reads `length` elements at a time and hands them to `body`, with the place of the first.
+            /// Reads `length` elements at a time and passes them to `body`, with the index of the first.
             func forEachPart<Element: FixedWidthInteger>(
                 _ length: Int, _ type: Element.Type, _ body: (ArraySlice<Element>, Int) -> Void
             ) throws {
@@ -109,16 +111,16 @@ extension Safetensors {
                     body(elements[..<count], first)
                 }
             }
-            switch (tensor.elementType, factors) {
+            switch (tensor.elementType, scales) {
             case (.float32, _): try fill(UnsafeMutableRawBufferPointer(values))
-            case (.int8, let factors?):
-                precondition(tensor.shape.last == factors.count, "\(factors.count) factors for \(tensor.shape)")
-                guard !factors.isEmpty else { return }
-                let length = max(EncodedFloats.partLength / factors.count, 1) * factors.count
+            case (.int8, let scales?):
+                precondition(tensor.shape.last == scales.count, "\(scales.count) scales for \(tensor.shape)")
+                guard !scales.isEmpty else { return }
+                let length = max(EncodedFloats.partLength / scales.count, 1) * scales.count
                 try forEachPart(length, Int8.self) { bytes, first in
-                    for row in stride(from: 0, to: bytes.count, by: factors.count) {
-                        for column in factors.indices {
-                            values[first + row + column] = factors[column] * Float(bytes[row + column])
+                    for row in stride(from: 0, to: bytes.count, by: scales.count) {
+                        for column in scales.indices {
+                            values[first + row + column] = scales[column] * Float(bytes[row + column])
                         }
                     }
                 }
@@ -135,27 +137,26 @@ extension Safetensors {
             }
         }
 
-        /// The SHA-256 digest of the data, which is everything behind the header, in hexadecimal.
-        ///
-        /// Throws `FileError` if it cannot be read.
-        public func dataDigest() throws -> String {
+        /// Returns the SHA-256 digest of the data, which is everything after the header, in hexadecimal.
+        /// - Throws: `FileError` if the file cannot be read.
+        package func dataDigest() throws -> String {
             var hash = SHA256()
             let length = header.tensors.last?.byteRange.upperBound ?? 0
-            var piece = [UInt8](repeating: 0, count: min(length, 1 << 20))
+            var chunk = [UInt8](repeating: 0, count: min(length, 1 << 20))
             for start in stride(from: 0, to: length, by: 1 << 20) {
                 let count = min(1 << 20, length - start)
-                try piece.withUnsafeMutableBytes { bytes in
+                try chunk.withUnsafeMutableBytes { bytes in
                     let bytes = UnsafeMutableRawBufferPointer(rebasing: bytes[..<count])
                     try source.read(into: bytes, at: dataStart + start, path)
                 }
-                hash.update(piece.span.bytes.extracting(first: count))
+                hash.update(chunk.span.bytes.extracting(first: count))
             }
             return hash.hexadecimal
         }
     }
 }
 
-/// Reads and checks the header; also says where the data starts.
+/// Reads and checks the header, and returns it with the offset of the data.
 private func readHeader(_ source: Source, _ path: String) throws -> (Safetensors.Header, Int) {
     do {
         let length = try source.length(path)
@@ -163,14 +164,14 @@ private func readHeader(_ source: Source, _ path: String) throws -> (Safetensors
         var word: UInt64 = 0
         try withUnsafeMutableBytes(of: &word) { try source.read(into: $0, at: 0, path) }
         let announced = UInt64(littleEndian: word)
-        guard announced <= UInt64(Safetensors.greatestHeaderLength) else {
+        guard announced <= UInt64(Safetensors.maximumHeaderLength) else {
             throw SafetensorsError.Problem.headerTooLong(announced)
         }
         let headerLength = Int(announced)
         guard headerLength <= length - 8 else {
             throw SafetensorsError.Problem.headerBeyondEnd(headerLength: headerLength, fileLength: length)
         }
-        // The names and shapes that are made of it take several times as much.
+        // The parsed names and shapes need several times the memory of the header.
         guard SystemMemory.allows(8 * headerLength) else {
             throw SafetensorsError.Problem.outOfMemory(byteCount: 8 * headerLength)
         }
@@ -183,12 +184,12 @@ private func readHeader(_ source: Source, _ path: String) throws -> (Safetensors
     }
 }
 
-/// What is read from: an open file, or bytes in memory.
+/// The source of the bytes: an open file, or memory.
 private enum Source {
     case descriptor(Int32)
     case memory([UInt8])
 
-    /// How many bytes there are; a file must be neither a folder nor a device nor a pipe.
+    /// Returns the number of bytes; folders, devices and pipes are rejected.
     func length(_ path: String) throws(FileError) -> Int {
         switch self {
         case .memory(let bytes): return bytes.count
@@ -196,13 +197,13 @@ private enum Source {
             var status = stat()
             guard fstat(descriptor, &status) == 0 else { throw .cannotRead(path, errno: errno) }
             guard status.st_mode & S_IFMT == S_IFREG else {
-                throw .cannotRead(path: path, reason: "it is a folder, device or pipe, not a file")
+                throw .cannotRead(path: path, reason: "it is a folder, device or pipe, expected a regular file")
             }
             return Int(status.st_size)
         }
     }
 
-    /// Fills `bytes` with what stands at `offset`.
+    /// Fills `bytes` with the data at `offset`.
     func read(into bytes: UnsafeMutableRawBufferPointer, at offset: Int, _ path: String) throws(FileError) {
         switch self {
         case .memory(let all): bytes.copyBytes(from: all[offset..<(offset + bytes.count)])

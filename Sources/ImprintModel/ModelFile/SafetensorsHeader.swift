@@ -2,11 +2,11 @@ internal import ImprintCore
 
 extension Safetensors {
     /// The header of a safetensors file: its metadata and its tensors' descriptions.
-    public struct Header: Sendable, Equatable {
-        /// The texts that the file carries beside its tensors (`__metadata__`).
-        public let metadata: [String: String]
+    package struct Header: Sendable, Equatable {
+        /// The metadata of the file (`__metadata__`).
+        package let metadata: [String: String]
         /// The tensors, in the order of their bytes.
-        public let tensors: [TensorDescription]
+        package let tensors: [TensorDescription]
     }
 }
 
@@ -17,7 +17,7 @@ private let metadataKey = "__metadata__"
 extension Safetensors.Header {
     typealias Problem = SafetensorsError.Problem
 
-    /// Reads the JSON in `bytes`, in front of `dataLength` bytes of tensors, and checks every rule of the format.
+    /// Parses the JSON in `bytes`, which precedes `dataLength` bytes of tensors, and checks every rule of the format.
     init(_ bytes: [UInt8], dataLength: Int) throws(Problem) {
         var metadata: [String: String] = [:]
         var tensors: [Safetensors.TensorDescription] = []
@@ -85,13 +85,14 @@ extension Safetensors.Header {
 // MARK: Writing
 
 extension Safetensors.Header {
-    /// The JSON of this header, padded with spaces so that the data behind it begins at a multiple of 64 bytes; equal headers give equal
-    /// bytes.
+    /// The JSON of this header, padded with spaces so that the data begins at a multiple of 64 bytes.
+    ///
+    /// Equal headers give equal bytes.
     var encoded: [UInt8] {
         var members: [String] = []
         if !metadata.isEmpty {
-            let texts = metadata.sorted { precedes($0.key, $1.key) }.map { "\(quoted($0.key)):\(quoted($0.value))" }
-            members.append("\(quoted(metadataKey)):{\(texts.joined(separator: ","))}")
+            let entries = metadata.sorted { precedes($0.key, $1.key) }.map { "\(quoted($0.key)):\(quoted($0.value))" }
+            members.append("\(quoted(metadataKey)):{\(entries.joined(separator: ","))}")
         }
         for tensor in tensors {
             let shape = tensor.shape.map(String.init).joined(separator: ",")

@@ -1,24 +1,21 @@
-public import Foundation
+package import Foundation
 internal import ImprintCore
 
 extension Safetensors {
-    /// Writes `tensors` and `metadata` to the file at `url`, which is replaced as `AtomicFile` does it.
+    /// Writes tensors and metadata to a file atomically.
     ///
-    /// The metadata are sorted by key, and the tensors by name unless they are to stay in order, so equal content gives equal bytes.
-    ///
+    /// Metadata is sorted by key, and tensors by name unless `inOrder` is set, so equal content gives equal bytes.
     /// - Parameters:
-    ///   - tensors: no two of the same name, none named `__metadata__`.
-    ///   - precision: how the numbers of tensors that do not say it themselves are stored; float16 rounds to nearest, ties to even.
-    ///   - inOrder: whether the tensors stay in the order in which they are given.
-    ///   - url: the file.
-    ///   - checksumKey: under what a checksum of data and digest is stored; none where left out.
-    ///   - metadata: gives the texts to store, from the SHA-256 digest of the data in hexadecimal.
-    ///
-    /// - Returns: the digest.
-    ///
-    /// Throws `SafetensorsError` where a finite number is beyond float16, `FileError` where the file cannot be written.
+    ///   - tensors: The tensors; their names are unique, and none is `__metadata__`.
+    ///   - precision: The precision of tensors that do not specify one; float16 rounds to nearest, ties to even.
+    ///   - inOrder: Whether the tensors keep the given order.
+    ///   - url: The file.
+    ///   - checksumKey: The metadata key of a checksum of data and digest; nil for no checksum.
+    ///   - metadata: Returns the metadata, given the SHA-256 digest of the data in hexadecimal.
+    /// - Returns: The digest.
+    /// - Throws: `SafetensorsError` if a finite value is beyond the range of float16, `FileError` if the file cannot be written.
     @discardableResult
-    public static func write(
+    package static func write(
         _ tensors: [Tensor], as precision: Precision = .float32, inOrder: Bool = false, to url: URL,
         checksumKey: String? = nil, metadata: (_ dataDigest: String) -> [String: String]
     ) throws -> String {
@@ -26,9 +23,9 @@ extension Safetensors {
         return try write(sources, inOrder: inOrder, to: url, checksumKey: checksumKey, metadata: metadata)
     }
 
-    /// Writes tensors whose bytes are made part by part.
+    /// Writes tensors that are encoded part by part.
     ///
-    /// They are encoded twice, for the digest in the header and for the file, and never in memory as a whole.
+    /// Each is encoded twice, for the digest in the header and for the file, and is never in memory as a whole.
     @discardableResult
     static func write(
         _ tensors: [TensorSource], inOrder: Bool, to url: URL, checksumKey: String?,
@@ -43,8 +40,8 @@ extension Safetensors {
             }
         }
         let digest = hash.hexadecimal
-        var texts = metadata(digest)
-        if let checksumKey { texts[checksumKey] = checksum.hexadecimal(digest: digest) }
+        var entries = metadata(digest)
+        if let checksumKey { entries[checksumKey] = checksum.hexadecimal(digest: digest) }
         var end = 0
         let descriptions = tensors.map { tensor in
             defer { end += tensor.byteCount }
@@ -52,7 +49,7 @@ extension Safetensors {
                 name: tensor.name, elementType: tensor.elementType, shape: tensor.shape,
                 byteRange: end..<(end + tensor.byteCount))
         }
-        let header = Header(metadata: texts, tensors: descriptions).encoded
+        let header = Header(metadata: entries, tensors: descriptions).encoded
         let length = withUnsafeBytes(of: UInt64(header.count).littleEndian, Array.init)
         try AtomicFile.write(to: url) { output in
             try output.write(length + header)
@@ -61,15 +58,18 @@ extension Safetensors {
         return digest
     }
 
-    /// The SHA-256 digest that a file of these tensors, in order, has.
-    /// - Throws: `SafetensorsError` if a finite number is beyond float16; it names `path`.
+    /// Returns the SHA-256 digest of the data of a file with these tensors, in order.
+    /// - Parameters:
+    ///   - tensors: The tensors.
+    ///   - path: The file in error messages.
+    /// - Throws: `SafetensorsError` if a finite value is beyond the range of float16.
     static func digest(_ tensors: [TensorSource], path: String) throws -> String {
         var hash = SHA256()
         for tensor in checked(tensors) { try tensor.forEachPart(of: path) { hash.update($0.bytes) } }
         return hash.hexadecimal
     }
 
-    /// The tensors, which all have names of their own.
+    /// Checks that the names of the tensors are valid and unique.
     private static func checked(_ tensors: [TensorSource]) -> [TensorSource] {
         var names: Set = ["__metadata__"]
         for tensor in tensors {

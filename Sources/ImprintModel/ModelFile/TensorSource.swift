@@ -1,9 +1,9 @@
 internal import ImprintNetwork
 
-/// Calls a closure with the bytes of something, part by part.
+/// Passes bytes to a closure, part by part.
 package typealias ByteSource = (_ body: (UnsafeRawBufferPointer) throws -> Void) throws -> Void
 
-/// A tensor on its way into a safetensors file, whose bytes are made part by part when they are written.
+/// A tensor to write to a safetensors file, which is encoded part by part when it is written.
 struct TensorSource {
     let name: String
     let shape: [Int]
@@ -20,7 +20,7 @@ struct TensorSource {
         self.parts = parts
     }
 
-    /// A tensor in memory, with its numbers stored as `precision` says if it does not say it itself.
+    /// Creates a source for a tensor in memory; `precision` applies to tensors that do not specify one.
     init(_ tensor: Safetensors.Tensor, as precision: Safetensors.Precision) {
         let elementType = tensor.elementType(in: precision)
         self.init(tensor.name, shape: tensor.shape, elementType) { body in
@@ -38,7 +38,7 @@ struct TensorSource {
         }
     }
 
-    /// Parameters, read from if they are.
+    /// Creates a source for a parameter tensor, which is not copied.
     init(_ entry: ParameterLayout.Entry, of parameters: Parameters, as precision: Safetensors.Precision) {
         self.init(entry.name, shape: entry.parameter.shape, precision.elementType) { body in
             try parameters.withValues(of: entry) {
@@ -49,8 +49,8 @@ struct TensorSource {
 
     var byteCount: Int { shape.reduce(elementType.byteCount, *) }
 
-    /// Hands the bytes to `body`, part by part.
-    /// - Throws: `SafetensorsError` if a finite number is beyond float16, and what `body` throws.
+    /// Passes the bytes to `body`, part by part.
+    /// - Throws: `SafetensorsError` if a finite value is beyond the range of float16, and the errors of `body`.
     func forEachPart(of path: String, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         do {
             try parts(body)

@@ -1,56 +1,55 @@
 package import ImprintNetwork
 
-/// What one person's photos add to a model: a change of its head, and where it was asked for of some layers before it.
+/// The changes that a user's photos make to a model: a delta of its head and, optionally, low-rank adapters of layers before the head.
 ///
-/// It belongs to one base, which it names by digest and leaves as it is. It holds numbers for the network, names of labels and counts of
-/// photos; no photo, no feature of one, no date and no path. All numbers are float16, so that a personalization that was saved and read
-/// is the same as before.
+/// A personalization belongs to one base model, identified by its digest, and does not modify that model. It contains parameters, label
+/// names and photo counts, but no photos, features, dates or paths. All values are float16, so a personalization that was saved and read is
+/// equal to the original.
 ///
 /// ```swift
 /// let mine = try Personalization(contentsOf: URL(filePath: "me.imprint"))
 /// let classifier = try ImageClassifier(base).personalized(with: mine)
 /// ```
 public struct Personalization: Sendable, Equatable {
-    /// The format that this version writes, and the newest that it reads.
+    /// The format that this version of Imprint writes, and the newest that it reads.
     public static let formatVersion = 1
 
-    /// What is added to the head's numbers of one label.
-    public struct Column: Sendable, Hashable {
-        /// The label: one of the base's, or an added one.
-        public let label: String
-        /// What is added to its weights, a number per channel of a feature; of an added label the weights themselves.
-        public let weights: [Float]
-        /// What is added to its bias; 0 where the head has none.
-        public let bias: Float
+    /// The change of the head's parameters for one label.
+    package struct Column: Sendable, Hashable {
+        /// The label: a label of the base model, or an added one.
+        package let label: String
+        /// The change of the label's weights, one value per feature channel; for an added label, the weights themselves.
+        package let weights: [Float]
+        /// The change of the label's bias; 0 if the head has no biases.
+        package let bias: Float
 
-        /// Makes a column; the numbers are rounded to float16.
-        public init(label: String, weights: [Float], bias: Float) {
+        /// Creates a column and rounds its values to float16.
+        package init(label: String, weights: [Float], bias: Float) {
             self.label = label
             self.weights = roundedToFloat16(weights)
             self.bias = roundedToFloat16([bias])[0]
         }
     }
 
-    /// A change of low rank of the weights of a convolution or dense layer: W + A·B (Hu et al., "LoRA: Low-rank adaptation of large
-    /// language models", 2021).
+    /// A low-rank adapter (LoRA) of the weights W of a convolution or dense layer: W + A·B.
     ///
-    /// W is looked at as a matrix [rows, columns] with a column per output channel: for a convolution the rows are
-    /// [kernel height, kernel width, input channels].
-    public struct Factors: Sendable, Hashable {
-        /// The weights that are changed, as in "conv4.weight".
-        public let parameter: String
+    /// W is a matrix [rows, columns] with one column per output channel; the rows of a convolution are [kernel height, kernel width, input
+    /// channels]. Source: Hu et al., "LoRA: Low-rank adaptation of large language models", 2021.
+    package struct Factors: Sendable, Hashable {
+        /// The name of the adapted weights, such as "conv4.weight".
+        package let parameter: String
         /// A, [rows, rank].
-        public let left: [Float]
+        package let left: [Float]
         /// B, [rank, columns].
-        public let right: [Float]
+        package let right: [Float]
         /// The rank, ≥ 1.
-        public let rank: Int
+        package let rank: Int
 
-        /// Makes factors; the numbers are rounded to float16.
-        public init(parameter: String, left: [Float], right: [Float], rank: Int) {
+        /// Creates an adapter and rounds its values to float16.
+        package init(parameter: String, left: [Float], right: [Float], rank: Int) {
             precondition(
                 rank >= 1 && left.count.isMultiple(of: rank) && right.count.isMultiple(of: rank),
-                "\(left.count) and \(right.count) numbers are not factors of rank \(rank)")
+                "\(left.count) and \(right.count) values are not factors of rank \(rank)")
             self.parameter = parameter
             self.left = roundedToFloat16(left)
             self.right = roundedToFloat16(right)
@@ -73,38 +72,38 @@ public struct Personalization: Sendable, Equatable {
         }
     }
 
-    /// What a personalization was made of.
+    /// The numbers of photos that a personalization was trained on.
     public struct Record: Codable, Sendable, Hashable {
-        /// How many photos of each label were shown.
+        /// The number of example photos of each label.
         public var examples: [String: Int]
-        /// How many photos were shown as not being of a label, by that label.
+        /// The number of photos that do not show a label, by that label.
         public var corrections: [String: Int]
 
-        /// Makes a record.
+        /// Creates a record.
         public init(examples: [String: Int], corrections: [String: Int] = [:]) {
             self.examples = examples
             self.corrections = corrections
         }
 
-        /// All photos.
+        /// The total number of photos.
         public var count: Int { examples.values.reduce(0, +) + corrections.values.reduce(0, +) }
     }
 
-    /// The digest of the model file that it was made for.
+    /// The digest of the base model.
     public let base: String
-    /// The labels that it adds, in the order of the network's further outputs.
+    /// The added labels, in the order of the additional network outputs.
     public let addedLabels: [String]
-    /// What is added to the head; every added label has a column.
-    public let columns: [Column]
-    /// What is added to layers before the head.
-    public let factors: [Factors]
-    /// What it was made of.
+    /// The changes of the head; every added label has a column.
+    package let columns: [Column]
+    /// The low-rank adapters of layers before the head.
+    package let factors: [Factors]
+    /// The numbers of photos.
     public let record: Record
-    /// The file that it was read from, for messages.
+    /// The path of the file that it was read from, for error messages.
     let path: String?
 
-    /// Puts a personalization together; parts that contradict each other are refused if it is saved or applied.
-    public init(base: String, addedLabels: [String], columns: [Column], factors: [Factors] = [], record: Record) {
+    /// Creates a personalization from its parts, which are validated when it is saved or applied.
+    package init(base: String, addedLabels: [String], columns: [Column], factors: [Factors] = [], record: Record) {
         self.init(
             base: base, addedLabels: addedLabels, columns: columns, factors: factors, record: record, path: nil)
     }
@@ -120,13 +119,13 @@ public struct Personalization: Sendable, Equatable {
         self.path = path
     }
 
-    /// Whether both say the same, wherever they were read from.
+    /// Whether two personalizations have the same content; their files do not matter.
     public static func == (left: Personalization, right: Personalization) -> Bool {
         left.base == right.base && left.addedLabels == right.addedLabels && left.columns == right.columns
             && left.factors == right.factors && left.record == right.record
     }
 
-    /// Whether all numbers are finite, as they are unless they were too large for float16.
+    /// Whether all values are finite; values beyond the range of float16 are not.
     public var isFinite: Bool {
         columns.allSatisfy { $0.bias.isFinite && $0.weights.allSatisfy(\.isFinite) }
             && factors.allSatisfy { ($0.left + $0.right).allSatisfy(\.isFinite) }
@@ -136,14 +135,14 @@ public struct Personalization: Sendable, Equatable {
 // MARK: Applying
 
 extension ModelFile {
-    /// The digest of the tensors, of the file that this was read from or else of the one that would be written.
+    /// The digest of the tensors: of the file that the model was read from, or else of the file that would be written.
     /// - Throws: `SafetensorsError` if a parameter is beyond float16.
     public var identity: String { get throws { try digest ?? tensorDigest() } }
 
-    /// The model with a personalization applied, as a whole of its own.
+    /// Returns a new model with a personalization applied.
     ///
-    /// `ImageClassifier.personalized(with:)` applies one without a copy.
-    /// - Throws: `ModelFileError` if it was made for another model or does not fit, `NetworkError.outOfMemory`.
+    /// `ImageClassifier.personalized(with:)` applies a personalization without copying the model.
+    /// - Throws: `ModelFileError` if the personalization was made for another model or does not fit, `NetworkError.outOfMemory`.
     public func personalized(with personalization: Personalization) throws -> ModelFile {
         try check(personalization)
         let labels = labels + personalization.addedLabels
@@ -155,50 +154,50 @@ extension ModelFile {
             rehearsal: rehearsal, categories: categories, precision: precision)
     }
 
-    /// The numbers of `part`, which is the network or its end, with those of the personalization.
+    /// Returns the parameters of `part`, which is the network or its end, with a personalization applied.
     package func parameters(of part: Network, with personalization: Personalization) throws -> Parameters {
         let changed = try Parameters(ParameterLayout(part))
         changed.load(from: parameters)
         let outputs = headLabels + personalization.addedLabels
-        let head = network.tunedPlace.map { network.nodes[$0].name } ?? ""
+        let head = network.headIndex.map { network.nodes[$0].name } ?? ""
         let (weight, bias) = ("\(head).weight", "\(head).bias")
         if !personalization.addedLabels.isEmpty {
             for name in [weight, bias] where parameters[name] != nil {
-                changed[name] = parameters[name].map { widened($0, to: outputs.count) }
+                changed[name] = parameters[name].map { padded($0, to: outputs.count) }
             }
         }
         for column in personalization.columns {
-            guard let place = outputs.firstIndex(of: column.label) else { continue }
+            guard let output = outputs.firstIndex(of: column.label) else { continue }
             if let entry = changed.layout[weight] {
                 changed.withValues(of: entry) { values in
-                    for (row, change) in column.weights.enumerated() { values[row * outputs.count + place] += change }
+                    for (row, change) in column.weights.enumerated() { values[row * outputs.count + output] += change }
                 }
             }
-            if let entry = changed.layout[bias] { changed.withValues(of: entry) { $0[place] += column.bias } }
+            if let entry = changed.layout[bias] { changed.withValues(of: entry) { $0[output] += column.bias } }
         }
         for factors in personalization.factors {
             guard let entry = changed.layout[factors.parameter] else { continue }
             changed.withValues(of: entry) { values in
-                for (place, change) in factors.product.enumerated() { values[place] += change }
+                for (index, change) in factors.product.enumerated() { values[index] += change }
             }
         }
         return changed
     }
 
-    /// The rows of the head with zeros for further outputs.
-    private func widened(_ values: [Float], to outputs: Int) -> [Float] {
-        let own = headLabels.count
-        var wide = [Float](repeating: 0, count: values.count / own * outputs)
-        for (place, value) in values.enumerated() { wide[place / own * outputs + place % own] = value }
-        return wide
+    /// Returns parameters of the head with zeros for additional outputs.
+    private func padded(_ values: [Float], to outputs: Int) -> [Float] {
+        let count = headLabels.count
+        var padded = [Float](repeating: 0, count: values.count / count * outputs)
+        for (index, value) in values.enumerated() { padded[index / count * outputs + index % count] = value }
+        return padded
     }
 
-    /// The labels of the head's outputs, in order: all, or for a logo detector those of the logos.
-    package var headLabels: [String] { detector.map { $0.marks.map(\.label) } ?? labels }
+    /// The labels of the head's outputs, in order: all labels, or those of the logos of a logo detector.
+    package var headLabels: [String] { detector.map { $0.logos.map(\.label) } ?? labels }
 
-    /// Checks that no personalization is a copy of another one: that no two change the model in the same way.
+    /// Checks that no two personalizations make the same change.
     ///
-    /// What the copies record about their photos does not matter. Two different saves of one person cannot be told from those of two.
+    /// The numbers of photos are not compared. Two different personalizations of one person cannot be detected.
     package func checkDistinct(_ personalizations: [Personalization]) throws {
         struct Change: Hashable {
             let addedLabels: [String]
@@ -220,12 +219,12 @@ extension ModelFile {
     /// Checks that a personalization was made for this model.
     package func check(_ personalization: Personalization) throws {
         let path = personalization.path ?? "the personalization"
-        let own = try identity
-        guard personalization.base == own else {
-            throw ModelFileError(path: path, problem: .otherBase(found: personalization.base, expected: own))
+        let expected = try identity
+        guard personalization.base == expected else {
+            throw ModelFileError(path: path, problem: .otherBase(found: personalization.base, expected: expected))
         }
         do {
-            try personalization.checkWhole()
+            try personalization.checkConsistency()
         } catch {
             throw ModelFileError(path: path, problem: error)
         }
@@ -235,30 +234,30 @@ extension ModelFile {
         }
     }
 
-    /// What does not fit; nil if all does.
+    /// Returns the first mismatch between the model and a personalization; nil if they fit.
     private func problem(_ personalization: Personalization) -> String? {
-        guard let channels = network.headChannels else { return "the model has no head that could be tuned" }
+        guard let channels = network.headChannels else { return "the model has no head to personalize" }
         let added = personalization.addedLabels
         if let label = added.first(where: labels.contains) {
-            return "it adds the label \(label.debugDescription), which is there"
+            return "it adds the label \(label.debugDescription), which the model already has"
         }
         if !head.acceptsNewLabels && !added.isEmpty { return "it adds labels to a logo detector" }
         let known = Set(headLabels + added)
         for column in personalization.columns {
             guard known.contains(column.label) else {
-                return "a column for \(column.label.debugDescription), which is no label"
+                return "a column for \(column.label.debugDescription), which is not a label of the model"
             }
             guard column.weights.count == channels else {
-                return "a column of \(column.weights.count) weights for features of \(channels)"
+                return "a column of \(column.weights.count) weights for features of \(channels) channels"
             }
         }
         for factors in personalization.factors {
             let entry = parameters.layout[factors.parameter]
-            // With labels added, the head has another shape than its factors.
-            if let entry, entry.node == network.tunedPlace.map({ network.nodes[$0].name }) {
-                return "factors for \(entry.name), which is the head; its changes are columns"
+            // Added labels change the shape of the head.
+            if let entry, entry.node == network.headIndex.map({ network.nodes[$0].name }) {
+                return "factors for \(entry.name), which is the head and is changed by columns"
             }
-            // A rank that a file makes up would overflow where sizes are multiplied with it.
+            // Division, because a multiplication with the rank of a hostile file may overflow.
             let shape = entry?.parameter.shape
             guard let shape, let columns = shape.last, shape.count > 1,
                 factors.right.count / factors.rank == columns,

@@ -12,43 +12,44 @@ private enum Key {
     static let textDigest = "imprint.textDigest"
 }
 
-/// The names of the tensors of the head; those of factors end in ".left" and ".right".
+/// The names of the head's tensors; the names of low-rank adapters end in ".left" and ".right".
 private enum TensorName {
     static let weights = "head.weight"
     static let biases = "head.bias"
 }
 
 extension Personalization {
-    /// The key of the format, which tells a personalization from other files.
+    /// The metadata key of the format version, which identifies a personalization.
     static let formatKey = "imprint.personalization"
 
-    /// Writes the file at `url`, which is replaced as `AtomicFile` does it.
+    /// Writes the file at `url` atomically.
     ///
-    /// It is a safetensors file of float16 numbers; equal content gives equal bytes. docs/personalization.md specifies it.
-    /// - Returns: how many bytes it has.
-    /// - Throws: `ModelFileError` if a number is not finite or parts contradict each other, `FileError` where the file cannot be
-    ///   written.
+    /// The format is a safetensors file of float16 values; equal content gives equal bytes. docs/personalization.md specifies it.
+    /// - Returns: The size of the file in bytes.
+    /// - Throws: `ModelFileError` if a value is not finite or parts contradict each other, `FileError` if the file cannot be written.
     @discardableResult
     public func write(to url: URL) throws -> Int {
         do {
-            try checkWhole()
+            try checkConsistency()
         } catch {
             throw ModelFileError(path: url.path, problem: error)
         }
-        var texts = [
+        var metadata = [
             Self.formatKey: "\(Self.formatVersion)", Key.base: base, Key.labels: try json(addedLabels),
             Key.columns: try json(columns.map(\.label)), Key.examples: try json(record),
         ]
-        if !factors.isEmpty { texts[Key.factors] = try json(factors.map(\.parameter)) }
-        texts[Key.textDigest] = textDigest(of: texts)
-        try Safetensors.write(tensors, as: .float16, to: url) { digest in texts.merging([Key.digest: digest]) { $1 } }
+        if !factors.isEmpty { metadata[Key.factors] = try json(factors.map(\.parameter)) }
+        metadata[Key.textDigest] = textDigest(of: metadata)
+        try Safetensors.write(tensors, as: .float16, to: url) { digest in
+            metadata.merging([Key.digest: digest]) { $1 }
+        }
         return try FileManager.default.attributesOfItem(atPath: url.resolvingSymlinksInPath().path)[.size] as? Int ?? 0
     }
 
     private var tensors: [Safetensors.Tensor] {
         let channels = columns.first?.weights.count ?? 0
         var tensors = [
-            // As the head has them: [channels, labels].
+            // In the layout of the head: [channels, labels].
             Safetensors.Tensor(
                 name: TensorName.weights, shape: [channels, columns.count],
                 values: (0..<channels).flatMap { row in columns.map { $0.weights[row] } }),
@@ -66,8 +67,8 @@ extension Personalization {
         return tensors
     }
 
-    /// Checks what must hold whatever the base: finite numbers, and of every label that is named one column, all of one length.
-    func checkWhole() throws(ModelFileError.Problem) {
+    /// Checks the rules that do not depend on the base model: finite values, and one column per label, all of the same length.
+    func checkConsistency() throws(ModelFileError.Problem) {
         let labels = columns.map(\.label)
         guard Set(addedLabels).isSubset(of: labels), Set(labels).count == labels.count,
             Set(addedLabels).count == addedLabels.count
@@ -80,22 +81,22 @@ extension Personalization {
         guard Set(factors.map(\.parameter)).count == factors.count else {
             throw .invalidMetadata(key: Key.factors, reason: "two changes of one layer")
         }
-        // No sum of such counts overflows.
+        // The limit prevents an overflow of sums.
         let counts = [record.examples, record.corrections].flatMap(\.values)
         guard counts.allSatisfy({ (0...Int(Int32.max)).contains($0) }) else {
             throw .invalidMetadata(
-                key: Key.examples, reason: "a number of photos that is less than 0 or beyond 32 bits")
+                key: Key.examples, reason: "a number of photos is less than 0 or beyond 32 bits")
         }
         for tensor in tensors where !tensor.values.allSatisfy(\.isFinite) { throw .notFinite(tensor: tensor.name) }
     }
 
-    /// Whether the file at `url` says that it is a personalization; false if it cannot be read.
-    public static func isOne(_ url: URL) -> Bool {
+    /// Whether the file at `url` is marked as a personalization; false if it cannot be read.
+    public static func isPersonalization(at url: URL) -> Bool {
         (try? Safetensors.File(contentsOf: url))?.header.metadata[formatKey] != nil
     }
 
-    /// Reads the file at `url` and checks all of it but what its base alone can tell.
-    /// - Throws: `ModelFileError` if it is not a whole personalization of a format known here, `SafetensorsError` if it is not a
+    /// Reads the file at `url` and checks everything that does not depend on the base model.
+    /// - Throws: `ModelFileError` if it is not a complete personalization in a supported format, `SafetensorsError` if it is not a
     ///   safetensors file, `FileError` if it cannot be read.
     public init(contentsOf url: URL) throws {
         let file = try Safetensors.File(contentsOf: url)
@@ -108,23 +109,23 @@ extension Personalization {
 
     private init(_ file: Safetensors.File) throws {
         typealias Problem = ModelFileError.Problem
-        let texts = file.header.metadata
-        guard let format = texts[Self.formatKey] else {
-            throw Problem.notAPersonalization(found: ModelFile.kind(of: texts))
+        let metadata = file.header.metadata
+        guard let format = metadata[Self.formatKey] else {
+            throw Problem.notAPersonalization(found: ModelFile.kind(of: metadata))
         }
         let newest = Self.formatVersion
         guard let version = Int(format), version > 0 else {
             throw Problem.unknownFormat(found: format, newest: newest)
         }
         guard version <= newest else { throw Problem.newerFormat(found: version, newest: newest) }
-        let (expectedText, foundText) = (try text(Key.textDigest, in: texts), textDigest(of: texts))
+        let (expectedText, foundText) = (try text(Key.textDigest, in: metadata), textDigest(of: metadata))
         guard foundText == expectedText else { throw Problem.damaged(found: foundText, expected: expectedText) }
-        let base = try text(Key.base, in: texts)
-        let added: [String] = try value(Key.labels, in: texts)
-        let labels: [String] = try value(Key.columns, in: texts)
-        let changed: [String] = texts[Key.factors] == nil ? [] : try value(Key.factors, in: texts)
-        let record: Record = try value(Key.examples, in: texts)
-        let expected = try text(Key.digest, in: texts)
+        let base = try text(Key.base, in: metadata)
+        let added: [String] = try value(Key.labels, in: metadata)
+        let labels: [String] = try value(Key.columns, in: metadata)
+        let changed: [String] = metadata[Key.factors] == nil ? [] : try value(Key.factors, in: metadata)
+        let record: Record = try value(Key.examples, in: metadata)
+        let expected = try text(Key.digest, in: metadata)
         let found = try file.dataDigest()
         guard found == expected else { throw Problem.damaged(found: found, expected: expected) }
 
@@ -145,7 +146,7 @@ extension Personalization {
         guard others == 2 * changed.count else {
             throw Problem.invalidMetadata(
                 key: Key.factors,
-                reason: "\(others) tensors beside the head's for \(changed.count) layers, expected two each")
+                reason: "\(others) tensors besides the head's for \(changed.count) layers, expected two each")
         }
         let factors = try changed.map { parameter in
             let (left, right) = (try matrix("\(parameter).left", 2), try matrix("\(parameter).right", 2))
@@ -155,19 +156,19 @@ extension Personalization {
             }
             return Factors(parameter: parameter, left: left.values, right: right.values, rank: left.shape[1])
         }
-        let columns = labels.indices.map { place in
+        let columns = labels.indices.map { index in
             Column(
-                label: labels[place],
-                weights: (0..<weights.shape[0]).map { weights.values[$0 * labels.count + place] },
-                bias: biases.values[place])
+                label: labels[index],
+                weights: (0..<weights.shape[0]).map { weights.values[$0 * labels.count + index] },
+                bias: biases.values[index])
         }
         self.init(
             base: base, addedLabels: added, columns: columns, factors: factors, record: record, path: file.path)
-        try checkWhole()
+        try checkConsistency()
     }
 }
 
-/// The numbers as float16 has them, to nearest, ties to even; infinite if they are too large for it.
+/// Returns the values rounded to float16, to nearest, ties to even; values beyond its range become infinite.
 func roundedToFloat16(_ values: [Float]) -> [Float] {
     var halves = [UInt16](repeating: 0, count: values.count)
     imprint_float32_to_float16(values, &halves, halves.count)

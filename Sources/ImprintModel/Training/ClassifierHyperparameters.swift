@@ -6,70 +6,72 @@ public import ImprintNetwork
 /// The same struct is part of the trainer's configuration, the model file's training record, the checkpoint's fingerprint and the report.
 /// To add a hyperparameter, add a property here and an option to the command line.
 public struct ClassifierHyperparameters: Codable, Hashable, Sendable {
-    /// How much each label counts in the loss.
+    /// The weighting of the labels in the loss.
     public enum LabelWeights: String, Codable, Sendable, CaseIterable {
-        /// All labels the same.
+        /// All labels have the same weight.
         case none
-        /// In inverse proportion to the label's number of training photos: photos / (labels · photos of the label).
+        /// The weight is inversely proportional to the label's number of training photos: photos / (labels · photos of the label).
         case automatic = "auto"
     }
 
-    /// The largest number of epochs, 1…100,000.
+    /// The maximum number of epochs, 1…100,000.
     public var epochs = 20
-    /// The number of photos of a step, 1…65,536.
+    /// The number of photos per step, 1…65,536.
     public var batchSize = 32
     /// The peak learning rate, ≥ 0; nil to find one with a range test (see `LearningRateSearch`).
     public var learningRate: Float? = 0.02
-    /// The learning-rate schedule after the warm-up, which takes the first of several epochs.
+    /// The learning-rate schedule after the warm-up.
+    ///
+    /// The warm-up is the first epoch of a run of several epochs.
     public var schedule = LearningRateSchedule.Decay.cosine(final: 0.01)
-    /// The momentum of SGD with Nesterov's momentum, 0 ≤ x < 1.
+    /// The Nesterov momentum of SGD, 0 ≤ x < 1.
     public var momentum: Float = 0.9
     /// The weight decay, ≥ 0.
     public var weightDecay: Float = 1e-4
-    /// The largest Euclidean norm of the whole gradient of a step, or nil for no limit.
+    /// Gradient clipping: the maximum Euclidean norm of the gradient of all parameters, or nil for no limit.
     ///
-    /// A longer gradient is scaled down to it.
+    /// A gradient with a larger norm is scaled down.
     public var gradientClipping: Float?
-    /// The share of each target that is spread over all labels, 0 ≤ x < 1.
+    /// Label smoothing: the share of each target that is spread over all labels, 0 ≤ x < 1.
     public var labelSmoothing: Float = 0
-    /// How much each label counts in the loss.
+    /// The weighting of the labels in the loss.
     public var labelWeights = LabelWeights.none
     /// The decay of an exponential moving average (EMA) of the parameters, 0 < x < 1, such as 0.99; nil for none.
     ///
-    /// If there is one, validation and the model use the averaged parameters.
+    /// If it is set, validation and the model use the averaged parameters.
     public var averageDecay: Float?
     /// Early stopping: the number of epochs without an improvement in validation loss after which training stops; nil for never.
     public var patience: Int?
-    /// The time after which training stops, counted from its start over all parts of a run; nil for no limit.
+    /// The maximum total duration of training, including the parts before it was resumed; nil for no limit.
     ///
-    /// The schedule is shortened to the epochs that fit, as measured after each, so such a run depends on the speed of the machine.
+    /// After each epoch, the schedule is shortened to the epochs that fit, so the result depends on the speed of the machine.
     public var timeLimit: Duration?
     /// The height and width of the network's input in pixels, 1…8192, or nil for the network's default.
     ///
-    /// A base model has its own input size.
+    /// The input size of a base model cannot be changed.
     public var inputSize: Int?
     /// How a photo is fitted into the network's input.
     public var cropAndScale = CropAndScale.centerCrop
     /// The data augmentation of training photos.
     public var augmentation = Augmentation.none
-    /// How the layers of a base model are fine-tuned, if more than its head learns.
+    /// The fine-tuning of a base model, if more than its head is trainable.
     public var fineTuning = FineTuning()
     /// Whether the head of a base model reads the maximum of each channel besides its mean, for logos that are small in the photos.
     ///
-    /// Such a head is always new; see `Network.poolingMaximum()`.
+    /// Such a head is always new; see `Network.withConcatPooling()`.
     public var poolsMaximum = false
     /// Whether confidences are calibrated on the validation set after training; see `Calibration`.
     public var calibrates = true
     /// The number of training photos whose features the model keeps for personalization, 0…65,536; see `Rehearsal`.
     public var rehearsalImages = 512
-    /// The share of the photos in the validation set.
+    /// The share of photos in the validation set.
     public var validation = ValidationRule.automatic
     /// Whether near-duplicates and bursts stay together in the dataset split (see `ImageGroups`).
     public var keepsGroupsTogether = true
     /// The random seed.
     public var seed: UInt64 = 0
 
-    /// Makes the default hyperparameters.
+    /// Creates the default hyperparameters.
     public init() {}
 
     /// The optimizer that these hyperparameters describe.

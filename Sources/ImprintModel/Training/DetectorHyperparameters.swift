@@ -5,31 +5,35 @@ public import ImprintNetwork
 ///
 /// The same struct is part of the trainer's configuration, the model file's training record, the checkpoint's fingerprint and the report.
 public struct DetectorHyperparameters: Codable, Hashable, Sendable {
-    /// A factor on the steps of the standard phases: 20 is the whole recipe, 1…100,000.
+    /// The length of the standard phases, 1…100,000; 20 is the full recipe.
+    ///
+    /// The number of steps is proportional to it.
     public var epochs = 20
-    /// The phases; nil for the standard ones, which depend on whether there are photos of the logos.
+    /// The phases; nil for the standard phases, which depend on whether there are photos of the logos.
     public var phases: [DetectorPhase]?
-    /// The number of patches of a step.
+    /// The number of patches per step.
     public var batchSize = 64
-    /// The optimizer, which each phase restarts.
+    /// The options of the optimizer, which each phase restarts.
     public var optimizer = AdamW.Options(beta1: 0.9, beta2: 0.99, weightDecay: 0.03, gradientClipping: 2)
     /// The decay of the exponential moving average (EMA) of the parameters, 0 < x < 1.
     public var averageDecay: Float = 0.995
-    /// The number of composites that are ready at a time.
+    /// The number of composites that are held in memory.
     package var poolSize = 600
     /// The number of training photos whose features the model keeps for personalization, 0…65,536; see `Rehearsal`.
     public var rehearsalImages = 512
-    /// The share of the photos in the validation set; automatic is 15 %, for the calibration needs more photos than early stopping.
+    /// The share of photos in the validation set.
+    ///
+    /// Automatic is 15 %, because calibration needs more photos than early stopping.
     public var validation = ValidationRule.automatic
     /// Whether near-duplicates and bursts stay together in the dataset split (see `ImageGroups`).
     public var keepsGroupsTogether = true
     /// The random seed.
     public var seed: UInt64 = 0
 
-    /// Makes the default hyperparameters.
+    /// Creates the default hyperparameters.
     public init() {}
 
-    /// The phases that training runs.
+    /// Returns the phases of training.
     /// - Parameter hasLogoPhotos: Whether some training photos show a logo.
     package func phases(hasLogoPhotos: Bool) -> [DetectorPhase] {
         phases ?? DetectorPhase.standard(hasLogoPhotos: hasLogoPhotos, scale: Double(epochs) / 20)
@@ -50,8 +54,14 @@ extension DetectorHyperparameters {
 
 /// A phase of training a logo detector: its steps, its learning rate, and the sampling mix of its batches.
 ///
-/// The standard phases: the network learns the logo from composites. Then it searches the photos without the logo, and its false alarms
-/// join the batches (hard-negative mining). Then it locates the logo in the photos that show it, which join too; then once more.
+/// The standard phases are:
+///
+/// 1. The network learns the logo from composites.
+/// 2. The network scans the photos without the logo, and its false positives are added to the batches (hard-negative mining).
+/// 3. The network locates the logo in the photos that show it, and crops around the logo are added to the batches.
+/// 4. The same again.
+///
+/// Without photos of the logo, phase 2 is repeated instead of phases 3 and 4.
 public struct DetectorPhase: Codable, Hashable, Sendable {
     /// The number of steps.
     public var steps: Int
@@ -59,16 +69,16 @@ public struct DetectorPhase: Codable, Hashable, Sendable {
     public var learningRate: Float
     /// The share of composites with a logo.
     public var composites: Float
-    /// The share of composites with a hard negative, something that looks like the logo.
+    /// The share of composites with a hard negative, which looks like the logo.
     public var hardNegatives: Float
     /// The share of random crops of photos without a logo.
     public var background: Float
-    /// The share of mined hard negatives: crops of photos without a logo where the network found one.
+    /// The share of mined hard negatives: crops of photos without a logo in which the network detected one.
     public var mined: Float
     /// The share of crops around the logo in photos that show it.
     public var located: Float
 
-    /// Makes a phase; the shares add up to 1.
+    /// Creates a phase; the shares add up to 1.
     public init(
         steps: Int, learningRate: Float, composites: Float, hardNegatives: Float, background: Float, mined: Float,
         located: Float
@@ -82,8 +92,10 @@ public struct DetectorPhase: Codable, Hashable, Sendable {
         self.located = located
     }
 
-    /// The standard phases for data with photos that show a logo, or without.
-    /// - Parameter scale: A factor on the steps.
+    /// Returns the standard phases.
+    /// - Parameters:
+    ///   - hasLogoPhotos: Whether some training photos show a logo.
+    ///   - scale: A factor on the number of steps.
     package static func standard(hasLogoPhotos: Bool, scale: Double) -> [DetectorPhase] {
         let composites = DetectorPhase(
             steps: 3000, learningRate: 3e-3, composites: 0.4, hardNegatives: 0.3, background: 0.3, mined: 0, located: 0)

@@ -1,34 +1,34 @@
-/// How the layers of a trained model are trained further.
+/// The fine-tuning of a base model.
 public struct FineTuning: Codable, Hashable, Sendable {
-    /// What of a base is trained, and when.
-    public enum Trains: String, Codable, Sendable, CaseIterable {
-        /// The last dense layer alone; all others stay as they are, statistics of norms included.
+    /// The trainable layers of a base model, and the order in which they are unfrozen.
+    public enum TrainableLayers: String, Codable, Sendable, CaseIterable {
+        /// Only the head, which is the last dense layer; all other layers are frozen, including the statistics of normalization layers.
         case head
-        /// Every layer.
+        /// All layers.
         case all
-        /// The head alone in a first stage, every layer in the next.
+        /// Only the head in the first stage, and all layers in the second.
         case headFirst = "head-first"
-        /// The head alone in a first stage, and one block of layers more in each that follows, up to every layer (Howard and Ruder,
-        /// "Universal language model fine-tuning for text classification", 2018); see `Network.blocks`.
+        /// Only the head in the first stage, and one more block of layers in each following stage (gradual unfreezing).
+        ///
+        /// Source: Howard and Ruder, "Universal language model fine-tuning for text classification", 2018. See `Network.blocks`.
         case gradual
     }
 
-    /// Layer-wise learning-rate decay: the rate of the head's block is the learning rate, that of each block before it the rate of the
-    /// block after it times this, 0 < x ≤ 1.
+    /// The layer-wise learning-rate decay, 0 < x ≤ 1.
     ///
-    /// Block b of 0…B has rate · x^(B − b): what is learnt first, edges and colours, changes least.
+    /// The block of the head has the learning rate itself, and each block before it the rate of the next block times this factor: block b
+    /// of 0…B has rate · x^(B − b). The first blocks, which detect edges and colours, change least.
     public var layerDecay: Float
-    /// How many epochs each stage lasts, but for the last, which lasts to the end; ≥ 1.
+    /// The number of epochs of each stage, ≥ 1, except the last stage, which continues to the end.
     ///
-    /// The learning rate rises in the first epoch of every stage.
+    /// The learning rate warms up in the first epoch of every stage.
     public var stageEpochs: Int
-    /// Whether norms normalize with the base's running statistics, and leave them as they are.
+    /// Whether batch normalization uses the running statistics of the base model, and does not change them.
     ///
-    /// If not, they normalize with the statistics of each batch, which the running ones follow. Scales and shifts are trained in
-    /// either case.
+    /// If not, it uses the statistics of each batch, and updates the running statistics. Scales and shifts are trainable in both cases.
     public var keepsStatistics: Bool
 
-    /// Makes settings; those that are left out suit a few dozen to a few thousand photos.
+    /// Creates fine-tuning settings; the defaults suit a few dozen to a few thousand photos.
     public init(layerDecay: Float = 0.4, stageEpochs: Int = 1, keepsStatistics: Bool = true) {
         self.layerDecay = layerDecay
         self.stageEpochs = stageEpochs

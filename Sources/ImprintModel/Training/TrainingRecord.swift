@@ -1,19 +1,19 @@
 public import ImprintNetwork
 
-/// How the numbers in a model file came about: what is needed to repeat the training and to judge its result.
+/// The provenance of a model's parameters: the information needed to repeat the training and to assess its result.
 ///
-/// It holds no date and no path, so the same training gives the same file, byte for byte.
+/// It contains no dates or paths, so the same training gives a bitwise identical file.
 public struct TrainingRecord: Codable, Hashable, Sendable {
     /// One point of a precision–recall curve.
     public struct PrecisionRecallPoint: Codable, Hashable, Sendable {
-        /// The least confidence that counts as a hit, 0…1.
+        /// The minimum confidence of a positive prediction, 0…1.
         public var threshold: Double
-        /// The share of right ones among the hits, 0…1.
+        /// The share of positive predictions that are correct, 0…1.
         public var precision: Double
-        /// The share of hits among the right ones, 0…1.
+        /// The share of images with the label that are predicted as positive, 0…1.
         public var recall: Double
 
-        /// Makes a point.
+        /// Creates a point.
         public init(threshold: Double, precision: Double, recall: Double) {
             self.threshold = threshold
             self.precision = precision
@@ -34,19 +34,18 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
     /// The weight of each label in the loss, if they differ.
     public var labelWeights: [String: Float]?
     /// The trainable layers of the base model; nil if training started from scratch, and in older files.
-    public var trains: FineTuning.Trains?
-    /// What was measured after each epoch.
+    public var trains: FineTuning.TrainableLayers?
+    /// The metrics of each epoch.
     public var history: [EpochMetrics]
-    /// The epoch (from 1) that the parameters are of; `nil` in older files, if it is the last one.
+    /// The epoch (from 1) whose parameters the model has; nil in older files if it is the last epoch.
     public var keptEpoch: Int?
-    /// The precision–recall curve of each label that some validation image bears, by rising thresholds, as measured on these
-    /// images with the finished model.
+    /// The precision–recall curve of each label in the validation set, by increasing thresholds, measured with the finished model.
     public var precisionRecall: [String: [PrecisionRecallPoint]]
-    /// The least confidence from which on each of these labels is best believed, 0…1; nil if it was not measured.
+    /// The confidence threshold of each of these labels, 0…1; nil if it was not measured.
     ///
-    /// It is that of the highest F1 on the validation images.
+    /// It is the threshold with the highest F1 score on the validation set.
     public var thresholds: [String: Double]?
-    /// How the confidences were made honest; nil if they were left as they are.
+    /// The calibration of the confidences; nil if they are not calibrated.
     public var calibration: Calibration?
 
     /// The hyperparameters of a trainer.
@@ -55,13 +54,14 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
         case detector(DetectorHyperparameters)
     }
 
-    /// Makes a record.
+    /// Creates a record.
     public init(
         _ hyperparameters: Hyperparameters, foundLearningRate: Float? = nil, dataDigest: String? = nil,
-        trainingImages: [String: Int] = [:],
-        validationImages: [String: Int] = [:], labelWeights: [String: Float]? = nil, trains: FineTuning.Trains? = nil,
-        history: [EpochMetrics] = [], keptEpoch: Int? = nil, precisionRecall: [String: [PrecisionRecallPoint]] = [:],
-        thresholds: [String: Double]? = nil, calibration: Calibration? = nil
+        trainingImages: [String: Int] = [:], validationImages: [String: Int] = [:],
+        labelWeights: [String: Float]? = nil, trains: FineTuning.TrainableLayers? = nil,
+        history: [EpochMetrics] = [], keptEpoch: Int? = nil,
+        precisionRecall: [String: [PrecisionRecallPoint]] = [:], thresholds: [String: Double]? = nil,
+        calibration: Calibration? = nil
     ) {
         self.hyperparameters = hyperparameters
         self.foundLearningRate = foundLearningRate
@@ -79,11 +79,11 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
 }
 
 extension TrainingRecord {
-    /// What was measured after the epoch that the parameters are of.
+    /// The metrics of the epoch whose parameters the model has.
     public var kept: EpochMetrics? {
         keptEpoch.flatMap { epoch in history.first { $0.epoch == epoch } } ?? history.last
     }
 
-    /// The accuracy after that epoch, on the validation images or, if there are none, on the training images.
+    /// The accuracy in that epoch, on the validation set or, if there is none, on the training set.
     public var accuracy: Float? { kept.map { $0.validationAccuracy ?? $0.accuracy } }
 }

@@ -1,8 +1,8 @@
 internal import ImprintImages
 internal import ImprintNetwork
 
-// The record of version 1 has single values in place of the hyperparameters. They are still written, for readers of version 1, and read if
-// there are no hyperparameters.
+// Version 1 stored single values instead of the hyperparameters. They are still written for readers of version 1, and they are read if there
+// are no hyperparameters.
 extension TrainingRecord {
     private enum CodingKeys: String, CodingKey {
         case hyperparameters, foundLearningRate, dataDigest, trainingImages, validationImages, labelWeights, trains,
@@ -30,7 +30,7 @@ extension TrainingRecord {
         }
     }
 
-    /// The number of epochs, or of phases, that were planned.
+    /// The planned number of epochs, or of phases.
     public var epochs: Int {
         switch hyperparameters {
         case .classifier(let values): values.epochs
@@ -38,7 +38,7 @@ extension TrainingRecord {
         }
     }
 
-    /// How the layers of the base model were fine-tuned, if more than its head was.
+    /// The fine-tuning of the base model, if more than its head was trainable.
     public var fineTuning: FineTuning? {
         guard case .classifier(let values) = hyperparameters, let trains, trains != .head else { return nil }
         return values.fineTuning
@@ -52,7 +52,7 @@ extension TrainingRecord {
         trainingImages = try values.decode([String: Int].self, forKey: .trainingImages)
         validationImages = try values.decode([String: Int].self, forKey: .validationImages)
         labelWeights = try values.decodeIfPresent([String: Float].self, forKey: .labelWeights)
-        trains = try values.decodeIfPresent(FineTuning.Trains.self, forKey: .trains)
+        trains = try values.decodeIfPresent(FineTuning.TrainableLayers.self, forKey: .trains)
         history = try values.decode([EpochMetrics].self, forKey: .history)
         keptEpoch = try values.decodeIfPresent(Int.self, forKey: .keptEpoch)
         precisionRecall = try values.decode([String: [PrecisionRecallPoint]].self, forKey: .precisionRecall)
@@ -94,8 +94,8 @@ extension TrainingRecord {
         classifier.schedule = try values.decode(LearningRateSchedule.self, forKey: .schedule).decay
         classifier.labelSmoothing = try values.decode(Float.self, forKey: .labelSmoothing)
         classifier.labelWeights = labelWeights == nil ? .none : .automatic
-        let words = try values.decode([String].self, forKey: .augmentations)
-        classifier.augmentation = Augmentation(Set(words.compactMap(Augmentation.Kind.init)))
+        let names = try values.decode([String].self, forKey: .augmentations)
+        classifier.augmentation = Augmentation(Set(names.compactMap(Augmentation.Kind.init)))
         if let fineTuning = try values.decodeIfPresent(FineTuning.self, forKey: .fineTuning) {
             classifier.fineTuning = fineTuning
         }

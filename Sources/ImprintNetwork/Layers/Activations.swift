@@ -1,9 +1,13 @@
 internal import CImprintKernels
 
-/// Rectified linear unit, y = max(x, 0).
+/// Rectified linear unit (ReLU).
+///
+/// y = max(x, 0) for each element.
+///
+/// Input and output: [batch, height, width, channels].
 public struct ReLU: Layer {
     public static let kind = "relu"
-    /// Makes the layer.
+    /// Creates the layer.
     public init() {}
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
@@ -16,10 +20,16 @@ public struct ReLU: Layer {
     public func backward(_ context: LayerContext, batch: Int) { context.clampBackward(batch, ceiling: .infinity) }
 }
 
-/// Rectified linear unit with a ceiling, y = min(max(x, 0), 6) (Howard et al., "MobileNets", 2017).
+/// Rectified linear unit with a ceiling of 6 (ReLU6).
+///
+/// y = min(max(x, 0), 6) for each element.
+///
+/// Input and output: [batch, height, width, channels].
+///
+/// Source: Howard et al., "MobileNets", 2017.
 public struct ReLU6: Layer {
     public static let kind = "relu6"
-    /// Makes the layer.
+    /// Creates the layer.
     public init() {}
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
@@ -32,17 +42,23 @@ public struct ReLU6: Layer {
     public func backward(_ context: LayerContext, batch: Int) { context.clampBackward(batch, ceiling: 6) }
 }
 
-/// Leaky rectified linear unit, y = x where x > 0, else `slope` · x.
+/// Leaky rectified linear unit (leaky ReLU).
+///
+/// y = x if x > 0, otherwise `slope` · x, for each element.
+///
+/// Input and output: [batch, height, width, channels].
+///
+/// Source: Maas et al., "Rectifier nonlinearities improve neural network acoustic models", 2013.
 public struct LeakyReLU: Layer {
     public static let kind = "leakyReLU"
-    /// The slope for negative numbers, positive.
+    /// The slope for negative inputs, > 0.
     public let slope: Float
 
-    /// Makes the layer.
+    /// Creates the layer.
     public init(slope: Float = 0.01) { self.slope = slope }
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
-        // The backward pass tells the two sides apart by the sign of y.
+        // The backward pass reads the sign of x from y, so the slope must be positive.
         try check("LeakyReLU", "slope", slope, slope > 0 && slope.isFinite, "a positive number")
         return try onlyInput("LeakyReLU", inputs)
     }
@@ -58,10 +74,14 @@ public struct LeakyReLU: Layer {
     }
 }
 
-/// Logistic function, y = 1 / (1 + e⁻ˣ).
+/// Logistic sigmoid.
+///
+/// y = 1 / (1 + e⁻ˣ) for each element.
+///
+/// Input and output: [batch, height, width, channels].
 public struct Sigmoid: Layer {
     public static let kind = "sigmoid"
-    /// Makes the layer.
+    /// Creates the layer.
     public init() {}
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
@@ -79,10 +99,16 @@ public struct Sigmoid: Layer {
     }
 }
 
-/// Hard swish, y = x · min(max(x + 3, 0), 6) / 6 (Howard et al., "Searching for MobileNetV3", 2019).
+/// Hard swish.
+///
+/// y = x · min(max(x + 3, 0), 6) / 6 for each element.
+///
+/// Input and output: [batch, height, width, channels].
+///
+/// Source: Howard et al., "Searching for MobileNetV3", 2019.
 public struct HardSwish: Layer {
     public static let kind = "hardSwish"
-    /// Makes the layer.
+    /// Creates the layer.
     public init() {}
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
@@ -107,7 +133,7 @@ extension LayerContext {
         mapBackward(batch, reading: output) { imprint_relu_backward($0, $1, $2, $3, ceiling) }
     }
 
-    /// y = f(x), number by number.
+    /// Computes y = f(x) for each element.
     func mapForward(
         _ batch: Int, _ function: (UnsafePointer<Float>, UnsafeMutablePointer<Float>, Int) -> Void
     ) {
@@ -116,7 +142,7 @@ extension LayerContext {
         }
     }
 
-    /// dx = g(activation, dy), number by number, where the activation is what the layer reads again.
+    /// Computes dx = g(activation, dy) for each element; `activation` is the input or output that the layer's backward pass reads.
     func mapBackward(
         _ batch: Int, reading activation: Activation,
         _ function: (UnsafePointer<Float>, UnsafePointer<Float>, UnsafeMutablePointer<Float>, Int) -> Void

@@ -1,12 +1,16 @@
 internal import CImprintKernels
 
-/// The sum of two or more inputs, y = x₁ + x₂ and so on.
+/// Elementwise sum of two or more inputs, with broadcasting.
 ///
-/// Heights, widths and channels are the largest of the inputs; an input with 1 of them has it added everywhere along that
-/// axis, and its gradient is the sum over the axis.
+/// y = x₁ + x₂ + …
+///
+/// Inputs: [batch, height, width, channels] each; an input with a height, width or channel count of 1 is broadcast along that axis.
+/// Output: [batch, height, width, channels], each the maximum over the inputs.
+///
+/// Backward: dxᵢ = dy, summed over the axes along which xᵢ is broadcast.
 public struct AddLayer: Layer {
     public static let kind = "add"
-    /// Makes the layer.
+    /// Creates the layer.
     public init() {}
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
@@ -46,7 +50,7 @@ public struct AddLayer: Layer {
 }
 
 extension LayerContext {
-    /// y = f(f(x₁, x₂), x₃) and so on.
+    /// Computes y = f(f(x₁, x₂), x₃) and so on.
     func fold(_ batch: Int, _ function: Broadcast.Function) {
         let broadcast = Broadcast(output: output.shape)
         var result = Broadcast.Operand(inputs[0])

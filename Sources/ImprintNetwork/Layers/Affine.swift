@@ -1,27 +1,34 @@
 internal import CImprintKernels
 
-/// A scale and a shift that are trained, y = scale ⊙ x + shift.
+/// Trainable elementwise scale and shift.
 ///
-/// x, y [N, H, W, C]; scale and shift [C] or [H, W, C]. scale starts at 1, shift at 0; neither decays.
-/// Backward: dx = scale ⊙ dy, dscale = Σ x ⊙ dy, dshift = Σ dy, over all that share a number.
+/// y = scale ⊙ x + shift
+///
+/// Input and output: [batch, height, width, channels].
+///
+/// Parameters, without weight decay:
+/// - `scale`: [channels] or [height, width, channels], initialized to 1.
+/// - `shift`: the same shape, initialized to 0.
+///
+/// Backward: dx = scale ⊙ dy, dscale = Σ x ⊙ dy, dshift = Σ dy, summed over the elements that share a parameter.
 public struct Affine: Layer, LayerKernel {
-    /// What has a number of its own.
+    /// The shape of the parameters.
     public enum Extent: String, Codable, Sendable {
-        /// Each channel.
+        /// One value per channel: [channels].
         case channels
-        /// Each value of an image.
+        /// One value per element of an image: [height, width, channels].
         case values
     }
 
     public static let kind = "affine"
-    /// What has a scale and a shift of its own.
+    /// The shape of `scale` and `shift`.
     public let extent: Extent
-    /// Whether scale is there.
+    /// Whether the layer has a scale.
     public let hasScale: Bool
-    /// Whether shift is there; at least one of the two is.
+    /// Whether the layer has a shift; it has a scale, a shift or both.
     public let hasShift: Bool
 
-    /// Makes the layer.
+    /// Creates the layer.
     public init(extent: Extent, hasScale: Bool = true, hasShift: Bool = true) {
         self.extent = extent
         self.hasScale = hasScale
@@ -29,7 +36,7 @@ public struct Affine: Layer, LayerKernel {
     }
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
-        try check("Affine", "hasShift", hasShift, hasScale || hasShift, "true, where there is no scale")
+        try check("Affine", "hasShift", hasShift, hasScale || hasShift, "true if there is no scale")
         return try onlyInput("Affine", inputs)
     }
 
@@ -51,7 +58,7 @@ public struct Affine: Layer, LayerKernel {
         return LayerMemory(scratch: request.training ? sums : 0)
     }
 
-    /// How many numbers of one row have parameters of their own.
+    /// The number of consecutive elements with separate parameters.
     private func width(_ input: TensorShape) -> Int { extent == .channels ? input.channels : input.count }
 
     public func forward(_ context: LayerContext, batch: Int) {
@@ -78,12 +85,12 @@ public struct Affine: Layer, LayerKernel {
                 scratch: context.scratch, worker: context.worker
             ) { rows, sums in
                 sums.update(repeating: 0, count: width)
-                let steps = imprint_steps(pixel: width, channel: 1)
+                let strides = imprint_strides(pixel: width, channel: 1)
                 imprint_product_sums(
-                    x + rows.lowerBound * width, dy + rows.lowerBound * width, steps, sums,
-                    imprint_steps(pixel: 0, channel: 1), rows.count, width)
+                    x + rows.lowerBound * width, dy + rows.lowerBound * width, strides, sums,
+                    imprint_strides(pixel: 0, channel: 1), rows.count, width)
             }
-            context.worker.onFirstThread { for place in 0..<width { dScale[place] = Float(sums[place]) } }
+            context.worker.onFirstThread { for index in 0..<width { dScale[index] = Float(sums[index]) } }
         }
         guard let dx = context.input.gradient else { return }
         guard hasScale else {

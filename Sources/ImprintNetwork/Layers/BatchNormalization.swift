@@ -1,23 +1,32 @@
-/// Batch normalization, y = scale · (x − mean) / √(variance + ε) + shift, channel by channel.
+/// Batch normalization of each channel.
 ///
-/// In training mean and (biased) variance are those of the batch over N, H and W, and the running statistics follow:
-/// running ← (1 − momentum) · running + momentum · batch, with the unbiased variance, as PyTorch does. In prediction,
-/// and where the layer is frozen or `usesRunningStatistics`, the running statistics take their place.
-/// scale starts at 1, shift and running mean at 0, running variance at 1 (Ioffe and Szegedy, "Batch normalization", 2015).
+/// y = scale · (x − mean) / √(variance + ε) + shift
 ///
-/// Backward with n = N·H·W, x̂ = (x − mean) / √(variance + ε):
-/// dshift = Σ dy, dscale = Σ dy·x̂, dx = scale / √(variance + ε) · (dy − dshift / n − x̂ · dscale / n); with running
-/// statistics dx = scale / √(variance + ε) · dy.
+/// Input and output: [batch, height, width, channels].
+///
+/// Parameters, all [channels]:
+/// - `scale`, initialized to 1, and `shift`, initialized to 0; without weight decay.
+/// - `runningMean`, initialized to 0, and `runningVariance`, initialized to 1; not trained by gradients.
+///
+/// In training, mean and (biased) variance are computed over batch, height and width, and the running statistics are updated:
+/// running ← (1 − momentum) · running + momentum · batch, with the unbiased variance, as in PyTorch. In prediction, and if the
+/// layer is frozen or `usesRunningStatistics` is true, the layer normalizes with the running statistics.
+///
+/// Backward with n = batch · height · width and x̂ = (x − mean) / √(variance + ε):
+/// dshift = Σ dy, dscale = Σ dy · x̂, dx = scale / √(variance + ε) · (dy − dshift / n − x̂ · dscale / n); with running
+/// statistics, dx = scale / √(variance + ε) · dy.
+///
+/// Source: Ioffe and Szegedy, "Batch normalization", 2015.
 public struct BatchNormalization: Layer, LayerKernel {
     public static let kind = "batchNormalization"
-    /// The share of the new batch in the running statistics, 0…1.
+    /// The weight of the batch in the running statistics, 0…1.
     public let momentum: Float
-    /// What is added to the variance, ε > 0.
+    /// The term added to the variance, ε > 0.
     public let epsilon: Float
-    /// Whether training too normalizes with the running statistics and leaves them as they are.
+    /// Whether training also normalizes with the running statistics, without updating them.
     public let usesRunningStatistics: Bool
 
-    /// Makes the layer.
+    /// Creates the layer.
     public init(momentum: Float = 0.1, epsilon: Float = 1e-5, usesRunningStatistics: Bool = false) {
         self.momentum = momentum
         self.epsilon = epsilon
@@ -41,12 +50,12 @@ public struct BatchNormalization: Layer, LayerKernel {
         ]
     }
 
-    package var readsMoments: Bool { whole.readsMoments }
-    package var gradientMayReplaceInput: Bool { whole.gradientMayReplaceInput }
-    public func memory(_ request: MemoryRequest) -> LayerMemory { whole.memory(request) }
-    public func forward(_ context: LayerContext, batch: Int) { whole.forward(context, batch: batch) }
-    public func backward(_ context: LayerContext, batch: Int) { whole.backward(context, batch: batch) }
+    package var readsMoments: Bool { fused.readsMoments }
+    package var gradientMayReplaceInput: Bool { fused.gradientMayReplaceInput }
+    public func memory(_ request: MemoryRequest) -> LayerMemory { fused.memory(request) }
+    public func forward(_ context: LayerContext, batch: Int) { fused.forward(context, batch: batch) }
+    public func backward(_ context: LayerContext, batch: Int) { fused.backward(context, batch: batch) }
 
-    /// The arithmetic, which it shares with the layers that may follow it.
-    private var whole: NormalizedActivation { NormalizedActivation(self) }
+    /// The fused implementation, without shortcut, activation and pooling.
+    private var fused: NormalizedActivation { NormalizedActivation(self) }
 }

@@ -1,11 +1,11 @@
 internal import CImprintKernels
 
-/// Inputs of which each height, width and number of channels is the result's or 1, and then stands for all of that axis.
+/// Broadcasting of inputs whose height, width and channel count each equal the output's or are 1.
 struct Broadcast {
-    /// The shape of the result.
+    /// The shape of the output.
     let output: TensorShape
 
-    /// Checks that the inputs fit together.
+    /// Creates the broadcast of these inputs after checking that their shapes are compatible.
     init(_ layer: String, _ inputs: [TensorShape]) throws(NetworkError) {
         let inputs = try severalInputs(layer, inputs)
         let output = TensorShape(
@@ -19,7 +19,7 @@ struct Broadcast {
             throw .inputShape(
                 layer: layer, found: inputs,
                 reason:
-                    "heights, widths and channels must each be the same, or 1 where an input stands for all of an axis")
+                    "heights, widths and channels must each be equal, or 1 to broadcast along that axis")
         }
         self.output = output
     }
@@ -30,70 +30,71 @@ struct Broadcast {
     struct Operand {
         let values: UnsafePointer<Float>
         let shape: TensorShape
-        /// How far apart images lie; 0 where all have the same numbers.
-        let imageStep: Int
+        /// The distance between images; 0 if all images share the values.
+        let imageStride: Int
 
         init(_ values: UnsafePointer<Float>, _ shape: TensorShape) {
             self.values = values
             self.shape = shape
-            imageStep = shape.count
+            imageStride = shape.count
         }
 
         init(_ activation: Activation) { self.init(activation.values, activation.shape) }
 
-        /// One number for everything.
-        init(number: UnsafePointer<Float>) {
-            values = number
+        /// Creates an operand from a scalar.
+        init(scalar: UnsafePointer<Float>) {
+            values = scalar
             shape = TensorShape(channels: 1)
-            imageStep = 0
+            imageStride = 0
         }
     }
 
     typealias Function = (
-        UnsafePointer<Float>, imprint_steps, UnsafePointer<Float>, imprint_steps, UnsafeMutablePointer<Float>, Int, Int
+        UnsafePointer<Float>, imprint_strides, UnsafePointer<Float>, imprint_strides, UnsafeMutablePointer<Float>,
+        Int, Int
     ) -> Void
 
-    /// y = f(a, b) for the first `batch` images, number by number; y may be a or b where that has the result's shape.
+    /// Computes y = f(a, b) elementwise for the first `batch` images; y may alias an operand that has the output's shape.
     func combine(
         _ a: Operand, _ b: Operand, into y: UnsafeMutablePointer<Float>, batch: Int, worker: Worker,
         _ function: Function
     ) {
         if a.shape == output && b.shape == output {
-            let steps = imprint_steps(pixel: 0, channel: 1)
+            let strides = imprint_strides(pixel: 0, channel: 1)
             forEachRange(batch * output.count, worker) { range in
                 let start = range.lowerBound
-                function(a.values + start, steps, b.values + start, steps, y + start, 1, range.count)
+                function(a.values + start, strides, b.values + start, strides, y + start, 1, range.count)
             }
             return
         }
-        let (aSteps, bSteps) = (steps(a.shape), steps(b.shape))
+        let (aStrides, bStrides) = (strides(a.shape), strides(b.shape))
         let lines = batch * output.height
         let chunks = min(lines, max(1, batch * output.count / (1 << 15)))
-        worker.forEachClaimed(chunks) { chunk in
+        worker.forEachChunk(chunks) { chunk in
             for line in lines * chunk / chunks..<lines * (chunk + 1) / chunks {
                 let (image, row) = line.quotientAndRemainder(dividingBy: output.height)
                 function(
-                    place(a, image, row), aSteps, place(b, image, row), bSteps,
+                    rowStart(a, image, row), aStrides, rowStart(b, image, row), bStrides,
                     y + line * output.width * output.channels, output.width, output.channels)
             }
         }
     }
 
-    /// dx = `factor` · the sum of `values` · `other`, or of `values`, over the axes along which `shape` has length 1.
+    /// Computes dx = `factor` · Σ `values` · `other` (or Σ `values`) over the axes along which `shape` has length 1.
     ///
-    /// One image is summed by one worker, in order, so the sums do not depend on the workers. `scratch` has room for
-    /// `scratchByteCount`.
+    /// One worker sums an image, in order, so the result does not depend on the number of workers. The context's scratch memory
+    /// needs `scratchByteCount` bytes.
     func sum(
         _ values: UnsafePointer<Float>, times other: Operand?, into dx: UnsafeMutablePointer<Float>,
         _ shape: TensorShape,
         factor: Double = 1, batch: Int, _ context: LayerContext
     ) {
         let sums = context.scratch.assumingMemoryBound(to: Double.self)
-        // If no operand tells rows apart from pixels, all rows are summed as one.
+        // If no operand is broadcast along only one of height and width, all rows are summed as one.
         let isOneRow = spansRows(shape) && other.map { spansRows($0.shape) } ?? true
-        let sumSteps = isOneRow ? stepsOfJoinedRows(shape) : steps(shape)
+        let sumStrides = isOneRow ? stridesOfJoinedRows(shape) : strides(shape)
         let otherShape = other?.shape ?? output
-        let otherSteps = isOneRow ? stepsOfJoinedRows(otherShape) : steps(otherShape)
+        let otherStrides = isOneRow ? stridesOfJoinedRows(otherShape) : strides(otherShape)
         let rows = isOneRow ? 1 : output.height
         let pixels = isOneRow ? output.pixels : output.width
         context.forEachImage(batch) { image in
@@ -101,16 +102,16 @@ struct Broadcast {
             first.update(repeating: 0, count: shape.count)
             for row in 0..<rows {
                 imprint_product_sums(
-                    values + (image * rows + row) * pixels * output.channels, other.map { place($0, image, row) },
-                    otherSteps, first + (shape.height > 1 ? row * shape.width * shape.channels : 0), sumSteps, pixels,
-                    output.channels)
+                    values + (image * rows + row) * pixels * output.channels, other.map { rowStart($0, image, row) },
+                    otherStrides, first + (shape.height > 1 ? row * shape.width * shape.channels : 0), sumStrides,
+                    pixels, output.channels)
             }
             let result = dx + image * shape.count
-            for place in 0..<shape.count { result[place] = Float(first[place] * factor) }
+            for index in 0..<shape.count { result[index] = Float(first[index] * factor) }
         }
     }
 
-    /// The scratch memory that sums of such shapes take.
+    /// The bytes of scratch memory that `sum` needs for inputs of these shapes.
     func scratchByteCount(_ shapes: [TensorShape], batch: Int) -> Int {
         let largest = shapes.filter { $0 != output }.reduce(0) { max($0, $1.count) }
         return batch * largest * MemoryLayout<Double>.stride
@@ -120,18 +121,18 @@ struct Broadcast {
         shape.pixels == 1 || (shape.height == output.height && shape.width == output.width)
     }
 
-    private func steps(_ shape: TensorShape) -> imprint_steps {
-        imprint_steps(pixel: shape.width > 1 ? shape.channels : 0, channel: shape.channels > 1 ? 1 : 0)
+    private func strides(_ shape: TensorShape) -> imprint_strides {
+        imprint_strides(pixel: shape.width > 1 ? shape.channels : 0, channel: shape.channels > 1 ? 1 : 0)
     }
 
-    /// The steps through all pixels of an operand as one row, which is longer than 1 even for maps of width 1.
-    private func stepsOfJoinedRows(_ shape: TensorShape) -> imprint_steps {
-        imprint_steps(pixel: shape.pixels > 1 ? shape.channels : 0, channel: shape.channels > 1 ? 1 : 0)
+    /// The strides over all pixels of an operand as one row; unlike `strides`, correct for a width of 1.
+    private func stridesOfJoinedRows(_ shape: TensorShape) -> imprint_strides {
+        imprint_strides(pixel: shape.pixels > 1 ? shape.channels : 0, channel: shape.channels > 1 ? 1 : 0)
     }
 
-    /// Where an operand's row begins.
-    private func place(_ operand: Operand, _ image: Int, _ row: Int) -> UnsafePointer<Float> {
-        operand.values + image * operand.imageStep
+    /// Returns the start of a row of an operand.
+    private func rowStart(_ operand: Operand, _ image: Int, _ row: Int) -> UnsafePointer<Float> {
+        operand.values + image * operand.imageStride
             + (operand.shape.height > 1 ? row * operand.shape.width * operand.shape.channels : 0)
     }
 }

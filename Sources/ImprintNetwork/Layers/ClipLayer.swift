@@ -1,16 +1,20 @@
 internal import CImprintKernels
 
-/// Numbers held between two bounds, y = min(max(x, `minimum`), `maximum`).
+/// Elementwise clamp to a range.
 ///
-/// The gradient is dy strictly between the bounds, else 0.
+/// y = min(max(x, `minimum`), `maximum`) for each element.
+///
+/// Input and output: [batch, height, width, channels].
+///
+/// Backward: dx = dy strictly between the bounds, otherwise 0.
 public struct ClipLayer: Layer {
     public static let kind = "clip"
-    /// The lower bound; −infinity if there is none.
+    /// The lower bound; −infinity for none.
     public let minimum: Float
-    /// The upper bound, more than `minimum`; infinity if there is none.
+    /// The upper bound, > `minimum`; infinity for none.
     public let maximum: Float
 
-    /// Makes the layer; at least one of the bounds is finite.
+    /// Creates the layer; at least one of the bounds must be finite.
     public init(minimum: Float, maximum: Float) {
         self.minimum = minimum
         self.maximum = maximum
@@ -22,7 +26,7 @@ public struct ClipLayer: Layer {
             "a number less than maximum, which is \(maximum)")
         try check(
             "Clip", "maximum", maximum, maximum > -.infinity && (maximum < .infinity || minimum > -.infinity),
-            "a finite number, where there is no minimum")
+            "a finite number if there is no minimum")
         return try onlyInput("Clip", inputs)
     }
 
@@ -45,14 +49,14 @@ extension ClipLayer: Codable {
         case minimum, maximum
     }
 
-    /// Reads `{"minimum", "maximum"}`; one that is absent is infinite.
+    /// Decodes `{"minimum", "maximum"}`; a missing bound is infinite.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: Key.self)
         minimum = try values.decodeIfPresent(Float.self, forKey: .minimum) ?? -.infinity
         maximum = try values.decodeIfPresent(Float.self, forKey: .maximum) ?? .infinity
     }
 
-    /// Writes the bounds that are finite: JSON has no infinity.
+    /// Encodes the finite bounds, because JSON has no infinity.
     public func encode(to encoder: any Encoder) throws {
         var values = encoder.container(keyedBy: Key.self)
         try values.encodeIfPresent(minimum > -.infinity ? minimum : nil, forKey: .minimum)
@@ -60,16 +64,21 @@ extension ClipLayer: Codable {
     }
 }
 
-/// A piecewise linear sigmoid, y = min(max(`slope` · x + `offset`, 0), 1) (ONNX, HardSigmoid; Courbariaux et al.,
-/// "BinaryConnect", 2015).
+/// Piecewise linear approximation of the sigmoid.
+///
+/// y = min(max(`slope` · x + `offset`, 0), 1) for each element.
+///
+/// Input and output: [batch, height, width, channels].
+///
+/// Source: Courbariaux et al., "BinaryConnect", 2015; ONNX, HardSigmoid.
 public struct HardSigmoid: Layer {
     public static let kind = "hardSigmoid"
     /// The slope between the bounds.
     public let slope: Float
-    /// The result for 0.
+    /// The output for an input of 0.
     public let offset: Float
 
-    /// Makes the layer; 1/6 and 1/2 are those of MobileNetV3.
+    /// Creates the layer; the defaults are those of MobileNetV3.
     public init(slope: Float = 1 / 6, offset: Float = 0.5) {
         self.slope = slope
         self.offset = offset

@@ -1,7 +1,11 @@
-/// Joins inputs of the same height and width along the channels, in order.
+/// Concatenation of inputs along the channel axis.
+///
+/// y[…, offsetᵢ + c] = xᵢ[…, c], where offsetᵢ is the number of channels of the inputs before xᵢ.
+///
+/// Inputs: [batch, height, width, channelsᵢ], with equal heights and widths. Output: [batch, height, width, Σ channelsᵢ].
 public struct Concat: Layer {
     public static let kind = "concat"
-    /// Makes the layer.
+    /// Creates the layer.
     public init() {}
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
@@ -17,9 +21,9 @@ public struct Concat: Layer {
 
     public func forward(_ context: LayerContext, batch: Int) {
         let channels = context.output.shape.channels
-        context.worker.forEachClaimed(batch) { image in
-            forEachPart(of: context, image: image) { input, pixel, place, width in
-                (context.output.values + pixel * channels + place).update(
+        context.worker.forEachChunk(batch) { image in
+            forEachPart(of: context, image: image) { input, pixel, firstChannel, width in
+                (context.output.values + pixel * channels + firstChannel).update(
                     from: input.values + pixel * width, count: width)
             }
         }
@@ -27,24 +31,27 @@ public struct Concat: Layer {
 
     public func backward(_ context: LayerContext, batch: Int) {
         let channels = context.output.shape.channels
-        context.worker.forEachClaimed(batch) { image in
-            forEachPart(of: context, image: image) { input, pixel, place, width in
+        context.worker.forEachChunk(batch) { image in
+            forEachPart(of: context, image: image) { input, pixel, firstChannel, width in
                 guard let dx = input.gradient else { return }
-                (dx + pixel * width).update(from: context.outputGradient + pixel * channels + place, count: width)
+                (dx + pixel * width).update(
+                    from: context.outputGradient + pixel * channels + firstChannel, count: width)
             }
         }
     }
 
-    /// Calls `body(input, pixel, first channel in the result, channels of the input)` for every pixel of every input.
+    /// Calls `body(input, pixel, first channel in the output, channels of the input)` for every pixel of every input.
     private func forEachPart(
         of context: LayerContext, image: Int, _ body: (Activation, Int, Int, Int) -> Void
     ) {
         let pixels = context.output.shape.pixels
-        var place = 0
+        var firstChannel = 0
         for input in context.inputs {
             let width = input.shape.channels
-            for pixel in (image * pixels)..<((image + 1) * pixels) { body(input, pixel, place, width) }
-            place += width
+            for pixel in (image * pixels)..<((image + 1) * pixels) {
+                body(input, pixel, firstChannel, width)
+            }
+            firstChannel += width
         }
     }
 }

@@ -1,32 +1,38 @@
 internal import CImprintKernels
 internal import ImprintCore
 
-/// Convolution, y[n, i, j, o] = b[o] + Σ x[n, i·stride + p·dilation − top, j·stride + q·dilation − left, c] · W[p, q, c, o].
+/// 2D convolution.
 ///
-/// x [N, H, W, inputs], W [kernel height, kernel width, inputs / groups, outputs], b [outputs],
-/// y [N, ⌊(H + padding − e) / stride⌋ + 1, …, outputs] with e = (kernel − 1) · dilation + 1. With groups, the outputs of
-/// group g see the inputs of group g alone; as many groups as inputs and outputs make it depthwise.
-/// W starts normal with variance 2 / fan-in (He), b at 0.
+/// y[n, i, j, o] = b[o] + Σ x[n, i·stride + p·dilation − top, j·stride + q·dilation − left, c] · W[p, q, c, o],
+/// summed over the kernel positions p, q and the input channels c. Output channels of group g read only input channels of group g;
+/// if groups, input channels and output channels are equal, the convolution is depthwise.
 ///
-/// It is computed in one of three ways, by the shapes: `Winograd`, `DepthwiseConvolution` or `ConvolutionProduct`.
+/// Input: [batch, height, width, input channels]. Output: [batch, output height, output width, output channels] with
+/// output height = ⌊(height + padding − e) / stride⌋ + 1 and e = (kernel height − 1) · dilation + 1; width alike.
+///
+/// Parameters:
+/// - `weight` W: [kernel height, kernel width, input channels / groups, output channels], He normal initialization.
+/// - `bias` b: [output channels], initialized to 0; without weight decay.
+///
+/// The shapes select the algorithm: `Winograd`, `DepthwiseConvolution` or `ConvolutionProduct`.
 public struct Convolution: Layer, LayerKernel {
     public static let kind = "convolution"
-    /// The number of channels of the result.
+    /// The number of output channels.
     public let outputChannels: Int
     /// The kernel's height and width.
     public let kernelSize: Size2D
-    /// The step from window to window.
+    /// The distance between neighbouring windows.
     public let stride: Size2D
-    /// The border around the image, filled with zeros.
+    /// The zero padding around the image.
     public let padding: Padding
-    /// The distance between neighbouring taps of the kernel.
+    /// The distance between neighbouring kernel elements.
     public let dilation: Size2D
-    /// Into how many independent parts inputs and outputs are divided.
+    /// The number of independent groups of input and output channels.
     public let groups: Int
-    /// Whether b is there; superfluous before a batch normalization.
+    /// Whether the layer has a bias; a following batch normalization makes it redundant.
     public let hasBias: Bool
 
-    /// Makes the layer.
+    /// Creates the layer.
     public init(
         outputChannels: Int, kernelSize: Size2D, stride: Size2D = 1, padding: Padding = .valid, dilation: Size2D = 1,
         groups: Int = 1, hasBias: Bool = true
@@ -98,7 +104,7 @@ public struct Convolution: Layer, LayerKernel {
         blockCount(request.algorithm, over: request.inputs[0], pixels: request.output.pixels, batch: request.batch)
     }
 
-    /// How many blocks of the result a forward pass finishes.
+    /// The number of output blocks that a forward pass computes.
     private func blockCount(_ algorithm: Algorithm, over input: TensorShape, pixels: Int, batch: Int) -> Int {
         switch algorithm {
         case .direct: batch
@@ -113,7 +119,7 @@ public struct Convolution: Layer, LayerKernel {
             Epilogue(bias: hasBias ? UnsafePointer(context.parameters[1]) : nil))
     }
 
-    /// y = epilogue(x convolved with the weights), each block of y's pixels finished while it is in cache.
+    /// Computes y = epilogue(x ∗ weights), applying the epilogue to each block of output pixels while it is in cache.
     func forward(_ context: LayerContext, batch: Int, _ weights: ConvolutionWeights, _ epilogue: Epilogue) {
         let moments = context.outputMoments
         let (clamp, epilogue) = context.algorithm == .winograd ? (.none, epilogue) : epilogue.split
@@ -158,26 +164,26 @@ public struct Convolution: Layer, LayerKernel {
     }
 }
 
-/// The weights that a convolution computes with.
+/// The weights of a forward pass, in one of several layouts.
 enum ConvolutionWeights {
-    /// As the layer has them, [kernel height, kernel width, inputs / groups, outputs].
+    /// The layer's parameter, [kernel height, kernel width, input channels / groups, output channels].
     case plain(UnsafePointer<Float>)
-    /// As the layer has them, each to be multiplied with the factor of its output.
+    /// The layer's parameter and a factor per output channel that scales it.
     case scaled(UnsafePointer<Float>, by: UnsafePointer<Float>?)
-    /// As `Winograd.transform` or `ConvolutionProduct.copy` made them.
+    /// Weights packed by `Winograd.transform` or `ConvolutionProduct.copy`.
     case packedWeights(UnsafePointer<Float>)
 }
 
-/// What is done to a block of a convolution's result while it is in cache.
+/// The operators fused into a convolution, applied to each block of the output while it is in cache.
 ///
-/// y ← curve(min(max(y + bias + shortcut, floor), ceiling)).
+/// y ← curve(min(max(y + bias + shortcut, floor), ceiling))
 struct Epilogue {
-    /// An activation that is no clamp.
+    /// An activation that is not a clamp.
     enum Curve: String, Codable {
         case swish, hardSwish
     }
 
-    /// What can be done to a number before it is stored: y ← min(max(y + bias, floor), ceiling).
+    /// The part that kernels apply before they store a value: y ← min(max(y + bias, floor), ceiling).
     struct Clamp {
         var bias: UnsafePointer<Float>?
         var floor = -Float.infinity
@@ -188,13 +194,13 @@ struct Epilogue {
     }
 
     var bias: UnsafePointer<Float>?
-    /// Another activation of the result's shape.
+    /// A tensor of the output's shape that is added to the output.
     var shortcut: UnsafePointer<Float>?
     var floor = -Float.infinity
     var ceiling = Float.infinity
     var curve: Curve?
 
-    /// What of this can be done before numbers are stored, and what is left for afterwards.
+    /// Splits the epilogue into the part that kernels apply before they store a value, and the rest.
     var split: (Clamp, Epilogue) {
         shortcut == nil
             ? (Clamp(bias: bias, floor: floor, ceiling: ceiling), Epilogue(curve: curve)) : (.none, self)
@@ -213,15 +219,15 @@ struct Epilogue {
     }
 }
 
-/// dWeight = the sum over fixed parts of the batch, each summed by one worker, added in their order.
+/// Computes dWeight as a sum over fixed parts of the batch: one worker sums each part, and the partial sums are added in order.
 func sumOfParts(
     _ context: LayerContext, batch: Int, count: Int, into dWeight: UnsafeMutablePointer<Float>,
     _ sum: (_ images: Range<Int>, _ result: UnsafeMutablePointer<Float>) -> Void
 ) {
     let parts = min(weightParts, batch)
     let partial = context.scratch.assumingMemoryBound(to: Float.self)
-    context.worker.forEachClaimed(parts) { part in
-        // The first part's sum begins in the result itself.
+    context.worker.forEachChunk(parts) { part in
+        // The first part is summed directly into the result.
         sum(chunkRange(part, of: parts, total: batch), part == 0 ? dWeight : partial + (part - 1) * count)
     }
     for part in 0..<parts where part > 0 {
@@ -229,5 +235,5 @@ func sumOfParts(
     }
 }
 
-/// Into how many parts a batch is divided for the gradient of weights; fixed, whatever the number of workers.
+/// The number of parts that a batch is divided into for weight gradients; independent of the number of workers.
 let weightParts = 4

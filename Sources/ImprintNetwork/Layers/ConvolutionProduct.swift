@@ -1,22 +1,23 @@
 internal import CImprintKernels
 internal import ImprintCore
 
-/// A convolution as a product of matrices, y = X·W with a row of X for each window.
+/// A convolution as a matrix product (im2col and GEMM), Y = X·W with one row of X per window.
 ///
-/// X is [pixels, kernel · inputs]; backward, dW = Xᵀ·dy, and dx gathers the rows of dy·Wᵀ where the windows lay. The
-/// windows of a pointwise convolution lie in memory as they are needed; others are copied in blocks of rows that stay in
-/// cache.
+/// X is [output pixels, kernel height · kernel width · input channels]. Backward, dW = Xᵀ·dY, and dx adds up the rows of dY·Wᵀ at
+/// their windows (col2im). For a pointwise convolution the input itself is X; otherwise windows are copied in blocks of rows that
+/// stay in cache.
 struct ConvolutionProduct {
     private let layer: Convolution
     private let context: LayerContext
     private let window: imprint_window
     private let inputChannels: Int
     private let outputChannels: Int
-    /// The length of a window's row: kernel height · kernel width · inputs of one group.
+    /// The length of a row of X: kernel height · kernel width · input channels of one group.
     private let rowLength: Int
     private let weightCount: Int
     private let blockRows: Int
     private let columns: UnsafeMutablePointer<Float>
+    /// Whether windows are copied.
     private var copies: Bool { context.algorithm == .im2col }
     private var pixels: Int { context.output.shape.pixels }
 
@@ -29,7 +30,7 @@ struct ConvolutionProduct {
         rowLength = Self.rowLength(layer, over: context.input.shape)
         weightCount = rowLength * layer.outputChannels
         blockRows = Self.blockRows(layer, over: context.input.shape)
-        // What the backward pass adds up lies before them; a convolution without one has no room for it.
+        // In training, the partial sums of the weight gradient precede the windows in scratch memory.
         columns =
             context.scratch.assumingMemoryBound(to: Float.self)
             + (context.output.gradient == nil ? 0 : (weightParts - 1) * weightCount)
@@ -39,38 +40,38 @@ struct ConvolutionProduct {
         layer.kernelSize.height * layer.kernelSize.width * (input.channels / layer.groups)
     }
 
-    /// How many windows are taken at once: few enough for X and y to stay in cache, enough for the matrix product.
+    /// The number of windows per block: small enough for X and Y to stay in cache, large enough for an efficient matrix product.
     private static func blockRows(_ layer: Convolution, over input: TensorShape) -> Int {
         let length = rowLength(layer, over: input)
         return min(max((1 << 17) / (length + layer.outputChannels / layer.groups), 128), 1024)
     }
 
-    /// How many blocks a forward pass over so many windows finishes.
+    /// The number of output blocks of a forward pass over `rows` windows.
     static func blockCount(_ layer: Convolution, over input: TensorShape, rows: Int) -> Int {
         blocks(rows, of: blockRows(layer, over: input))
     }
 
-    /// Few blocks come in multiples of four, so that two or four threads have the same share.
+    /// Rounds small block counts up to a multiple of four, which two or four threads share evenly.
     private static func blocks(_ rows: Int, of size: Int) -> Int {
         let blocks = (rows + size - 1) / size
         return (fewestBlocks...16).contains(blocks) ? roundedUp(blocks, to: 4) : blocks
     }
 
-    /// The fewest blocks that are shared among threads as they are; of fewer, each thread takes some channels of all.
+    /// The minimum number of blocks for sharing blocks among threads; with fewer, threads share the output channels instead.
     private static let fewestBlocks = 4
-    /// How many rows repay a copy of the weights as panels.
+    /// The number of rows from which packing the weights into panels pays off.
     private static let rowsForPanels = 2048
 
-    /// Whether the weights can be cut into panels.
+    /// Whether the weights can be packed into panels.
     static func fitsPanels(_ layer: Convolution) -> Bool { layer.groups == 1 }
 
-    /// Copies weights as the layer has them, times a factor for each channel, into panels.
+    /// Packs the layer's weights, scaled by a factor per output channel, into panels.
     static func copy(
         _ layer: Convolution, _ weight: UnsafePointer<Float>, times factors: UnsafePointer<Float>? = nil,
         over input: TensorShape, into panels: UnsafeMutablePointer<Float>, worker: Worker
     ) {
         let (inner, columns) = (rowLength(layer, over: input), layer.outputChannels)
-        worker.forEachClaimed(GEMM.Panels.count(columns: columns)) { panel in
+        worker.forEachChunk(GEMM.Panels.count(columns: columns)) { panel in
             let range = GEMM.Panels.range(panel, columns: columns)
             _ = GEMM.Panel(
                 copying: range, of: GEMM.Matrix(weight, stride: columns), times: factors, inner: inner,
@@ -78,7 +79,7 @@ struct ConvolutionProduct {
         }
     }
 
-    /// How many numbers of scratch memory the passes take: windows, and panels of the weights or the parts of dW.
+    /// The number of floats of scratch memory: windows, and panels of the weights or partial sums of dW.
     static func scratchCount(
         _ layer: Convolution, over input: TensorShape, algorithm: Algorithm, workers: Int, training: Bool
     ) -> Int {
@@ -87,7 +88,7 @@ struct ConvolutionProduct {
             + (training ? (weightParts - 1) * length * layer.outputChannels : 0)
     }
 
-    /// How many numbers the windows are that are there at the same time.
+    /// The number of floats of all windows that exist at the same time.
     private static func windowCount(
         _ layer: Convolution, over input: TensorShape, algorithm: Algorithm, workers: Int
     ) -> Int {
@@ -95,18 +96,19 @@ struct ConvolutionProduct {
         return algorithm == .im2col ? blocks * blockRows(layer, over: input) * rowLength(layer, over: input) : 0
     }
 
-    /// How many numbers of scratch memory a pass over so many windows takes with `ConvolutionWeights.scaled`.
+    /// The number of floats of scratch memory of a pass over `rows` windows with `ConvolutionWeights.scaled`.
     static func scaledScratchCount(
         _ layer: Convolution, over input: TensorShape, algorithm: Algorithm, workers: Int, rows: Int
     ) -> Int {
         let columns =
             blockCount(layer, over: input, rows: rows) < fewestBlocks
-            ? workers * GEMM.Panels.widest(columns: layer.outputChannels) : layer.outputChannels
+            ? workers * GEMM.Panels.maximumWidth(columns: layer.outputChannels) : layer.outputChannels
         return windowCount(layer, over: input, algorithm: algorithm, workers: workers)
             + rowLength(layer, over: input) * columns
     }
 
-    /// - Parameter finish: Is called for each block of y's pixels once they are there and `clamp` has been done to them.
+    /// Computes the output.
+    /// - Parameter finish: Called for each block of output pixels after `clamp` has been applied to it.
     func forward(
         _ weights: ConvolutionWeights, batch: Int, _ clamp: Epilogue.Clamp,
         _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
@@ -120,20 +122,21 @@ struct ConvolutionProduct {
             }
             forward(copying: weight, to: context.scratch.assumingMemoryBound(to: Float.self), all, clamp, finish)
         case .scaled(let weight, let factors):
-            let room =
+            let packed =
                 columns
                 + Self.windowCount(
                     layer, over: context.input.shape, algorithm: context.algorithm,
                     workers: context.worker.threadPool.count)
             guard blockCount(all) < Self.fewestBlocks else {
-                return forward(copying: weight, times: factors, to: room, all, clamp, finish)
+                return forward(copying: weight, times: factors, to: packed, all, clamp, finish)
             }
-            // A panel is used once, so it need not leave the cache.
-            let own = room + context.worker.index * GEMM.Panels.widest(columns: outputChannels) * rowLength
+            // Each panel is used once, so one buffer per worker stays in cache.
+            let panelWidth = GEMM.Panels.maximumWidth(columns: outputChannels)
+            let panelBuffer = packed + context.worker.index * panelWidth * rowLength
             forward(all, clamp, finish) { panel in
                 GEMM.Panel(
                     copying: GEMM.Panels.range(panel, columns: outputChannels), of: columns(weight, of: 0),
-                    times: factors, inner: rowLength, to: own)
+                    times: factors, inner: rowLength, to: panelBuffer)
             }
         }
     }
@@ -160,7 +163,7 @@ struct ConvolutionProduct {
         _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
     ) {
         let epilogue = Epilogue(bias: clamp.bias, floor: clamp.floor, ceiling: clamp.ceiling)
-        context.worker.forEachClaimed(blockCount(all)) { index in
+        context.worker.forEachChunk(blockCount(all)) { index in
             let rows = block(index, of: all)
             for group in 0..<layer.groups {
                 GEMM.multiply(
@@ -174,7 +177,8 @@ struct ConvolutionProduct {
         }
     }
 
-    /// - Parameter panel: Gives a panel of the weights, until it is called again by the same thread.
+    /// Multiplies with packed weights.
+    /// - Parameter panel: Returns a panel of the weights, valid until the same thread calls it again.
     private func forward(
         _ all: Range<Int>, _ clamp: Epilogue.Clamp, _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void,
         _ panel: (Int) -> GEMM.Panel
@@ -186,27 +190,27 @@ struct ConvolutionProduct {
                 stride: outputChannels, clamp: clamp)
         }
         guard blocks < Self.fewestBlocks else {
-            context.worker.forEachClaimed(blocks) { index in
+            context.worker.forEachChunk(blocks) { index in
                 let rows = block(index, of: all)
                 let x = windows(rows, group: 0, in: columnBlock)
-                for place in 0..<panelCount { multiply(rows, x, panel(place)) }
+                for panelIndex in 0..<panelCount { multiply(rows, x, panel(panelIndex)) }
                 finish(rows, index)
             }
             return
         }
         if copies {
-            context.worker.forEachClaimed(blocks) { index in
+            context.worker.forEachChunk(blocks) { index in
                 let rows = block(index, of: all)
                 _ = windows(rows, group: 0, in: columns + rows.lowerBound * rowLength)
             }
         }
         let x = GEMM.Matrix(
             copies ? UnsafePointer(columns) : UnsafePointer(context.input.values), stride: rowLength)
-        context.worker.forEachClaimed(panelCount) { place in multiply(all, x, panel(place)) }
-        context.worker.forEachClaimed(blocks) { index in finish(block(index, of: all), index) }
+        context.worker.forEachChunk(panelCount) { panelIndex in multiply(all, x, panel(panelIndex)) }
+        context.worker.forEachChunk(blocks) { index in finish(block(index, of: all), index) }
     }
 
-    /// The gradient of the weights, dW = Xᵀ·dy.
+    /// Computes the gradient of the weights, dW = Xᵀ·dY.
     func backwardWeight(_ dWeight: UnsafeMutablePointer<Float>, batch: Int) {
         guard copies || weightCount < 1 << 16 else { return backwardLargeWeight(dWeight, batch: batch) }
         sumOfParts(context, batch: batch, count: weightCount, into: dWeight) { images, sum in
@@ -228,9 +232,9 @@ struct ConvolutionProduct {
         }
     }
 
-    /// dW of a pointwise convolution with many weights: each worker takes some rows of dW, so there is nothing to add.
+    /// Computes dW of a pointwise convolution with many weights: workers compute disjoint rows of dW, without partial sums.
     private func backwardLargeWeight(_ dWeight: UnsafeMutablePointer<Float>, batch: Int) {
-        context.worker.forEachClaimed(weightParts) { part in
+        context.worker.forEachChunk(weightParts) { part in
             let rows = chunkRange(part, of: weightParts, total: rowLength)
             GEMM.multiply(
                 rows: rows.count, columns: outputChannels, inner: batch * pixels,
@@ -240,7 +244,7 @@ struct ConvolutionProduct {
         }
     }
 
-    /// dX = dy·Wᵀ, gathered into dx where the windows lay.
+    /// Computes dX = dY·Wᵀ and adds its rows into dx at their windows.
     func backwardInput(_ dx: UnsafeMutablePointer<Float>, batch: Int) {
         let all = 0..<(batch * pixels)
         let panels = transposedPanels(rows: all.count)
@@ -257,17 +261,17 @@ struct ConvolutionProduct {
             }
         }
         guard copies else {
-            context.worker.forEachClaimed(blockCount(all)) { index in
+            context.worker.forEachChunk(blockCount(all)) { index in
                 let rows = block(index, of: all)
                 multiply(rows, group: 0, into: dx + rows.lowerBound * rowLength)
             }
             return
         }
-        // Windows overlap, so an image belongs to one worker; small images go together to make a matrix of some size.
+        // Windows overlap, so one worker computes an image; small images are combined into larger matrices.
         let count = context.input.shape.count
         let images = max(1, 256 / pixels)
         let chunks = (batch + images - 1) / images
-        context.worker.forEachClaimed(chunks) { chunk in
+        context.worker.forEachChunk(chunks) { chunk in
             let images = chunkRange(chunk, of: chunks, total: batch)
             (dx + images.lowerBound * count).update(repeating: 0, count: images.count * count)
             let all = (images.lowerBound * pixels)..<(images.upperBound * pixels)
@@ -276,10 +280,10 @@ struct ConvolutionProduct {
                 for group in 0..<layer.groups {
                     let dColumns = columnBlock
                     multiply(rows, group: group, into: dColumns)
-                    forEachImage(in: rows) { image, first, count, place in
+                    forEachImage(in: rows) { image, first, count, offset in
                         withUnsafePointer(to: window) {
                             imprint_col2im(
-                                $0, dColumns + place * rowLength, group * inputChannels, inputChannels, first, count,
+                                $0, dColumns + offset * rowLength, group * inputChannels, inputChannels, first, count,
                                 dx + image * context.input.shape.count)
                         }
                     }
@@ -288,11 +292,11 @@ struct ConvolutionProduct {
         }
     }
 
-    /// Wᵀ in panels, where so many rows of dy repay the copy.
+    /// Packs Wᵀ into panels; returns nil if `rows` rows of dY are too few for packing to pay off.
     private func transposedPanels(rows: Int) -> GEMM.Panels? {
         guard layer.groups == 1 && rows >= Self.rowsForPanels else { return nil }
         let copy = context.scratch.assumingMemoryBound(to: Float.self)
-        context.worker.forEachClaimed(GEMM.Panels.count(columns: rowLength)) { panel in
+        context.worker.forEachChunk(GEMM.Panels.count(columns: rowLength)) { panel in
             let range = GEMM.Panels.range(panel, columns: rowLength)
             _ = GEMM.Panel(
                 copying: range, of: columns(context.parameters[0], of: 0).transpose, inner: outputChannels,
@@ -301,9 +305,9 @@ struct ConvolutionProduct {
         return GEMM.Panels(values: copy, inner: outputChannels, columns: rowLength)
     }
 
-    /// Runs `body` over pieces of some rows that OpenBLAS takes without packing, or over all at once.
+    /// Runs `body` over pieces of `rows` that OpenBLAS multiplies without packing, or over all rows at once.
     private func forEachPiece(of rows: Range<Int>, _ body: (Range<Int>) -> Void) {
-        let length = GEMM.pieceLength(productsPerStep: rowLength * outputChannels, atLeast: 32) ?? rows.count
+        let length = GEMM.blockLength(multiplicationsPerRow: rowLength * outputChannels, minimum: 32) ?? rows.count
         for start in stride(from: rows.lowerBound, to: rows.upperBound, by: length) {
             body(start..<min(start + length, rows.upperBound))
         }
@@ -320,24 +324,24 @@ struct ConvolutionProduct {
         columns + context.worker.index * blockRows * rowLength
     }
 
-    /// The windows of some output pixels as a matrix [pixels, kernel · inputs of the group].
+    /// The windows of some output pixels as a matrix [pixels, kernel height · kernel width · input channels of the group].
     private func windows(
         _ rows: Range<Int>, group: Int, in block: UnsafeMutablePointer<Float>
     ) -> GEMM.Matrix {
         guard copies else {
             return GEMM.Matrix(context.input.values + rows.lowerBound * rowLength, stride: rowLength)
         }
-        forEachImage(in: rows) { image, first, count, place in
+        forEachImage(in: rows) { image, first, count, offset in
             withUnsafePointer(to: window) {
                 imprint_im2col(
                     $0, context.input.at(image), group * inputChannels, inputChannels, first, count,
-                    block + place * rowLength)
+                    block + offset * rowLength)
             }
         }
         return GEMM.Matrix(block, stride: rowLength)
     }
 
-    /// Calls `body(image, first pixel in it, pixels, place among the rows)` for each image that `rows` touch.
+    /// Calls `body(image, first pixel of the image, pixel count, offset from the first row)` for each image that `rows` overlap.
     private func forEachImage(in rows: Range<Int>, _ body: (Int, Int, Int, Int) -> Void) {
         var row = rows.lowerBound
         while row < rows.upperBound {

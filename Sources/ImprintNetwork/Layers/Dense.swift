@@ -1,18 +1,25 @@
 internal import CImprintKernels
 internal import ImprintCore
 
-/// A fully connected layer, y = x·W + b, over each pixel's channels (a vector has one pixel).
+/// Fully connected (linear) layer.
 ///
-/// x [N, inputs], W [inputs, outputs], b [outputs], y [N, outputs]. W starts uniform within ±1/√inputs, b at 0.
+/// y = x·W + b
+///
+/// Input: [batch, 1, 1, input channels]. Output: [batch, 1, 1, output channels].
+///
+/// Parameters:
+/// - `weight` W: [input channels, output channels], initialized uniformly within ±1 / √(input channels).
+/// - `bias` b: [output channels], initialized to 0; without weight decay.
+///
 /// Backward: dx = dy·Wᵀ, dW = xᵀ·dy, db = Σ dy.
 public struct Dense: Layer, LayerKernel {
     public static let kind = "dense"
-    /// The number of results.
+    /// The number of output channels.
     public let outputChannels: Int
-    /// Whether b is there.
+    /// Whether the layer has a bias.
     public let hasBias: Bool
 
-    /// Makes the layer.
+    /// Creates the layer.
     public init(outputChannels: Int, hasBias: Bool = true) {
         self.outputChannels = outputChannels
         self.hasBias = hasBias
@@ -23,7 +30,8 @@ public struct Dense: Layer, LayerKernel {
         try check("Dense", "outputChannels", outputChannels, outputChannels >= 1, "at least 1")
         guard input.pixels == 1 else {
             throw .inputShape(
-                layer: "Dense", found: inputs, reason: "it takes a vector; put Flatten or a global pool before it")
+                layer: "Dense", found: inputs,
+                reason: "the input must be a vector; add Flatten or a global pool before it")
         }
         return TensorShape(channels: outputChannels)
     }
@@ -41,7 +49,7 @@ public struct Dense: Layer, LayerKernel {
 
     package func algorithm(for inputs: [TensorShape], predicting batch: Int?) -> Algorithm { .matrixProduct }
 
-    /// For xᵀ and yᵀ, or for dxᵀ.
+    /// Scratch memory for xᵀ and yᵀ, or for dxᵀ.
     public func memory(_ request: MemoryRequest) -> LayerMemory {
         let images = min(request.batch, Self.manyImages - 1)
         let transposed = images * (outputChannels + request.inputs[0].channels)
@@ -50,8 +58,8 @@ public struct Dense: Layer, LayerKernel {
                 transposed * MemoryLayout<Float>.stride, ChannelReduction.scratchByteCount(channels: outputChannels)))
     }
 
-    // With few images OpenBLAS is faster where the weights come first: then the products are yᵀ = Wᵀ·xᵀ and dxᵀ = W·dyᵀ.
-    // From so many images on it makes no difference, but the transposes would.
+    // For small batches, OpenBLAS is faster with the weights as the first operand: yᵀ = Wᵀ·xᵀ and dxᵀ = W·dyᵀ.
+    // From this batch size on, the order makes no difference, and transposing would only cost time.
     private static let manyImages = 128
 
     public func forward(_ context: LayerContext, batch: Int) {
@@ -65,7 +73,7 @@ public struct Dense: Layer, LayerKernel {
             context.worker.onFirstThread { imprint_transpose(x, inputChannels, transposedX, batch, inputChannels) }
         }
         let parts = parts(of: outputChannels, inputChannels)
-        context.worker.forEachClaimed(parts) { part in
+        context.worker.forEachChunk(parts) { part in
             let outputs = chunkRange(part, of: parts, total: outputChannels)
             let y = context.output.values + outputs.lowerBound
             guard isTransposed else {
@@ -97,7 +105,7 @@ public struct Dense: Layer, LayerKernel {
         let transposedDX = context.scratch.assumingMemoryBound(to: Float.self)
         let isTransposed = batch < Self.manyImages
         let parts = parts(of: inputChannels, inputChannels)
-        context.worker.forEachClaimed(parts) { part in
+        context.worker.forEachChunk(parts) { part in
             let all = chunkRange(part, of: parts, total: inputChannels)
             forEachPiece(of: all, products: batch * outputChannels) { inputs in
                 let start = inputs.lowerBound * outputChannels
@@ -128,7 +136,7 @@ public struct Dense: Layer, LayerKernel {
         }
     }
 
-    /// Some columns of a result, y[n][c] = values[c][n], for all images n.
+    /// Writes y[n][c] = values[c][n] for all images n.
     private func transpose(
         _ values: UnsafePointer<Float>, count: Int, into y: UnsafeMutablePointer<Float>, stride: Int, batch: Int
     ) {
@@ -147,14 +155,14 @@ public struct Dense: Layer, LayerKernel {
         }
     }
 
-    /// Into how many parts an axis of large weights is divided over the threads, whatever their number.
+    /// The number of parts that an axis of large weights is divided into; independent of the number of threads.
     private func parts(of length: Int, _ inputChannels: Int) -> Int {
         inputChannels * outputChannels < 1 << 18 ? 1 : min(4, length / 16 + 1)
     }
 
-    /// Runs `body` over pieces of the weights' rows: a small batch needs many weights for little work each.
+    /// Runs `body` over pieces of the weights' rows that OpenBLAS multiplies without packing, or over all rows at once.
     private func forEachPiece(of rows: Range<Int>, products: Int, _ body: (Range<Int>) -> Void) {
-        let length = GEMM.pieceLength(productsPerStep: products, atLeast: 16) ?? rows.count
+        let length = GEMM.blockLength(multiplicationsPerRow: products, minimum: 16) ?? rows.count
         for start in stride(from: rows.lowerBound, to: rows.upperBound, by: length) {
             body(start..<min(start + length, rows.upperBound))
         }
@@ -162,7 +170,7 @@ public struct Dense: Layer, LayerKernel {
 }
 
 extension LayerContext {
-    /// result[c] = Σ over the rows of values[r][c]; uses the scratch memory.
+    /// Computes result[c] = Σ values[r][c] over the rows r; uses the scratch memory.
     func sumOverRows(
         _ values: UnsafePointer<Float>, rows: Int, channels: Int, into result: UnsafeMutablePointer<Float>
     ) {

@@ -1,7 +1,7 @@
 internal import CImprintKernels
 internal import ImprintCore
 
-/// A convolution in which each output channel sees one input channel of its own, directly.
+/// The direct algorithm for depthwise convolutions, in which each output channel reads one input channel.
 struct DepthwiseConvolution {
     private let layer: Convolution
     private let context: LayerContext
@@ -14,42 +14,43 @@ struct DepthwiseConvolution {
         window = layer.window.kernelWindow(over: context.input.shape)
     }
 
-    /// How many numbers of scratch memory the gradient of the weights takes.
+    /// The number of floats of scratch memory for the gradient of the weights.
     static func scratchCount(_ layer: Convolution) -> Int {
         (weightParts - 1) * layer.kernelSize.height * layer.kernelSize.width * layer.outputChannels
     }
 
-    /// - Parameter finish: Is called for each block of y's pixels once they are there and `stored` has been done to them.
+    /// Computes the output.
+    /// - Parameter finish: Called for each block of output pixels after `clamp` has been applied to it.
     func forward(
-        _ weights: ConvolutionWeights, batch: Int, _ stored: Epilogue.Clamp,
+        _ weights: ConvolutionWeights, batch: Int, _ clamp: Epilogue.Clamp,
         _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
     ) {
         guard case .plain(let weight) = weights else {
-            preconditionFailure("a depthwise convolution takes its weights as they are")
+            preconditionFailure("a depthwise convolution reads plain weights")
         }
         let shape = context.output.shape
-        var last = imprint_finish(bias: stored.bias, floor: stored.floor, ceiling: stored.ceiling)
+        var biasClamp = imprint_bias_clamp(bias: clamp.bias, floor: clamp.floor, ceiling: clamp.ceiling)
         func convolve(_ rows: Range<Int>, of image: Int) {
             withUnsafePointer(to: window) {
                 imprint_depthwise_forward(
                     $0, context.input.at(image), weight, context.output.at(image), Int32(rows.lowerBound),
-                    Int32(rows.count), &last)
+                    Int32(rows.count), &biasClamp)
             }
             let first = image * shape.height
             finish(((first + rows.lowerBound) * shape.width)..<((first + rows.upperBound) * shape.width), image)
         }
-        // The threads share a large image, unless moments are taken of whole ones.
-        let size = max(Self.leastRows, (1 << 15) / (shape.width * shape.channels) / 2 * 2)
+        // In prediction, the threads share a large image; in training, moments are recorded per image.
+        let size = max(Self.minimumRows, (1 << 15) / (shape.width * shape.channels) / 2 * 2)
         let parts = context.training ? 1 : (shape.height + size - 1) / size
         guard parts > 1 else { return context.forEachImage(batch) { convolve(0..<shape.height, of: $0) } }
-        context.worker.forEachClaimed(batch * parts) { index in
+        context.worker.forEachChunk(batch * parts) { index in
             let (image, part) = index.quotientAndRemainder(dividingBy: parts)
             convolve((part * size)..<min((part + 1) * size, shape.height), of: image)
         }
     }
 
-    /// The fewest rows that a thread takes of an image: the rows between two parts are read twice.
-    private static let leastRows = 8
+    /// The minimum number of rows per part of an image: rows at the border of two parts are read twice.
+    private static let minimumRows = 8
 
     func backwardWeight(_ dWeight: UnsafeMutablePointer<Float>, batch: Int) {
         let (dy, outputCount) = (context.outputGradient, context.output.shape.count)

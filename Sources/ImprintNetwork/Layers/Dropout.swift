@@ -1,16 +1,20 @@
 internal import CImprintKernels
 internal import ImprintCore
 
-/// Dropout: in training each number is set to 0 with probability `rate`, the others are multiplied by 1 / (1 − `rate`).
+/// Dropout.
 ///
-/// In prediction, and where the layer is frozen, y = x. Masks are drawn for each step and image from the plan's seed
-/// (Srivastava et al., "Dropout", JMLR 2014).
+/// In training, y = mask · x / (1 − `rate`) for each element, with mask = 0 with probability `rate`, otherwise 1. In prediction, and if
+/// the layer is frozen, y = x. The plan's seed, the step and the image determine the mask.
+///
+/// Input and output: [batch, height, width, channels].
+///
+/// Source: Srivastava et al., "Dropout", 2014.
 public struct Dropout: Layer {
     public static let kind = "dropout"
-    /// The share of numbers that are dropped, 0 ≤ `rate` < 1.
+    /// The probability that an element is dropped, 0 ≤ `rate` < 1.
     public let rate: Float
 
-    /// Makes the layer.
+    /// Creates the layer.
     public init(rate: Float = 0.5) { self.rate = rate }
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
@@ -31,13 +35,13 @@ public struct Dropout: Layer {
             return context.copy(context.input.values, to: context.output.values, count: batch * count)
         }
         let keep = context.saved.assumingMemoryBound(to: UInt8.self)
-        context.worker.forEachClaimed(batch) { image in
-            let place = image * count
+        context.worker.forEachChunk(batch) { image in
+            let start = image * count
             var stream = RandomStream(
                 seed: context.randomness.seed, "dropout", context.nodeIndex, context.randomness.step, image)
-            for i in place..<(place + count) { keep[i] = stream.chance(rate) ? 0 : 1 }
+            for i in start..<(start + count) { keep[i] = stream.chance(rate) ? 0 : 1 }
             imprint_masked_scale(
-                context.input.values + place, keep + place, 1 / (1 - rate), context.output.values + place, count)
+                context.input.values + start, keep + start, 1 / (1 - rate), context.output.values + start, count)
         }
     }
 
@@ -49,9 +53,9 @@ public struct Dropout: Layer {
         }
         let keep = context.saved.assumingMemoryBound(to: UInt8.self)
         forEachRange(count, context.worker) { range in
-            let place = range.lowerBound
+            let start = range.lowerBound
             imprint_masked_scale(
-                context.outputGradient + place, keep + place, 1 / (1 - rate), dx + place, range.count)
+                context.outputGradient + start, keep + start, 1 / (1 - rate), dx + start, range.count)
         }
     }
 }

@@ -1,20 +1,20 @@
 internal import CImprintKernels
 internal import ImprintCore
 
-/// Runs `body` over the ranges of `0..<count` in chunks that are worth a thread.
+/// Runs `body` over chunks of `0..<count` that are large enough to be shared among threads.
 func forEachRange(_ count: Int, _ worker: Worker, _ body: (Range<Int>) -> Void) {
     let chunks = max(1, count / (1 << 15))
-    worker.forEachClaimed(chunks) { chunk in body(chunkRange(chunk, of: chunks, total: count)) }
+    worker.forEachChunk(chunks) { chunk in body(chunkRange(chunk, of: chunks, total: count)) }
 }
 
-/// Runs `body` over the rows of a matrix, of so many numbers each, in chunks that are worth a thread.
-func forEachRows(_ rows: Int, _ numbersPerRow: Int, _ worker: Worker, _ body: (Range<Int>) -> Void) {
-    let chunks = min(rows, max(1, rows * numbersPerRow / (1 << 16)))
-    worker.forEachClaimed(chunks) { chunk in body(chunkRange(chunk, of: chunks, total: rows)) }
+/// Runs `body` over chunks of the rows of a matrix that are large enough to be shared among threads.
+func forEachRows(_ rows: Int, _ elementsPerRow: Int, _ worker: Worker, _ body: (Range<Int>) -> Void) {
+    let chunks = min(rows, max(1, rows * elementsPerRow / (1 << 16)))
+    worker.forEachChunk(chunks) { chunk in body(chunkRange(chunk, of: chunks, total: rows)) }
 }
 
 extension LayerContext {
-    /// to = from; nothing to do if they are the same memory.
+    /// Copies `from` to `to`; does nothing if they are the same memory.
     func copy(_ from: UnsafePointer<Float>, to: UnsafeMutablePointer<Float>, count: Int) {
         guard from != UnsafePointer(to) else { return }
         forEachRange(count, worker) { range in
@@ -23,7 +23,7 @@ extension LayerContext {
     }
 }
 
-/// to += from, over `count` images.
+/// Adds `from` to `to` for `count` images.
 func addRows(
     _ from: UnsafePointer<Float>, to: UnsafeMutablePointer<Float>, count: Int, countPerImage: Int, worker: Worker
 ) {
@@ -32,32 +32,32 @@ func addRows(
     }
 }
 
-/// A sum over rows in fixed parts: the parts may be summed by any thread, and are added in their order.
+/// A deterministic sum over rows: any thread may sum a part, and the partial sums are added in order.
 struct ChannelReduction {
-    /// More parts than threads that are likely to be there; fixed, so that the sums never depend on the threads.
+    /// The maximum number of parts; fixed, because results must not depend on the number of threads.
     static let parts = 8
 
     let channels: Int
     let rows: Int
-    /// How many numbers stand behind a row; few of them are not worth a thread.
-    let numbersPerRow: Int
+    /// The number of elements read per row, which determines the number of parts.
+    let elementsPerRow: Int
 
-    init(channels: Int, rows: Int, numbersPerRow: Int? = nil) {
+    init(channels: Int, rows: Int, elementsPerRow: Int? = nil) {
         self.channels = channels
         self.rows = rows
-        self.numbersPerRow = numbersPerRow ?? channels
+        self.elementsPerRow = elementsPerRow ?? channels
     }
 
     static func scratchByteCount(channels: Int) -> Int { parts * channels * MemoryLayout<Double>.stride }
 
-    /// Calls `sum(rows, sums)` for every part, then adds all into the first part's place and returns it.
+    /// Calls `sum(rows, sums)` for every part, then adds the partial sums to those of the first part and returns them.
     func run(
         scratch: UnsafeMutableRawPointer, worker: Worker,
         _ sum: (_ rows: Range<Int>, _ sums: UnsafeMutablePointer<Double>) -> Void
     ) -> UnsafePointer<Double> {
         let sums = scratch.assumingMemoryBound(to: Double.self)
-        let parts = min(Self.parts, max(1, rows * numbersPerRow / (1 << 16)))
-        worker.forEachClaimed(parts) { part in
+        let parts = min(Self.parts, max(1, rows * elementsPerRow / (1 << 16)))
+        worker.forEachChunk(parts) { part in
             sum(chunkRange(part, of: parts, total: rows), sums + part * channels)
         }
         worker.onFirstThread {

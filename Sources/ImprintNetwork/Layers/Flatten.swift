@@ -1,7 +1,11 @@
-/// Makes a vector of an image: [H, W, C] becomes [1, 1, H · W · C], in the order of memory (channels fastest).
+/// Reshapes an image into a vector.
+///
+/// y[n, (i · width + j) · channels + c] = x[n, i, j, c]
+///
+/// Input: [batch, height, width, channels]. Output: [batch, 1, 1, height · width · channels].
 public struct Flatten: Layer {
     public static let kind = "flatten"
-    /// Makes the layer.
+    /// Creates the layer.
     public init() {}
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {

@@ -1,15 +1,21 @@
 internal import CImprintKernels
 
-/// Gaussian error linear unit, y = x · Φ(x) = x / 2 · (1 + erf(x / √2)), number by number.
+/// Gaussian error linear unit (GELU).
 ///
-/// With `approximatesTanh` y = x / 2 · (1 + tanh(√(2 / π) · (x + 0.044715 · x³))) (Hendrycks and Gimpel, "Gaussian error linear
-/// units", 2016; ONNX, Gelu). Backward: dx = dy · (Φ(x) + x · e^(−x² / 2) / √(2π)), or the slope of the approximation.
+/// y = x · Φ(x) = x / 2 · (1 + erf(x / √2)) for each element, or with `approximatesTanh`
+/// y = x / 2 · (1 + tanh(√(2 / π) · (x + 0.044715 · x³))).
+///
+/// Input and output: [batch, height, width, channels].
+///
+/// Backward: dx = dy · (Φ(x) + x · e^(−x² / 2) / √(2π)), or dy times the derivative of the approximation.
+///
+/// Source: Hendrycks and Gimpel, "Gaussian error linear units", 2016; ONNX, Gelu.
 public struct GELU: Layer, LayerKernel {
     public static let kind = "gelu"
-    /// Whether the hyperbolic tangent approximates the error function.
+    /// Whether to approximate the error function by a hyperbolic tangent.
     public let approximatesTanh: Bool
 
-    /// Makes the layer.
+    /// Creates the layer.
     public init(approximatesTanh: Bool = false) { self.approximatesTanh = approximatesTanh }
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
@@ -27,12 +33,18 @@ public struct GELU: Layer, LayerKernel {
     }
 }
 
-/// Error function, y = erf(x) = 2 / √π · ∫₀ˣ e^(−t²) dt, number by number (ONNX, Erf).
+/// Error function.
+///
+/// y = erf(x) = 2 / √π · ∫₀ˣ e^(−t²) dt for each element.
+///
+/// Input and output: [batch, height, width, channels].
 ///
 /// Backward: dx = dy · 2 / √π · e^(−x²).
+///
+/// Source: ONNX, Erf.
 public struct Erf: Layer, LayerKernel {
     public static let kind = "erf"
-    /// Makes the layer.
+    /// Creates the layer.
     public init() {}
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {

@@ -1,9 +1,13 @@
 internal import CImprintKernels
 
-/// The mean of each channel over the whole image: [H, W, C] becomes [1, 1, C].
+/// Global average pooling.
+///
+/// y[n, c] = Σ x[n, i, j, c] / (height · width), summed over i and j.
+///
+/// Input: [batch, height, width, channels]. Output: [batch, 1, 1, channels].
 public struct GlobalAveragePool: Layer {
     public static let kind = "globalAveragePool"
-    /// Makes the layer.
+    /// Creates the layer.
     public init() {}
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
@@ -39,12 +43,16 @@ public struct GlobalAveragePool: Layer {
     }
 }
 
-/// The largest value of each channel over the whole image: [H, W, C] becomes [1, 1, C].
+/// Global max pooling.
 ///
-/// Of equal values the first wins.
+/// y[n, c] = max x[n, i, j, c] over i and j.
+///
+/// Input: [batch, height, width, channels]. Output: [batch, 1, 1, channels].
+///
+/// Backward: the gradient goes to the first position of the maximum.
 public struct GlobalMaxPool: Layer {
     public static let kind = "globalMaxPool"
-    /// Makes the layer.
+    /// Creates the layer.
     public init() {}
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {

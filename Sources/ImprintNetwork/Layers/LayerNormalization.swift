@@ -1,18 +1,26 @@
 internal import CImprintKernels
 
-/// Layer normalization over the channels of each pixel, y = scale · (x − mean) / √(variance + ε) + shift.
+/// Layer normalization over the channels of each pixel.
 ///
-/// x, y [N, H, W, C]; scale and shift [C]; mean and (biased) variance are those of the C channels of one pixel, in training as in
-/// prediction. scale starts at 1, shift at 0; neither decays (Ba et al., "Layer normalization", 2016; ONNX, LayerNormalization).
+/// y = scale · (x − mean) / √(variance + ε) + shift, with the mean and (biased) variance of the channels of one pixel, in training
+/// and in prediction.
 ///
-/// Backward with x̂ = (x − mean) / √(variance + ε) and g = scale · dy: dshift = Σ dy and dscale = Σ dy · x̂ over N, H and W;
-/// dx = (g − mean(g) − x̂ · mean(g · x̂)) / √(variance + ε), with means over the channels.
+/// Input and output: [batch, height, width, channels].
+///
+/// Parameters, without weight decay:
+/// - `scale`: [channels], initialized to 1.
+/// - `shift`: [channels], initialized to 0.
+///
+/// Backward with x̂ = (x − mean) / √(variance + ε) and g = scale · dy: dshift = Σ dy and dscale = Σ dy · x̂ over batch, height and
+/// width; dx = (g − mean(g) − x̂ · mean(g · x̂)) / √(variance + ε), with means over the channels.
+///
+/// Source: Ba et al., "Layer normalization", 2016; ONNX, LayerNormalization.
 public struct LayerNormalization: Layer, LayerKernel {
     public static let kind = "layerNormalization"
-    /// The number added to the variance, ε > 0.
+    /// The term added to the variance, ε > 0.
     public let epsilon: Float
 
-    /// Makes the layer.
+    /// Creates the layer.
     public init(epsilon: Float = 1e-5) { self.epsilon = epsilon }
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {

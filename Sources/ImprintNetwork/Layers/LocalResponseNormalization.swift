@@ -1,23 +1,29 @@
 internal import CImprintKernels
 internal import ImprintCore
 
-/// Local response normalization over neighbouring channels, y = x / d^`beta` with d = `bias` + `alpha` / `size` · Σ x².
+/// Local response normalization (LRN) across neighbouring channels.
 ///
-/// The sum of channel c runs over the channels c − ⌊(size − 1) / 2⌋ … c + ⌈(size − 1) / 2⌉, as far as they are there
-/// (Krizhevsky et al., "ImageNet classification", 2012; ONNX, LRN). Backward: dx = dy / d^beta − 2 · alpha / size · beta ·
-/// x · Σ dy · x / d^(beta + 1), over the channels whose sums hold this one.
+/// y = x / d^`beta` with d = `bias` + `alpha` / `size` · Σ x². For channel c, the sum covers the existing channels from
+/// c − ⌊(size − 1) / 2⌋ to c + ⌈(size − 1) / 2⌉.
+///
+/// Input and output: [batch, height, width, channels].
+///
+/// Backward: dx = dy / d^beta − 2 · alpha / size · beta · x · Σ dy · x / d^(beta + 1), summed over the channels whose d includes
+/// this channel.
+///
+/// Source: Krizhevsky et al., "ImageNet classification", 2012; ONNX, LRN.
 public struct LocalResponseNormalization: Layer, LayerKernel {
     public static let kind = "localResponseNormalization"
-    /// How many channels are summed, at least 1.
+    /// The number of channels in each sum, ≥ 1.
     public let size: Int
-    /// The weight of the mean square, at least 0.
+    /// The weight of the mean square, ≥ 0.
     public let alpha: Float
-    /// The exponent, at least 0.
+    /// The exponent, ≥ 0.
     public let beta: Float
-    /// What is added to the mean square, more than 0.
+    /// The term added to the weighted mean square, > 0.
     public let bias: Float
 
-    /// Makes the layer.
+    /// Creates the layer.
     public init(size: Int, alpha: Float = 1e-4, beta: Float = 0.75, bias: Float = 1) {
         self.size = size
         self.alpha = alpha
@@ -41,7 +47,7 @@ public struct LocalResponseNormalization: Layer, LayerKernel {
             scratch: request.workers.count * scratchCount(request.output.channels) * MemoryLayout<Float>.stride)
     }
 
-    /// How many numbers of scratch memory a worker needs.
+    /// The number of floats of scratch memory per worker.
     private func scratchCount(_ channels: Int) -> Int { roundedUp(3 * channels, to: 16) }
 
     private func response(_ channels: Int) -> imprint_response {
@@ -73,7 +79,7 @@ public struct LocalResponseNormalization: Layer, LayerKernel {
         let channels = context.output.shape.channels
         let scratch =
             context.scratch.assumingMemoryBound(to: Float.self) + context.worker.index * scratchCount(channels)
-        // Powers are worth more threads than sums.
+        // Powers cost more than sums, so chunks are smaller.
         forEachRows(batch * context.output.shape.pixels, 8 * channels, context.worker) { rows in
             body(rows.lowerBound * channels, rows.count, scratch)
         }

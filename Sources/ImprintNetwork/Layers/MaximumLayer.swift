@@ -1,12 +1,15 @@
 internal import CImprintKernels
 
-/// The largest of two or more inputs of the same shape, y = max(x₁, x₂) and so on.
+/// Elementwise maximum of two or more inputs.
 ///
-/// The gradient goes to the largest; of equal values the first wins. Training remembers the winner in one byte, so there are
-/// at most 256 inputs.
+/// y = max(x₁, x₂, …)
+///
+/// Inputs and output: [batch, height, width, channels], at most 256 inputs of equal shape.
+///
+/// Backward: the gradient goes to the first input with the maximum, whose index training stores in one byte.
 public struct MaximumLayer: Layer {
     public static let kind = "maximum"
-    /// Makes the layer.
+    /// Creates the layer.
     public init() {}
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
@@ -33,9 +36,9 @@ public struct MaximumLayer: Layer {
             let chosen = choice.map { $0 + range.lowerBound }
             chosen?.update(repeating: 0, count: range.count)
             var largest = UnsafePointer(context.inputs[0].values + range.lowerBound)
-            for (place, input) in context.inputs.enumerated().dropFirst() {
+            for (index, input) in context.inputs.enumerated().dropFirst() {
                 imprint_maximum_forward(
-                    largest, input.values + range.lowerBound, y, chosen, UInt8(place), range.count)
+                    largest, input.values + range.lowerBound, y, chosen, UInt8(index), range.count)
                 largest = UnsafePointer(y)
             }
         }
@@ -43,11 +46,11 @@ public struct MaximumLayer: Layer {
 
     public func backward(_ context: LayerContext, batch: Int) {
         let choice = context.saved.assumingMemoryBound(to: UInt8.self)
-        for (place, input) in context.inputs.enumerated() {
+        for (index, input) in context.inputs.enumerated() {
             guard let dx = input.gradient else { continue }
             forEachRange(batch * context.output.shape.count, context.worker) { range in
                 imprint_maximum_backward(
-                    choice + range.lowerBound, UInt8(place), context.outputGradient + range.lowerBound,
+                    choice + range.lowerBound, UInt8(index), context.outputGradient + range.lowerBound,
                     dx + range.lowerBound, range.count)
             }
         }

@@ -1,28 +1,33 @@
 internal import CImprintKernels
 
-/// Axes of an image, as `MeanLayer` takes them.
+/// The axes that a `MeanLayer` reduces.
 public struct MeanAxes: OptionSet, Hashable, Sendable {
-    /// The set's bits.
+    /// The bits of the set.
     public let rawValue: Int
-    /// Makes the set of these bits.
+    /// Creates a set from its bits.
     public init(rawValue: Int) { self.rawValue = rawValue }
-    /// The rows.
+    /// The height axis.
     public static let height = MeanAxes(rawValue: 1)
-    /// The columns.
+    /// The width axis.
     public static let width = MeanAxes(rawValue: 2)
-    /// The values at each place.
+    /// The channel axis.
     public static let channels = MeanAxes(rawValue: 4)
 }
 
-/// The mean over some axes, which stay with length 1: of [H, W, C] over height and width [1, 1, C].
+/// Mean over one or more axes, which keep length 1.
 ///
-/// Backward: dx = dy / n everywhere, with n the number of values in a mean.
+/// y = Σ x / n, summed over `axes`, with n the number of elements per mean.
+///
+/// Input: [batch, height, width, channels]. Output: the same shape with length 1 along `axes`, such as [batch, 1, 1, channels] for
+/// height and width.
+///
+/// Backward: dx = dy / n, broadcast along `axes`.
 public struct MeanLayer: Layer {
     public static let kind = "mean"
-    /// The axes that the mean is taken over, at least one.
+    /// The axes to reduce, at least one.
     public let axes: MeanAxes
 
-    /// Makes the layer.
+    /// Creates the layer.
     public init(axes: MeanAxes) { self.axes = axes }
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
@@ -50,12 +55,12 @@ public struct MeanLayer: Layer {
         guard let dx = context.input.gradient else { return }
         withUnsafePointer(to: Float(1 / count(context))) { factor in
             Broadcast(output: context.input.shape).combine(
-                Broadcast.Operand(context.outputGradient, context.output.shape), Broadcast.Operand(number: factor),
+                Broadcast.Operand(context.outputGradient, context.output.shape), Broadcast.Operand(scalar: factor),
                 into: dx, batch: batch, worker: context.worker, imprint_broadcast_multiply)
         }
     }
 
-    /// The number of values in a mean.
+    /// The number of elements per mean.
     private func count(_ context: LayerContext) -> Double {
         Double(context.input.shape.count / context.output.shape.count)
     }
@@ -64,7 +69,7 @@ public struct MeanLayer: Layer {
 extension MeanAxes: Codable {
     private static let names: [(String, MeanAxes)] = [("height", .height), ("width", .width), ("channels", .channels)]
 
-    /// Reads a list of "height", "width" and "channels".
+    /// Decodes a list of "height", "width" and "channels".
     public init(from decoder: any Decoder) throws {
         self = []
         for word in try decoder.singleValueContainer().decode([String].self) {
@@ -76,7 +81,7 @@ extension MeanAxes: Codable {
         }
     }
 
-    /// Writes a list of "height", "width" and "channels".
+    /// Encodes a list of "height", "width" and "channels".
     public func encode(to encoder: any Encoder) throws {
         var value = encoder.singleValueContainer()
         try value.encode(Self.names.filter { contains($0.1) }.map(\.0))

@@ -1,20 +1,25 @@
 internal import CImprintKernels
 
-/// The product of two or more inputs, y = x₁ · x₂ and so on.
+/// Elementwise product of two or more inputs, with broadcasting.
 ///
-/// Heights, widths and channels are the largest of the inputs; an input with 1 of them is a factor everywhere along that
-/// axis, as in squeeze and excitation, [H, W, C] · [1, 1, C] (Hu et al., "Squeeze-and-excitation networks", 2018).
-/// Backward: dxᵢ = Σ dy · Π over j ≠ i of xⱼ, summed over the axes along which xᵢ has length 1.
+/// y = x₁ · x₂ · …
+///
+/// Inputs: [batch, height, width, channels] each; an input with a height, width or channel count of 1 is broadcast along that axis.
+/// Output: [batch, height, width, channels], each the maximum over the inputs.
+///
+/// Backward: dxᵢ = dy · Π xⱼ over j ≠ i, summed over the axes along which xᵢ is broadcast.
+///
+/// Used in squeeze and excitation: Hu et al., "Squeeze-and-excitation networks", 2018.
 public struct MultiplyLayer: Layer {
     public static let kind = "multiply"
-    /// Makes the layer.
+    /// Creates the layer.
     public init() {}
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
         try Broadcast("Multiply", inputs).output
     }
 
-    /// For sums, and behind them for the product of all inputs but two with the gradient.
+    /// Scratch memory for sums, followed by products of the gradient and all but one of the other inputs.
     public func memory(_ request: MemoryRequest) -> LayerMemory {
         guard request.training else { return LayerMemory() }
         let products =
@@ -32,10 +37,10 @@ public struct MultiplyLayer: Layer {
         let broadcast = Broadcast(output: context.output.shape)
         let sums = sumsByteCount(context.inputs.map(\.shape), context.output.shape, batch: batch)
         let products = (context.scratch + sums).assumingMemoryBound(to: Float.self)
-        for (place, input) in context.inputs.enumerated() {
+        for (index, input) in context.inputs.enumerated() {
             guard let dx = input.gradient else { continue }
             var others = context.inputs
-            others.remove(at: place)
+            others.remove(at: index)
             var slope = UnsafePointer(context.outputGradient)
             for other in others.dropLast() {
                 broadcast.combine(

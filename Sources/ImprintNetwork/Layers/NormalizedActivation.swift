@@ -1,26 +1,27 @@
 internal import CImprintKernels
 internal import ImprintCore
 
-/// Batch normalization and what follows it at once: z = pool(clamp(scale · (x − mean) / √(variance + ε) + shift + shortcut)).
+/// Batch normalization fused with the addition of a shortcut, an activation and 2x2 max pooling.
 ///
-/// The shortcut, the activation and the pool may each be missing; a shortcut and a pool do not go together. A plan puts it
-/// in the place of the layers in the network, so that x is read once and z written once, and nothing between them is kept:
-/// the backward pass computes again from x what the activation let through (with a shortcut it tells from z). With g the
-/// gradient that the activation lets through, dscale, dshift and dx are those of `BatchNormalization` for dy = g, and the
-/// shortcut's gradient is g.
+/// z = pool(clamp(scale · (x − mean) / √(variance + ε) + shift + shortcut))
+///
+/// The shortcut, the activation and the pooling are each optional; a shortcut excludes pooling. A plan replaces the separate layers
+/// of the network by this one, which reads x once, writes z once and stores no values in between. The backward pass recomputes from x
+/// which values the activation passes (with a shortcut, it reads them from z). With g the gradient that the activation passes, dscale,
+/// dshift and dx are those of `BatchNormalization` for dy = g, and the shortcut's gradient is g.
 struct NormalizedActivation: Layer, LayerKernel {
     static let kind = "normalizedActivation"
     private let normalization: BatchNormalization
     private let hasShortcut: Bool
-    /// Where the activation ends, infinity for ReLU; nil if there is none.
+    /// The upper bound of the activation, infinity for ReLU; nil without an activation.
     private let ceiling: Float?
-    /// Whether the largest of each 2x2 pixels is taken in the end.
+    /// Whether 2x2 max pooling follows.
     private let isPooled: Bool
 
     init(
         _ normalization: BatchNormalization, hasShortcut: Bool = false, ceiling: Float? = nil, isPooled: Bool = false
     ) {
-        precondition(!(hasShortcut && isPooled), "a shortcut and a pool do not go together")
+        precondition(!(hasShortcut && isPooled), "a shortcut excludes pooling")
         self.normalization = normalization
         self.hasShortcut = hasShortcut
         self.ceiling = ceiling
@@ -50,7 +51,7 @@ struct NormalizedActivation: Layer, LayerKernel {
                 Moments.byteCount(channels: channels, blocks: Self.blocks(rows, channels))))
     }
 
-    /// How many rows are recorded together where the maker of x records none: few enough for the cache.
+    /// The number of rows per block of moments if the producer of x records none: small enough for the cache.
     private static func blockRows(_ channels: Int) -> Int { max(32, (1 << 14) / channels) }
     private static func blocks(_ rows: Int, _ channels: Int) -> Int {
         (rows + blockRows(channels) - 1) / blockRows(channels)
@@ -84,13 +85,13 @@ struct NormalizedActivation: Layer, LayerKernel {
         }
     }
 
-    /// Records the moments of x, for which it has to be read.
+    /// Computes the moments of x in a separate pass.
     private func record(_ context: LayerContext, rows: Int) -> Moments {
         let channels = context.input.shape.channels
         let blocks = Self.blocks(rows, channels)
         let moments = Moments(context.scratch, channels: channels, blocks: blocks)
         if context.worker.index == 0 { moments.begin(blocks: blocks) }
-        context.worker.forEachClaimed(blocks) { block in
+        context.worker.forEachChunk(blocks) { block in
             let start = block * Self.blockRows(channels)
             moments.record(
                 context.input.values + start * channels, rows: min(Self.blockRows(channels), rows - start), block: block
@@ -99,7 +100,7 @@ struct NormalizedActivation: Layer, LayerKernel {
         return moments
     }
 
-    /// Takes the batch's statistics and moves the running ones, or takes those; then factor and offset follow.
+    /// Computes factor and offset from the batch statistics, which also update the running statistics, or from the running statistics.
     private func transformWeights(_ context: LayerContext, _ moments: Moments?, rows: Int) {
         let channels = context.input.shape.channels
         let row = Coefficients(context)
@@ -108,7 +109,7 @@ struct NormalizedActivation: Layer, LayerKernel {
         let momentum = normalization.momentum
         let unbiased = Float(rows) / Float(max(rows - 1, 1))
         let parts = (channels + 63) / 64
-        context.worker.forEachClaimed(parts) { part in
+        context.worker.forEachChunk(parts) { part in
             let part = chunkRange(part, of: parts, total: channels)
             moments?.merge(part, mean: row.mean, variance: row.inverse)
             for channel in part {
@@ -162,7 +163,7 @@ struct NormalizedActivation: Layer, LayerKernel {
         }
     }
 
-    /// Σ g, and behind it Σ g · (x − mean), for each channel.
+    /// Computes Σ g for each channel, followed by Σ g · (x − mean) for each channel.
     private func sums(_ context: LayerContext, batch: Int) -> UnsafePointer<Double> {
         let shape = context.input.shape
         let (x, dz) = (context.input.values, context.outputGradient)
@@ -170,7 +171,7 @@ struct NormalizedActivation: Layer, LayerKernel {
         let lines = isPooled ? batch * context.output.shape.height : batch * shape.pixels
         let reduction = ChannelReduction(
             channels: 2 * shape.channels, rows: lines,
-            numbersPerRow: isPooled ? 2 * shape.width * shape.channels : shape.channels)
+            elementsPerRow: isPooled ? 2 * shape.width * shape.channels : shape.channels)
         return reduction.run(scratch: context.scratch, worker: context.worker) { range, sums in
             sums.update(repeating: 0, count: 2 * shape.channels)
             if isPooled {
@@ -188,7 +189,7 @@ struct NormalizedActivation: Layer, LayerKernel {
         }
     }
 
-    /// The gradients of the parameters, and the coefficients of dx = a·g + b·x + k.
+    /// Computes the gradients of the parameters and the coefficients of dx = a·g + b·x + k.
     private func combine(_ context: LayerContext, _ sums: UnsafePointer<Double>?, rows: Int) {
         let channels = context.input.shape.channels
         let row = Coefficients(context)
@@ -200,7 +201,7 @@ struct NormalizedActivation: Layer, LayerKernel {
                 let (sum, product) = sums.map { ($0[channel], $0[channels + channel]) } ?? (0, 0)
                 dScale?[channel] = Float(product) * inverse
                 dShift?[channel] = Float(sum)
-                // factor is scale · inverse, which is a.
+                // a = scale · inverse, which is `factor`.
                 let a = row.factor[channel]
                 let slope = throughStatistics ? Float(product / Double(rows)) * inverse * inverse : 0
                 row.b[channel] = -a * slope
@@ -218,13 +219,13 @@ struct NormalizedActivation: Layer, LayerKernel {
             channels: context.input.shape.channels)
     }
 
-    /// For each number of a pooled result the winner's place in its window.
+    /// The index of the maximum in its 2x2 window, for each element of a pooled output.
     private func choice(_ context: LayerContext) -> UnsafeMutablePointer<UInt8> {
         (context.saved + Coefficients.byteCount(context.input.shape.channels)).assumingMemoryBound(to: UInt8.self)
     }
 }
 
-/// Rows of numbers for the channels, which last from the forward to the backward pass.
+/// Coefficients per channel, which the forward pass saves for the backward pass.
 private struct Coefficients {
     let mean, inverse, factor, offset, b, k: UnsafeMutablePointer<Float>
 
@@ -238,11 +239,11 @@ private struct Coefficients {
     static func byteCount(_ channels: Int) -> Int { 6 * channels * MemoryLayout<Float>.stride }
 }
 
-/// One line of a pooled result and the two lines of x that it is made of: where they begin.
+/// The offsets of a row of a pooled output and of the two rows of x that it pools.
 private struct Line {
     let input: Int
     let output: Int
-    /// Whether it is the last one of its image.
+    /// Whether it is the last row of its image.
     let isLast: Bool
 
     init(_ line: Int, _ context: LayerContext) {
@@ -254,7 +255,7 @@ private struct Line {
     }
 }
 
-/// Runs `body` over the lines of a pooled result in chunks that are worth a thread.
+/// Runs `body` over the rows of a pooled output, shared among threads.
 private func forEachLine(_ context: LayerContext, _ batch: Int, _ body: (Line) -> Void) {
     let lines = batch * context.output.shape.height
     forEachRows(lines, 2 * context.input.shape.width * context.input.shape.channels, context.worker) { range in

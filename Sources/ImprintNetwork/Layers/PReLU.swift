@@ -1,15 +1,22 @@
 internal import CImprintKernels
 
-/// Rectified linear unit with a trained slope, y = x where x > 0, else slope · x, channel by channel.
+/// Rectified linear unit with a trainable slope (PReLU).
 ///
-/// slope [C], or [1] where all channels share it; it starts at 0.25 and does not decay (He et al., "Delving deep into
-/// rectifiers", 2015). Backward: dx = dy where x > 0, else slope · dy; dslope = Σ x · dy over the other x.
+/// y = x if x > 0, otherwise slope · x, for each element.
+///
+/// Input and output: [batch, height, width, channels].
+///
+/// Parameter: `slope`, [channels], or [1] if `isShared`; initialized to 0.25, without weight decay.
+///
+/// Backward: dx = dy if x > 0, otherwise slope · dy; dslope = Σ x · dy over the elements with x ≤ 0.
+///
+/// Source: He et al., "Delving deep into rectifiers", 2015.
 public struct PReLU: Layer, LayerKernel {
     public static let kind = "prelu"
-    /// Whether all channels have the same slope.
+    /// Whether all channels share one slope.
     public let isShared: Bool
 
-    /// Makes the layer.
+    /// Creates the layer.
     public init(isShared: Bool = false) { self.isShared = isShared }
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
@@ -48,7 +55,7 @@ public struct PReLU: Layer, LayerKernel {
     public func backward(_ context: LayerContext, batch: Int) {
         let (x, dy, slope) = (context.input.values, context.outputGradient, context.parameters[0])
         let channels = context.output.shape.channels
-        // First, since dx may take the place of x.
+        // First, because dx may overwrite x.
         if let dSlope = context.parameterGradients[0] {
             let sums = ChannelReduction(channels: channels, rows: batch * context.output.shape.pixels).run(
                 scratch: context.scratch, worker: context.worker

@@ -1,16 +1,20 @@
 internal import CImprintKernels
 
-/// A border around an image: [H, W, C] becomes [top + H + bottom, left + W + right, C].
+/// Padding of an image with a constant or with its own pixels.
 ///
-/// The gradient of a pixel is the sum over all places that it stands in.
+/// y[n, i + top, j + left, c] = x[n, i, j, c]; `mode` determines the border.
+///
+/// Input: [batch, height, width, channels]. Output: [batch, top + height + bottom, left + width + right, channels].
+///
+/// Backward: the gradient of a pixel is the sum over its copies.
 public struct PadLayer: Layer {
-    /// What the border is filled with.
+    /// How the border is filled.
     public enum Mode: Hashable, Sendable {
-        /// The same finite number everywhere.
+        /// A finite constant.
         case constant(Float)
-        /// The image mirrored at its border pixels, which are not repeated: 2 1 | 0 1 2. Narrower than the image.
+        /// The image reflected at its border pixels, which are not repeated: 2 1 | 0 1 2. The border must be smaller than the image.
         case reflect
-        /// The border pixels continued: 0 0 | 0 1 2.
+        /// The border pixels repeated: 0 0 | 0 1 2.
         case edge
     }
 
@@ -23,10 +27,10 @@ public struct PadLayer: Layer {
     public let bottom: Int
     /// The columns right of the image.
     public let right: Int
-    /// What the border is filled with.
+    /// How the border is filled.
     public let mode: Mode
 
-    /// Makes the layer; sides are at least 0.
+    /// Creates the layer; all sides must be ≥ 0.
     public init(top: Int, left: Int, bottom: Int, right: Int, mode: Mode) {
         self.top = top
         self.left = left
@@ -42,10 +46,10 @@ public struct PadLayer: Layer {
         let isValid = sides.allSatisfy { (0...limit).contains($0) }
         try check("Pad", "sides", sides, isValid, "at least 0 and at most \(limit) each")
         switch mode {
-        case .constant(let number): try check("Pad", "constant", number, number.isFinite, "a finite number")
+        case .constant(let value): try check("Pad", "constant", value, value.isFinite, "a finite number")
         case .reflect:
             let isNarrow = max(top, bottom) < input.height && max(left, right) < input.width
-            try check("Pad", "sides", sides, isNarrow, "less than the image, \(input), to be reflected")
+            try check("Pad", "sides", sides, isNarrow, "smaller than the reflected image, \(input)")
         case .edge: break
         }
         return TensorShape(
@@ -101,20 +105,20 @@ public struct PadLayer: Layer {
         }
     }
 
-    private var constant: Float { if case .constant(let number) = mode { number } else { 0 } }
+    private var constant: Float { if case .constant(let value) = mode { value } else { 0 } }
 
     private func forEachBorderColumn(_ output: TensorShape, _ body: (Int) -> Void) {
         for column in 0..<left { body(column) }
         for column in (output.width - right)..<output.width { body(column) }
     }
 
-    /// Where a row or column comes from that is the image's of this number, if it were that long; nil if it is constant.
-    private func source(_ place: Int, _ length: Int) -> Int? {
-        if (0..<length).contains(place) { return place }
+    /// Returns the row or column of the image that fills `index`, which may lie outside the image; nil for the constant.
+    private func source(_ index: Int, _ length: Int) -> Int? {
+        if (0..<length).contains(index) { return index }
         switch mode {
         case .constant: return nil
-        case .reflect: return place < 0 ? -place : 2 * (length - 1) - place
-        case .edge: return min(max(place, 0), length - 1)
+        case .reflect: return index < 0 ? -index : 2 * (length - 1) - index
+        case .edge: return min(max(index, 0), length - 1)
         }
     }
 }
@@ -124,7 +128,7 @@ extension PadLayer.Mode: Codable {
         let constant: Float
     }
 
-    /// Reads "reflect", "edge" or `{"constant"}`.
+    /// Decodes "reflect", "edge" or `{"constant"}`.
     public init(from decoder: any Decoder) throws {
         guard let word = try? decoder.singleValueContainer().decode(String.self) else {
             self = .constant(try Constant(from: decoder).constant)
@@ -139,11 +143,11 @@ extension PadLayer.Mode: Codable {
         }
     }
 
-    /// Writes "reflect", "edge" or `{"constant"}`.
+    /// Encodes "reflect", "edge" or `{"constant"}`.
     public func encode(to encoder: any Encoder) throws {
         var value = encoder.singleValueContainer()
         switch self {
-        case .constant(let number): try value.encode(Constant(constant: number))
+        case .constant(let constant): try value.encode(Constant(constant: constant))
         case .reflect: try value.encode("reflect")
         case .edge: try value.encode("edge")
         }

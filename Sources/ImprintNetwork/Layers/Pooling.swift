@@ -1,22 +1,28 @@
 internal import CImprintKernels
 internal import ImprintCore
 
-/// The largest value of each window.
+/// 2D max pooling.
 ///
-/// [H, W, C] becomes [⌊(H + padding − kernel) / stride⌋ + 1, …, C], or rounded up: see `roundsUp`. Padding never wins. Training remembers the winner's
-/// place in one byte, so a kernel has at most 256 places; of equal values the first wins.
+/// y[n, i, j, c] = max x[n, i·stride + p − top, j·stride + q − left, c] over the kernel positions p and q inside the image.
+///
+/// Input: [batch, height, width, channels]. Output: [batch, output height, output width, channels] with
+/// output height = ⌊(height + padding − kernel height) / stride⌋ + 1, or rounded up if `roundsUp`; width alike.
+///
+/// Backward: the gradient goes to the first position of the maximum, which training stores in one byte; a kernel therefore has at
+/// most 256 elements.
 public struct MaxPool: Layer {
     public static let kind = "maxPool"
     /// The window's height and width.
     public let kernelSize: Size2D
-    /// The step from window to window.
+    /// The distance between neighbouring windows.
     public let stride: Size2D
-    /// The border around the image, narrower than the kernel.
+    /// The padding around the image, smaller than the kernel.
     public let padding: Padding
-    /// Whether a rest behind the last whole window has one too, unless it would begin behind the image (Caffe's rule).
+    /// Whether the output size is rounded up (PyTorch's `ceil_mode`): a last partial window counts if it begins inside the image or its
+    /// near padding.
     public let roundsUp: Bool
 
-    /// Makes the layer; the stride is the kernel's size where none is given.
+    /// Creates the layer; `stride` defaults to `kernelSize`.
     public init(kernelSize: Size2D, stride: Size2D? = nil, padding: Padding = .valid, roundsUp: Bool = false) {
         self.kernelSize = kernelSize
         self.stride = stride ?? kernelSize
@@ -28,7 +34,7 @@ public struct MaxPool: Layer {
         case kernelSize, stride, padding, roundsUp
     }
 
-    /// Reads what is stored; older descriptions do not say `roundsUp`, which is false then.
+    /// Decodes the layer; `roundsUp` is false if missing, as in older model files.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         self.init(
@@ -45,7 +51,7 @@ public struct MaxPool: Layer {
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
         let shape = try pooledShape("MaxPool", window, inputs)
         try check(
-            "MaxPool", "kernelSize", kernelSize, kernelSize.height * kernelSize.width <= 256, "at most 256 places")
+            "MaxPool", "kernelSize", kernelSize, kernelSize.height * kernelSize.width <= 256, "at most 256 elements")
         return shape
     }
 
@@ -81,25 +87,30 @@ public struct MaxPool: Layer {
     }
 }
 
-/// The mean of each window.
+/// 2D average pooling.
 ///
-/// [H, W, C] becomes [⌊(H + padding − kernel) / stride⌋ + 1, …, C], or rounded up: see `roundsUp`.
+/// y[n, i, j, c] = Σ x[n, i·stride + p − top, j·stride + q − left, c] / count, summed over the kernel positions p and q inside the image;
+/// `countsPadding` determines count.
+///
+/// Input: [batch, height, width, channels]. Output: [batch, output height, output width, channels] with
+/// output height = ⌊(height + padding − kernel height) / stride⌋ + 1, or rounded up if `roundsUp`; width alike.
 public struct AveragePool: Layer {
     public static let kind = "averagePool"
     /// The window's height and width.
     public let kernelSize: Size2D
-    /// The step from window to window.
+    /// The distance between neighbouring windows.
     public let stride: Size2D
-    /// The border around the image, narrower than the kernel.
+    /// The padding around the image, smaller than the kernel.
     public let padding: Padding
-    /// Whether the border counts as zeros (PyTorch's default) or not at all (TensorFlow's).
+    /// Whether the mean includes the padding as zeros (PyTorch's default) or excludes it (TensorFlow's).
     ///
-    /// What a rounded up window has beyond the border never counts.
+    /// The part of a partial window beyond the padding is always excluded.
     public let countsPadding: Bool
-    /// Whether a rest behind the last whole window has one too, unless it would begin behind the image (Caffe's rule).
+    /// Whether the output size is rounded up (PyTorch's `ceil_mode`): a last partial window counts if it begins inside the image or its
+    /// near padding.
     public let roundsUp: Bool
 
-    /// Makes the layer; the stride is the kernel's size where none is given.
+    /// Creates the layer; `stride` defaults to `kernelSize`.
     public init(
         kernelSize: Size2D, stride: Size2D? = nil, padding: Padding = .valid, countsPadding: Bool = false,
         roundsUp: Bool = false
@@ -115,7 +126,7 @@ public struct AveragePool: Layer {
         case kernelSize, stride, padding, countsPadding, roundsUp
     }
 
-    /// Reads what is stored; older descriptions do not say `roundsUp`, which is false then.
+    /// Decodes the layer; `roundsUp` is false if missing, as in older model files.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         self.init(
@@ -159,7 +170,7 @@ public struct AveragePool: Layer {
     }
 }
 
-/// Checks that every window holds at least one pixel of the image, and gives the pooled shape.
+/// Checks that every window contains at least one pixel of the image, and returns the output shape.
 private func pooledShape(_ layer: String, _ window: Window, _ inputs: [TensorShape]) throws(NetworkError) -> TensorShape
 {
     let input = try onlyInput(layer, inputs)
@@ -167,7 +178,7 @@ private func pooledShape(_ layer: String, _ window: Window, _ inputs: [TensorSha
     let isValid =
         max(axes.vertical.before, axes.vertical.after) < window.kernel.height
         && max(axes.horizontal.before, axes.horizontal.after) < window.kernel.width
-    try check(layer, "padding", window.padding, isValid, "narrower than the kernel")
+    try check(layer, "padding", window.padding, isValid, "smaller than the kernel")
     return try window.outputShape(layer, over: input, channels: input.channels)
 }
 
@@ -177,11 +188,11 @@ extension Activation {
 }
 
 extension LayerContext {
-    /// Runs `body` for every image, shared among the workers where there is work enough for two.
+    /// Runs `body` for every image, shared among workers if there is enough work.
     func forEachImage(_ batch: Int, _ body: (_ image: Int) -> Void) {
         let images = max(1, (1 << 15) / max(input.shape.count, output.shape.count))
         let chunks = (batch + images - 1) / images
-        worker.forEachClaimed(chunks) { chunk in
+        worker.forEachChunk(chunks) { chunk in
             for image in chunkRange(chunk, of: chunks, total: batch) { body(image) }
         }
     }

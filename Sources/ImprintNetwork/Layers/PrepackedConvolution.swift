@@ -1,21 +1,19 @@
 internal import CImprintKernels
 internal import ImprintCore
 
-/// A convolution whose parameters stay as they are, with what follows it: a normalization by running statistics, a sum
-/// with a shortcut, an activation.
+/// A convolution with constant parameters, fused with batch normalization, the addition of a shortcut and an activation.
 ///
-/// The normalization folds into weights and bias, W′ = W · scale / √(variance + ε) and
-/// b′ = (b − mean) · scale / √(variance + ε) + shift, and what the algorithm makes of W′ is made once for any number of
-/// passes, or in the pass itself where it may be the only one. The rest is done to each block of the result while it is
-/// in cache.
+/// The normalization, by running statistics, is folded into weights and bias: W′ = W · scale / √(variance + ε) and
+/// b′ = (b − mean) · scale / √(variance + ε) + shift. W′ is packed for the algorithm once for all passes, or during the pass if it may be
+/// the only one. Shortcut and activation are applied to each block of the output while it is in cache.
 struct PrepackedConvolution: Layer, LayerKernel {
     static let kind = "preparedConvolution"
     private let convolution: Convolution
     private let normalization: BatchNormalization?
     private let hasShortcut: Bool
-    /// Where the activation ends, infinity for ReLU; nil if there is none.
+    /// The upper bound of the activation, infinity for ReLU; nil without a clamp.
     private let ceiling: Float?
-    /// An activation that is no clamp, if there is one.
+    /// An activation that is not a clamp; nil for none.
     private let curve: Epilogue.Curve?
 
     init(
@@ -34,7 +32,7 @@ struct PrepackedConvolution: Layer, LayerKernel {
         return hasShortcut ? try AddLayer().outputShape(for: [shape] + inputs.dropFirst()) : shape
     }
 
-    /// The convolution's, then the normalization's.
+    /// The parameters of the convolution, followed by those of the normalization.
     func parameters(for inputs: [TensorShape]) -> [ParameterDescription] {
         convolution.parameters(for: [inputs[0]]) + (normalization?.parameters(for: [inputs[0]]) ?? [])
     }
@@ -52,7 +50,7 @@ struct PrepackedConvolution: Layer, LayerKernel {
                 inputs: [input], output: request.output, batch: request.batch, training: request.training,
                 delaysPacking: request.delaysPacking, workers: request.workers, algorithm: request.algorithm))
         let (size, factors) = (MemoryLayout<Float>.stride, normalization == nil ? 0 : channelCount)
-        guard isArranged(request.algorithm) else {
+        guard packsWeights(request.algorithm) else {
             let folded = normalization == nil ? 0 : weightCount(over: input)
             return LayerMemory(scratch: passes.scratch, transformedWeights: (channelCount + factors + folded) * size)
         }
@@ -70,7 +68,7 @@ struct PrepackedConvolution: Layer, LayerKernel {
             packedWeights: packedWeights * size)
     }
 
-    /// Numbers for each output channel, up to the next multiple of a cache line.
+    /// The number of output channels, rounded up to a whole cache line.
     private var channelCount: Int { roundedUp(convolution.outputChannels, to: 16) }
 
     private func weightCount(over input: TensorShape) -> Int {
@@ -78,56 +76,56 @@ struct PrepackedConvolution: Layer, LayerKernel {
             * convolution.outputChannels
     }
 
-    /// What is kept of the parameters.
-    private struct Kept {
+    /// The values computed from the parameters.
+    private struct Precomputed {
         /// b′.
         let bias: UnsafeMutablePointer<Float>
-        /// The factor of each channel of W′, where there is a normalization.
+        /// The factor W′ / W of each output channel; nil without a normalization.
         let factors: UnsafeMutablePointer<Float>?
-        /// W′, where it stays in the layer's order.
+        /// W′ in the layout of the parameter, if it is not packed.
         let folded: UnsafeMutablePointer<Float>
-        /// What the algorithm makes of W′, if it does not.
+        /// W′ in the layout of the algorithm, if it is packed.
         let packedWeights: UnsafeMutablePointer<Float>
     }
 
-    private func kept(_ context: LayerContext) -> Kept {
+    private func precomputed(_ context: LayerContext) -> Precomputed {
         let bias = context.transformedWeights.assumingMemoryBound(to: Float.self)
         let factors = normalization == nil ? nil : bias + channelCount
-        return Kept(
+        return Precomputed(
             bias: bias, factors: factors, folded: (factors ?? bias) + channelCount,
             packedWeights: context.packedWeights.assumingMemoryBound(to: Float.self))
     }
 
-    /// Makes b′ and the factors, and W′ where it stays in the layer's order.
+    /// Computes b′ and the factors, and W′ if it is not packed.
     package func transformWeights(_ context: LayerContext) {
-        let kept = kept(context)
-        context.worker.onFirstThread { fold(context, into: kept) }
-        guard let factors = kept.factors, !isArranged(context.algorithm) else { return }
+        let precomputed = precomputed(context)
+        context.worker.onFirstThread { fold(context, into: precomputed) }
+        guard let factors = precomputed.factors, !packsWeights(context.algorithm) else { return }
         forEachRange(weightCount(over: context.input.shape) / convolution.outputChannels, context.worker) { rows in
             let start = rows.lowerBound * convolution.outputChannels
             imprint_scale_columns(
-                context.parameters[0] + start, convolution.outputChannels, factors, kept.folded + start, rows.count,
-                convolution.outputChannels)
+                context.parameters[0] + start, convolution.outputChannels, factors, precomputed.folded + start,
+                rows.count, convolution.outputChannels)
         }
     }
 
-    /// Makes what the algorithm reads of W′.
+    /// Packs W′ for the algorithm.
     package func packWeights(_ context: LayerContext) {
-        guard isArranged(context.algorithm) else { return }
-        let kept = kept(context)
-        let factors = kept.factors.map { UnsafePointer($0) }
+        guard packsWeights(context.algorithm) else { return }
+        let precomputed = precomputed(context)
+        let factors = precomputed.factors.map { UnsafePointer($0) }
         if context.algorithm == .winograd {
             Winograd(convolution, over: context.input.shape).transform(
-                context.parameters[0], times: factors, into: kept.packedWeights, worker: context.worker)
+                context.parameters[0], times: factors, into: precomputed.packedWeights, worker: context.worker)
         } else {
             ConvolutionProduct.copy(
-                convolution, context.parameters[0], times: factors, over: context.input.shape, into: kept.packedWeights,
-                worker: context.worker)
+                convolution, context.parameters[0], times: factors, over: context.input.shape,
+                into: precomputed.packedWeights, worker: context.worker)
         }
     }
 
-    /// Whether the weights are kept in another order than the layer's.
-    private func isArranged(_ algorithm: Algorithm) -> Bool {
+    /// Whether the algorithm reads packed weights.
+    private func packsWeights(_ algorithm: Algorithm) -> Bool {
         switch algorithm {
         case .winograd: true
         case .direct: false
@@ -135,38 +133,38 @@ struct PrepackedConvolution: Layer, LayerKernel {
         }
     }
 
-    private func fold(_ context: LayerContext, into kept: Kept) {
+    private func fold(_ context: LayerContext, into precomputed: Precomputed) {
         let (channels, parameters) = (convolution.outputChannels, context.parameters)
-        for channel in 0..<channels { kept.bias[channel] = convolution.hasBias ? parameters[1][channel] : 0 }
-        guard let normalization, let factors = kept.factors else { return }
+        for channel in 0..<channels { precomputed.bias[channel] = convolution.hasBias ? parameters[1][channel] : 0 }
+        guard let normalization, let factors = precomputed.factors else { return }
         let next = convolution.hasBias ? 2 : 1
         let (scale, shift) = (parameters[next], parameters[next + 1])
         let (mean, variance) = (parameters[next + 2], parameters[next + 3])
         for channel in 0..<channels {
             factors[channel] = scale[channel] / (variance[channel] + normalization.epsilon).squareRoot()
-            kept.bias[channel] = (kept.bias[channel] - mean[channel]) * factors[channel] + shift[channel]
+            precomputed.bias[channel] = (precomputed.bias[channel] - mean[channel]) * factors[channel] + shift[channel]
         }
     }
 
     func forward(_ context: LayerContext, batch: Int) {
-        let kept = kept(context)
+        let precomputed = precomputed(context)
         let weights: ConvolutionWeights =
-            if !isArranged(context.algorithm) {
-                .plain(UnsafePointer(normalization == nil ? context.parameters[0] : kept.folded))
+            if !packsWeights(context.algorithm) {
+                .plain(UnsafePointer(normalization == nil ? context.parameters[0] : precomputed.folded))
             } else if context.packingState.isDone {
-                .packedWeights(UnsafePointer(kept.packedWeights))
+                .packedWeights(UnsafePointer(precomputed.packedWeights))
             } else {
-                .scaled(UnsafePointer(context.parameters[0]), by: kept.factors.map { UnsafePointer($0) })
+                .scaled(UnsafePointer(context.parameters[0]), by: precomputed.factors.map { UnsafePointer($0) })
             }
         convolution.forward(
             context, batch: batch, weights,
             Epilogue(
-                bias: convolution.hasBias || normalization != nil ? UnsafePointer(kept.bias) : nil,
+                bias: convolution.hasBias || normalization != nil ? UnsafePointer(precomputed.bias) : nil,
                 shortcut: hasShortcut ? UnsafePointer(context.inputs[1].values) : nil,
                 floor: ceiling == nil ? -.infinity : 0, ceiling: ceiling ?? .infinity, curve: curve))
     }
 
     func backward(_ context: LayerContext, batch: Int) {
-        preconditionFailure("a convolution whose parameters stay as they are has no gradients")
+        preconditionFailure("a prepacked convolution has no backward pass")
     }
 }

@@ -1,27 +1,30 @@
 internal import CImprintKernels
 
-/// Channels taken out, put in another order or repeated, y[…, k] = x[…, `channels`[k]]: [H, W, C] becomes
-/// [H, W, channels.count].
+/// Selection of channels, which drops, reorders or repeats them.
 ///
-/// The gradient of a channel is the sum over its copies, in their order; 0 if it has none.
+/// y[n, i, j, k] = x[n, i, j, `channels`[k]]
+///
+/// Input: [batch, height, width, channels]. Output: [batch, height, width, `channels.count`].
+///
+/// Backward: the gradient of a channel is the sum over its copies, in order; 0 without copies.
 public struct SelectChannels: Layer {
     public static let kind = "selectChannels"
 
-    /// Neighbouring channels.
+    /// A run of consecutive channels.
     fileprivate struct Run: Hashable, Sendable {
         let from: Int
         let count: Int
     }
 
-    /// As long as can be, so that equal lists have equal runs.
+    /// Maximal runs, a unique representation of each list.
     ///
-    /// A list from a file is not written out: a few words may stand for billions.
+    /// Lists from files stay in this form, because a few characters may describe billions of channels.
     private let runs: [Run]
 
-    /// The channel that each of the result's comes from.
+    /// The input channel of each output channel.
     public var channels: [Int] { runs.flatMap { $0.from...($0.from + ($0.count - 1)) } }
 
-    /// Makes the layer of a list of channels, counted from 0, in any order.
+    /// Creates the layer from channel indices (from 0) in any order.
     public init(channels: [Int]) { self.init(runs: channels.map { Run(from: $0, count: 1) }) }
 
     private init(runs: [Run]) {
@@ -49,7 +52,7 @@ public struct SelectChannels: Layer {
                 run.count >= 1 && run.count <= input.channels && run.from >= 0
                 && run.from <= input.channels - run.count
             try check(
-                "SelectChannels", "channels", "\(run.count) from \(run.from) on", isInside,
+                "SelectChannels", "channels", "\(run.count) from index \(run.from)", isInside,
                 "channels of the input, 0 … \(input.channels - 1)")
             count += run.count
             try check("SelectChannels", "channels", count, count <= limit, "at most \(limit) in all")
@@ -85,11 +88,11 @@ public struct SelectChannels: Layer {
         }
     }
 
-    /// Calls `body` with the first of a few pixels, which fit into the cache for all runs, and how many there are.
+    /// Calls `body(first pixel, pixel count)` for blocks of pixels that stay in cache for all runs.
     private func forEachBlock(_ context: LayerContext, _ batch: Int, _ body: (_ pixel: Int, _ pixels: Int) -> Void) {
-        let numbers = context.input.shape.channels + context.output.shape.channels
-        let size = max(8, (1 << 12) / numbers)
-        forEachRows(batch * context.output.shape.pixels, numbers, context.worker) { pixels in
+        let elements = context.input.shape.channels + context.output.shape.channels
+        let size = max(8, (1 << 12) / elements)
+        forEachRows(batch * context.output.shape.pixels, elements, context.worker) { pixels in
             for first in stride(from: pixels.lowerBound, to: pixels.upperBound, by: size) {
                 body(first, min(size, pixels.upperBound - first))
             }
@@ -102,13 +105,13 @@ extension SelectChannels: Codable {
         case channels
     }
 
-    /// Reads `{"channels"}`, a list of numbers and of `{"from", "count"}` for neighbours.
+    /// Decodes `{"channels"}`, a list of indices and of `{"from", "count"}` for runs.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: Key.self)
         self.init(runs: try values.decode([Run].self, forKey: .channels))
     }
 
-    /// Writes `{"channels"}`, a list of numbers and of `{"from", "count"}` for neighbours.
+    /// Encodes `{"channels"}`, a list of indices and of `{"from", "count"}` for runs.
     public func encode(to encoder: any Encoder) throws {
         var values = encoder.container(keyedBy: Key.self)
         try values.encode(runs, forKey: .channels)
@@ -127,11 +130,12 @@ extension SelectChannels.Run: Codable {
             let values = try decoder.container(keyedBy: Key.self)
             self.init(
                 from: try values.decode(Int.self, forKey: .from), count: try values.decode(Int.self, forKey: .count))
-            // What is out of the input's range is found by outputShape; here no sum may overflow.
+            // `outputShape` checks the range of the input; this check prevents overflow.
             let limit = Int(Int32.max)
             try check(
-                "SelectChannels", "channels", "\(count) from \(from) on",
-                (1...limit).contains(count) && (0...limit).contains(from), "a count of at least 1, from at least 0 on")
+                "SelectChannels", "channels", "\(count) from index \(from)",
+                (1...limit).contains(count) && (0...limit).contains(from),
+                "a count of at least 1, from an index of at least 0")
         }
     }
 

@@ -1,16 +1,22 @@
 internal import CImprintKernels
 
-/// Exponential linear unit, y = x where x > 0, else `alpha` · (eˣ − 1) (Clevert et al., "ELU", 2016).
+/// Exponential linear unit (ELU).
+///
+/// y = x if x > 0, otherwise `alpha` · (eˣ − 1), for each element.
+///
+/// Input and output: [batch, height, width, channels].
+///
+/// Source: Clevert et al., "Fast and accurate deep network learning by exponential linear units (ELUs)", 2016.
 public struct ELU: Layer {
     public static let kind = "elu"
-    /// What −y tends to for small x, at least 0.
+    /// The negative of the limit of y for x → −∞, ≥ 0.
     public let alpha: Float
 
-    /// Makes the layer.
+    /// Creates the layer.
     public init(alpha: Float = 1) { self.alpha = alpha }
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
-        // The backward pass tells the two sides apart by the sign of y.
+        // The backward pass reads the sign of x from y, so alpha must not be negative.
         try check("ELU", "alpha", alpha, alpha >= 0 && alpha.isFinite, "at least 0")
         return try onlyInput("ELU", inputs)
     }
@@ -27,10 +33,16 @@ public struct ELU: Layer {
     }
 }
 
-/// Swish or SiLU, y = x / (1 + e⁻ˣ) (Ramachandran et al., "Searching for activation functions", 2017).
+/// Swish, also known as sigmoid linear unit (SiLU).
+///
+/// y = x / (1 + e⁻ˣ) for each element.
+///
+/// Input and output: [batch, height, width, channels].
+///
+/// Source: Ramachandran et al., "Searching for activation functions", 2017.
 public struct Swish: Layer, LayerKernel {
     public static let kind = "swish"
-    /// Makes the layer.
+    /// Creates the layer.
     public init() {}
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
@@ -47,10 +59,14 @@ public struct Swish: Layer, LayerKernel {
     }
 }
 
-/// Hyperbolic tangent, y = (eˣ − e⁻ˣ) / (eˣ + e⁻ˣ).
+/// Hyperbolic tangent.
+///
+/// y = (eˣ − e⁻ˣ) / (eˣ + e⁻ˣ) for each element.
+///
+/// Input and output: [batch, height, width, channels].
 public struct Tanh: Layer {
     public static let kind = "tanh"
-    /// Makes the layer.
+    /// Creates the layer.
     public init() {}
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
@@ -68,10 +84,16 @@ public struct Tanh: Layer {
     }
 }
 
-/// Softplus, y = log(1 + eˣ) (Dugas et al., "Incorporating second-order functional knowledge", 2001).
+/// Softplus.
+///
+/// y = log(1 + eˣ) for each element.
+///
+/// Input and output: [batch, height, width, channels].
+///
+/// Source: Dugas et al., "Incorporating second-order functional knowledge for better option pricing", 2001.
 public struct Softplus: Layer {
     public static let kind = "softplus"
-    /// Makes the layer.
+    /// Creates the layer.
     public init() {}
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {

@@ -1,11 +1,15 @@
 internal import CImprintKernels
 
-/// Probabilities over the channels of each pixel, yᵢ = e^(xᵢ − max x) / Σⱼ e^(xⱼ − max x).
+/// Softmax over the channels of each pixel.
 ///
-/// As a classifier's last layer it is trained together with the loss, see `SoftmaxCrossEntropy`.
+/// yᵢ = e^(xᵢ − max x) / Σⱼ e^(xⱼ − max x)
+///
+/// Input and output: [batch, height, width, channels].
+///
+/// As the last layer of a classifier, it is fused with the loss in training; see `SoftmaxCrossEntropy`.
 public struct Softmax: Layer {
     public static let kind = "softmax"
-    /// Makes the layer.
+    /// Creates the layer.
     public init() {}
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
@@ -15,7 +19,7 @@ public struct Softmax: Layer {
 
     public func forward(_ context: LayerContext, batch: Int) {
         let channels = context.output.shape.channels
-        context.worker.forEachClaimed(batch * context.output.shape.pixels) { row in
+        context.worker.forEachChunk(batch * context.output.shape.pixels) { row in
             imprint_softmax_forward(
                 context.input.values + row * channels, context.output.values + row * channels, channels)
         }
@@ -24,7 +28,7 @@ public struct Softmax: Layer {
     public func backward(_ context: LayerContext, batch: Int) {
         guard let dx = context.input.gradient else { return }
         let channels = context.output.shape.channels
-        context.worker.forEachClaimed(batch * context.output.shape.pixels) { row in
+        context.worker.forEachChunk(batch * context.output.shape.pixels) { row in
             let start = row * channels
             imprint_softmax_backward(
                 context.output.values + start, context.outputGradient + start, dx + start, channels)

@@ -1,35 +1,43 @@
 internal import ImprintCore
 
-/// Transposed convolution, y[n, i·stride + p·dilation − top, j·stride + q·dilation − left, o] += x[n, i, j, c] · W[p, q, o, c], plus
-/// b[o].
+/// 2D transposed convolution.
 ///
-/// x [N, H, W, inputs], W [kernel height, kernel width, outputs / groups, inputs], b [outputs],
-/// y [N, (H − 1) · stride + e − top − bottom + outputPadding, …, outputs] with e = (kernel − 1) · dilation + 1; with `same` padding
-/// y [N, H · stride, W · stride, outputs]. W starts normal with variance 2 / (the numbers that each result sums), b at 0.
+/// y[n, i·stride + p·dilation − top, j·stride + q·dilation − left, o] += x[n, i, j, c] · W[p, q, o, c] for all i, j, p, q and c, starting
+/// from b[o].
 ///
-/// It is the adjoint of a `Convolution` from y's shape to x's with the same W: forward is that layer's gradient of the input, and
-/// backward dx = dy convolved with W, dW the convolution's gradient of its weights for the input dy and the gradient x, db = Σ dy
-/// (Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", 2016, section 4; ONNX, ConvTranspose).
+/// Input: [batch, height, width, input channels]. Output: [batch, output height, output width, output channels] with
+/// output height = (height − 1) · stride + e − top − bottom + outputPadding and e = (kernel height − 1) · dilation + 1, or
+/// height · stride with `same` padding; width alike.
+///
+/// Parameters:
+/// - `weight` W: [kernel height, kernel width, output channels / groups, input channels], normal initialization with variance
+///   2 / (the mean number of products per output element).
+/// - `bias` b: [output channels], initialized to 0; without weight decay.
+///
+/// The layer is the adjoint of a `Convolution` with the same W from y's shape to x's. Forward is that convolution's input gradient.
+/// Backward, dx is the convolution of dy with W, dW is the convolution's weight gradient for input dy and output gradient x, and db = Σ dy.
+///
+/// Source: Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", 2016, section 4; ONNX, ConvTranspose.
 public struct TransposedConvolution: Layer, LayerKernel {
     public static let kind = "transposedConvolution"
-    /// The number of channels of the result.
+    /// The number of output channels.
     public let outputChannels: Int
     /// The kernel's height and width.
     public let kernelSize: Size2D
-    /// The distance in the result between neighbouring pixels of the input.
+    /// The distance in the output between neighbouring pixels of the input.
     public let stride: Size2D
-    /// The border that is cut off the result.
+    /// The border that is cropped from the output.
     public let padding: Padding
-    /// Rows and columns to add at the bottom and at the right of the result, 0 up to stride − 1; 0x0 with `same` padding.
+    /// The rows and columns added at the bottom and right of the output, 0…stride − 1; 0x0 with `same` padding.
     public let outputPadding: Size2D
-    /// The distance between neighbouring taps of the kernel.
+    /// The distance between neighbouring kernel elements.
     public let dilation: Size2D
-    /// Into how many independent parts inputs and outputs are divided.
+    /// The number of independent groups of input and output channels.
     public let groups: Int
-    /// Whether b is there.
+    /// Whether the layer has a bias.
     public let hasBias: Bool
 
-    /// Makes the layer.
+    /// Creates the layer.
     public init(
         outputChannels: Int, kernelSize: Size2D, stride: Size2D = 1, padding: Padding = .valid,
         outputPadding: Size2D = 0,
@@ -45,7 +53,7 @@ public struct TransposedConvolution: Layer, LayerKernel {
         self.hasBias = hasBias
     }
 
-    /// The convolution from y's shape to x's.
+    /// The convolution from the shape of y to the shape of x.
     private func adjoint(over input: TensorShape) -> Convolution {
         Convolution(
             outputChannels: input.channels, kernelSize: kernelSize, stride: stride, padding: padding,
@@ -69,14 +77,14 @@ public struct TransposedConvolution: Layer, LayerKernel {
             padding == .same ? "0x0 with same padding" : "at least 0x0 and less than the stride, \(stride)")
         let output = output(over: input)
         guard output.height >= 1, output.width >= 1 else {
-            throw .inputShape(layer: name, found: inputs, reason: "the padding cuts off the whole result")
+            throw .inputShape(layer: name, found: inputs, reason: "the padding crops the whole output")
         }
         return output
     }
 
-    /// The shape of y, where the properties are in their ranges.
+    /// The shape of y; the properties must be in range.
     private func output(over input: TensorShape) -> TensorShape {
-        // What all pixels of the input reach, before anything is cut off.
+        // The size before cropping.
         let height = (input.height - 1) * stride.height + (kernelSize.height - 1) * dilation.height + 1
         let width = (input.width - 1) * stride.width + (kernelSize.width - 1) * dilation.width + 1
         return switch padding {
@@ -155,7 +163,7 @@ public struct TransposedConvolution: Layer, LayerKernel {
 }
 
 extension LayerContext {
-    /// The same context for the adjoint convolution, which has no bias.
+    /// The context for the adjoint convolution, which has no bias.
     fileprivate func adjoint(
         input: Activation, output: Activation, weightGradient: UnsafeMutablePointer<Float>?
     ) -> LayerContext {

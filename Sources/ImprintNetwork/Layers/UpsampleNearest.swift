@@ -1,14 +1,18 @@
 internal import CImprintKernels
 
-/// Each pixel repeated `factor.height` x `factor.width` times: [H, W, C] becomes [H · factor.height, W · factor.width, C].
+/// Nearest-neighbour upsampling.
 ///
-/// y[i, j] = x[⌊i / factor.height⌋, ⌊j / factor.width⌋]; the gradient of a pixel is the sum over its copies.
+/// y[n, i, j, c] = x[n, ⌊i / factor.height⌋, ⌊j / factor.width⌋, c]
+///
+/// Input: [batch, height, width, channels]. Output: [batch, height · factor.height, width · factor.width, channels].
+///
+/// Backward: the gradient of a pixel is the sum over its copies.
 public struct UpsampleNearest: Layer {
     public static let kind = "upsampleNearest"
-    /// How often rows and columns are repeated.
+    /// The number of copies of each row and column.
     public let factor: Size2D
 
-    /// Makes the layer.
+    /// Creates the layer.
     public init(factor: Size2D) { self.factor = factor }
 
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
@@ -51,7 +55,7 @@ public struct UpsampleNearest: Layer {
         }
     }
 
-    /// Calls `body` with where a row of x and the first of its copies begin.
+    /// Calls `body` with the offsets of each row of x and of its first copy in y.
     private func forEachLine(_ context: LayerContext, _ batch: Int, _ body: (_ from: Int, _ to: Int) -> Void) {
         let (from, to) = (context.input.shape, context.output.shape)
         let lines = batch * from.height

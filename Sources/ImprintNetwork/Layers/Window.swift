@@ -1,38 +1,38 @@
 internal import CImprintKernels
 
-/// The height and width of a kernel, stride or dilation; `3` stands for 3x3.
+/// The height and width of a kernel, stride or dilation; the literal `3` means 3x3.
 public struct Size2D: Hashable, Codable, Sendable, ExpressibleByIntegerLiteral, CustomStringConvertible {
     /// The number of rows.
     public var height: Int
     /// The number of columns.
     public var width: Int
 
-    /// Makes a size of `height` rows and `width` columns.
+    /// Creates a size of `height` rows and `width` columns.
     public init(height: Int, width: Int) {
         self.height = height
         self.width = width
     }
 
-    /// Makes a square size.
+    /// Creates a square size.
     public init(integerLiteral side: Int) { self.init(height: side, width: side) }
 
-    /// Makes a square size.
+    /// Creates a square size.
     public init(_ side: Int) { self.init(height: side, width: side) }
 
-    /// "height x width".
+    /// The size as "3x5", height first.
     public var description: String { "\(height)x\(width)" }
 }
 
-/// The border that is thought around an image before a window slides over it.
+/// The padding around an image for a convolution or pooling.
 public enum Padding: Hashable, Sendable {
-    /// No border: windows lie inside the image.
+    /// No padding: windows lie inside the image.
     case valid
-    /// As much as makes the output ⌈input / stride⌉ long; if it is odd, the far side has one more (TensorFlow's rule).
+    /// Padding for an output length of ⌈input length / stride⌉; an odd total adds one more pixel at the bottom or right (TensorFlow's rule).
     case same
-    /// So many pixels on each side.
+    /// The given number of pixels on each side.
     case explicit(top: Int, left: Int, bottom: Int, right: Int)
 
-    /// The same number of pixels on all four sides.
+    /// Returns padding with the same number of pixels on all four sides.
     public static func all(_ pixels: Int) -> Padding {
         .explicit(top: pixels, left: pixels, bottom: pixels, right: pixels)
     }
@@ -43,7 +43,7 @@ extension Padding: Codable {
         let top, left, bottom, right: Int
     }
 
-    /// Reads "valid", "same" or `{"top", "left", "bottom", "right"}`.
+    /// Decodes "valid", "same" or `{"top", "left", "bottom", "right"}`.
     public init(from decoder: any Decoder) throws {
         guard let word = try? decoder.singleValueContainer().decode(String.self) else {
             let sides = try Sides(from: decoder)
@@ -59,7 +59,7 @@ extension Padding: Codable {
         }
     }
 
-    /// Writes "valid", "same" or `{"top", "left", "bottom", "right"}`.
+    /// Encodes "valid", "same" or `{"top", "left", "bottom", "right"}`.
     public func encode(to encoder: any Encoder) throws {
         var value = encoder.singleValueContainer()
         switch self {
@@ -71,11 +71,10 @@ extension Padding: Codable {
     }
 }
 
-/// A window that slides over an image: what convolution and pooling have in common.
+/// A sliding window over an image, as convolution and pooling use.
 ///
-/// Along an axis, with effective kernel length e = (kernel − 1) · dilation + 1,
-/// output = ⌊(input + padding − e) / stride⌋ + 1. Rounded up, there is one more for a rest, of which only a part lies inside
-/// the border, unless it would begin behind the image (Caffe's and PyTorch's rule).
+/// Along an axis, with effective kernel length e = (kernel − 1) · dilation + 1, output = ⌊(input + padding − e) / stride⌋ + 1. If
+/// `roundsUp`, the division is rounded up, which adds a partial window unless it begins beyond the image (Caffe's and PyTorch's rule).
 struct Window {
     let kernel: Size2D
     let stride: Size2D
@@ -83,14 +82,14 @@ struct Window {
     let padding: Padding
     var roundsUp = false
 
-    /// One axis of a window over an input of a given length.
+    /// The padding and output length along one axis.
     struct Axis {
         let before: Int
         let after: Int
         let output: Int
     }
 
-    /// The vertical and horizontal axis over `input`.
+    /// Returns the vertical and horizontal axis over `input`.
     /// - Throws: `NetworkError` if a property is out of range or the window does not fit.
     func axes(_ layer: String, over input: TensorShape) throws(NetworkError) -> (vertical: Axis, horizontal: Axis) {
         try checkProperties(layer)
@@ -102,7 +101,7 @@ struct Window {
         return (vertical, horizontal)
     }
 
-    /// Checks that every property is in its range.
+    /// Checks that every property is in range.
     func checkProperties(_ layer: String) throws(NetworkError) {
         let limit = 1 << 15
         for (name, size) in [("kernelSize", kernel), ("stride", stride), ("dilation", dilation)] {
@@ -148,13 +147,13 @@ struct Window {
         return Axis(before: padding.before, after: padding.after, output: output)
     }
 
-    /// The shape of what the window yields over `input`, with `channels` values at each place.
+    /// Returns the output shape over `input`, with `channels` channels.
     func outputShape(_ layer: String, over input: TensorShape, channels: Int) throws(NetworkError) -> TensorShape {
         let axes = try axes(layer, over: input)
         return TensorShape(height: axes.vertical.output, width: axes.horizontal.output, channels: channels)
     }
 
-    /// The window over `input` as the kernels in C take it; the shapes were checked by `outputShape`.
+    /// Returns the window over `input` for the C kernels; `outputShape` must have checked the shapes.
     func kernelWindow(over input: TensorShape) -> imprint_window {
         let vertical = vertical(input.height)
         let horizontal = horizontal(input.width)

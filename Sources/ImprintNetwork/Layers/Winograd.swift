@@ -1,53 +1,54 @@
 internal import CImprintKernels
 internal import ImprintCore
 
-/// A 3x3 convolution of stride 1 by Winograd's minimal filtering F(4x4, 3x3): a quarter of the multiplications.
+/// A 3x3 convolution with stride 1 by Winograd's minimal filtering F(4x4, 3x3), which needs a quarter of the multiplications.
 ///
-/// Each tile of 4x4 results comes from a window d of 6x6 numbers. With V = BᵀdB, U = GgGᵀ and M = Σ V·U over the input
-/// channels, number by number of the 36, y = AᵀMA: the sums over the channels of many tiles are 36 products of matrices
-/// [tiles, inputs]·[inputs, outputs]. Backward, dM = A·dy·Aᵀ, dU = Vᵀ·dM and dg = Gᵀ·dU·G are the exact adjoint; the
-/// gradient of the input is a convolution itself, of dy with the kernel turned by half a circle (Lavin and Gray,
-/// "Fast algorithms for convolutional neural networks", 2016).
+/// Each tile of 4x4 outputs depends on a 6x6 input window d. With V = BᵀdB, U = GgGᵀ for the kernel g, and M = Σ V ⊙ U over the input
+/// channels, y = AᵀMA. For many tiles, the sums over channels are 36 matrix products [tiles, inputs]·[inputs, outputs]. Backward,
+/// dM = A·dy·Aᵀ, dU = Vᵀ·dM and dg = Gᵀ·dU·G are the exact adjoint; the input gradient is the convolution of dy with the kernel rotated
+/// by 180 degrees.
 ///
-/// Tiles are taken in blocks so small that V and M stay in a core's cache. Where U is larger than that cache, all
-/// threads share V and dM, and each takes some of the output channels, a panel, at a time.
+/// Tiles are processed in blocks small enough for V and M to stay in a core's cache. If U is larger than that cache, all threads share V
+/// and dM, and each thread processes panels of output channels.
+///
+/// Source: Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016.
 struct Winograd {
-    /// How many tiles a block has, about.
+    /// The approximate number of tiles per block.
     private static let tilesPerBlock = 56
-    /// The size of U, in numbers, from which the threads share V instead of repeating all of U for each block.
+    /// The number of elements of U from which the threads share V, instead of each reading all of U for each block.
     private static let sharedWeights = 1 << 20
-    /// How many numbers V and dM have at most where the threads share them.
+    /// The maximum number of elements of shared V and dM.
     private static let sharedTiles = 1 << 23
-    /// A tile's numbers of V, U or M.
+    /// The number of elements of V, U or M per tile and channel.
     static let points = 36
 
-    /// The weights that a pass convolves with.
+    /// The weights of a pass.
     private enum Kernels {
         case plain(UnsafePointer<Float>, times: UnsafePointer<Float>?)
-        /// Those of the convolution whose gradient this one is, [3, 3, outputs, inputs].
-        case turned(UnsafePointer<Float>)
+        /// The weights [3, 3, outputs, inputs] of the convolution whose input gradient this is, before rotation.
+        case rotated(UnsafePointer<Float>)
         case transformed(UnsafePointer<Float>)
     }
 
     let tiles: imprint_tiles
     var inputs: Int { Int(tiles.channels) }
     var outputs: Int { Int(tiles.output_channels) }
-    /// Rows of tiles in a block.
+    /// The number of rows of tiles per block.
     private let blockRows: Int
     var blockTiles: Int { blockRows * Int(tiles.tile_columns) }
 
-    /// Whether a convolution is computed so: docs/engine.md has the measurements behind the rule.
+    /// Whether Winograd is the faster algorithm for a convolution; docs/engine.md has the measurements behind the rule.
     static func isWorthwhile(_ layer: Convolution, over input: TensorShape, predicting batch: Int?) -> Bool {
         let window = layer.window.kernelWindow(over: input)
         guard
             layer.kernelSize == 3 && layer.stride == 1 && layer.dilation == 1 && layer.groups == 1
                 && (0...2).contains(window.padding_top) && (0...2).contains(window.padding_left)
         else { return false }
-        // Below, the transforms cost more than the products that they save.
+        // For smaller sizes, the transforms cost more than the products that they save.
         guard
             min(input.channels, layer.outputChannels) >= 16 && min(window.output_height, window.output_width) >= 3
         else { return false }
-        // U is four times as large as the weights: for a few tiles it costs more to read.
+        // U is four times as large as the weights, which makes reading it too expensive for a few tiles.
         let tilesPerImage = Int((window.output_height + 3) / 4 * ((window.output_width + 3) / 4))
         let isLarge = input.channels * layer.outputChannels >= 1 << 17
         return batch.map { $0 * tilesPerImage >= 8 || !isLarge } ?? true
@@ -69,8 +70,8 @@ struct Winograd {
         blockRows = max(1, Self.tilesPerBlock / Int(tiles.tile_columns))
     }
 
-    /// The convolution of dy that gives dx.
-    private var turned: Winograd {
+    /// The convolution that computes dx from dy.
+    private var rotated: Winograd {
         Winograd(
             imprint_tiles(
                 height: tiles.output_height, width: tiles.output_width, channels: tiles.output_channels,
@@ -79,18 +80,18 @@ struct Winograd {
                 tile_rows: (tiles.height + 3) / 4, tile_columns: (tiles.width + 3) / 4))
     }
 
-    /// How many numbers of scratch memory the passes take.
+    /// The number of floats of scratch memory.
     func scratchCount(batch: Int, workers: Int, training: Bool) -> Int {
         let forward = forwardScratch(batch: batch, workers: workers)
         guard training else { return forward }
         return max(
-            forward, turned.forwardScratch(batch: batch, workers: workers),
+            forward, rotated.forwardScratch(batch: batch, workers: workers),
             weightScratch(batch: batch, workers: workers))
     }
 
     // MARK: Forward
 
-    /// y = x convolved with the weights; `finish` is called for each block of y's pixels once they are there.
+    /// Computes y = x ∗ weights, and calls `finish` for each completed block of output pixels.
     func forward(
         _ context: LayerContext, _ weights: ConvolutionWeights, batch: Int,
         _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
@@ -104,10 +105,10 @@ struct Winograd {
         convolve(context.input.values, kernels, into: context.output.values, batch: batch, context, finish)
     }
 
-    /// dx = dy convolved with the turned weights.
+    /// Computes dx = dy ∗ rotated weights.
     func backwardInput(_ context: LayerContext, _ dx: UnsafeMutablePointer<Float>, batch: Int) {
-        turned.convolve(
-            context.outputGradient, .turned(context.parameters[0]), into: dx, batch: batch, context
+        rotated.convolve(
+            context.outputGradient, .rotated(context.parameters[0]), into: dx, batch: batch, context
         ) { _, _ in }
     }
 
@@ -139,13 +140,13 @@ struct Winograd {
         _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
     ) {
         var u = UnsafePointer(scratch)
-        if case .transformed(let made) = kernels {
-            u = made
+        if case .transformed(let transformed) = kernels {
+            u = transformed
         } else {
             transform(kernels, into: scratch, worker: worker)
         }
         let v = scratch + transformedCount + worker.index * count(blockTiles, inputs)
-        worker.forEachClaimed(blockCount(batch: batch)) { block in
+        worker.forEachChunk(blockCount(batch: batch)) { block in
             let rows = tileRows(block, batch: batch)
             transformInput(x, rows, into: v, stride(blockTiles, inputs))
             for panel in 0..<panelCount {
@@ -162,33 +163,33 @@ struct Winograd {
     ) {
         let tiles = groupBlocks(batch) * blockTiles
         let v = scratch
-        let own = scratch + count(tiles, inputs) + worker.index * panelWeights
+        let panelBuffer = scratch + count(tiles, inputs) + worker.index * panelWeights
         forEachGroup(batch) { group in
-            worker.forEachClaimed(group.count) { place in
-                let rows = tileRows(group.lowerBound + place, batch: batch)
-                transformInput(x, rows, into: v + place * blockTiles * inputs, stride(tiles, inputs))
+            worker.forEachChunk(group.count) { index in
+                let rows = tileRows(group.lowerBound + index, batch: batch)
+                transformInput(x, rows, into: v + index * blockTiles * inputs, stride(tiles, inputs))
             }
-            worker.forEachClaimed(panelCount) { panel in
-                var u = UnsafePointer(own)
-                if case .transformed(let made) = kernels {
-                    u = made + panel * panelWeights
+            worker.forEachChunk(panelCount) { panel in
+                var u = UnsafePointer(panelBuffer)
+                if case .transformed(let transformed) = kernels {
+                    u = transformed + panel * panelWeights
                 } else {
-                    transform(kernels, panel: panel, into: own)
+                    transform(kernels, panel: panel, into: panelBuffer)
                 }
-                for (place, block) in group.enumerated() {
+                for (index, block) in group.enumerated() {
                     multiply(
-                        v + place * blockTiles * inputs, stride(tiles, inputs), u, panel,
+                        v + index * blockTiles * inputs, stride(tiles, inputs), u, panel,
                         tileRows(block, batch: batch), products, into: y)
                 }
             }
-            worker.forEachClaimed(group.count) { place in
-                let block = group.lowerBound + place
+            worker.forEachChunk(group.count) { index in
+                let block = group.lowerBound + index
                 finish(pixels(tileRows(block, batch: batch)), block)
             }
         }
     }
 
-    /// y's channels of one panel in some rows of tiles: M = V·U, y = AᵀMA.
+    /// Computes the output channels of one panel for some rows of tiles: M = V·U, y = AᵀMA.
     private func multiply(
         _ v: UnsafePointer<Float>, _ vStride: Int, _ u: UnsafePointer<Float>, _ panel: Int, _ rows: Range<Int>,
         _ products: UnsafeMutablePointer<Float>, into y: UnsafeMutablePointer<Float>
@@ -216,10 +217,10 @@ struct Winograd {
 
     // MARK: Weights
 
-    /// How many numbers the transformed weights are.
+    /// The number of elements of the transformed weights.
     var transformedCount: Int { panelCount * panelWeights }
 
-    /// U = GgGᵀ of weights as the layer has them, times a factor for each output, for any number of passes.
+    /// Computes U = GgGᵀ from the layer's weights, scaled by a factor per output channel, for reuse in later passes.
     func transform(
         _ weight: UnsafePointer<Float>, times factors: UnsafePointer<Float>?, into u: UnsafeMutablePointer<Float>,
         worker: Worker
@@ -228,7 +229,7 @@ struct Winograd {
     }
 
     private func transform(_ kernels: Kernels, into u: UnsafeMutablePointer<Float>, worker: Worker) {
-        worker.forEachClaimed(panelCount) { panel in transform(kernels, panel: panel, into: u + panel * panelWeights) }
+        worker.forEachChunk(panelCount) { panel in transform(kernels, panel: panel, into: u + panel * panelWeights) }
     }
 
     private func transform(_ kernels: Kernels, panel: Int, into u: UnsafeMutablePointer<Float>) {
@@ -237,18 +238,18 @@ struct Winograd {
         switch kernels {
         case .plain(let w, let factors):
             imprint_winograd_weights(w, factors, inputs, outputs, channels.lowerBound, channels.count, u, stride)
-        case .turned(let w):
-            imprint_winograd_turned_weights(w, outputs, inputs, channels.lowerBound, channels.count, u, stride)
+        case .rotated(let w):
+            imprint_winograd_rotated_weights(w, outputs, inputs, channels.lowerBound, channels.count, u, stride)
         case .transformed: preconditionFailure("the weights are transformed already")
         }
     }
 
     // MARK: Blocks, groups and panels
 
-    /// Whether the threads share V and dM, since U is too large to be read again for each block.
+    /// Whether the threads share V and dM, because U is too large to be read for each block.
     var sharesTiles: Bool { Self.points * inputs * outputs > Self.sharedWeights }
 
-    /// How many blocks a pass finishes.
+    /// The number of blocks of a pass.
     func blockCount(batch: Int) -> Int { (batch * Int(tiles.tile_rows) + blockRows - 1) / blockRows }
 
     func tileRows(_ block: Int, batch: Int) -> Range<Int> {
@@ -257,7 +258,7 @@ struct Winograd {
 
     func tileCount(_ rows: Range<Int>) -> Int { rows.count * Int(tiles.tile_columns) }
 
-    /// The pixels of the result that rows of tiles make up, counted through all images.
+    /// The output pixels that rows of tiles cover, counted over all images.
     private func pixels(_ rows: Range<Int>) -> Range<Int> { pixel(rows.lowerBound)..<pixel(rows.upperBound) }
 
     private func pixel(_ row: Int) -> Int {
@@ -265,7 +266,7 @@ struct Winograd {
         return (image * Int(tiles.output_height) + 4 * inside) * Int(tiles.output_width)
     }
 
-    /// How many blocks exist at the same time where the threads share them.
+    /// The number of blocks per group, which exist at the same time if the threads share them.
     func groupBlocks(_ batch: Int) -> Int {
         let fitting = Self.sharedTiles / (Self.points * blockTiles * max(inputs, outputs))
         return min(blockCount(batch: batch), max(1, fitting))
@@ -276,26 +277,25 @@ struct Winograd {
         for first in Swift.stride(from: 0, to: blocks, by: size) { body(first..<min(first + size, blocks)) }
     }
 
-    /// How many channels a panel has, but for the last one.
+    /// The number of output channels per panel; the last panel may have fewer.
     private var panelWidth: Int {
-        let widest = max(16, min(128, GEMM.unpackedProducts / (blockTiles * inputs) / 16 * 16))
+        let widest = max(16, min(128, GEMM.maximumUnpackedMultiplications / (blockTiles * inputs) / 16 * 16))
         let panels = (outputs + widest - 1) / widest
         return min(outputs, roundedUp((outputs + panels - 1) / panels, to: 16))
     }
 
     var panelCount: Int { (outputs + panelWidth - 1) / panelWidth }
 
-    /// How many numbers the transformed weights of a panel are.
+    /// The number of elements of a panel's transformed weights.
     var panelWeights: Int { count(inputs, panelWidth) }
 
     func panelRange(_ panel: Int) -> Range<Int> {
         (panel * panelWidth)..<min((panel + 1) * panelWidth, outputs)
     }
 
-    /// The distance between two of 36 matrices; not a power of two, which would put all of them into the same lines of a
-    /// cache.
+    /// The distance between two of the 36 matrices; not a power of two, which would map all of them to the same cache sets.
     func stride(_ rows: Int, _ columns: Int) -> Int { roundedUp(rows * columns, to: 16) + 16 }
 
-    /// How many numbers 36 matrices take.
+    /// The number of floats that 36 matrices occupy.
     func count(_ rows: Int, _ columns: Int) -> Int { Self.points * stride(rows, columns) }
 }

@@ -2,7 +2,7 @@ internal import CImprintKernels
 internal import ImprintCore
 
 extension Winograd {
-    /// dw = Σ over all tiles of Gᵀ(VᵀdM)G.
+    /// Computes dw = Gᵀ(VᵀdM)G, summed over all tiles.
     func backwardWeight(_ context: LayerContext, _ dw: UnsafeMutablePointer<Float>, batch: Int) {
         let (x, dy) = (context.input.values, context.outputGradient)
         let scratch = context.scratch.assumingMemoryBound(to: Float.self)
@@ -27,10 +27,10 @@ extension Winograd {
     ) {
         let blocks = blockCount(batch: batch)
         let parts = min(weightParts, blocks)
-        let own = count(blockTiles, inputs) + count(blockTiles, outputs)
-        let v = scratch + weightParts * transformedCount + worker.index * own
+        let scratchPerWorker = count(blockTiles, inputs) + count(blockTiles, outputs)
+        let v = scratch + weightParts * transformedCount + worker.index * scratchPerWorker
         let dm = v + count(blockTiles, inputs)
-        worker.forEachClaimed(parts) { part in
+        worker.forEachChunk(parts) { part in
             let du = scratch + part * transformedCount
             let range = chunkRange(part, of: parts, total: blocks)
             for block in range {
@@ -49,7 +49,7 @@ extension Winograd {
                 scratch + part * transformedCount, to: scratch, count: 1, countPerImage: transformedCount,
                 worker: worker)
         }
-        worker.forEachClaimed(panelCount) { panel in transformBack(scratch, panel, into: dw) }
+        worker.forEachChunk(panelCount) { panel in transformBack(scratch, panel, into: dw) }
     }
 
     private func backwardWeightSharingTiles(
@@ -61,14 +61,14 @@ extension Winograd {
         let (v, dm) = (scratch, scratch + count(tiles, inputs))
         let du = dm + count(tiles, outputs)
         forEachGroup(batch) { group in
-            worker.forEachClaimed(group.count) { place in
-                let rows = tileRows(group.lowerBound + place, batch: batch)
-                transformInput(x, rows, into: v + place * blockTiles * inputs, stride(tiles, inputs))
-                transformGradient(dy, rows, into: dm + place * blockTiles * outputs, stride(tiles, outputs))
+            worker.forEachChunk(group.count) { index in
+                let rows = tileRows(group.lowerBound + index, batch: batch)
+                transformInput(x, rows, into: v + index * blockTiles * inputs, stride(tiles, inputs))
+                transformGradient(dy, rows, into: dm + index * blockTiles * outputs, stride(tiles, outputs))
             }
             let first = tileRows(group.lowerBound, batch: batch).lowerBound
             let end = tileRows(group.upperBound - 1, batch: batch).upperBound
-            worker.forEachClaimed(panelCount) { panel in
+            worker.forEachChunk(panelCount) { panel in
                 accumulate(
                     v, stride(tiles, inputs), dm, stride(tiles, outputs), tiles: tileCount(first..<end), panel,
                     into: du, isFirst: group.lowerBound == 0)
@@ -77,7 +77,7 @@ extension Winograd {
         }
     }
 
-    /// dU += VᵀdM for the channels of one panel.
+    /// Adds VᵀdM to dU for the output channels of one panel.
     private func accumulate(
         _ v: UnsafePointer<Float>, _ vStride: Int, _ dm: UnsafePointer<Float>, _ dmStride: Int, tiles: Int,
         _ panel: Int, into du: UnsafeMutablePointer<Float>, isFirst: Bool

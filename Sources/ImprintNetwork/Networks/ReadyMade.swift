@@ -1,15 +1,14 @@
-/// The ready-made networks by name.
 extension Network {
-    /// The names that `named(_:labels:inputSize:width:)` knows.
+    /// The names of the ready-made networks; see `named(_:labels:inputSize:width:)`.
     public static let readyMadeNames = ["lenet", "logonet", "mobilenet-v1", "resnet-50"]
 
-    /// Makes a ready-made network.
+    /// Returns a ready-made network.
     /// - Parameters:
     ///   - name: One of `readyMadeNames`.
-    ///   - labels: How many labels it tells apart.
-    ///   - inputSize: The height and width of its input; the network's usual one if nil.
-    ///   - width: A factor on its channels, more than 0.
-    /// - Throws: `NetworkError` for an unknown name or a size that the network cannot take.
+    ///   - labels: The number of labels.
+    ///   - inputSize: The height and width of the input; nil for the network's default.
+    ///   - width: A factor of the channel counts, > 0 and ≤ 16.
+    /// - Throws: `NetworkError` for an unknown name or a size that is out of range.
     public static func named(
         _ name: String, labels: Int, inputSize: Int? = nil, width: Double = 1
     ) throws(NetworkError) -> Network {
@@ -22,8 +21,12 @@ extension Network {
         }
     }
 
-    /// LeNet for small grey pictures: two 5x5 convolutions with pooling, two dense layers (after LeCun et al.,
-    /// "Gradient-based learning applied to document recognition", 1998, in Caffe's form).
+    /// Returns LeNet, a classifier of small greyscale images.
+    ///
+    /// Two 5x5 convolutions with max pooling and two dense layers, as in Caffe's version. Input: [batch, inputSize, inputSize, 1]. Output:
+    /// [batch, 1, 1, labels].
+    ///
+    /// Source: LeCun et al., "Gradient-based learning applied to document recognition", 1998.
     public static func lenet(
         labels: Int = 10, inputSize: Int = 28, width: Double = 1
     ) throws(NetworkError) -> Network {
@@ -41,10 +44,10 @@ extension Network {
         return try net.network()
     }
 
-    /// LogoNet: four blocks of 3x3 convolution, batch normalization, ReLU and 2x2 pooling with 32, 64, 128 and 256
-    /// channels, a global average and a dense layer.
+    /// Returns LogoNet, a classifier small enough to train on a few hundred photos.
     ///
-    /// Small enough to learn from some hundred photos.
+    /// Four blocks of 3x3 convolution, batch normalization, ReLU and 2x2 max pooling with 32, 64, 128 and 256 channels, followed by global
+    /// average pooling and a dense layer. Input: [batch, inputSize, inputSize, 3]. Output: [batch, 1, 1, labels].
     public static func logonet(
         labels: Int = 2, inputSize: Int = 96, width: Double = 1
     ) throws(NetworkError) -> Network {
@@ -59,8 +62,12 @@ extension Network {
         return try net.network()
     }
 
-    /// MobileNet v1: depthwise and pointwise convolutions in turn, each with batch normalization and ReLU6 (Howard et
-    /// al., "MobileNets", 2017); `width` is the paper's α.
+    /// Returns MobileNet v1, a classifier of depthwise separable convolutions.
+    ///
+    /// Depthwise and pointwise convolutions alternate, each with batch normalization and ReLU6; `width` is the paper's α. Input:
+    /// [batch, inputSize, inputSize, 3]. Output: [batch, 1, 1, labels].
+    ///
+    /// Source: Howard et al., "MobileNets", 2017.
     public static func mobileNetV1(
         labels: Int = 1000, inputSize: Int = 224, width: Double = 1
     ) throws(NetworkError) -> Network {
@@ -84,8 +91,12 @@ extension Network {
         return try net.network()
     }
 
-    /// ResNet-50: sixteen bottleneck blocks of 1x1, 3x3 and 1x1 convolutions around shortcuts (He et al., "Deep residual
-    /// learning", 2016), with the stride in the 3x3 convolution as PyTorch has it.
+    /// Returns ResNet-50, a classifier with residual connections.
+    ///
+    /// Sixteen bottleneck blocks of 1x1, 3x3 and 1x1 convolutions with shortcuts; as in PyTorch, the 3x3 convolution has the stride. Input:
+    /// [batch, inputSize, inputSize, 3]. Output: [batch, 1, 1, labels].
+    ///
+    /// Source: He et al., "Deep residual learning for image recognition", 2016.
     public static func resNet50(
         labels: Int = 1000, inputSize: Int = 224, width: Double = 1
     ) throws(NetworkError) -> Network {
@@ -114,12 +125,15 @@ extension Network {
         return try net.network()
     }
 
-    /// LogoSpot: eight 3x3 convolutions with batch normalization and ReLU, four of stride 2, and a 1x1 convolution that gives
-    /// each place of the picture a logit for each mark; for patches of 96 pixels in training, for pictures of any size after it.
+    /// Returns a logo detector, a fully convolutional network whose output is a heat map of logits for each logo.
     ///
-    /// A place is 16 pixels wide and sees 103 pixels around its centre, which is at 16 times its number from 0.
-    public static func logoDetector(marks: Int = 1, height: Int = 96, width: Int = 96) throws(NetworkError) -> Network {
-        try check("logospot", "marks", marks, marks >= 1, "at least 1")
+    /// Eight 3x3 convolutions with batch normalization and ReLU, four of them with stride 2, and a 1x1 convolution. Input:
+    /// [batch, height, width, 3], patches of 96 pixels in training and images of any size in prediction. Output: [batch, ⌈height / 16⌉,
+    /// ⌈width / 16⌉, logos].
+    ///
+    /// Neighbouring cells are 16 pixels apart. Cell i is centred at pixel 16 · i, and its receptive field is 103 pixels wide.
+    public static func logoDetector(logos: Int = 1, height: Int = 96, width: Int = 96) throws(NetworkError) -> Network {
+        try check("logospot", "logos", logos, logos >= 1, "at least 1")
         try check("logospot", "size", min(height, width), min(height, width) >= 16, "at least 16")
         var net = NetworkBuilder(name: "logospot", input: TensorShape(height: height, width: width, channels: 3))
         let blocks: [(channels: Int, stride: Size2D)] = [
@@ -129,7 +143,7 @@ extension Network {
             net.addConvolution(
                 "\(block + 1)", outputChannels: channels, kernelSize: 3, stride: stride, activation: ReLU())
         }
-        net.add(Convolution(outputChannels: marks, kernelSize: 1), named: "head")
+        net.add(Convolution(outputChannels: logos, kernelSize: 1), named: "head")
         return try net.network()
     }
 
@@ -138,9 +152,9 @@ extension Network {
     }
 
     private static func checkSizes(
-        _ network: String, labels: Int, width: Double, _ inputSize: Int, atLeast least: Int
+        _ network: String, labels: Int, width: Double, _ inputSize: Int, atLeast minimum: Int
     ) throws(NetworkError) {
-        try check(network, "inputSize", inputSize, inputSize >= least, "at least \(least)")
+        try check(network, "inputSize", inputSize, inputSize >= minimum, "at least \(minimum)")
         try check(network, "labels", labels, labels >= 1, "at least 1")
         try check(network, "width", width, width > 0 && width <= 16, "more than 0 and at most 16")
     }
@@ -163,7 +177,7 @@ extension NetworkBuilder {
         return last
     }
 
-    /// Adds a global average, a dense layer with one number per label and softmax.
+    /// Adds global average pooling, a dense layer with one output per label, and softmax.
     fileprivate mutating func addHead(labels: Int) {
         add(GlobalAveragePool(), named: "features")
         add(Dense(outputChannels: labels), named: "head")

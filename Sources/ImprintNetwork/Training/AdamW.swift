@@ -9,35 +9,42 @@ internal import ImprintCore
     internal import Darwin
 #endif
 
-/// Adam with decoupled weight decay: one fused pass over the parameter buffer.
+/// Adam with decoupled weight decay (AdamW).
 ///
-/// g = clip · gradient, m ← β₁ · m + (1 − β₁) · g, v ← β₂ · v + (1 − β₂) · g²,
-/// w ← w − rate · (weightDecay · w + m / (1 − β₁ᵗ) / (√(v / (1 − β₂ᵗ)) + ε)), the decay on weights only.
+/// For each trainable parameter w in step t, as in PyTorch:
+/// - g = clip · gradient
+/// - m ← β₁ · m + (1 − β₁) · g
+/// - v ← β₂ · v + (1 − β₂) · g²
+/// - w ← w − learningRate · (weightDecay · w + m / (1 − β₁ᵗ) / (√(v / (1 − β₂ᵗ)) + ε))
 ///
-/// These are PyTorch's formulas (Loshchilov and Hutter, "Decoupled weight decay regularization", 2019).
+/// clip scales the whole gradient to a norm of at most `gradientClipping`. Weight decay applies to weights, not to biases and
+/// normalization parameters. State: m and v, each with the layout of the trainable parameters, initialized to 0.
+///
+/// Source: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019.
 public final class AdamW: Optimizer {
     /// The hyperparameters.
     public struct Options: Hashable, Codable, Sendable {
-        /// The decay of the mean gradient, 0 ≤ β₁ < 1.
+        /// The decay rate of the mean gradient, 0 ≤ β₁ < 1.
         public var beta1: Float
-        /// The decay of the mean squared gradient, 0 ≤ β₂ < 1.
+        /// The decay rate of the mean squared gradient, 0 ≤ β₂ < 1.
         public var beta2: Float
-        /// The term that keeps the divisor from 0, > 0.
+        /// The term added to the denominator for numerical stability, ε > 0.
         public var epsilon: Float
         /// The weight decay, ≥ 0.
         public var weightDecay: Float
-        /// The largest Euclidean norm of the whole gradient; a longer one is scaled down to it.
+        /// The maximum Euclidean norm of the whole gradient, to which longer gradients are scaled; nil for no limit.
         public var gradientClipping: Float?
 
-        /// Makes options.
+        /// Creates options.
         public init(
             beta1: Float = 0.9, beta2: Float = 0.999, epsilon: Float = 1e-8, weightDecay: Float = 0.01,
             gradientClipping: Float? = nil
         ) {
-            precondition((0..<1).contains(beta1) && (0..<1).contains(beta2), "β₁ and β₂ are at least 0 and less than 1")
-            precondition(epsilon > 0, "ε is more than 0, not \(epsilon)")
-            precondition(weightDecay >= 0, "the weight decay is at least 0, not \(weightDecay)")
-            precondition(gradientClipping.map { $0 > 0 } ?? true, "the gradient's largest norm must be positive")
+            precondition(
+                (0..<1).contains(beta1) && (0..<1).contains(beta2), "β₁ and β₂ must be at least 0 and less than 1")
+            precondition(epsilon > 0, "ε must be more than 0, not \(epsilon)")
+            precondition(weightDecay >= 0, "the weight decay must be at least 0, not \(weightDecay)")
+            precondition(gradientClipping.map { $0 > 0 } ?? true, "the maximum norm of the gradient must be positive")
             self.beta1 = beta1
             self.beta2 = beta2
             self.epsilon = epsilon
@@ -61,7 +68,7 @@ public final class AdamW: Optimizer {
         let step: imprint_adamw_step
     }
 
-    /// Makes an optimizer whose moments are 0.
+    /// Creates an optimizer with moments of 0.
     /// - Throws: `NetworkError.outOfMemory`.
     public init(_ options: Options, for layout: ParameterLayout) throws(NetworkError) {
         self.options = options
@@ -69,7 +76,7 @@ public final class AdamW: Optimizer {
         moments = try AlignedMemory(byteCount: 2 * count * MemoryLayout<Float>.stride)
     }
 
-    /// The means of the gradients (first moments) and of their squares (second moments).
+    /// The running means of the gradients (first moments) and of their squares (second moments).
     public var state: [(name: String, values: UnsafeMutableBufferPointer<Float>)] {
         [
             ("firstMoments", UnsafeMutableBufferPointer(start: moments.floats(), count: count)),
@@ -78,7 +85,7 @@ public final class AdamW: Optimizer {
     }
 
     public func step(_ plan: ExecutionPlan, learningRate: Float) {
-        precondition(learningRate >= 0, "the learning rate is at least 0, not \(learningRate)")
+        precondition(learningRate >= 0, "the learning rate must be at least 0, not \(learningRate)")
         precondition(plan.parameters.layout.trainableCount == count, "the plan belongs to another network")
         let scale = options.gradientClipping.map { plan.clippingScale(to: $0) } ?? 1
         stepCount += 1
@@ -88,10 +95,11 @@ public final class AdamW: Optimizer {
             mean_correction: 1 - powf(options.beta1, time), square_correction: 1 - powf(options.beta2, time),
             epsilon: options.epsilon, weight_decay: options.weightDecay, gradient_scale: scale)
         update = Update(
-            trained: plan.trained, parameters: plan.parameters.floats, gradients: plan.gradients.floats(), step: step)
+            trained: plan.trainableRanges, parameters: plan.parameters.floats, gradients: plan.gradients.floats(),
+            step: step)
         plan.threadPool.run(self)
         update = nil
-        plan.noteOwnChange()
+        plan.recordParameterChange()
     }
 }
 

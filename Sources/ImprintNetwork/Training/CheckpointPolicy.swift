@@ -1,9 +1,9 @@
 /// Decides when and where a training loop saves its state.
 public protocol CheckpointPolicy: AnyObject {
-    /// Whether the time has come to save.
+    /// Whether a checkpoint is due.
     var isDue: Bool { get }
 
-    /// Saves a state; a failure must not end the run, so the policy reports it on its own.
+    /// Saves a state; the policy reports failures itself, because they must not end the run.
     func save(_ state: () throws -> TrainingState)
 }
 
@@ -15,22 +15,22 @@ public struct TrainingState: Sendable {
     public var parameters: [Float]
     /// The optimizer's tensors by name.
     public var optimizer: [String: [Float]]
-    /// The exponential moving average of the parameters; nil if none is kept.
-    public var average: [Float]?
+    /// The exponential moving average (EMA) of the parameters; nil without an EMA.
+    public var ema: [Float]?
     /// The parameters of the best epoch; nil before the first epoch ends.
     public var best: [Float]?
-    /// What the objective has to remember, as it encoded it; nil if nothing.
+    /// The encoded state of the objective; nil if it has no state.
     public var objective: String?
 
-    /// Makes a state.
+    /// Creates a state.
     public init(
-        progress: TrainingProgress, parameters: [Float], optimizer: [String: [Float]], average: [Float]? = nil,
+        progress: TrainingProgress, parameters: [Float], optimizer: [String: [Float]], ema: [Float]? = nil,
         best: [Float]? = nil, objective: String? = nil
     ) {
         self.progress = progress
         self.parameters = parameters
         self.optimizer = optimizer
-        self.average = average
+        self.ema = ema
         self.best = best
         self.objective = objective
     }

@@ -1,19 +1,19 @@
 /// The metrics of one epoch of training.
 public struct EpochMetrics: Codable, Hashable, Sendable {
-    /// The epoch, from 1.
+    /// The number of the epoch, from 1.
     public var epoch: Int
     /// The mean training loss over the epoch, each step measured before its update.
     public var loss: Float
     /// The training accuracy over the epoch, 0…1.
     public var accuracy: Float
-    /// The mean loss on the validation set; nil if there is none.
+    /// The mean loss on the validation set; nil without a validation set.
     public var validationLoss: Float?
-    /// The accuracy on the validation set, 0…1; nil if there is none.
+    /// The accuracy on the validation set, 0…1; nil without a validation set.
     public var validationAccuracy: Float?
     /// The learning rate of the last step.
     public var learningRate: Float
 
-    /// Makes the metrics of an epoch.
+    /// Creates the metrics of an epoch.
     public init(
         epoch: Int, loss: Float, accuracy: Float, validationLoss: Float? = nil, validationAccuracy: Float? = nil,
         learningRate: Float

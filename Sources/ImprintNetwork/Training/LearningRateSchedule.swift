@@ -6,43 +6,43 @@
     internal import Darwin
 #endif
 
-/// A learning-rate schedule: the factor of the highest rate at each step.
+/// A learning-rate schedule, which scales the peak learning rate in each step.
 public struct LearningRateSchedule: Hashable, Codable, Sendable {
     /// The schedule after the warm-up.
     public enum Decay: Hashable, Codable, Sendable {
-        /// Always the highest rate.
+        /// The peak rate in every step.
         case constant
-        /// Multiplied by `factor` after every `every` steps.
+        /// Step decay, which multiplies the rate by `factor` after every `every` steps.
         case step(every: Int, factor: Float)
-        /// Half a cosine from the highest rate to `final` times it (Loshchilov and Hutter, "SGDR", 2017).
+        /// Cosine decay from the peak rate to `final` times the peak rate (Loshchilov and Hutter, "SGDR", 2017).
         case cosine(final: Float)
-        /// From 10 to the power `from` to 10 to the power `to` times the highest rate, by the same factor each step: the range test of
-        /// Smith, "Cyclical learning rates for training neural networks", 2017.
+        /// Exponential growth from 10^`from` to 10^`to` times the peak rate, as in a learning-rate range test (Smith, "Cyclical learning
+        /// rates for training neural networks", 2017).
         case exponential(from: Int, to: Int)
     }
 
     /// The schedule after the warm-up.
     public var decay: Decay
-    /// The number of warm-up steps, in which the rate rises linearly from near 0 to its highest value.
+    /// The number of warm-up steps, during which the rate grows linearly to its peak.
     public var warmUpSteps: Int
 
     private enum CodingKeys: String, CodingKey {
-        // The name of version 1.
+        // The key in version 1.
         case decay = "course"
         case warmUpSteps
     }
 
-    /// Makes a schedule.
+    /// Creates a schedule.
     public init(_ decay: Decay = .constant, warmUpSteps: Int = 0) {
-        precondition(warmUpSteps >= 0, "a warm-up has at least 0 steps, not \(warmUpSteps)")
+        precondition(warmUpSteps >= 0, "the number of warm-up steps must be at least 0, not \(warmUpSteps)")
         self.decay = decay
         self.warmUpSteps = warmUpSteps
     }
 
-    /// The factor of the rate at `step` (from 0) of a run of `totalSteps`.
+    /// Returns the factor of the peak rate at `step` (from 0) of a run of `totalSteps`.
     ///
-    /// Warm-up over w steps: (step + 1) / w. Cosine with p the share of the remaining steps that are done:
-    /// final + (1 − final) · (1 + cos(π·p)) / 2.
+    /// Warm-up over w steps: (step + 1) / w. Cosine: final + (1 − final) · (1 + cos(π·p)) / 2, with p the fraction of the steps after
+    /// the warm-up that are done.
     public func factor(at step: Int, of totalSteps: Int) -> Float {
         if step < warmUpSteps { return Float(step + 1) / Float(warmUpSteps) }
         switch decay {

@@ -1,6 +1,6 @@
-/// Updates parameters along their gradients: `SGD` or `AdamW`.
+/// Updates parameters from their gradients, such as `SGD` or `AdamW`.
 public protocol Optimizer: AnyObject {
-    /// The tensors that belong to the parameters, each laid out as the trainable parameters: velocities, or moments.
+    /// The optimizer's state tensors by name, such as velocities or moments; each has the layout of the trainable parameters.
     var state: [(name: String, values: UnsafeMutableBufferPointer<Float>)] { get }
 
     /// The number of steps so far.
@@ -11,15 +11,15 @@ public protocol Optimizer: AnyObject {
     func step(_ plan: ExecutionPlan, learningRate: Float)
 }
 
-/// The choice of an optimizer and its hyperparameters, without the learning rate.
+/// An optimizer and its hyperparameters, except the learning rate.
 public enum OptimizerConfiguration: Hashable, Codable, Sendable {
     /// Stochastic gradient descent with momentum.
     case sgd(SGD.Options)
     /// Adam with decoupled weight decay.
     case adamW(AdamW.Options)
 
-    /// Makes the optimizer for the parameters of a layout.
-    /// - Parameter learningRateFactors: Factors of the learning rate by node, ≥ 0; 1 for nodes without one. Only `sgd` supports them.
+    /// Creates the optimizer for the parameters of a layout.
+    /// - Parameter learningRateFactors: Factors of the learning rate by node, ≥ 0; the default is 1. Only `sgd` supports them.
     /// - Throws: `NetworkError.outOfMemory`.
     func makeOptimizer(
         for layout: ParameterLayout, learningRateFactors: [String: Float]
@@ -27,7 +27,7 @@ public enum OptimizerConfiguration: Hashable, Codable, Sendable {
         switch self {
         case .sgd(let options): return try SGD(options, for: layout, rateFactors: learningRateFactors)
         case .adamW(let options):
-            precondition(learningRateFactors.isEmpty, "AdamW has one learning rate for all layers")
+            precondition(learningRateFactors.isEmpty, "AdamW does not support learning-rate factors")
             return try AdamW(options, for: layout)
         }
     }

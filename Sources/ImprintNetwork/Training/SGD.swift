@@ -1,36 +1,37 @@
 internal import CImprintKernels
 internal import ImprintCore
 
-/// Stochastic gradient descent with momentum: one fused pass over the parameter buffer.
+/// Stochastic gradient descent (SGD) with momentum.
 ///
-/// g = clip · gradient + weightDecay · w (the decay on weights only, not on biases and norms)
-/// v ← momentum · v + g
-/// w ← w − rate · v, or with Nesterov's momentum w ← w − rate · (g + momentum · v)
+/// For each trainable parameter w, as in PyTorch:
+/// - g = clip · gradient + weightDecay · w
+/// - v ← momentum · v + g
+/// - w ← w − rate · v, or with Nesterov momentum w ← w − rate · (g + momentum · v)
 ///
-/// The rate is the step's learning rate times the factor of the node that w belongs to.
+/// clip scales the whole gradient to a norm of at most `gradientClipping`. Weight decay applies to weights, not to biases and
+/// normalization parameters. The rate is the step's learning rate times the factor of the node that w belongs to. State: v, with the
+/// layout of the trainable parameters, initialized to 0.
 ///
-/// These are PyTorch's formulas (Sutskever et al., "On the importance of initialization and momentum", 2013).
+/// Source: Sutskever et al., "On the importance of initialization and momentum in deep learning", 2013.
 public final class SGD: Optimizer {
     /// The hyperparameters.
     public struct Options: Hashable, Codable, Sendable {
-        /// The share of the velocity that stays, 0 ≤ `momentum` < 1.
+        /// The factor of the previous velocity, 0 ≤ `momentum` < 1.
         public var momentum: Float
-        /// Whether to use Nesterov's momentum.
+        /// Whether to use Nesterov momentum.
         public var nesterov: Bool
         /// The weight decay, ≥ 0.
         public var weightDecay: Float
-        /// The largest Euclidean norm of the whole gradient, or nil for no limit.
-        ///
-        /// A longer gradient is scaled down to it.
+        /// The maximum Euclidean norm of the whole gradient, to which longer gradients are scaled; nil for no limit.
         public var gradientClipping: Float?
 
-        /// Makes options.
+        /// Creates options.
         public init(
             momentum: Float = 0.9, nesterov: Bool = false, weightDecay: Float = 0, gradientClipping: Float? = nil
         ) {
-            precondition((0..<1).contains(momentum), "the momentum is at least 0 and less than 1, not \(momentum)")
-            precondition(weightDecay >= 0, "the weight decay is at least 0, not \(weightDecay)")
-            precondition(gradientClipping.map { $0 > 0 } ?? true, "the gradient's largest norm must be positive")
+            precondition((0..<1).contains(momentum), "the momentum must be at least 0 and less than 1, not \(momentum)")
+            precondition(weightDecay >= 0, "the weight decay must be at least 0, not \(weightDecay)")
+            precondition(gradientClipping.map { $0 > 0 } ?? true, "the maximum norm of the gradient must be positive")
             self.momentum = momentum
             self.nesterov = nesterov
             self.weightDecay = weightDecay
@@ -44,9 +45,9 @@ public final class SGD: Optimizer {
     public var stepCount = 0
     private let velocities: AlignedMemory
     private let count: Int
-    /// The factors of the learning rate, from the first parameter to the last.
+    /// The factors of the learning rate, in the order of the parameters.
     private let rateFactors: [(range: Range<Int>, factor: Float)]
-    /// The step that is being taken.
+    /// The step in progress.
     private var update: Update?
 
     private struct Update {
@@ -57,23 +58,23 @@ public final class SGD: Optimizer {
         let gradientScale: Float
     }
 
-    /// Makes an optimizer whose velocities are 0.
+    /// Creates an optimizer with velocities of 0.
     /// - Parameters:
     ///   - options: The hyperparameters.
     ///   - layout: The layout of the parameters.
-    ///   - rateFactors: Factors of the learning rate by the name of the node, ≥ 0; 1 for those not named.
+    ///   - rateFactors: Factors of the learning rate by node name, ≥ 0; the default is 1.
     /// - Throws: `NetworkError.outOfMemory`.
     public init(
         _ options: Options, for layout: ParameterLayout, rateFactors: [String: Float] = [:]
     ) throws(NetworkError) {
-        precondition(rateFactors.values.allSatisfy { $0 >= 0 }, "a factor of the learning rate is at least 0")
+        precondition(rateFactors.values.allSatisfy { $0 >= 0 }, "factors of the learning rate must be at least 0")
         self.options = options
         self.rateFactors = Self.ranges(of: rateFactors, in: layout)
         count = layout.trainableCount
         velocities = try AlignedMemory(byteCount: count * MemoryLayout<Float>.stride)
     }
 
-    /// The places of the trainable parameters, in as few ranges as there are changes of the factor.
+    /// Returns the ranges of the trainable parameters with their factors, merging neighbours with equal factors.
     private static func ranges(
         of factors: [String: Float], in layout: ParameterLayout
     ) -> [(range: Range<Int>, factor: Float)] {
@@ -95,24 +96,24 @@ public final class SGD: Optimizer {
     }
 
     public func step(_ plan: ExecutionPlan, learningRate: Float) {
-        precondition(learningRate >= 0, "the learning rate is at least 0, not \(learningRate)")
+        precondition(learningRate >= 0, "the learning rate must be at least 0, not \(learningRate)")
         precondition(plan.parameters.layout.trainableCount == count, "the plan belongs to another network")
         let scale = options.gradientClipping.map { plan.clippingScale(to: $0) } ?? 1
         stepCount += 1
         update = Update(
-            trained: plan.trained, parameters: plan.parameters.floats, gradients: plan.gradients.floats(),
+            trained: plan.trainableRanges, parameters: plan.parameters.floats, gradients: plan.gradients.floats(),
             rate: learningRate, gradientScale: scale)
         plan.threadPool.run(self)
         update = nil
-        plan.noteOwnChange()
+        plan.recordParameterChange()
     }
 }
 
 extension ExecutionPlan {
-    /// The Euclidean norm of the whole gradient of the trained parameters.
+    /// The Euclidean norm of the gradient of all trained parameters.
     package var gradientNorm: Float {
         let gradients = parameterGradients.baseAddress!
-        let sum = trained.reduce(0.0) {
+        let sum = trainableRanges.reduce(0.0) {
             $0 + imprint_sum_of_squares(gradients + $1.range.lowerBound, $1.range.count)
         }
         return Float(sum.squareRoot())

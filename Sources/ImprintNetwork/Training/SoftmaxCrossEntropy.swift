@@ -1,50 +1,55 @@
 internal import CImprintKernels
 
-/// Softmax and cross-entropy in one: the loss of a classifier, and its gradient with respect to the logits.
+/// Softmax cross-entropy loss of a classifier.
 ///
-/// With p = softmax(x), K labels, label smoothing s and class weights w, for an image of label t:
-/// loss = −Σₖ qₖ · wₖ · log pₖ with qₖ = (1 − s)·[k = t] + s / K, averaged with Σ w_t over the batch as the divisor
-/// (PyTorch's formula; Szegedy et al., "Rethinking the inception architecture", 2016, for the smoothing).
+/// loss = −Σₖ qₖ · wₖ · log pₖ with p = softmax(logits) and qₖ = (1 − s) · [k = t] + s / K, for an image of label t with K labels, label
+/// smoothing s and class weights w. The loss of a batch is the sum over its images divided by Σ w_t, as in PyTorch.
+///
+/// Logits: [batch, labels].
+///
+/// Source of label smoothing: Szegedy et al., "Rethinking the inception architecture for computer vision", 2016.
 public struct SoftmaxCrossEntropy: Hashable, Codable, Sendable {
-    /// How much of the target is spread evenly over all labels, 0 ≤ `labelSmoothing` < 1.
+    /// The share of the target that is distributed evenly over all labels, 0 ≤ `labelSmoothing` < 1.
     public var labelSmoothing: Float
-    /// The weight of each label; all 1 if nil.
+    /// The weight of each label; nil for weights of 1.
     public var classWeights: [Float]?
 
-    /// Makes the loss.
+    /// Creates the loss.
     public init(labelSmoothing: Float = 0, classWeights: [Float]? = nil) {
-        precondition((0..<1).contains(labelSmoothing), "label smoothing is at least 0 and less than 1")
-        precondition(classWeights?.allSatisfy { $0 >= 0 } ?? true, "class weights are at least 0")
+        precondition((0..<1).contains(labelSmoothing), "label smoothing must be at least 0 and less than 1")
+        precondition(classWeights?.allSatisfy { $0 >= 0 } ?? true, "class weights must be at least 0")
         self.labelSmoothing = labelSmoothing
         self.classWeights = classWeights
     }
 
-    /// What the loss over a batch came to.
+    /// The loss and the number of correct images of a batch.
     public struct Result: Sendable {
         /// The mean loss.
         public var loss: Float
-        /// How many images have their largest logit at their label.
+        /// The number of images whose maximum logit is that of their label.
         public var correct: Int
     }
 
-    /// Computes the loss over a batch and, where wanted, its gradient.
+    /// Computes the loss of a batch and, if `gradient` is not nil, its gradient with respect to the logits.
     /// - Parameters:
-    ///   - logits: [N, K].
-    ///   - labels: N numbers in 0..<K.
-    ///   - gradient: [N, K], overwritten; it may be the same memory as `logits`.
+    ///   - logits: [batch, labels].
+    ///   - labels: [batch], each an index in 0..<labels.
+    ///   - gradient: [batch, labels], overwritten; may alias `logits`.
     public func callAsFunction(
         logits: UnsafeMutableBufferPointer<Float>, labels: [Int],
         gradient: UnsafeMutableBufferPointer<Float>? = nil
     ) -> Result {
         let batch = labels.count
-        precondition(batch > 0 && logits.count % batch == 0, "\(logits.count) logits are not [\(batch), labels]")
+        precondition(
+            batch > 0 && logits.count % batch == 0, "there are \(logits.count) logits, expected [\(batch), labels]")
         let classes = logits.count / batch
         precondition(
-            classWeights.map { $0.count == classes } ?? true, "there are \(classes) labels, not as many class weights")
-        precondition(gradient.map { $0.count == logits.count } ?? true, "the gradient has another size than the logits")
+            classWeights.map { $0.count == classes } ?? true, "there must be \(classes) class weights, one per label")
+        precondition(
+            gradient.map { $0.count == logits.count } ?? true, "the gradient and the logits must have the same size")
         var divisor: Double = 0
         for label in labels {
-            precondition((0..<classes).contains(label), "the label \(label) is not in 0..<\(classes)")
+            precondition((0..<classes).contains(label), "label \(label) is not in 0..<\(classes)")
             divisor += Double(weight(label))
         }
         let factor = divisor > 0 ? Float(1 / divisor) : 0
@@ -64,12 +69,13 @@ public struct SoftmaxCrossEntropy: Hashable, Codable, Sendable {
         return Result(loss: divisor > 0 ? Float(total / divisor) : 0, correct: Int(correct))
     }
 
-    /// The confidences that a classifier with these logits states: softmax over each row.
+    /// Returns the confidences of a classifier, the softmax of each row of logits.
     /// - Parameters:
-    ///   - logits: [N, K].
-    ///   - batch: N.
+    ///   - logits: [batch, labels].
+    ///   - batch: The number of rows.
     public static func confidences(_ logits: UnsafeMutableBufferPointer<Float>, batch: Int) -> [[Float]] {
-        precondition(batch > 0 && logits.count % batch == 0, "\(logits.count) logits are not [\(batch), labels]")
+        precondition(
+            batch > 0 && logits.count % batch == 0, "there are \(logits.count) logits, expected [\(batch), labels]")
         let classes = logits.count / batch
         return (0..<batch).map { image in
             Array(unsafeUninitializedCapacity: classes) { row, count in

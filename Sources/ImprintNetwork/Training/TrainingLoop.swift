@@ -1,14 +1,16 @@
 internal import ImprintCore
 
-/// The one training loop: steps, exponential moving average (EMA), divergence check, schedule, early stopping, best snapshot, checkpoints.
+/// Trains the parameters of an objective.
 ///
-/// A `TrainingObjective` brings batches and losses, an `Optimizer` updates the parameters, and a `CheckpointPolicy` saves the state.
-/// The same objective and options give bitwise equal parameters, whether or not the run was interrupted and resumed.
+/// The loop runs the steps and applies the learning-rate schedule, the exponential moving average (EMA), divergence checks, early stopping,
+/// the snapshot of the best parameters and checkpoints. A `TrainingObjective` provides batches and losses, an `Optimizer` updates the
+/// parameters, and a `CheckpointPolicy` saves the state. The same objective and options give bitwise identical parameters, even if the run
+/// is interrupted and resumed.
 public final class TrainingLoop {
     /// The progress so far.
     public private(set) var progress: TrainingProgress
-    /// The exponential moving average of the parameters; nil if none is kept.
-    public let average: Parameters?
+    /// The exponential moving average (EMA) of the parameters; nil without an EMA.
+    public let ema: Parameters?
     /// A snapshot of the parameters of the best round; nil before the first round ends.
     public private(set) var best: Parameters?
     private let objective: any TrainingObjective
@@ -18,10 +20,10 @@ public final class TrainingLoop {
     private var optimizer: any Optimizer
     private var clock = RunClock()
     private var isStopped = false
-    /// Whether the best round has to be validated again: samples disappeared before the run was resumed, and may be back.
+    /// Whether to validate the best round again: photos were unreadable before the run was resumed, and may be readable now.
     private var validatesBestAgain = false
 
-    /// Makes a loop for the objective's parameters as they are.
+    /// Creates a loop that starts from the objective's current parameters.
     /// - Throws: `NetworkError.outOfMemory`.
     public convenience init(
         _ objective: any TrainingObjective, options: Options, checkpoints: (any CheckpointPolicy)? = nil
@@ -40,33 +42,33 @@ public final class TrainingLoop {
         let parameters = objective.plan.parameters
         optimizer = try options.optimizer.makeOptimizer(
             for: parameters.layout, learningRateFactors: options.learningRateFactors)
-        average = try options.averageDecay.map { _ in try parameters.copy() }
+        ema = try options.emaDecay.map { _ in try parameters.copy() }
         progress = TrainingProgress(
             learningRate: options.rounds.learningRate(of: 0), plannedEpochs: options.rounds.count)
     }
 
-    /// The parameters that are trained.
+    /// The trained parameters.
     public var parameters: Parameters { objective.plan.parameters }
 
-    /// The parameters that validation uses and that a model gets: the average if one is kept, otherwise the trained ones.
-    public var evaluated: Parameters { average ?? parameters }
+    /// The parameters for validation and the final model: the EMA, or the trained parameters without an EMA.
+    public var evaluationParameters: Parameters { ema ?? parameters }
 
-    /// The time that the run has taken, over all of its parts, in seconds.
+    /// The duration of the run in seconds, including the time before it was resumed.
     public var seconds: Double { clock.seconds }
 }
 
 // MARK: Run
 
 extension TrainingLoop {
-    /// What happens during a run.
+    /// An event of a run.
     public enum Event: Sendable {
-        /// A step is done; the progress is the loop's.
+        /// A step is done; see `progress`.
         case step
-        /// A round is done; it took so many seconds.
+        /// A round is done, with its metrics and duration.
         case round(EpochMetrics, seconds: Double)
     }
 
-    /// Why a run ended.
+    /// The reason why a run ended.
     public enum Ending: Sendable {
         /// All rounds are done.
         case completed
@@ -78,11 +80,11 @@ extension TrainingLoop {
         case stopped
     }
 
-    /// Trains until a stop rule applies.
+    /// Trains until all rounds are done or a stop rule applies.
     /// - Parameters:
-    ///   - shouldStop: Called after each step; true ends the run there. A stop after the last step of a round completes the round.
-    ///   - onEvent: Receives what happens.
-    /// - Throws: `TrainingDivergedError` if the loss or a parameter is not finite, and what the objective throws.
+    ///   - shouldStop: Called after each step; true ends the run. A stop after the last step of a round completes the round.
+    ///   - onEvent: Called for each event.
+    /// - Throws: `TrainingDivergedError` if the loss or a parameter is not finite, and errors of the objective.
     public func run(
         shouldStop: () throws -> Bool = { false }, onEvent: (Event) throws -> Void = { _ in }
     ) throws -> Ending {
@@ -90,8 +92,8 @@ extension TrainingLoop {
         while true {
             if let ending { return ending }
             _ = clock.lap()
-            let isWhole = try runRound(shouldStop, onEvent)
-            guard isWhole || isOutOfTime else { continue }
+            let isComplete = try runRound(shouldStop, onEvent)
+            guard isComplete || isOutOfTime else { continue }
             let validation = try validateRound()
             progress.secondsInEpoch += clock.lap()
             let seconds = progress.secondsInEpoch
@@ -102,11 +104,11 @@ extension TrainingLoop {
         }
     }
 
-    /// Why the run ends here; nil if it continues.
+    /// The reason why the run ends now; nil if it continues.
     private var ending: Ending? {
         let done = progress.history.count
         if done >= options.rounds.count { return .completed }
-        // The last stage must have had its chance.
+        // Patience does not count before the last stage.
         let countsForPatience = min(progress.epochsSinceBest, done - options.firstPatientRound)
         if let patience = options.patience, countsForPatience >= patience { return .noImprovement }
         if isStopped { return .stopped }
@@ -114,18 +116,18 @@ extension TrainingLoop {
     }
 
     /// Runs the rest of the current round.
-    /// - Returns: Whether the round is whole.
+    /// - Returns: Whether the round is complete.
     private func runRound(
         _ shouldStop: () throws -> Bool, _ onEvent: (Event) throws -> Void
     ) throws -> Bool {
         let round = progress.history.count
-        try objective.beginRound(round, at: progress.batch, evaluated: evaluated)
+        try objective.beginRound(round, at: progress.batch, evaluationParameters: evaluationParameters)
         defer { objective.endRound() }
         if progress.batch == 0, options.rounds.restarts {
             optimizer = try options.optimizer.makeOptimizer(
                 for: parameters.layout, learningRateFactors: options.learningRateFactors)
-            average?.copyValues(from: parameters)
-            progress.averagedSteps = 0
+            ema?.copyValues(from: parameters)
+            progress.emaSteps = 0
         }
         let steps = options.rounds.steps(of: round)
         while options.rounds.endsByObjective || progress.batch < steps {
@@ -140,7 +142,7 @@ extension TrainingLoop {
     }
 
     /// Takes one step.
-    /// - Returns: Whether there was a batch left.
+    /// - Returns: False if the round has no more batches.
     private func step(_ round: Int) throws -> Bool {
         guard let result = try objective.forward(round: round, step: progress.batch) else { return false }
         let step = result.step ?? progress.batch
@@ -151,10 +153,10 @@ extension TrainingLoop {
         objective.addGradients()
         try reducer.reduce(plan.parameterGradients)
         optimizer.step(plan, learningRate: learningRate(at: step))
-        if let average, let decay = options.averageDecay {
-            let steps = Float(progress.averagedSteps)
-            average.move(towards: plan.parameters, by: 1 - min(decay, (1 + steps) / (10 + steps)))
-            progress.averagedSteps += 1
+        if let ema, let decay = options.emaDecay {
+            let steps = Float(progress.emaSteps)
+            ema.move(towards: plan.parameters, by: 1 - min(decay, (1 + steps) / (10 + steps)))
+            progress.emaSteps += 1
         }
         progress.sum.add(loss: result.loss, correct: result.correct, count: result.count)
         progress.batch = step + 1
@@ -162,7 +164,7 @@ extension TrainingLoop {
         return true
     }
 
-    /// The learning rate of a step of the current round.
+    /// Returns the learning rate of a step of the current round.
     private func learningRate(at step: Int) -> Float {
         let round = progress.history.count
         return progress.learningRate
@@ -177,15 +179,16 @@ extension TrainingLoop {
 // MARK: Validation
 
 extension TrainingLoop {
-    /// Validates the parameters of the round.
+    /// Validates the parameters of the current round.
     ///
-    /// If validation samples disappeared, it validates the best round again too: only losses on the same samples compare.
+    /// If validation samples became unreadable, also validates the best round again, because only losses on the same samples are
+    /// comparable.
     private func validateRound() throws -> ValidationLoss? {
         while true {
             let version = objective.validationVersion
-            let validation = try objective.validate(evaluated)
-            let hasFewer = objective.validationVersion != version || validatesBestAgain
-            guard hasFewer, progress.best != nil else { return validation }
+            let validation = try objective.validate(evaluationParameters)
+            let samplesChanged = objective.validationVersion != version || validatesBestAgain
+            guard samplesChanged, progress.best != nil else { return validation }
             progress.bestLoss = try validateBest()?.loss
             validatesBestAgain = false
         }
@@ -196,15 +199,15 @@ extension TrainingLoop {
     @discardableResult
     public func validateBest() throws -> ValidationLoss? {
         guard let best else { return nil }
-        let before = try evaluated.copy()
-        defer { evaluated.copyValues(from: before) }
-        evaluated.copyValues(from: best)
-        return try objective.validate(evaluated)
+        let before = try evaluationParameters.copy()
+        defer { evaluationParameters.copyValues(from: before) }
+        evaluationParameters.copyValues(from: best)
+        return try objective.validate(evaluationParameters)
     }
 
     /// Records the round's metrics, and snapshots the parameters if they are the best so far.
     private func finishRound(_ validation: ValidationLoss?) throws -> EpochMetrics {
-        // The loss of a step is from before its update, so the effect of the last update shows only here.
+        // The loss of a step is measured before its update, so only this check covers the last update.
         guard !options.keepsBest || (validation?.loss.isFinite ?? true && parameters.areFinite) else { throw diverged }
         let round = progress.history.count
         let rate =
@@ -213,10 +216,10 @@ extension TrainingLoop {
             epoch: round + 1, loss: progress.sum.meanLoss, accuracy: progress.sum.accuracy,
             validationLoss: validation?.loss, validationAccuracy: validation?.accuracy, learningRate: rate)
         if progress.finishEpoch(metrics), options.keepsBest {
-            if let best { best.copyValues(from: evaluated) } else { best = try evaluated.copy() }
+            if let best { best.copyValues(from: evaluationParameters) } else { best = try evaluationParameters.copy() }
         }
         if options.rounds.restarts {
-            if let average { parameters.copyValues(from: average) }
+            if let ema { parameters.copyValues(from: ema) }
             progress.learningRate = options.rounds.learningRate(of: min(round + 1, options.rounds.count - 1))
         }
         return metrics
@@ -229,7 +232,7 @@ extension TrainingLoop {
     private var secondsLeft: Double? { options.timeLimit.map { $0.seconds - clock.seconds } }
     private var isOutOfTime: Bool { secondsLeft.map { $0 <= 0 } ?? false }
 
-    /// Plans as many rounds as fit into the time left, and at least those that are done.
+    /// Plans as many rounds as fit into the remaining time, and at least the completed ones.
     private func planRounds() {
         progress.plannedEpochs = options.rounds.count
         let done = progress.history.count
@@ -242,28 +245,28 @@ extension TrainingLoop {
 // MARK: State
 
 extension TrainingLoop {
-    /// The complete state between two steps.
+    /// Returns the complete state between two steps.
     public func state() throws -> TrainingState {
         var progress = progress
         progress.seconds = clock.seconds
         return TrainingState(
             progress: progress, parameters: parameters.withValues { Array($0) },
             optimizer: Dictionary(uniqueKeysWithValues: optimizer.state.map { ($0.name, Array($0.values)) }),
-            average: average?.withValues { Array($0) },
+            ema: ema?.withValues { Array($0) },
             best: progress.history.isEmpty ? nil : best?.withValues { Array($0) },
             objective: try objective.encodeState())
     }
 
-    /// The state of a run that has ended, so that another one may replace its checkpoint.
+    /// Returns the state of a finished run, whose checkpoint other runs may replace.
     package func finishedState() throws -> TrainingState {
         var state = try state()
         state.progress.isFinished = true
         return state
     }
 
-    /// Continues from a state.
-    /// - Parameter hasSameData: Whether the data are the same. If not, the round restarts, and earlier validation losses do not compare.
-    /// - Throws: `NetworkError.outOfMemory`, and what the objective throws.
+    /// Restores a state.
+    /// - Parameter hasSameData: Whether the data are unchanged. If not, the round restarts, and earlier validation losses are not comparable.
+    /// - Throws: `NetworkError.outOfMemory`, and errors of the objective.
     public func restore(_ state: TrainingState, hasSameData: Bool = true) throws {
         progress = state.progress
         progress.isFinished = false
@@ -275,7 +278,7 @@ extension TrainingLoop {
             parameters?.withValues { _ = $0.update(from: values) }
         }
         load(state.parameters, into: parameters)
-        load(state.average, into: average)
+        load(state.ema, into: ema)
         if let values = state.best, options.keepsBest {
             best = try parameters.copy()
             load(values, into: best)
@@ -288,25 +291,25 @@ extension TrainingLoop {
         if !hasSameData {
             progress.changeImages()
         } else {
-            if progress.hasLostPhotos == true {
-                if options.restartsRoundAfterLoss { progress.restartEpoch() }
+            if progress.hasUnreadablePhotos == true {
+                if options.restartsRoundAfterUnreadablePhotos { progress.restartEpoch() }
                 validatesBestAgain = progress.best != nil
             }
             if let objectiveState = state.objective { try objective.restoreState(objectiveState) }
         }
-        progress.hasLostPhotos = nil
+        progress.hasUnreadablePhotos = nil
     }
 
-    /// Records that a photo could not be read any more: no other run gives the same model.
-    package func recordUnreadablePhoto() { progress.losePhoto() }
+    /// Records that a photo became unreadable, which makes the run unrepeatable.
+    package func recordUnreadablePhoto() { progress.recordUnreadablePhoto() }
 
-    /// Starts with another learning rate, such as one that a range test found.
+    /// Replaces the peak learning rate, for example by the result of a range test.
     package func use(learningRate: Float) { progress.learningRate = learningRate }
 }
 
-/// The loss, or a parameter, became infinite or not a number.
+/// The error of a run whose loss or parameters became infinite or NaN.
 public struct TrainingDivergedError: Error, Hashable, CustomStringConvertible {
-    /// The epoch or phase, from 1.
+    /// The number of the epoch or phase, from 1.
     public let epoch: Int
     /// The peak learning rate.
     public let learningRate: Float

@@ -1,5 +1,5 @@
 extension TrainingLoop {
-    /// The hyperparameters of a loop.
+    /// The hyperparameters of a training loop.
     public struct Options: Sendable {
         /// The rounds: epochs, or phases.
         public var rounds: Rounds
@@ -7,54 +7,54 @@ extension TrainingLoop {
         public var optimizer: OptimizerConfiguration
         /// Factors of the learning rate by node; see `OptimizerConfiguration`.
         public var learningRateFactors: [String: Float] = [:]
-        /// The decay of the exponential moving average of the parameters, 0 < decay < 1; nil for none.
+        /// The decay of the exponential moving average (EMA) of the parameters, 0 < decay < 1; nil for no EMA.
         ///
-        /// After step t the average moves by 1 − min(decay, (1 + t) / (10 + t)) towards the parameters, so that the first steps do not
-        /// dominate it.
-        public var averageDecay: Float?
+        /// After step t (from 0), ema ← d · ema + (1 − d) · parameters with d = min(decay, (1 + t) / (10 + t)). The smaller d in the first steps
+        /// reduces the weight of the initial parameters.
+        public var emaDecay: Float?
         /// The number of rounds without an improvement in validation loss after which training stops; nil for never.
         public var patience: Int?
-        /// The first round (from 0) that counts for `patience`.
+        /// The first round (from 0) that counts towards `patience`.
         public var firstPatientRound = 0
-        /// The time after which training stops, over all parts of a run; nil for no limit.
+        /// The time after which training stops, including the time before a resume; nil for no limit.
         public var timeLimit: Duration?
-        /// Whether the parameters of the best round are kept.
+        /// Whether to keep a snapshot of the parameters of the best round.
         public var keepsBest = true
-        /// Whether a resumed run repeats its unfinished round if photos could not be read in it.
-        package var restartsRoundAfterLoss = true
+        /// Whether a resumed run repeats its unfinished round if photos became unreadable.
+        package var restartsRoundAfterUnreadablePhotos = true
 
-        /// Makes options.
-        public init(rounds: Rounds, optimizer: OptimizerConfiguration, averageDecay: Float? = nil) {
+        /// Creates options.
+        public init(rounds: Rounds, optimizer: OptimizerConfiguration, emaDecay: Float? = nil) {
             self.rounds = rounds
             self.optimizer = optimizer
-            self.averageDecay = averageDecay
+            self.emaDecay = emaDecay
         }
     }
 
-    /// How a run is divided into rounds, after each of which the parameters are validated.
+    /// The rounds of a run; each ends with a validation of the parameters.
     public enum Rounds: Sendable {
         /// Epochs of equal length that share one learning-rate schedule.
         case epochs(Epochs)
-        /// Phases that each restart the optimizer, its schedule and the average; a phase continues from the averaged parameters of the
-        /// one before.
+        /// Phases that each restart the optimizer, the learning-rate schedule and the EMA; a phase continues from the EMA parameters of the
+        /// previous phase.
         case phases([Phase])
 
-        /// Epochs of equal length.
+        /// Epochs of equal length with one learning-rate schedule.
         public struct Epochs: Sendable {
             /// The number of epochs.
             public var count: Int
-            /// The number of steps of an epoch; an epoch ends earlier if the objective has no more batches.
+            /// The number of steps per epoch; an epoch ends earlier if the objective has no more batches.
             public var steps: Int
             /// The peak learning rate.
             public var learningRate: Float
             /// The schedule over all epochs.
             public var decay: LearningRateSchedule.Decay
-            /// Whether the learning rate warms up during the first of several epochs.
+            /// Whether the learning rate warms up during the first epoch, if there are several.
             public var warmsUp: Bool
-            /// The epochs (from 0) after the first in which it warms up again.
+            /// The later epochs (from 0) in which the learning rate warms up again.
             public var warmUps: Set<Int> = []
 
-            /// Makes epochs.
+            /// Creates epochs.
             public init(
                 count: Int, steps: Int, learningRate: Float, decay: LearningRateSchedule.Decay = .cosine(final: 0.01),
                 warmsUp: Bool = true
@@ -67,7 +67,7 @@ extension TrainingLoop {
             }
         }
 
-        /// One phase.
+        /// A phase with its own learning-rate schedule.
         public struct Phase: Sendable {
             /// The number of steps.
             public var steps: Int
@@ -76,7 +76,7 @@ extension TrainingLoop {
             /// The schedule over the phase.
             public var schedule: LearningRateSchedule
 
-            /// Makes a phase.
+            /// Creates a phase.
             public init(steps: Int, learningRate: Float, schedule: LearningRateSchedule) {
                 self.steps = steps
                 self.learningRate = learningRate
@@ -92,10 +92,10 @@ extension TrainingLoop {
             }
         }
 
-        /// Whether each round starts with a new optimizer and average.
+        /// Whether each round starts with a new optimizer and EMA.
         var restarts: Bool { if case .phases = self { true } else { false } }
 
-        /// Whether the objective tells where a round ends.
+        /// Whether the objective determines the end of a round.
         var endsByObjective: Bool { !restarts }
 
         func steps(of round: Int) -> Int {
@@ -112,7 +112,7 @@ extension TrainingLoop {
             }
         }
 
-        /// The number of optimizer steps before a round.
+        /// Returns the number of optimizer steps before a round.
         func stepsBefore(round: Int) -> Int {
             switch self {
             case .epochs(let epochs): round * epochs.steps
@@ -120,7 +120,7 @@ extension TrainingLoop {
             }
         }
 
-        /// The factor of the learning rate at a step of a round.
+        /// Returns the factor of the learning rate at a step of a round.
         func factor(round: Int, step: Int, plannedRounds: Int) -> Float {
             switch self {
             case .epochs(let epochs):

@@ -1,63 +1,80 @@
-/// The progress of a training run: with the tensors of `TrainingState`, everything that one step passes to the next.
+/// The progress of a training run; together with the tensors of `TrainingState`, the complete state between two steps.
 public struct TrainingProgress: Codable, Hashable, Sendable {
-    /// Losses and right answers, added up over batches of different sizes.
+    /// The sums of losses and correct samples over batches.
     public struct Sum: Codable, Hashable, Sendable {
+        /// The sum of the losses of all samples.
         public package(set) var loss: Double = 0
+        /// The number of correct samples.
         public package(set) var correct = 0
+        /// The number of samples.
         public package(set) var count = 0
 
         package init() {}
 
-        /// Adds a batch of `count` images with a mean loss of `loss`.
+        /// Adds a batch of `count` samples with a mean loss of `loss`.
         package mutating func add(loss: Float, correct: Int, count: Int) {
             self.loss += Double(loss) * Double(count)
             self.correct += correct
             self.count += count
         }
 
+        /// The mean loss per sample.
         public var meanLoss: Float { count > 0 ? Float(loss / Double(count)) : 0 }
+        /// The fraction of correct samples, 0…1.
         public var accuracy: Float { count > 0 ? Float(correct) / Float(count) : 0 }
     }
 
-    /// The highest learning rate: that of the settings, or the one that was found.
+    /// The peak learning rate, from the hyperparameters or a range test.
     public package(set) var learningRate: Float
-    /// How many epochs there are to be.
+    /// The planned number of epochs.
     public package(set) var plannedEpochs: Int
-    /// How many batches of the epoch after `history` are done, and what they came to.
+    /// The index of the next batch in the current epoch.
     public package(set) var batch = 0
+    /// The losses of the completed batches of the current epoch.
     public package(set) var sum = Sum()
-    /// How often the training plan has run, which its random numbers follow from.
+    /// The number of training passes of the plan, which seeds its random streams.
     public package(set) var passes = 0
-    /// How many steps have gone into the average of the parameters.
-    public package(set) var averagedSteps = 0
-    /// What was measured after each epoch.
+    /// The number of steps included in the EMA of the parameters.
+    public package(set) var emaSteps = 0
+    /// The metrics of each completed epoch.
     public package(set) var history: [EpochMetrics] = []
-    /// The place in `history` of the epoch that is kept: that with the least validation loss of those that compare, or the last one
-    /// where nothing is validated on.
+    /// The index in `history` of the best epoch.
+    ///
+    /// It has the lowest comparable validation loss; without a validation set it is the last epoch.
     public private(set) var best: Int?
-    /// The validation loss of the best epoch on the photos that are left, measured again after validation photos vanished; nil if the loss in
-    /// `history` still compares.
+    /// The validation loss of the best epoch on the readable validation photos, measured again after some became unreadable; nil if the
+    /// loss in `history` is still comparable.
     public package(set) var bestLoss: Float?
-    /// Whether photos vanished during the run, after which a resumed run measures the best epoch again; nil in older checkpoints.
-    public package(set) var hasLostPhotos: Bool?
-    /// The first epoch (from 0) whose validation loss can be compared with the latest: the first after images were added.
+    /// Whether photos became unreadable, after which a resumed run validates the best epoch again; nil in older checkpoints.
+    public package(set) var hasUnreadablePhotos: Bool?
+    /// The first epoch (from 0) whose validation loss is comparable with the latest: the first after the images changed.
     public package(set) var firstComparable = 0
-    /// How long the run has taken; how much of it went into whole epochs, and into the one after these.
+    /// The duration of the run.
     public package(set) var seconds: Double = 0
+    /// The time spent in completed epochs.
     public package(set) var secondsInEpochs: Double = 0
+    /// The time spent in the current epoch.
     public package(set) var secondsInEpoch: Double = 0
-    /// Whether the settings alone lead here: the run did not go on with other images or another number of epochs.
+    /// Whether the hyperparameters and the data reproduce this run: it was not resumed with other images or another number of epochs.
     public package(set) var isRepeatable = true
-    /// Whether the run has ended by itself, so that nothing is lost where another takes its place.
+    /// Whether the run is finished and another run may replace its checkpoint.
     public package(set) var isFinished = false
+
+    private enum CodingKeys: String, CodingKey {
+        case learningRate, plannedEpochs, batch, sum, passes
+        case emaSteps = "averagedSteps"
+        case history, best, bestLoss
+        case hasUnreadablePhotos = "hasLostPhotos"
+        case firstComparable, seconds, secondsInEpochs, secondsInEpoch, isRepeatable, isFinished
+    }
 
     package init(learningRate: Float, plannedEpochs: Int) {
         self.learningRate = learningRate
         self.plannedEpochs = plannedEpochs
     }
 
-    /// Takes down an epoch that has ended.
-    /// - Returns: Whether it is the best, so that its parameters are to be kept.
+    /// Records the metrics of a completed epoch.
+    /// - Returns: Whether it is the best epoch so far.
     package mutating func finishEpoch(_ metrics: EpochMetrics) -> Bool {
         history.append(metrics)
         batch = 0
@@ -65,10 +82,10 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
         secondsInEpochs += secondsInEpoch
         secondsInEpoch = 0
         let isBest: Bool
-        if let best, best >= firstComparable, let least = bestLoss ?? history[best].validationLoss,
+        if let best, best >= firstComparable, let lowestLoss = bestLoss ?? history[best].validationLoss,
             let loss = metrics.validationLoss
         {
-            isBest = loss < least
+            isBest = loss < lowestLoss
         } else {
             isBest = true
         }
@@ -76,13 +93,13 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
         return isBest
     }
 
-    /// Notes that a photo vanished: no other run gives the same model.
-    package mutating func losePhoto() {
-        hasLostPhotos = true
+    /// Records that a photo became unreadable, which makes the run unrepeatable.
+    package mutating func recordUnreadablePhoto() {
+        hasUnreadablePhotos = true
         isRepeatable = false
     }
 
-    /// Restarts the epoch with other images: earlier losses no longer compare.
+    /// Restarts the epoch with other images, after which earlier losses are not comparable.
     package mutating func changeImages() {
         restartEpoch()
         firstComparable = history.count
@@ -90,27 +107,27 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
         isRepeatable = false
     }
 
-    /// Discards the batches of the epoch in progress.
+    /// Discards the completed batches of the current epoch.
     package mutating func restartEpoch() {
         batch = 0
         sum = Sum()
         secondsInEpoch = 0
     }
 
-    /// How many epochs that compare have passed without a lesser validation loss.
+    /// The number of comparable epochs since the lowest validation loss.
     public var epochsSinceBest: Int { best.map { history.count - max($0 + 1, firstComparable) } ?? 0 }
 
-    /// What is impossible about the values; nil if nothing is.
+    /// A description of the first invalid value; nil if all values are valid.
     package var problem: String? {
         guard learningRate.isFinite && learningRate >= 0 else { return "a learning rate of \(learningRate)" }
-        let counts = [plannedEpochs, batch, passes, averagedSteps, sum.count, sum.correct, firstComparable]
-        guard counts.allSatisfy({ (0...1 << 48).contains($0) }) else { return "a count that cannot be" }
+        let counts = [plannedEpochs, batch, passes, emaSteps, sum.count, sum.correct, firstComparable]
+        guard counts.allSatisfy({ (0...1 << 48).contains($0) }) else { return "a count that is out of range" }
         guard history.map(\.epoch) == Array(1..<(history.count + 1)) else {
-            return "epochs that do not follow each other"
+            return "epochs that are not consecutive"
         }
-        guard (seconds + secondsInEpochs + secondsInEpoch).isFinite else { return "a time that is no number" }
-        guard bestLoss?.isFinite ?? true else { return "a validation loss that is no number" }
-        guard best.map(history.indices.contains) ?? history.isEmpty else { return "a best epoch that is none" }
+        guard (seconds + secondsInEpochs + secondsInEpoch).isFinite else { return "a time that is not finite" }
+        guard bestLoss?.isFinite ?? true else { return "a validation loss that is not finite" }
+        guard best.map(history.indices.contains) ?? history.isEmpty else { return "a best epoch that is out of range" }
         return nil
     }
 }

@@ -6,20 +6,20 @@ const longSide = 640;
 export class Camera {
   #video;
   #canvas = document.createElement("canvas");
-  #lost;
+  #onDisconnect;
   #isWanted = false;
   /** The pending camera request, if any: there is at most one at a time. */
   #opening = null;
 
-  /** `lost` is called if the camera ends by itself, for example because it is unplugged. */
-  constructor(video, lost) {
+  /** Calls `onDisconnect` if the camera ends by itself, for example because it is unplugged. */
+  constructor(video, onDisconnect) {
     this.#video = video;
-    this.#lost = lost;
+    this.#onDisconnect = onDisconnect;
   }
 
   get isOn() { return this.#video.srcObject !== null; }
 
-  /** Starts the camera, and waits for the first frame or a stop. Throws an error with a message if there is no camera. */
+  /** Starts the camera, and waits for the first frame or for `stop()`. Throws an error with a message if there is no camera. */
   async start() {
     this.#isWanted = true;
     this.#opening ??= this.#open().finally(() => { this.#opening = null; });
@@ -28,7 +28,7 @@ export class Camera {
 
   async #open() {
     if (this.isOn) return;
-    if (!navigator.mediaDevices?.getUserMedia) throw new Error("This browser does not give the page access to a camera.");
+    if (!navigator.mediaDevices?.getUserMedia) throw new Error("This browser gives the page no access to a camera.");
     let stream;
     try {
       stream = await navigator.mediaDevices.getUserMedia({
@@ -36,9 +36,9 @@ export class Camera {
       });
     } catch (error) {
       throw new Error(
-        error.name === "NotAllowedError" ? "The browser was not allowed to use the camera."
+        error.name === "NotAllowedError" ? "The browser does not allow the page to use the camera."
           : error.name === "NotFoundError" ? "There is no camera on this machine."
-            : "The camera cannot be used; another program may be using it.");
+            : "The camera is not available; another program may be using it.");
     }
     if (!this.#isWanted) {
       for (const track of stream.getTracks()) track.stop();
@@ -49,10 +49,10 @@ export class Camera {
     try {
       await this.#video.play();
     } catch {
-      // It was stopped meanwhile, and perhaps started again.
+      // The camera was stopped meanwhile, and perhaps started again.
       if (this.#video.srcObject !== stream) return this.#isWanted ? this.#open() : undefined;
       this.stop();
-      throw new Error("The browser cannot show the camera picture.");
+      throw new Error("The browser cannot show the camera image.");
     }
     this.#video.hidden = !this.isOn;
   }
@@ -60,7 +60,7 @@ export class Camera {
   #end(stream) {
     if (this.#video.srcObject !== stream) return;
     this.stop();
-    this.#lost();
+    this.#onDisconnect();
   }
 
   /** Stops the camera. */
@@ -71,15 +71,15 @@ export class Camera {
     this.#video.hidden = true;
   }
 
-  /** The current frame as a JPEG, at full size or scaled down for the model; `null` before the first frame. */
-  frame({ whole = false } = {}) {
+  /** Returns the current frame as a JPEG, at full size or scaled down for the model; `null` before the first frame. */
+  frame({ isFullSize = false } = {}) {
     const { videoWidth: width, videoHeight: height } = this.#video;
     if (!width || !height) return null;
-    const scale = whole ? 1 : Math.min(1, longSide / Math.max(width, height));
+    const scale = isFullSize ? 1 : Math.min(1, longSide / Math.max(width, height));
     this.#canvas.width = Math.round(width * scale);
     this.#canvas.height = Math.round(height * scale);
     this.#canvas.getContext("2d").drawImage(this.#video, 0, 0, this.#canvas.width, this.#canvas.height);
-    return new Promise((done, fail) => this.#canvas.toBlob(
-      (blob) => (blob ? done(blob) : fail(new Error("The picture is too large for this browser."))), "image/jpeg", 0.92));
+    return new Promise((resolve, reject) => this.#canvas.toBlob(
+      (blob) => (blob ? resolve(blob) : reject(new Error("The image is too large for this browser."))), "image/jpeg", 0.92));
   }
 }

@@ -1,22 +1,22 @@
-// The shutter and the saved pictures, each with its label drawn into it, by category.
+// The shutter and the saved photos, each with its label as a caption, by category.
 
-import { picture } from "./eye.js";
-import { held, isGated } from "./look.js";
-import { fill, find, focusOn, hear, make, percent, quoted, say, trying, write } from "./parts.js";
+import { attempt, find, focusOn, make, percent, quoted, setText, showMessage, subscribe, updateList } from "./parts.js";
+import { blockedObservation, isFilterActive } from "./results.js";
 import { server } from "./server.js";
+import { currentImage } from "./source.js";
 import { store } from "./store.js";
 import { zip } from "./zip.js";
 
-/** The saved pictures, newest first. */
-let pictures = [];
+/** The saved photos, newest first. */
+let photos = [];
 let hasModel = false;
-/** The object URLs of the pictures, by id. */
-const addresses = new Map();
+/** The object URLs of the photos, by id. */
+const objectURLs = new Map();
 
-/** The picture with a strip at the bottom that shows the label. */
-async function burnt(blob, text) {
-  const image = await createImageBitmap(blob).catch(() => { throw new Error("This browser cannot read the picture."); });
-  // Small pictures are enlarged, so that there is room for the strip.
+/** Returns the image with a caption at the bottom. */
+async function withCaption(blob, text) {
+  const image = await createImageBitmap(blob).catch(() => { throw new Error("This browser cannot read the image."); });
+  // Small images are enlarged, so that the caption is legible.
   const short = Math.min(image.width, image.height), long = Math.max(image.width, image.height);
   const scale = Math.max(1, Math.min(320 / short, 1280 / long));
   const canvas = make("canvas", { width: Math.round(image.width * scale), height: Math.round(image.height * scale) });
@@ -29,141 +29,142 @@ async function burnt(blob, text) {
   context.textBaseline = "middle";
   context.fillText(text, size * 0.7, canvas.height - size, canvas.width - 1.4 * size);
   image.close();
-  return new Promise((done, fail) => canvas.toBlob(
-    (result) => (result ? done(result) : fail(new Error("The picture is too large for this browser."))), "image/jpeg", 0.92));
+  return new Promise((resolve, reject) => canvas.toBlob(
+    (result) => (result ? resolve(result) : reject(new Error("The image is too large for this browser."))), "image/jpeg", 0.92));
 }
 
-async function shoot() {
-  say("");
+async function takePhoto() {
+  showMessage("");
   try {
-    const blob = await picture({ whole: true });
-    if (!blob) throw new Error("There is no picture yet.");
-    // The saved picture itself is classified, because the camera may have moved since the last result.
-    if (!hasModel && isGated()) throw new Error("the content filter cannot check it before the model is loaded.");
-    const observations = hasModel ? (await server.classify(blob)).observations : [];
-    const reason = held(observations), seen = observations[0];
-    if (reason) return say(`Blocked: the model detected ${quoted(reason.label)}, so the picture is not saved.`);
-    const label = seen?.label ?? "Unlabelled";
-    const text = seen ? `${label}  ${percent(seen.confidence)}` : label;
-    const kept = {
-      label, confidence: seen?.confidence ?? null, category: seen?.category ?? label, date: new Date(), blob: await burnt(blob, text),
-    };
-    await store.add(kept);
-    say(`Saved: ${text}.`);
+    const image = await currentImage({ isFullSize: true });
+    if (!image) throw new Error("There is no image yet.");
+    // The saved photo is classified again, because the camera may have moved since the last result.
+    if (!hasModel && isFilterActive()) throw new Error("the content filter cannot check it before the model is loaded.");
+    const observations = hasModel ? (await server.classify(image)).observations : [];
+    const blocked = blockedObservation(observations), best = observations[0];
+    if (blocked) return showMessage(`Blocked: the model detected ${quoted(blocked.label)}, so the photo is not saved.`);
+    const label = best?.label ?? "Unlabelled";
+    const text = best ? `${label}  ${percent(best.confidence)}` : label;
+    await store.add({
+      label, confidence: best?.confidence ?? null, category: best?.category ?? label, date: new Date(),
+      blob: await withCaption(image, text),
+    });
+    showMessage(`Saved: ${text}.`);
   } catch (error) {
-    say(`The picture was not saved: ${error.message}`);
+    showMessage(`The photo was not saved: ${error.message}`);
   }
   await refresh();
 }
 
-/** The number of times that the pictures were read; of two concurrent reads, the later one counts. */
-let readings = 0;
+/** The number of reads of the store; only the result of the latest read is used. */
+let readCount = 0;
 
-/** Reads the pictures from the store, which other tabs change too, and shows them. */
+/** Reads the photos from the store, which other tabs also change, and shows them. */
 async function refresh() {
-  const mine = readings += 1;
+  const read = readCount += 1;
   try {
-    const kept = (await store.all()).reverse();
-    if (mine !== readings) return;
-    pictures = kept;
-    const ids = new Set(pictures.map(({ id }) => id));
-    for (const [id, address] of addresses) {
+    const stored = (await store.all()).reverse();
+    if (read !== readCount) return;
+    photos = stored;
+    const ids = new Set(photos.map(({ id }) => id));
+    for (const [id, url] of objectURLs) {
       if (ids.has(id)) continue;
-      URL.revokeObjectURL(address);
-      addresses.delete(id);
+      URL.revokeObjectURL(url);
+      objectURLs.delete(id);
     }
     show();
   } catch (error) {
-    write("history-state", error.message);
+    setText("history-state", error.message);
   }
 }
 
-async function remove(doomed) {
-  await trying(() => store.remove(doomed.map(({ id }) => id)));
+async function remove(deleted) {
+  await attempt(() => store.remove(deleted.map(({ id }) => id)));
   await refresh();
   focusOn(find("category"));
 }
 
-async function categorise(kept, field) {
-  await trying(async () => {
-    if (!await store.update(kept.id, { category: field.value.trim() || kept.label })) {
-      throw new Error("The picture was deleted in another tab.");
+async function updateCategory(photo, field) {
+  await attempt(async () => {
+    if (!await store.update(photo.id, { category: field.value.trim() || photo.label })) {
+      throw new Error("The photo was deleted in another tab.");
     }
   });
   await refresh();
 }
 
-function item(kept) {
-  const address = addresses.get(kept.id) ?? URL.createObjectURL(kept.blob);
-  addresses.set(kept.id, address);
-  const name = `${kept.label}, ${kept.date.toLocaleString()}`;
+function item(photo) {
+  const url = objectURLs.get(photo.id) ?? URL.createObjectURL(photo.blob);
+  objectURLs.set(photo.id, url);
+  const name = `${photo.label}, ${photo.date.toLocaleString()}`;
   return make("li", {},
-    make("img", { src: address, alt: `Picture: ${name}`, loading: "lazy" }),
-    make("p", {}, make("b", {}, make("bdi", { textContent: kept.label })),
-      kept.confidence === null ? "" : ` ${percent(kept.confidence)}`),
-    make("p", { className: "soft small", textContent: kept.date.toLocaleString() }),
+    make("img", { src: url, alt: `Photo: ${name}`, loading: "lazy" }),
+    make("p", {}, make("b", {}, make("bdi", { textContent: photo.label })),
+      photo.confidence === null ? "" : ` ${percent(photo.confidence)}`),
+    make("p", { className: "soft small", textContent: photo.date.toLocaleString() }),
     make("input", {
-      value: kept.category, list: "categories", maxLength: 60, "aria-label": `Category of ${name}`,
-      onchange: (event) => categorise(kept, event.target),
+      value: photo.category, list: "categories", maxLength: 60, "aria-label": `Category of ${name}`,
+      onchange: (event) => updateCategory(photo, event.target),
     }),
     make("div", { className: "row" },
-      make("a", { className: "button", href: address, download: fileName(kept), textContent: "Save", "aria-label": `Save ${name}` }),
+      make("a", { className: "button", href: url, download: fileName(photo), textContent: "Save", "aria-label": `Save ${name}` }),
       make("button", {
         className: "quiet", textContent: "Delete", "aria-label": `Delete ${name}`,
-        onclick: () => remove([kept]),
+        onclick: () => remove([photo]),
       })));
 }
 
-const plain = (text) => text.replace(/[^\p{L}\p{N} _-]/gu, "_").slice(0, 60) || "picture";
-const fileName = (kept) => `${kept.date.toISOString().slice(0, 19).replace(/:/g, "-")} ${plain(kept.label)}.jpg`;
+/** Returns a text without characters that are not allowed in file names. */
+const safeName = (text) => text.replace(/[^\p{L}\p{N} _-]/gu, "_").slice(0, 60) || "picture";
+const fileName = (photo) => `${photo.date.toISOString().slice(0, 19).replace(/:/g, "-")} ${safeName(photo.label)}.jpg`;
 
 function show() {
-  const filter = find("category"), categories = [...new Set(pictures.map((kept) => kept.category))].sort();
+  const filter = find("category"), categories = [...new Set(photos.map((photo) => photo.category))].sort();
   const chosen = categories.includes(filter.value) ? filter.value : "";
-  fill(filter, ["", ...categories], (category) => new Option(category || "all", category));
+  updateList(filter, ["", ...categories], (category) => new Option(category || "all", category));
   filter.value = chosen;
-  fill(find("categories"), categories, (category) => new Option(category, category));
-  const shown = chosenPictures();
-  // The focused item stays even if its category has changed, because a click may be about to hit it.
+  updateList(find("categories"), categories, (category) => new Option(category, category));
+  const shown = chosenPhotos();
+  // The focused item stays even if its category has changed, because the user may be about to click in it.
   const focused = document.activeElement?.closest("#pictures li")?.key;
-  const listed = pictures.filter((kept) => kept.id === focused || shown.includes(kept));
-  fill(find("pictures"), listed, item, (kept) => kept.id);
-  for (const [index, kept] of listed.entries()) {
+  const listed = photos.filter((photo) => photo.id === focused || shown.includes(photo));
+  updateList(find("pictures"), listed, item, (photo) => photo.id);
+  for (const [index, { category }] of listed.entries()) {
     const field = find("pictures").children[index].querySelector("input");
     // Do not overwrite a field that is being edited, unless this tab has just stored its text.
-    if (field !== document.activeElement || field.value.trim() === kept.category || field.value.trim() === "") field.value = kept.category;
+    if (field !== document.activeElement || field.value.trim() === category || field.value.trim() === "") field.value = category;
   }
-  write("history-state", pictures.length === 0 ? "No pictures yet: take one with the shutter."
-    : shown.length === pictures.length ? `${pictures.length} saved.` : `${shown.length} of ${pictures.length} saved.`);
+  setText("history-state", photos.length === 0 ? "No photos yet: take one with the shutter."
+    : shown.length === photos.length ? `${photos.length} saved.` : `${shown.length} of ${photos.length} saved.`);
   find("export").disabled = find("delete-all").disabled = shown.length === 0;
   find("delete-all").textContent = chosen ? "Delete these" : "Delete all";
 }
 
-const chosenPictures = () => pictures.filter((kept) => !find("category").value || kept.category === find("category").value);
+const chosenPhotos = () => photos.filter((photo) => !find("category").value || photo.category === find("category").value);
 
-/** Exports the listed pictures as one ZIP file, in folders by category, with a list of their labels. */
-async function exported() {
+/** Exports the listed photos as one ZIP file, in folders by category, with a list of their labels. */
+async function exportPhotos() {
   await refresh();
-  const files = chosenPictures().map((kept, index) => ({
-    name: `${plain(kept.category)}/${index + 1} ${fileName(kept)}`, blob: kept.blob, date: kept.date, kept,
+  const files = chosenPhotos().map((photo, index) => ({
+    name: `${safeName(photo.category)}/${index + 1} ${fileName(photo)}`, blob: photo.blob, date: photo.date, photo,
   }));
-  const list = files.map(({ name, kept: { label, confidence, category, date } }) => ({ file: name, label, confidence, category, date }));
+  const list = files.map(({ name, photo: { label, confidence, category, date } }) => ({ file: name, label, confidence, category, date }));
   const listing = { name: "pictures.json", blob: new Blob([JSON.stringify(list, null, 2)]), date: new Date() };
-  const address = URL.createObjectURL(await zip([...files, listing]));
-  make("a", { href: address, download: "imprint-pictures.zip" }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 60000);
-  write("history-state", `Exported ${files.length} as imprint-pictures.zip.`);
+  const url = URL.createObjectURL(await zip([...files, listing]));
+  make("a", { href: url, download: "imprint-pictures.zip" }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 60000);
+  setText("history-state", `Exported ${files.length} as imprint-pictures.zip.`);
 }
 
-find("shutter").addEventListener("click", shoot);
+find("shutter").addEventListener("click", takePhoto);
 find("category").addEventListener("change", show);
-find("export").addEventListener("click", () => trying(exported));
+find("export").addEventListener("click", () => attempt(exportPhotos));
 find("delete-all").addEventListener("click", () => {
-  const doomed = chosenPictures();
-  if (!confirm(`Delete ${doomed.length === 1 ? "this picture" : `these ${doomed.length} pictures`} for good?`)) return;
-  remove(doomed);
+  const chosen = chosenPhotos();
+  if (!confirm(`Delete ${chosen.length === 1 ? "this photo" : `these ${chosen.length} photos`} permanently?`)) return;
+  remove(chosen);
 });
-hear("model", (model) => { hasModel = model.name !== undefined; });
+subscribe("model", (model) => { hasModel = model.name !== undefined; });
 
 export function openHistory() {
   store.onChange(refresh);

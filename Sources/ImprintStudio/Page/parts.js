@@ -15,67 +15,68 @@ export function make(name, properties = {}, ...children) {
 }
 
 /** Creates an SVG element. */
-export function draw(name, attributes = {}, ...children) {
+export function makeSVG(name, attributes = {}, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
   element.append(...children);
   return element;
 }
 
-/** "93.4 %" for 0.934. */
-export const percent = (share) => `${(share * 100).toFixed(1)} %`;
+/** Formats a fraction as a percentage: "93.4 %" for 0.934. */
+export const percent = (fraction) => `${(fraction * 100).toFixed(1)} %`;
 
-/** A label in quotation marks for a sentence, shortened if necessary. */
+/** Returns a label in quotation marks for a sentence, truncated if it is long. */
 export const quoted = (label) => `“${label.length > 80 ? `${label.slice(0, 79)}…` : label}”`;
 
-/** The label that a typed text means; form fields change unusual white space, so white space is ignored. */
-export function asTyped(text, labels) {
-  const bare = (label) => label.replace(/\s+/gu, "");
-  return labels.find((label) => label === text) ?? labels.find((label) => bare(label) === bare(text));
+/** Returns the label that equals a typed text; ignores white space, because form fields change unusual white space. */
+export function matchLabel(text, labels) {
+  const withoutSpaces = (label) => label.replace(/\s+/gu, "");
+  return labels.find((label) => label === text) ?? labels.find((label) => withoutSpaces(label) === withoutSpaces(text));
 }
 
-const news = new EventTarget();
+const events = new EventTarget();
 
-/** Calls `take` for each event of a name: "seen", "failed", "model". */
-export const hear = (name, take) => news.addEventListener(name, (event) => take(event.detail));
-export const tell = (name, detail) => news.dispatchEvent(new CustomEvent(name, { detail }));
+/** Calls `handler` for each event of a name: "result", "failed", "model". */
+export const subscribe = (name, handler) => events.addEventListener(name, (event) => handler(event.detail));
+export const publish = (name, detail) => events.dispatchEvent(new CustomEvent(name, { detail }));
 
 /** Sets the text of an element if it has changed, so that screen readers do not repeat it. */
-export function write(id, text) {
+export function setText(id, text) {
   if (find(id).textContent !== text) find(id).textContent = text;
 }
 
-/** Shows a message under the picture, which screen readers announce. */
-export const say = (text) => write("said", text);
+/** Shows a message under the image, which screen readers announce. */
+export const showMessage = (text) => setText("said", text);
 
 /** Returns the result of `work`; if it fails, shows the error and returns `undefined`. */
-export async function trying(work) {
+export async function attempt(work) {
   try {
     return await work();
   } catch (error) {
-    say(error.message);
+    showMessage(error.message);
     return undefined;
   }
 }
 
-export const pause = (time) => new Promise((done) => setTimeout(done, time));
+/** Waits for a time in milliseconds. */
+export const delay = (time) => new Promise((resolve) => setTimeout(resolve, time));
 
-/** Shows an error after consecutive failures, and returns the delay before the next attempt, in milliseconds. */
-export function patience(error, failures) {
-  say(failures < 3 ? error.message : `${error.message} The page tries again every few seconds.`);
+/** Shows the error of the latest of consecutive failures, and returns the delay before the next attempt, in milliseconds. */
+export function handleFailure(error, failures) {
+  showMessage(failures < 3 ? error.message : `${error.message} The page tries again every few seconds.`);
   return Math.min(1000 * 2 ** Math.max(0, failures - 2), 10000);
 }
 
-/** Updates a list to one element per item, by key. Existing elements stay, and so does the focus. */
-export function fill(list, things, build, key = (thing) => thing) {
-  const there = new Map([...list.children].map((element) => [element.key, element]));
-  const wanted = things.map((thing) => there.get(key(thing)) ?? Object.assign(build(thing), { key: key(thing) }));
-  const kept = new Set(wanted);
-  for (const element of [...list.children]) if (!kept.has(element)) element.remove();
-  for (const [index, element] of wanted.entries()) {
+/** Updates a list to one element per item, by key. Existing elements stay and keep the focus. */
+export function updateList(list, items, build, key = (item) => item) {
+  const existing = new Map([...list.children].map((element) => [element.key, element]));
+  const elements = items.map((item) => existing.get(key(item)) ?? Object.assign(build(item), { key: key(item) }));
+  const retained = new Set(elements);
+  for (const element of [...list.children]) if (!retained.has(element)) element.remove();
+  for (const [index, element] of elements.entries()) {
     if (list.children[index] !== element) list.insertBefore(element, list.children[index] ?? null);
   }
 }
 
-/** Moves the focus to an element, because the focused one is about to disappear. */
+/** Moves the focus to an element, because the focused element is about to be removed. */
 export const focusOn = (element) => element?.focus();

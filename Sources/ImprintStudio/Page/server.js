@@ -1,66 +1,66 @@
-// The requests of the page to the studio: JSON, and pictures as the bytes of their files.
+// The requests of the page to the studio. Values are JSON, photos are the bytes of their files.
 
-/** A failed request with the message of the studio; `isAnswer` means that a retry would fail in the same way. */
-class Refused extends Error {
-  constructor(message, isAnswer = true) {
+/** A failed request with the message of the studio; `isRejection` means that a retry would fail in the same way. */
+class RequestError extends Error {
+  constructor(message, isRejection = true) {
     super(message);
-    this.isAnswer = isAnswer;
+    this.isRejection = isRejection;
   }
 }
 
-/** The studio run of this page, from its first answer; another studio may be started later at the same address. */
+/** The identifier of the studio run, from its first response; another studio may start later at the same address. */
 let run = null;
 
 /** Reloads the page, because its state belongs to a studio that has ended. */
-function startOver() {
+function reloadPage() {
   sessionStorage.setItem("restarted", "yes");
   location.reload();
   return new Promise(() => {});
 }
 
-/** Whether the page was reloaded because of a new studio; true only once. */
+/** Returns whether the page was reloaded because of a new studio; true only once. */
 export function wasRestarted() {
-  const found = sessionStorage.getItem("restarted") !== null;
+  const isRestarted = sessionStorage.getItem("restarted") !== null;
   sessionStorage.removeItem("restarted");
-  return found;
+  return isRestarted;
 }
 
-async function ask(method, path, parameters = {}, body = undefined) {
+async function send(method, path, parameters = {}, body = undefined) {
   // Spaces are encoded as %20, because the server takes "+" literally.
   const query = Object.entries(parameters).map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
-  let answer;
+  let response;
   try {
     // The studio rejects requests for another run.
-    answer = await fetch(query ? `${path}?${query}` : path, { method, body, headers: run ? { "Imprint-Run": run } : {} });
+    response = await fetch(query ? `${path}?${query}` : path, { method, body, headers: run ? { "Imprint-Run": run } : {} });
   } catch {
-    throw new Refused("The studio has ended and does not answer.", false);
+    throw new RequestError("The studio has ended and does not respond.", false);
   }
-  const found = answer.headers.get("Imprint-Run");
-  if (found && run && found !== run) return startOver();
-  run ??= found;
-  const value = await answer.json().catch(() => ({ error: `The studio answered ${answer.status}.` }));
-  if (!answer.ok) throw new Refused(value.error);
+  const responseRun = response.headers.get("Imprint-Run");
+  if (responseRun && run && responseRun !== run) return reloadPage();
+  run ??= responseRun;
+  const value = await response.json().catch(() => ({ error: `The studio responded with status ${response.status}.` }));
+  if (!response.ok) throw new RequestError(value.error);
   return value;
 }
 
-/** The maximum size of a picture in bytes. */
+/** The maximum size of a photo in bytes. */
 const limit = 20 * 1024 * 1024;
 
-function photo(blob) {
-  if (blob.size === 0) throw new Refused("The file is empty; choose a photo.");
-  if (blob.size > limit) throw new Refused("A picture may have at most 20 MB; choose a smaller one.");
-  return blob;
+function checked(photo) {
+  if (photo.size === 0) throw new RequestError("The file is empty; choose a photo.");
+  if (photo.size > limit) throw new RequestError("A photo may have at most 20 MB; choose a smaller photo.");
+  return photo;
 }
 
 export const server = {
-  model: () => ask("GET", "model"),
-  classify: async (blob) => ask("POST", "classify", {}, photo(blob)),
-  examples: () => ask("GET", "examples"),
-  addClass: (label) => ask("POST", "classes", { label }),
-  removeClass: (label) => ask("DELETE", "classes", { label }),
-  addExample: async (label, blob) => ask("POST", "examples", { label }, photo(blob)),
-  start: () => ask("POST", "lesson"),
-  stop: () => ask("DELETE", "lesson"),
-  lesson: (after) => ask("GET", "lesson", { after }),
-  revert: () => ask("POST", "revert"),
+  model: () => send("GET", "model"),
+  classify: async (photo) => send("POST", "classify", {}, checked(photo)),
+  examples: () => send("GET", "examples"),
+  addClass: (label) => send("POST", "classes", { label }),
+  removeClass: (label) => send("DELETE", "classes", { label }),
+  addExample: async (label, photo) => send("POST", "examples", { label }, checked(photo)),
+  startTraining: () => send("POST", "lesson"),
+  stopTraining: () => send("DELETE", "lesson"),
+  trainingStatus: (after) => send("GET", "lesson", { after }),
+  revert: () => send("POST", "revert"),
 };

@@ -1,56 +1,56 @@
-// The picture store: a database of this browser on this machine, shared by all tabs of the studio.
+// The photo store: a database of this browser on this machine, shared by all tabs of the studio.
 
-const opened = new Promise((done, fail) => {
+const opened = new Promise((resolve, reject) => {
   const request = indexedDB.open("imprint-studio", 1);
   request.onupgradeneeded = () => request.result.createObjectStore("pictures", { keyPath: "id", autoIncrement: true });
-  request.onsuccess = () => done(request.result);
-  request.onerror = () => fail(new Error("This browser does not store pictures for the page, perhaps because the window is private."));
+  request.onsuccess = () => resolve(request.result);
+  request.onerror = () => reject(new Error("This browser does not store photos for the page, perhaps because the window is private."));
 });
-// Every use of the database reports the error.
+// `run` reports the error each time; here it only prevents an unhandled rejection.
 opened.catch(() => {});
 
 /** Notifies the other tabs of changes. */
 const tabs = new BroadcastChannel("imprint-pictures");
 
-/** Runs a transaction; `work` returns a function that gives the result after all requests. */
+/** Runs a transaction; `work` returns a function that returns the result after all requests. */
 async function run(mode, work) {
   const transaction = (await opened).transaction("pictures", mode);
   const result = work(transaction.objectStore("pictures"));
-  return new Promise((done, fail) => {
+  return new Promise((resolve, reject) => {
     transaction.oncomplete = () => {
       if (mode === "readwrite") tabs.postMessage("changed");
-      done(result());
+      resolve(result());
     };
-    transaction.onabort = () => fail(new Error(transaction.error?.name === "QuotaExceededError"
-      ? "The browser has no space for more pictures; delete some."
-      : `The picture store of the browser failed: ${transaction.error?.message || "unknown error"}`));
+    transaction.onabort = () => reject(new Error(transaction.error?.name === "QuotaExceededError"
+      ? "The browser has no space for more photos; delete some."
+      : `The photo store of the browser failed: ${transaction.error?.message || "unknown error"}`));
   });
 }
 
 const resultOf = (request) => () => request.result;
 
 export const store = {
-  all: () => run("readonly", (pictures) => resultOf(pictures.getAll())),
+  all: () => run("readonly", (photos) => resultOf(photos.getAll())),
 
-  /** Adds a new picture, which gets the key `id`. */
-  add: (picture) => run("readwrite", (pictures) => resultOf(pictures.add(picture))),
+  /** Adds a new photo, which gets the key `id`. */
+  add: (photo) => run("readwrite", (photos) => resultOf(photos.add(photo))),
 
-  /** Changes properties of a picture; returns false if this or another tab has deleted it. */
-  update: (id, changes) => run("readwrite", (pictures) => {
-    const found = pictures.get(id);
-    found.onsuccess = () => { if (found.result) pictures.put({ ...found.result, ...changes, id }); };
-    return () => found.result !== undefined;
+  /** Changes properties of a photo; returns false if this or another tab has deleted it. */
+  update: (id, changes) => run("readwrite", (photos) => {
+    const request = photos.get(id);
+    request.onsuccess = () => { if (request.result) photos.put({ ...request.result, ...changes, id }); };
+    return () => request.result !== undefined;
   }),
 
-  /** Deletes pictures, all or none. */
-  remove: (ids) => run("readwrite", (pictures) => {
-    for (const id of ids) pictures.delete(id);
+  /** Deletes photos, all or none. */
+  remove: (ids) => run("readwrite", (photos) => {
+    for (const id of ids) photos.delete(id);
     return () => undefined;
   }),
 
-  /** Calls `take` when another tab changes the pictures, and when this tab becomes visible, because frozen tabs get no messages. */
-  onChange(take) {
-    tabs.addEventListener("message", take);
-    for (const name of ["visibilitychange", "pageshow"]) addEventListener(name, () => { if (!document.hidden) take(); });
+  /** Calls `handler` when another tab changes the photos, and when this tab becomes visible, because frozen tabs get no messages. */
+  onChange(handler) {
+    tabs.addEventListener("message", handler);
+    for (const name of ["visibilitychange", "pageshow"]) addEventListener(name, () => { if (!document.hidden) handler(); });
   },
 };

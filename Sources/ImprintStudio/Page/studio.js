@@ -1,12 +1,12 @@
 // Sets up the page: tabs and the initial state.
 
-import "./look.js";
-import "./needle.js";
-import "./eye.js";
+import "./results.js";
+import "./gauge.js";
+import "./source.js";
 import { openHistory } from "./history.js";
-import { find, patience, pause, say } from "./parts.js";
+import { delay, find, handleFailure, showMessage } from "./parts.js";
 import { wasRestarted } from "./server.js";
-import { openTeaching } from "./teach.js";
+import { openTraining } from "./training.js";
 
 const tabs = [...document.querySelectorAll("[role=tab]")];
 
@@ -33,12 +33,12 @@ for (const [index, tab] of tabs.entries()) {
 openHistory();
 for (let failures = 1; ; failures += 1) {
   try {
-    await openTeaching();
+    await openTraining();
     break;
   } catch (error) {
-    await pause(patience(error, failures));
+    await delay(handleFailure(error, failures));
   }
 }
 if (document.body.dataset.model === "none") select(find("tab-teach"));
-if (wasRestarted()) say("The studio was restarted; this page now shows the model of the new studio.");
+if (wasRestarted()) showMessage("The studio was restarted; this page now shows the model of the new studio.");
 document.body.dataset.ready = "true";

@@ -11,7 +11,7 @@ function checksum(bytes) {
   return ~sum >>> 0;
 }
 
-/** Little-endian integers of 2 or 4 bytes, given as [value, size]. */
+/** Returns the bytes of little-endian integers of 2 or 4 bytes, given as [value, size]. */
 function integers(...fields) {
   const view = new DataView(new ArrayBuffer(fields.reduce((sum, [, size]) => sum + size, 0)));
   let offset = 0;
@@ -23,7 +23,8 @@ function integers(...fields) {
   return view.buffer;
 }
 
-function stamp(date) {
+/** Returns the MS-DOS time and date of a date. */
+function timestamp(date) {
   const time = (date.getHours() << 11) | (date.getMinutes() << 5) | (date.getSeconds() >> 1);
   const day = (Math.max(date.getFullYear() - 1980, 0) << 9) | ((date.getMonth() + 1) << 5) | date.getDate();
   return [[time, 2], [day, 2]];
@@ -34,7 +35,7 @@ export async function zip(files) {
   // Besides its content, a file needs 76 bytes and twice its name, at most three bytes per character.
   const size = files.reduce((sum, { name, blob }) => sum + blob.size + 76 + 6 * name.length, 22);
   if (files.length >= 0xffff || size >= 0xffffffff) {
-    throw new Error("A ZIP file holds fewer than 65,535 files and 4 GB; export the pictures by category.");
+    throw new Error("A ZIP file holds fewer than 65,535 files and less than 4 GB; export the photos by category.");
   }
   const parts = [], directory = [];
   let offset = 0, directorySize = 0;
@@ -42,7 +43,7 @@ export async function zip(files) {
     const name = new TextEncoder().encode(file.name), bytes = new Uint8Array(await file.blob.arrayBuffer());
     // Bit 11: the name is UTF-8. Method 0: stored.
     const common = [
-      [20, 2], [0x800, 2], [0, 2], ...stamp(file.date), [checksum(bytes), 4], [bytes.length, 4], [bytes.length, 4],
+      [20, 2], [0x800, 2], [0, 2], ...timestamp(file.date), [checksum(bytes), 4], [bytes.length, 4], [bytes.length, 4],
       [name.length, 2], [0, 2],
     ];
     const header = integers([0x04034b50, 4], ...common);

@@ -1,61 +1,68 @@
 public import Foundation
 internal import ImprintCore
 
-/// What a logo looks like: a picture of it, or a recipe that draws it.
+/// The artwork of a logo: an image file, or a recipe that draws the logo.
 public struct Artwork: Sendable {
-    /// What it is called in messages: the name of the file or of the recipe.
+    /// The name for messages: that of the file or of the recipe.
     public let name: String
-    /// Whether its mirror image, however turned, is the same mark, so that training may flip images.
+    /// Whether the mirror image is the same logo at some rotation, so that training may flip images.
     public let isMirrorSymmetric: Bool
-    /// What was assumed about the file, in sentences for people; empty if nothing was.
+    /// Warnings about the artwork, as sentences for the user; empty if there are none.
     public let notes: [String]
-    /// The SHA-256 digest of what is visible, or of what the recipe says: what has another one looks otherwise.
+    /// The SHA-256 digest of the visible pixels or of the recipe; it changes if the appearance of the logo changes.
     package let digest: String
+    /// The digest that version 1 computed, for its checkpoints.
+    package let versionOneDigest: String
 
     enum Source: Sendable {
-        case picture(PictureMarks)
-        case recipe(RecipeMarks)
+        /// An image file.
+        case image(ArtworkLogo)
+        /// A recipe that draws the logo.
+        case recipe(RecipeLogos)
     }
 
     let source: Source
 
-    /// Reads the picture of a logo: a PNG, WebP or HEIC with transparency, or a picture of any kind on one plain colour, which
-    /// is taken out wherever it is.
+    /// Creates artwork from an image file: with transparency (PNG, WebP or HEIC), or on a background of one colour.
     ///
-    /// A picture with neither, such as a crop of a photo, is used as a whole, like a rectangular sticker: always in its own colours,
-    /// together with what is behind the logo in it. `notes` says so.
+    /// A background of one colour is removed, also inside the logo. An image with neither, such as a crop of a photo, is used as a
+    /// whole, like a rectangular sticker: with its background and always in its original colours. `notes` then has a warning.
     ///
-    /// What is visible is trimmed, and shrunk to 256 pixels on its longer side if it is larger.
-    /// - Throws: `ArtworkError` if the file cannot be read, shows nothing, or is too small.
+    /// The image is trimmed to its visible part, and scaled down to 256 pixels on its longer side if that is larger.
+    /// - Throws: `ArtworkError` if the file cannot be read, contains no logo, or is too small.
     public init(contentsOf file: URL) throws(ArtworkError) {
         name = file.lastPathComponent
-        let picture = try ArtworkPicture(contentsOf: file)
+        let artwork = try ArtworkImage(contentsOf: file)
         digest = SHA256.hexadecimal(
-            of: Array("\(picture.image.width)x\(picture.image.height)".utf8) + picture.image.samples)
-        let marks = PictureMarks(ArtworkParts(picture), keepsBackground: picture.keepsBackground)
+            of: Array("\(artwork.image.width)x\(artwork.image.height)".utf8) + artwork.image.samples)
+        versionOneDigest = digest
+        let logos = ArtworkLogo(ArtworkParts(artwork), keepsBackground: artwork.keepsBackground)
         notes =
-            picture.keepsBackground
+            artwork.keepsBackground
             ? [
-                "\(file.displayPath) has no transparency and a border of several colours, so the whole picture is used as the logo, like "
-                    + "a sticker. A PNG of the logo alone with a transparent background works better."
+                "\(file.displayPath) has no transparency, and its border has several colours, so the whole image is used as the logo. "
+                    + "A PNG of only the logo with a transparent background works better."
             ] : []
-        isMirrorSymmetric = marks.isMirrorSymmetric
-        source = .picture(marks)
+        isMirrorSymmetric = logos.isMirrorSymmetric
+        source = .image(logos)
     }
 
-    /// Takes the marks and hard negatives that the recipe composites, drawn again each time with the variation that their kinds have.
+    /// Creates artwork from the logos and hard negatives in the `compositing` section of a recipe.
     ///
-    /// Where it names none, the marks are those of its first label, and the hard negatives those of its other labels which can be told
-    /// from the mark however it is turned. The mirror image of a recipe's mark counts as the mark itself.
+    /// Every composite draws them again, with the random variation of their kinds. Without that section, the logos are those of the
+    /// first label, and the hard negatives are those of the other labels that differ from the logo at every rotation. The mirror
+    /// image of a recipe's logo is treated as the logo.
     package init(_ recipe: DrawingRecipe) {
         name = recipe.name
         notes = []
-        digest = SHA256.hexadecimal(of: Array("\(recipe)".utf8))
+        digest = recipe.digest
+        versionOneDigest = recipe.versionOneDigest
         isMirrorSymmetric = true
-        source = .recipe(RecipeMarks(recipe))
+        source = .recipe(RecipeLogos(recipe))
     }
 
-    /// Reads a picture, or a recipe where `name` ends in ".json" or is that of one (`DrawingRecipe.load(named:)`).
+    /// Loads a recipe or an image file.
+    /// - Parameter name: The path of a recipe (ending in ".json") or of an image, or the name of a recipe, without "/" and ".".
     /// - Throws: `ArtworkError` or `DrawingError`.
     public static func load(named name: String) throws -> Artwork {
         let isName = !name.contains("/") && !name.contains(".")
@@ -63,68 +70,69 @@ public struct Artwork: Sendable {
         return try Artwork(contentsOf: URL(filePath: name))
     }
 
-    /// The colours of its tones; none where a recipe draws it.
+    /// The tones: the main colours of the image; empty for a recipe.
     var tones: [Color] {
         switch source {
-        case .picture(let marks): marks.tones
+        case .image(let logos): logos.tones
         case .recipe: []
         }
     }
 
-    /// The sets of tones of which one at a time is inked where the logo is printed in one colour; none if it is all of it.
+    /// The sets of tones, one of which is printed if the logo has a single ink; empty for a recipe or if a single ink is unsuitable.
     var inkedTones: [Set<Int>] {
         switch source {
-        case .picture(let marks): marks.inkedTones
+        case .image(let logos): logos.inkedTones
         case .recipe: []
         }
     }
 
-    /// Whether it is always shown in its own colours, filled and with smooth edges: in another ink, a picture with a background is a
-    /// rectangle.
-    var keepsOwnColors: Bool {
+    /// Whether composites always show the artwork in its original colours, filled and with smooth edges.
+    ///
+    /// This is the case for an image with a background, which would be a plain rectangle in any other ink.
+    var keepsOriginalColors: Bool {
         switch source {
-        case .picture(let marks): marks.keepsBackground
+        case .image(let logos): logos.keepsBackground
         case .recipe: false
         }
     }
 
-    /// The mark itself.
-    func mark(_ random: inout RandomStream) -> Design {
+    /// Returns the logo of an image, or a random logo of a recipe.
+    func logo(_ random: inout RandomStream) -> Design {
         switch source {
-        case .picture(let marks): marks.design
-        case .recipe(let marks): Design(marks.marks.choice(&random).mark(&random))
+        case .image(let logos): logos.design
+        case .recipe(let logos): Design(logos.logos.choice(&random).logo(&random))
         }
     }
 }
 
-/// The marks of a recipe.
-struct RecipeMarks: Sendable {
-    let marks: [DrawingRecipe.WeightedMark]
-    /// What no turn of the mark is.
-    let nearMisses: [DrawingRecipe.WeightedMark]
+/// The logos and hard negatives of a recipe.
+struct RecipeLogos: Sendable {
+    let logos: [DrawingRecipe.WeightedLogo]
+    /// The logos that differ from `logos` at every rotation.
+    let hardNegatives: [DrawingRecipe.WeightedLogo]
 
-    /// From which share of a common area on a kind of mark cannot be told from another one by its shape.
+    /// The intersection over union from which two kinds of logo count as the same shape.
     private static let overlapLimit: Float = 0.86
 
     init(_ recipe: DrawingRecipe) {
         if let compositing = recipe.compositing {
-            (marks, nearMisses) = (compositing.marks, compositing.nearMisses)
+            (logos, hardNegatives) = (compositing.logos, compositing.hardNegatives)
             return
         }
-        let marks = recipe.labels[0].marks
-        self.marks = marks
+        let logos = recipe.labels[0].logos
+        self.logos = logos
         var random = RandomStream(seed: 0, "likeness")
         let examples = 4
         let likenesses = (0..<examples).map { _ in
-            Likeness(Design(marks.choice(&random).mark(&random)), inked: [], turnsFully: true)
+            Likeness(Design(logos.choice(&random).logo(&random)), inked: [], rotatesFully: true)
         }
-        let others = recipe.labels.dropFirst().flatMap(\.marks).filter { other in
+        let others = recipe.labels.dropFirst().flatMap(\.logos).filter { other in
             let overlaps = (0..<examples).flatMap { _ in
-                let design = Design(other.mark(&random))
+                let design = Design(other.logo(&random))
                 return likenesses.map { $0.overlap(with: design) }
             }
             return (overlaps.max() ?? 0) < Self.overlapLimit
         }
-        nearMisses = others.isEmpty ? [DrawingRecipe.WeightedMark(kind: .nothing, weight: 1)] : others
+        hardNegatives = others.isEmpty ? [DrawingRecipe.WeightedLogo(kind: .nothing, weight: 1)] : others
     }
 }

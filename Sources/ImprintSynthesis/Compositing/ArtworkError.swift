@@ -2,15 +2,15 @@ public import Foundation
 public import ImprintCore
 public import ImprintImages
 
-/// Why a picture could not be used as the artwork of a logo.
+/// An image file that cannot be used as the artwork of a logo.
 ///
-/// The text of each case names the file, what was found, what was expected and what to do about it.
+/// The description of each case names the file, the finding, the expectation and the remedy.
 public enum ArtworkError: DescribedError, Equatable, Sendable {
     /// The file cannot be read as an image.
     case unreadable(ImageError)
-    /// No pixel of the picture is visible, or all of it has the colour of its border.
+    /// The image has no visible pixel, or all of its pixels have the colour of its border.
     case empty(file: URL)
-    /// What is visible of the picture is smaller than `minimum` pixels on its longer side.
+    /// The visible part of the image has fewer than `minimum` pixels on its longer side.
     case tooSmall(file: URL, width: Int, height: Int, minimum: Int)
 }
 
@@ -21,11 +21,11 @@ extension ArtworkError {
         case .unreadable(let error):
             "\(error)"
         case .empty(let file):
-            "\(file.displayPath) shows nothing: it is transparent or of one colour all over, expected a logo. "
+            "\(file.displayPath): the image contains no logo, because it is fully transparent or has only one colour. "
                 + "Save the logo as a PNG with a transparent background."
         case .tooSmall(let file, let width, let height, let minimum):
             "\(file.displayPath): the logo has \(width)x\(height) pixels, expected at least \(minimum) on its longer "
-                + "side. Export it larger."
+                + "side. Export it at a larger size."
         }
     }
 }

@@ -1,37 +1,38 @@
 internal import ImprintImages
 
-/// A logo's picture taken apart: the connected areas of each of its few colours.
+/// The parts of an artwork image: the connected areas of each of its main colours (tones).
 struct ArtworkParts {
-    /// The colours that parts have, by tone.
+    /// The colours of the tones.
     private(set) var tones: [Color] = []
-    /// How many parts there are.
+    /// The number of parts.
     private(set) var count = 0
 
     private var image: RasterImage
-    /// Which part each pixel belongs to, transparent ones too.
+    /// The part of each pixel, also of transparent pixels.
     private var labels: [Int]
     /// The tone of each part.
     private var toneOfPart: [Int] = []
-    /// The circle that just holds all that is visible, in pixels.
+    /// The smallest enclosing circle of the visible pixels, in pixels.
     private let circle: Circle
 
-    /// The most parts, and the most colours: what is smaller belongs to its neighbours.
+    /// The maximum numbers of parts and tones; smaller areas are merged into their neighbours.
     private static let limits = (parts: 12, tones: 6)
 
-    init(_ picture: ArtworkPicture) {
-        image = picture.image
+    /// Creates the parts of an artwork image.
+    init(_ artwork: ArtworkImage) {
+        image = artwork.image
         labels = []
-        circle = Circle(holding: Self.hull(of: image) { _ in true })
+        circle = Circle(enclosing: Self.hull(of: image) { _ in true })
         tones = Self.tones(of: image)
-        if picture.keepsBackground {
-            // Parts of the logo cannot be told from those of its background.
+        if artwork.keepsBackground {
+            // Parts of the logo cannot be distinguished from the background, so the whole image is one part.
             labels = [Int](repeating: 0, count: image.width * image.height)
             toneOfPart = [0]
             count = 1
             return
         }
-        let toneOfPixel = (0..<(image.width * image.height)).map { place in
-            isSolid(place) ? nearestTone(to: image.color(at: place)) : -1
+        let toneOfPixel = (0..<(image.width * image.height)).map { index in
+            isSolid(index) ? nearestTone(to: image.color(at: index)) : -1
         }
         let areas = ConnectedAreas(toneOfPixel, width: image.width)
         let solid = toneOfPixel.count { $0 >= 0 }
@@ -45,7 +46,7 @@ struct ArtworkParts {
         toneOfPart = kept.map { areas.kinds[$0] }
         count = toneOfPart.count
         if count == 0 {
-            // Specks alone: one part.
+            // If there are only specks, they form one part.
             labels = labels.map { _ in 0 }
             toneOfPart = [0]
             count = 1
@@ -54,27 +55,27 @@ struct ArtworkParts {
         }
     }
 
-    private func isSolid(_ place: Int) -> Bool { image.samples[4 * place + 3] >= 128 }
+    private func isSolid(_ index: Int) -> Bool { image.samples[4 * index + 3] >= 128 }
 
-    /// The commonest colours that differ clearly from each other.
+    /// Returns the most frequent colours that differ clearly from each other.
     private static func tones(of image: RasterImage) -> [Color] {
         var counts = [Int](repeating: 0, count: 4096)
         var sums = [Color](repeating: .zero, count: 4096)
         var solid = 0
-        for place in 0..<(image.width * image.height) where image.samples[4 * place + 3] >= 128 {
+        for index in 0..<(image.width * image.height) where image.samples[4 * index + 3] >= 128 {
             let (red, green, blue) = (
-                Int(image.samples[4 * place]), Int(image.samples[4 * place + 1]), Int(image.samples[4 * place + 2])
+                Int(image.samples[4 * index]), Int(image.samples[4 * index + 1]), Int(image.samples[4 * index + 2])
             )
             let bin = (red / 16 * 16 + green / 16) * 16 + blue / 16
             counts[bin] += 1
-            sums[bin] += image.color(at: place)
+            sums[bin] += image.color(at: index)
             solid += 1
         }
         var tones: [Color] = []
         for bin in counts.indices.sorted(by: { (counts[$1], $0) < (counts[$0], $1) }).prefix(64) where counts[bin] > 0 {
             let color = sums[bin] / Float(counts[bin])
-            let isOther = tones.allSatisfy { (($0 - color) * ($0 - color)).sum() > 0.05 }
-            if tones.isEmpty || (isOther && counts[bin] * 100 >= solid && tones.count < limits.tones) {
+            let isDistinct = tones.allSatisfy { (($0 - color) * ($0 - color)).sum() > 0.05 }
+            if tones.isEmpty || (isDistinct && counts[bin] * 100 >= solid && tones.count < limits.tones) {
                 tones.append(color)
             }
         }
@@ -82,28 +83,28 @@ struct ArtworkParts {
     }
 
     private func nearestTone(to color: Color) -> Int {
-        var (nearest, least) = (0, Float.infinity)
+        var (nearest, minimum) = (0, Float.infinity)
         for (index, tone) in tones.enumerated() {
             let difference = tone - color
             let distance = (difference * difference).sum()
-            if distance < least { (nearest, least) = (index, distance) }
+            if distance < minimum { (nearest, minimum) = (index, distance) }
         }
         return nearest
     }
 
-    /// Gives every pixel without a part that of the nearest one with a part.
+    /// Assigns every unlabelled pixel to the part of the nearest labelled pixel.
     private mutating func spreadLabels() {
         let (width, height) = (image.width, image.height)
         var front = labels.indices.filter { labels[$0] >= 0 }
         while !front.isEmpty {
             var next: [Int] = []
-            for place in front {
-                let (row, column) = place.quotientAndRemainder(dividingBy: width)
+            for index in front {
+                let (row, column) = index.quotientAndRemainder(dividingBy: width)
                 for (isInside, neighbor) in [
-                    (column > 0, place - 1), (column < width - 1, place + 1), (row > 0, place - width),
-                    (row < height - 1, place + width),
+                    (column > 0, index - 1), (column < width - 1, index + 1), (row > 0, index - width),
+                    (row < height - 1, index + width),
                 ] where isInside && labels[neighbor] < 0 {
-                    labels[neighbor] = labels[place]
+                    labels[neighbor] = labels[index]
                     next.append(neighbor)
                 }
             }
@@ -111,45 +112,45 @@ struct ArtworkParts {
         }
     }
 
-    /// The parts as a mark.
+    /// Returns the whole logo.
     func design() -> Design {
         Design(elements: (0..<count).map { Element(figure: figure($0), tone: toneOfPart[$0]) })
     }
 
-    /// The mark without one of its parts; one that lies within another is grown over by that.
+    /// Returns the logo without one of its parts; a part inside another one is filled with the tone of that one.
     ///
-    /// A hole would be left otherwise, which looks like the part where a logo is printed in one colour.
+    /// Otherwise it would leave a hole, which looks like the part itself if the logo is printed in a single ink.
     func elements(without part: Int) -> [Element] {
         var other = self
         let surrounding = contact(of: part).flatMap { $0.share > 0.5 ? $0.part : nil }
-        for place in labels.indices where labels[place] == part {
-            other.labels[place] = surrounding ?? -1
-            if let surrounding { other.recolor(place, tones[toneOfPart[surrounding]]) }
+        for index in labels.indices where labels[index] == part {
+            other.labels[index] = surrounding ?? -1
+            if let surrounding { other.recolor(index, tones[toneOfPart[surrounding]]) }
         }
         return (0..<count).filter { $0 != part }.map { Element(figure: other.figure($0), tone: toneOfPart[$0]) }
     }
 
-    /// What is left of the mark on one side of a line through its middle.
+    /// Returns one half of the logo: the elements on one side of a line through its centre.
     func elements(cutAt side: Point) -> [Element] {
         var other = self
-        for place in labels.indices {
-            let (row, column) = place.quotientAndRemainder(dividingBy: image.width)
+        for index in labels.indices {
+            let (row, column) = index.quotientAndRemainder(dividingBy: image.width)
             let pixel = Point(Float(column), Float(row)) + 0.5
-            if (pixel - circle.center).dot(side) > 0 { other.labels[place] = -1 }
+            if (pixel - circle.center).dot(side) > 0 { other.labels[index] = -1 }
         }
         return (0..<count).map { Element(figure: other.figure($0), tone: toneOfPart[$0]) }
             .filter { !$0.figure.hull.isEmpty }
     }
 
-    /// The sets of tones of which one may be inked alone where the logo is printed in one colour.
+    /// The sets of tones that a single ink can print; one set is printed, and the other tones are left blank.
     ///
-    /// The others are left blank, which shows them only where they lie within what is inked. Parts that do not touch are
-    /// inked together. The list is empty where the logo does not come in one colour.
+    /// A blank part is visible only inside inked parts. If no parts touch, the only set contains all tones. The list is empty if
+    /// the logo is not recognizable in a single ink.
     var inkedTones: [Set<Int>] {
         let all = Set(toneOfPart)
         let contacts = (0..<count).map { contact(of: $0)?.share ?? 0 }
         guard let largest = contacts.max(), largest > 0.1, all.count > 1 else { return [all] }
-        // Dark from light tones, if they are farthest apart.
+        // Split dark from light tones at the largest difference in luminance.
         let sorted = all.sorted { tones[$0].luminance < tones[$1].luminance }
         let luminances = sorted.map { tones[$0].luminance }
         let steps = zip(luminances.dropFirst(), luminances).map { $0 - $1 }
@@ -160,21 +161,21 @@ struct ArtworkParts {
         }
     }
 
-    private mutating func recolor(_ place: Int, _ color: Color) {
-        for channel in 0..<3 { image.samples[4 * place + channel] = UInt8(color[channel] * 255 + 0.5) }
+    private mutating func recolor(_ index: Int, _ color: Color) {
+        for channel in 0..<3 { image.samples[4 * index + channel] = UInt8(color[channel] * 255 + 0.5) }
     }
 
-    /// What share of the outline of a part touches other parts, and which of them most; nil for a part without outline.
+    /// Returns the fraction of a part's outline that touches other parts, and the part that it touches most; nil without an outline.
     private func contact(of part: Int) -> (part: Int, share: Float)? {
         var touched = [Int](repeating: 0, count: count)
         var length = 0
         for row in 0..<image.height {
             for column in 0..<image.width {
-                let place = row * image.width + column
-                guard labels[place] == part, isSolid(place) else { continue }
+                let index = row * image.width + column
+                guard labels[index] == part, isSolid(index) else { continue }
                 for neighbor in [
-                    column > 0 ? place - 1 : nil, column < image.width - 1 ? place + 1 : nil,
-                    row > 0 ? place - image.width : nil, row < image.height - 1 ? place + image.width : nil,
+                    column > 0 ? index - 1 : nil, column < image.width - 1 ? index + 1 : nil,
+                    row > 0 ? index - image.width : nil, row < image.height - 1 ? index + image.width : nil,
                 ] {
                     if let neighbor, isSolid(neighbor) {
                         guard labels[neighbor] != part else { continue }
@@ -188,12 +189,13 @@ struct ArtworkParts {
         return (most, Float(touched.reduce(0, +)) / Float(length))
     }
 
+    /// Returns the figure of a part, in units of the artwork.
     private func figure(_ part: Int) -> Figure {
         var (left, top, right, bottom) = (image.width, image.height, 0, 0)
         for row in 0..<image.height {
             for column in 0..<image.width {
-                let place = row * image.width + column
-                guard labels[place] == part, image.samples[4 * place + 3] > 0 else { continue }
+                let index = row * image.width + column
+                guard labels[index] == part, image.samples[4 * index + 3] > 0 else { continue }
                 (left, right) = (min(left, column), max(right, column))
                 (top, bottom) = (min(top, row), max(bottom, row))
             }
@@ -202,8 +204,8 @@ struct ArtworkParts {
         var texels: [SIMD4<UInt8>] = []
         for row in top...max(bottom, top) {
             for column in left..<(left + width) {
-                let place = min(row, image.height - 1) * image.width + min(column, image.width - 1)
-                texels.append(labels[place] == part ? image.premultiplied(at: place) : .zero)
+                let index = min(row, image.height - 1) * image.width + min(column, image.width - 1)
+                texels.append(labels[index] == part ? image.premultiplied(at: index) : .zero)
             }
         }
         let unit = 1 / circle.radius
@@ -211,10 +213,10 @@ struct ArtworkParts {
         let hull = Self.hull(of: image) { labels[$0] == part }.map { ($0 - circle.center) * unit }
         return Figure(
             field(part, left...max(right, left), top...max(bottom, top)),
-            picture: Pyramid(texels, width: width, origin: artwork(left, top), texelSide: unit), hull: hull)
+            pyramid: Pyramid(texels, width: width, origin: artwork(left, top), texelSide: unit), hull: hull)
     }
 
-    /// The distance to a part, on a grid of about a hundred samples for the whole mark, and a margin around it.
+    /// Returns the distance field of a part, with about a hundred samples per side of the whole logo and a margin.
     private func field(_ part: Int, _ columns: ClosedRange<Int>, _ rows: ClosedRange<Int>) -> DistanceField {
         let step = max(1, (max(image.width, image.height) + 111) / 112)
         let margin = max(2, Int(0.35 * circle.radius) / step)
@@ -227,8 +229,8 @@ struct ArtworkParts {
             for column in margin..<(width - margin) {
                 let x = columns.lowerBound + (column - margin) * step + step / 2
                 guard x < image.width else { continue }
-                let place = y * image.width + x
-                mask[row * width + column] = labels[place] == part && isSolid(place)
+                let index = y * image.width + x
+                mask[row * width + column] = labels[index] == part && isSolid(index)
             }
         }
         let first = Point(
@@ -239,13 +241,13 @@ struct ArtworkParts {
             step: Float(step) / circle.radius)
     }
 
-    /// The hull of the pixels that are visible and wanted, in pixels.
-    private static func hull(of image: RasterImage, isWanted: (Int) -> Bool) -> [Point] {
+    /// Returns the convex hull of the visible pixels for which `isIncluded` is true, in pixels.
+    private static func hull(of image: RasterImage, isIncluded: (Int) -> Bool) -> [Point] {
         var points: [Point] = []
         for row in 0..<image.height {
             func isVisible(_ column: Int) -> Bool {
-                let place = row * image.width + column
-                return image.samples[4 * place + 3] >= 32 && isWanted(place)
+                let index = row * image.width + column
+                return image.samples[4 * index + 3] >= 32 && isIncluded(index)
             }
             guard let first = (0..<image.width).first(where: isVisible),
                 let last = (0..<image.width).last(where: isVisible)
@@ -259,29 +261,29 @@ struct ArtworkParts {
 }
 
 extension RasterImage {
-    fileprivate func color(at place: Int) -> Color {
-        Color(Float(samples[4 * place]), Float(samples[4 * place + 1]), Float(samples[4 * place + 2])) / 255
+    fileprivate func color(at index: Int) -> Color {
+        Color(Float(samples[4 * index]), Float(samples[4 * index + 1]), Float(samples[4 * index + 2])) / 255
     }
 
-    fileprivate func premultiplied(at place: Int) -> SIMD4<UInt8> {
-        let alpha = Int(samples[4 * place + 3])
-        func times(_ channel: Int) -> UInt8 { UInt8((Int(samples[4 * place + channel]) * alpha + 127) / 255) }
+    fileprivate func premultiplied(at index: Int) -> SIMD4<UInt8> {
+        let alpha = Int(samples[4 * index + 3])
+        func times(_ channel: Int) -> UInt8 { UInt8((Int(samples[4 * index + channel]) * alpha + 127) / 255) }
         return SIMD4(times(0), times(1), times(2), UInt8(alpha))
     }
 }
 
-/// The connected areas of pixels of the same kind; neighbours are those to the left, right, above and below.
+/// The 4-connected areas of pixels of the same kind.
 private struct ConnectedAreas {
-    /// The area of each pixel; −1 for those of no kind.
+    /// The area of each pixel; −1 for pixels of a negative kind.
     private(set) var labels: [Int]
     /// The kind of each area.
     private(set) var kinds: [Int] = []
-    /// The pixels of each area.
+    /// The number of pixels of each area.
     private(set) var sizes: [Int] = []
-    /// Those of them whose eight neighbours belong to it too: none in the seams between colours.
+    /// The number of pixels of each area whose eight neighbours have the same kind; small for seams between colours.
     private(set) var innerSizes: [Int] = []
 
-    /// Finds the areas; pixels of a negative kind belong to none.
+    /// Creates the areas of an image, given the kind of each pixel; pixels of a negative kind belong to no area.
     init(_ kindOfPixel: [Int], width: Int) {
         let height = kindOfPixel.count / width
         labels = Array(repeating: -1, count: kindOfPixel.count)
@@ -290,9 +292,9 @@ private struct ConnectedAreas {
             var pending = [start]
             var (size, innerSize) = (0, 0)
             labels[start] = kinds.count
-            while let place = pending.popLast() {
+            while let index = pending.popLast() {
                 size += 1
-                let (row, column) = place.quotientAndRemainder(dividingBy: width)
+                let (row, column) = index.quotientAndRemainder(dividingBy: width)
                 var alike = 0
                 for y in max(row - 1, 0)...min(row + 1, height - 1) {
                     for x in max(column - 1, 0)...min(column + 1, width - 1) {

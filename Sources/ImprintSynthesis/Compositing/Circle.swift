@@ -8,14 +8,16 @@ struct Circle: Equatable {
         self.radius = radius
     }
 
-    /// The smallest circle that holds all points (Welzl's algorithm, without its shuffle: a hull has few points).
-    init(holding points: [Point]) {
+    /// Creates the smallest circle that encloses all points.
+    ///
+    /// This is Welzl's algorithm without the shuffle, because a convex hull has few points.
+    init(enclosing points: [Point]) {
         self.init(center: points.first ?? .zero, radius: 0)
-        for (i, a) in points.enumerated() where !holds(a) {
+        for (i, a) in points.enumerated() where !encloses(a) {
             self = Circle(center: a, radius: 0)
-            for (j, b) in points[..<i].enumerated() where !holds(b) {
+            for (j, b) in points[..<i].enumerated() where !encloses(b) {
                 self = Circle(through: a, b)
-                for c in points[..<j] where !holds(c) { self = Circle(through: a, b, c) }
+                for c in points[..<j] where !encloses(c) { self = Circle(through: a, b, c) }
             }
         }
     }
@@ -27,7 +29,7 @@ struct Circle: Equatable {
     private init(through a: Point, _ b: Point, _ c: Point) {
         let (u, v) = (b - a, c - a)
         let area = 2 * (u.x * v.y - u.y * v.x)
-        // Three points on a line: the two that are farthest apart hold the third.
+        // Of three points on a line, the circle through the two that are farthest apart encloses the third.
         guard abs(area) > 1e-12 else {
             let pairs = [Circle(through: a, b), Circle(through: a, c), Circle(through: b, c)]
             self = pairs.max { $0.radius < $1.radius } ?? Circle(through: a, b)
@@ -37,10 +39,10 @@ struct Circle: Equatable {
         self.init(center: a + offset, radius: offset.length)
     }
 
-    private func holds(_ point: Point) -> Bool { (point - center).length <= radius * 1.00001 + 1e-6 }
+    private func encloses(_ point: Point) -> Bool { (point - center).length <= radius * 1.00001 + 1e-6 }
 }
 
-/// The corners of the convex hull of `points`, in order (Andrew's monotone chain).
+/// Returns the corners of the convex hull of `points`, in order (Andrew's monotone chain algorithm).
 func convexHull(of points: [Point]) -> [Point] {
     let sorted = points.sorted { ($0.x, $0.y) < ($1.x, $1.y) }
     guard sorted.count > 3 else { return sorted }
@@ -59,7 +61,7 @@ func convexHull(of points: [Point]) -> [Point] {
     return chain(sorted).dropLast() + chain(sorted.reversed()).dropLast()
 }
 
-/// The area within the corners of a polygon, in order.
+/// Returns the area of a polygon with these corners, in order.
 func polygonArea(_ corners: [Point]) -> Float {
     guard var before = corners.last else { return 0 }
     var sum: Float = 0

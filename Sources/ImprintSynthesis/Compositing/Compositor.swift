@@ -1,18 +1,18 @@
 internal import ImprintCore
 package import ImprintImages
 
-/// A picture of a scene that a logo was put into, or something else like it.
+/// A composite: a synthetic image of a scene with a logo or a hard negative.
 package struct Composite: Sendable, Equatable {
-    /// Where a mark is, in pixels from the upper left corner.
-    package struct Place: Sendable, Equatable {
-        /// The middle of the smallest circle that holds the mark.
+    /// The smallest enclosing circle of a logo, in pixels from the upper left corner.
+    package struct Location: Sendable, Equatable {
+        /// The x coordinate of the centre.
         package let x: Float
-        /// The middle of the smallest circle that holds the mark.
+        /// The y coordinate of the centre.
         package let y: Float
-        /// The diameter of this circle.
+        /// The diameter.
         package let span: Float
 
-        /// Makes a place of its middle and its diameter.
+        /// Creates a location from centre and diameter.
         package init(x: Float, y: Float, span: Float) {
             self.x = x
             self.y = y
@@ -20,58 +20,59 @@ package struct Composite: Sendable, Equatable {
         }
     }
 
-    /// The picture, 3 channels.
+    /// The image, with 3 channels.
     package let image: RasterImage
-    /// Where the logo is; nil if there is none.
-    package let mark: Place?
-    /// Where the logo is, or what was put there in its stead.
-    package let subject: Place
-    /// What is shown, in a word or two: how the logo is coloured, or what is wrong with a hard negative.
+    /// The location of the logo; nil for a hard negative.
+    package let logo: Location?
+    /// The location of the logo or hard negative.
+    package let subject: Location
+    /// A short description: the colouring of the logo, or the kind of hard negative.
     package let kind: String
 }
 
-/// Makes training pictures of a logo from its artwork, as many as are wanted, and hard negatives of it.
+/// Generates synthetic training data for a logo: composites of its artwork, and hard negatives.
 ///
-/// A picture follows from the seed and its index alone, so that any thread may ask for any of them, in any order.
+/// A composite depends only on the seed and its index, so any thread may generate any of them, in any order.
 package struct Compositor: Sendable {
-    /// How the logo is shown.
+    /// The size and rotation of the logo in composites.
     package struct Configuration: Sendable, Equatable {
-        /// The diameter of the mark as a share of the side of the picture, uniform in its logarithm (within 0.02…0.9).
+        /// The diameter of the logo as a fraction of the side of the image, log-uniformly distributed (within 0.02…0.9).
         package var span: ClosedRange<Float>
-        /// The share of pictures in which the mark is turned by any angle; otherwise it is upright, give or take 12°.
-        package var turnedShare: Float
+        /// The fraction of images with a random rotation; in the others, the rotation has a standard deviation of 12°.
+        package var rotatedShare: Float
 
-        /// Makes a configuration.
-        package init(span: ClosedRange<Float> = 0.04...0.6, turnedShare: Float = 0.4) {
+        /// Creates a configuration.
+        package init(span: ClosedRange<Float> = 0.04...0.6, rotatedShare: Float = 0.4) {
             precondition(
-                span.lowerBound >= 0.02 && span.upperBound <= 0.9, "a mark spans 0.02 to 0.9 of a picture, not \(span)")
-            precondition((0...1).contains(turnedShare), "a share lies within 0...1, not \(turnedShare)")
+                span.lowerBound >= 0.02 && span.upperBound <= 0.9,
+                "a logo spans 0.02 to 0.9 of the side of an image, not \(span)")
+            precondition((0...1).contains(rotatedShare), "a fraction is within 0...1, not \(rotatedShare)")
             self.span = span
-            self.turnedShare = turnedShare
+            self.rotatedShare = rotatedShare
         }
     }
 
-    /// What the logo looks like.
+    /// The variants of the logo.
     package let artworks: [Artwork]
-    /// What is behind it.
+    /// The backgrounds.
     package let backdrops: Backdrops
-    /// What the pictures follow from.
+    /// The random seed.
     package let seed: UInt64
-    /// How the logo is shown.
+    /// The size and rotation of the logo.
     package let configuration: Configuration
-    /// What the logo is called where others are put into pictures of the same seed; nil if it is the only one.
+    /// The label of the logo, if several compositors have the same seed; nil for a single logo.
     package let label: String?
 
-    /// The height and width of the pictures, in pixels.
+    /// The height and width of the images, in pixels.
     package var size: Int { backdrops.size }
 
-    /// Makes a compositor.
+    /// Creates a compositor.
     /// - Parameters:
-    ///   - artworks: What the logo looks like, at least one; each picture shows one of them.
-    ///   - backdrops: What is behind it, which also says how large the pictures are.
-    ///   - seed: What the pictures follow from.
-    ///   - configuration: How the logo is shown.
-    ///   - label: What the logo is called if there are several, so that each is put into scenes of its own.
+    ///   - artworks: The variants of the logo, at least one; each composite shows one of them.
+    ///   - backdrops: The backgrounds, which also determine the size of the images.
+    ///   - seed: The random seed.
+    ///   - configuration: The size and rotation of the logo.
+    ///   - label: The label of the logo if there are several, so that their scenes differ despite the same seed.
     package init(
         artworks: [Artwork], backdrops: Backdrops, seed: UInt64, configuration: Configuration = Configuration(),
         label: String? = nil
@@ -84,29 +85,29 @@ package struct Compositor: Sendable {
         self.label = label
     }
 
-    /// The picture of that index with the logo in it.
+    /// Generates composite number `index` with the logo.
     /// - Throws: `ImageError.unencodable` if memory runs out.
     package func positive(_ index: Int) throws(ImageError) -> Composite {
         let scene = positiveScene(index)
         return Composite(
-            image: try scene.render(), mark: scene.place, subject: scene.place, kind: scene.inks.style.rawValue)
+            image: try scene.render(), logo: scene.location, subject: scene.location, kind: scene.inks.style.rawValue)
     }
 
-    /// The picture of that index with something else in it, or nothing.
+    /// Generates composite number `index` without the logo: with a hard negative, or with only the background.
     /// - Throws: `ImageError.unencodable` if memory runs out.
     package func hardNegative(_ index: Int) throws(ImageError) -> Composite {
         var random = stream("near miss", index)
         let artwork = random.element(of: artworks)
         let (kind, design) = artwork.hardNegative(&random)
         let scene = Scene(design, of: artwork, configuration, backdrops, &random)
-        return Composite(image: try scene.render(), mark: nil, subject: scene.place, kind: kind)
+        return Composite(image: try scene.render(), logo: nil, subject: scene.location, kind: kind)
     }
 
-    /// The scene of a positive, to be rendered with its mark or without.
+    /// Returns the scene of composite number `index` with the logo.
     func positiveScene(_ index: Int) -> Scene {
         var random = stream("positive", index)
         let artwork = random.element(of: artworks)
-        let design = artwork.mark(&random)
+        let design = artwork.logo(&random)
         return Scene(design, of: artwork, configuration, backdrops, &random)
     }
 

@@ -1,15 +1,16 @@
-/// The signed distance to a figure, sampled on a grid and interpolated between: for figures that are pictures, and for
-/// those of so many shapes that asking each of them at every pixel would take too long.
+/// The signed distance to a figure, sampled on a grid and interpolated bilinearly.
+///
+/// It is used for parts of images, and for figures of many shapes, for which computing all distances per pixel would be slow.
 struct DistanceField: Equatable {
     private let width: Int
     private let height: Int
-    /// Where the sample of the first row and column lies.
+    /// The point of the sample in the first row and column.
     private let origin: Point
-    /// The distance of two samples.
+    /// The distance between adjacent samples.
     private let step: Float
     private let distances: [Float]
 
-    /// Samples the distance to `shapes` on `side` rows and columns around their bounds.
+    /// Creates the field of a union of shapes, with `side` samples along the longer side of its bounds and a margin.
     init(_ shapes: [DrawnShape], side: Int = 56) {
         var low = Point(repeating: .infinity)
         var high = -low
@@ -35,10 +36,10 @@ struct DistanceField: Equatable {
         self.distances = distances
     }
 
-    /// Measures the distance to the pixels of a mask, by row, whose first pixel lies at `origin` and which are `step` apart.
+    /// Creates the field of a mask, given row by row, whose first pixel is at `origin` and whose pixels are `step` apart.
     ///
-    /// The exact Euclidean distance transform of Felzenszwalb and Huttenlocher ("Distance transforms of sampled functions",
-    /// 2012), inside and outside; the outline lies half-way between pixels.
+    /// This is the exact Euclidean distance transform of Felzenszwalb and Huttenlocher ("Distance transforms of sampled
+    /// functions", 2012), applied inside and outside; the outline is half-way between pixels.
     init(mask: [Bool], width: Int, origin: Point, step: Float) {
         self.width = width
         height = mask.count / width
@@ -51,25 +52,25 @@ struct DistanceField: Equatable {
         }
     }
 
-    /// The distance from `point`; outside of the grid, that at its border plus the way there.
+    /// Returns the distance from `point`; outside of the grid, the distance at its border plus the distance to the border.
     @inline(__always) func distance(to point: Point) -> Float {
-        let place = (point - origin) / step
+        let position = (point - origin) / step
         let inGrid = Point(
-            min(max(place.x, 0), Float(width - 1) - 0.001), min(max(place.y, 0), Float(height - 1) - 0.001))
+            min(max(position.x, 0), Float(width - 1) - 0.001), min(max(position.y, 0), Float(height - 1) - 0.001))
         let (column, row) = (Int(inGrid.x), Int(inGrid.y))
-        let share = inGrid - Point(Float(column), Float(row))
+        let fraction = inGrid - Point(Float(column), Float(row))
         let first = row * width + column
-        let between = distances.withUnsafeBufferPointer { distances in
-            let top = distances[first] + (distances[first + 1] - distances[first]) * share.x
+        let interpolated = distances.withUnsafeBufferPointer { distances in
+            let top = distances[first] + (distances[first + 1] - distances[first]) * fraction.x
             let (left, right) = (distances[first + width], distances[first + width + 1])
-            return top + (left + (right - left) * share.x - top) * share.y
+            return top + (left + (right - left) * fraction.x - top) * fraction.y
         }
-        let away = place - inGrid
-        return away.x == 0 && away.y == 0 ? between : between + away.length * step
+        let outside = position - inGrid
+        return outside.x == 0 && outside.y == 0 ? interpolated : interpolated + outside.length * step
     }
 }
 
-/// The squared distance of every pixel to the nearest one of a mask, in pixels; large if there is none.
+/// Returns the squared distance from every pixel to the nearest pixel of a mask, in pixels; large if the mask is empty.
 private func squaredDistances(to mask: [Bool], width: Int) -> [Float] {
     let height = mask.count / width
     var squares = mask.map { $0 ? 0 : Float(1e9) }
@@ -91,7 +92,7 @@ private struct LowerEnvelope {
         starts = Array(repeating: 0, count: count + 1)
     }
 
-    /// Replaces f by its envelope.
+    /// Replaces a line of samples by its lower envelope.
     mutating func pass(over samples: inout [Float], from first: Int, by stride: Int, count: Int) {
         for index in 0..<count { values[index] = samples[first + index * stride] }
         var last = 0

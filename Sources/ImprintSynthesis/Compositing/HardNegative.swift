@@ -1,7 +1,7 @@
 internal import ImprintCore
 
 extension Artwork {
-    /// What could be taken for the mark but is not it, and how it came about in a word or two.
+    /// Returns a random hard negative: a design that looks like the logo but is not the logo, and the name of its kind.
     func hardNegative(_ random: inout RandomStream) -> (kind: String, design: Design) {
         let lettering = Lettering.standard
         let toneCount = max(tones.count, 1)
@@ -15,18 +15,18 @@ extension Artwork {
             return ("words", Design(fitting: lettering.words(tone: random.index(below: toneCount), &random)))
         }
         switch source {
-        case .recipe(let marks):
-            let other = marks.nearMisses.choice(&random)
-            return (other.kind.rawValue, Design(other.mark(&random)))
-        case .picture(let marks):
+        case .recipe(let logos):
+            let other = logos.hardNegatives.choice(&random)
+            return (other.kind.rawValue, Design(other.logo(&random)))
+        case .image(let logos):
             if choice < 0.72 {
                 for _ in 0..<8 {
-                    if let miss = marks.hardNegative(&random) { return miss }
+                    if let hardNegative = logos.hardNegative(&random) { return hardNegative }
                 }
             }
             for _ in 0..<8 {
                 let design = LookAlike.design(tones: toneCount, &random)
-                if marks.isOther(design) { return ("look-alike", design) }
+                if logos.isDistinct(design) { return ("look-alike", design) }
             }
             return ("nothing", .nothing)
         }

@@ -1,45 +1,49 @@
 internal import ImprintCore
 
-/// The colours that a mark is printed in, tone by tone.
+/// The ink of each tone of a logo in a composite.
 struct Inks {
     enum Ink: Equatable {
-        /// The picture's own colours, or that of the tone if there is no picture.
-        case own(Color)
+        /// The original colours of the artwork image; the associated value is the colour of the tone.
+        case original(Color)
+        /// A single colour.
         case flat(Color)
-        /// Left blank, so that what is behind shows.
+        /// No ink: the background remains visible.
         case blank
 
-        /// Its colour, if it has one.
+        /// The colour; nil for `blank`.
         var color: Color? {
             switch self {
-            case .own(let color), .flat(let color): color
+            case .original(let color), .flat(let color): color
             case .blank: nil
             }
         }
     }
 
-    /// How a mark is coloured.
+    /// The colouring of a logo.
     enum Style: String {
-        case own = "own colours"
+        /// The original colours.
+        case original = "own colours"
+        /// A single ink.
         case mono = "one ink"
-        case colors = "other colours"
+        /// Random colours that keep different tones different.
+        case recolored = "other colours"
     }
 
     let style: Style
     private let inks: [Ink]
-    /// The colour that most of the mark has.
+    /// The colour of the main tone.
     let main: Color
 
     subscript(tone: Int) -> Ink { inks[tone % inks.count] }
 
-    /// Chooses inks that can be seen.
+    /// Creates random inks that are visible on the background.
     ///
     /// - Parameters:
-    ///   - artwork: Whose tones the mark has.
-    ///   - mainTone: The tone of the largest part of it.
-    ///   - style: What is wanted; another one is taken where that could not be seen.
-    ///   - ground: The colour directly behind the mark, on average.
-    ///   - contrast: By how much the luminances of ink and ground differ at least.
+    ///   - artwork: The artwork of the logo.
+    ///   - mainTone: The tone of the largest part of the logo.
+    ///   - style: The preferred style; another style is used if the logo would not be visible in it.
+    ///   - ground: The mean colour directly behind the logo.
+    ///   - contrast: The minimum difference between the luminances of ink and ground.
     init(
         _ artwork: Artwork, mainTone: Int, style: Style, on ground: Color, contrast: Float,
         _ random: inout RandomStream
@@ -49,26 +53,27 @@ struct Inks {
         func ink(on other: Color) -> Color {
             .contrasting(with: other, by: contrast, saturation: saturation, &random)
         }
-        if style == .own, !tones.isEmpty,
-            artwork.keepsOwnColors || tones[mainTone % tones.count].isVisible(on: ground, contrast: contrast * 0.75)
+        if style == .original, !tones.isEmpty,
+            artwork.keepsOriginalColors
+                || tones[mainTone % tones.count].isVisible(on: ground, contrast: contrast * 0.75)
         {
-            self.style = .own
-            inks = tones.map { .own($0) }
+            self.style = .original
+            inks = tones.map { .original($0) }
             main = tones[mainTone % tones.count]
             return
         }
         guard !tones.isEmpty else {
-            // A recipe's parts are all to be seen, whatever their colours.
-            self.style = style == .colors ? .colors : .mono
+            // All parts of a recipe's logo must be visible, in one ink or two.
+            self.style = style == .recolored ? .recolored : .mono
             let first = ink(on: ground)
-            inks = style == .colors ? [.flat(first), .flat(ink(on: ground))] : [.flat(first)]
+            inks = style == .recolored ? [.flat(first), .flat(ink(on: ground))] : [.flat(first)]
             main = first
             return
         }
         let sets = artwork.inkedTones
-        if style != .colors, !sets.isEmpty {
+        if style != .recolored, !sets.isEmpty {
             self.style = .mono
-            // Rather that with most of the mark in it.
+            // The set with the main tone is preferred.
             let preferred = sets.first { $0.contains(mainTone) }
             let inked = random.chance(0.65) ? preferred ?? sets[0] : random.element(of: sets)
             let color = ink(on: ground)
@@ -76,13 +81,13 @@ struct Inks {
             main = color
             return
         }
-        self.style = .colors
+        self.style = .recolored
         let first = ink(on: ground)
         var colors = [Int: Color]()
         colors[mainTone] = first
         let areTogether = sets.count == 1 && sets[0].count == tones.count
         for tone in tones.indices where tone != mainTone {
-            // Parts that stand alone must be seen against the ground; tones that the logo tells apart stay apart.
+            // Separate parts must be visible on the ground. Adjacent tones that differ in the logo must differ here too.
             colors[tone] =
                 areTogether
                 ? ink(on: ground)
@@ -96,33 +101,39 @@ struct Inks {
 }
 
 extension SIMD3<Float> {
-    /// Whether it stands out against another colour, by luminance or else clearly by hue.
+    /// Whether the colour is visible on another one: its luminance or the whole colour differs enough.
     func isVisible(on other: Self, contrast: Float = 0.22) -> Bool {
         abs(luminance - other.luminance) > contrast || ((self - other) * (self - other)).sum() > 6 * contrast * contrast
     }
 
-    /// A random colour whose luminance differs clearly from those of all others, or of several tried the one that does most.
+    /// Returns a random colour whose luminance differs by at least 0.25 from those of all others.
+    ///
+    /// If 12 attempts fail, it returns the colour with the largest difference.
     fileprivate static func apart(from others: [Self], _ random: inout RandomStream) -> Self {
         var best = Self.zero
-        var greatest: Float = -1
-        for _ in 0..<12 where greatest < 0.25 {
+        var largestDifference: Float = -1
+        for _ in 0..<12 where largestDifference < 0.25 {
             let (luminance, saturation) = (random.uniform(), random.uniform())
             let color = Self.random(luminance: luminance, saturation: saturation, &random)
-            let nearest = others.reduce(1) { Swift.min($0, abs($1.luminance - color.luminance)) }
-            if nearest > greatest { (best, greatest) = (color, nearest) }
+            let difference = others.reduce(1) { Swift.min($0, abs($1.luminance - color.luminance)) }
+            if difference > largestDifference { (best, largestDifference) = (color, difference) }
         }
         return best
     }
 
-    /// A random colour whose luminance differs by `contrast` from that of another one, or by as much as can be.
+    /// Returns a random colour whose luminance differs by at least `contrast` from that of another one, if possible.
     static func contrasting(
         with other: Self, by contrast: Float, saturation: Float, _ random: inout RandomStream
     ) -> Self {
-        let own = other.luminance
-        let (dark, light) = (Swift.max(own - contrast, 0), Swift.max(1 - contrast - own, 0))
-        let place = random.uniform() * (dark + light)
+        let otherLuminance = other.luminance
+        let (dark, light) = (
+            Swift.max(otherLuminance - contrast, 0), Swift.max(1 - contrast - otherLuminance, 0)
+        )
+        let offset = random.uniform() * (dark + light)
         let luminance: Float =
-            dark + light == 0 ? (own > 0.5 ? 0 : 1) : place < dark ? place : own + contrast + place - dark
+            dark + light == 0
+            ? (otherLuminance > 0.5 ? 0 : 1)
+            : offset < dark ? offset : otherLuminance + contrast + offset - dark
         return .random(luminance: luminance, saturation: saturation, &random)
     }
 }

@@ -1,11 +1,11 @@
 internal import ImprintCore
 
-/// Words in letters, as they stand beside logos, and as other words stand where a logo could be.
+/// Random words: wordmarks beside logos, and text as a hard negative.
 struct Lettering {
-    /// Every glyph in several weights.
+    /// Every glyph in several stroke widths.
     private let fonts: [[Figure]]
 
-    /// Letters follow from nothing, so that all compositors share them.
+    /// The shared instance; all compositors use the same letters.
     static let standard = Lettering()
 
     private init() {
@@ -17,7 +17,7 @@ struct Lettering {
         }
     }
 
-    /// A word of random letters in a row, its height 2 and its middle at the origin.
+    /// Returns a word of random letters, with a height of 2 and its centre at the origin.
     func word(letters: ClosedRange<Int>, tone: Int, _ random: inout RandomStream) -> [Element] {
         let font = random.element(of: fonts)
         let spacing = random.uniform(in: 0.15...0.5)
@@ -34,10 +34,10 @@ struct Lettering {
         return elements.map { $0.moved(by: Point(-(end - spacing) / 2, 0)) }
     }
 
-    /// A letter by itself.
+    /// Returns a random letter.
     func letter(_ random: inout RandomStream) -> Figure { random.element(of: random.element(of: fonts)) }
 
-    /// One to three words one below the other.
+    /// Returns one to three words, one below the other.
     func words(tone: Int, _ random: inout RandomStream) -> [Element] {
         let rows = 1 + random.index(below: 3)
         let letters = rows == 1 ? 2...6 : 3...6
@@ -46,7 +46,7 @@ struct Lettering {
         }
     }
 
-    /// A word beside a mark of radius 1: to the right or the left of it, below or above.
+    /// Returns a word beside a logo of radius 1: to the right, to the left, below or above.
     func wordmark(tone: Int, _ random: inout RandomStream) -> [Element] {
         let height = random.uniform(in: 0.14...0.45)
         let word = word(letters: 3...9, tone: tone, &random).map {

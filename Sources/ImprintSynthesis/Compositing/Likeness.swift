@@ -1,50 +1,53 @@
-/// Tells designs apart that look alike to people however they are turned and printed.
+/// Measures the similarity of designs to a logo under any rotation and in any of its single-ink versions.
 ///
-/// A hard negative must not be the mark itself: the mirror image of a symmetric mark, or a mark upside down that training shows
-/// turned anyway. Both are compared as silhouettes of 32x32 points, the mark at turns 7.5° apart.
+/// A hard negative must not look like the logo itself. For example, the mirror image of a symmetric logo looks like the logo,
+/// and so does an upside-down logo, because training shows the logo at any angle. The silhouettes are compared at 32x32 points,
+/// the logo at rotations 7.5° apart.
 struct Likeness {
     private typealias Silhouette = [Bool]
 
-    /// By turn, then by what is printed of it.
-    private let turned: [[Silhouette]]
+    /// The silhouettes of the logo, by rotation and then by set of inked tones.
+    private let rotated: [[Silhouette]]
     private let inked: [Set<Int>]
 
     private static let side = 32
 
+    /// Creates the comparison with a logo.
     /// - Parameters:
-    ///   - inked: The sets of tones that appear together where the mark is printed in one colour; all where empty.
-    ///   - turnsFully: Whether the mark may be seen at any angle, or at up to 30° to either side.
-    init(_ design: Design, inked: [Set<Int>], turnsFully: Bool) {
+    ///   - design: The logo.
+    ///   - inked: The sets of tones that a single ink prints; empty if a single ink prints all of them.
+    ///   - rotatesFully: Whether the logo may appear at any angle, or only rotated by up to 30° to either side.
+    init(_ design: Design, inked: [Set<Int>], rotatesFully: Bool) {
         self.inked = inked
-        let turns = turnsFully ? Array(0..<48) : Array(-4...4)
-        turned = turns.map { Self.silhouettes(of: design, inked, turn: .direction(degrees: Float($0) * 7.5)) }
+        let steps = rotatesFully ? Array(0..<48) : Array(-4...4)
+        rotated = steps.map { Self.silhouettes(of: design, inked, rotation: .direction(degrees: Float($0) * 7.5)) }
     }
 
-    /// The largest share of the common area in that of both (intersection over union), of any turn and way to print.
+    /// Returns the maximum intersection over union (IoU) of the silhouettes, over all rotations and single-ink versions.
     func overlap(with design: Design) -> Float {
-        let others = Self.silhouettes(of: design, inked, turn: Point(1, 0))
+        let others = Self.silhouettes(of: design, inked, rotation: Point(1, 0))
         var largest: Float = 0
-        for silhouettes in turned {
-            for (own, other) in zip(silhouettes, others) {
-                var (both, either) = (0, 0)
-                for place in own.indices {
-                    both += own[place] && other[place] ? 1 : 0
-                    either += own[place] || other[place] ? 1 : 0
+        for silhouettes in rotated {
+            for (silhouette, other) in zip(silhouettes, others) {
+                var (intersection, union) = (0, 0)
+                for index in silhouette.indices {
+                    intersection += silhouette[index] && other[index] ? 1 : 0
+                    union += silhouette[index] || other[index] ? 1 : 0
                 }
-                if either > 0 { largest = max(largest, Float(both) / Float(either)) }
+                if union > 0 { largest = max(largest, Float(intersection) / Float(union)) }
             }
         }
         return largest
     }
 
-    private static func silhouettes(of design: Design, _ inked: [Set<Int>], turn: Point) -> [Silhouette] {
+    private static func silhouettes(of design: Design, _ inked: [Set<Int>], rotation: Point) -> [Silhouette] {
         var tones: [Int] = []
         tones.reserveCapacity(side * side)
         for row in 0..<side {
             for column in 0..<side {
                 let point = (Point(Float(column), Float(row)) + 0.5) * (2 / Float(side)) - 1
-                let place = point.turnedBack(by: turn)
-                tones.append(design.elements.last { $0.distance(to: place) < 0 }?.tone ?? -1)
+                let position = point.rotatedBack(by: rotation)
+                tones.append(design.elements.last { $0.distance(to: position) < 0 }?.tone ?? -1)
             }
         }
         guard !inked.isEmpty else { return [tones.map { $0 >= 0 }] }

@@ -1,4 +1,4 @@
-/// What is printed, stuck or painted on the scene, before it is laid upon it: premultiplied colours with their coverage.
+/// The printed part of a scene (plate, halo, wordmark and logo), as premultiplied colours and their coverage.
 struct PrintLayer {
     let size: Int
     private(set) var pixels: [SIMD4<Float>]
@@ -8,7 +8,7 @@ struct PrintLayer {
         pixels = [SIMD4<Float>](repeating: .zero, count: size * size)
     }
 
-    /// Paints what `distance` is negative for, as `Canvas.paint` does, over what is there, within a box alone.
+    /// Paints the area where `distance` is negative over the layer, as `Canvas.paint` does, but only within a box.
     @inline(__always) mutating func paint(
         _ color: Color, through view: View, in box: PixelBox, distance: (Point) -> Float
     ) {
@@ -20,19 +20,19 @@ struct PrintLayer {
         }
     }
 
-    /// Paints one part of a mark beside the others.
+    /// Paints one element of a logo next to those already painted.
     ///
-    /// Where two parts meet in a pixel, each covers its share of it: what is below shines through only as far as both
-    /// leave it (Porter and Duff's *over* for disjoint areas). A part that is left blank takes away what is below.
+    /// If two elements share a pixel, their coverages are added, and the layers below are visible only in the remaining part
+    /// (Porter and Duff's *over* for disjoint areas). A blank ink erases the layers below.
     mutating func paint(_ element: Element, _ ink: Inks.Ink, _ inking: Inking, through view: View) {
         let color = SIMD4(ink.color ?? .zero, ink.color == nil ? 0 : 1)
         let margin = inking.wobble * view.scale + 2
         let box = PixelBox(around: element.corners, through: view, margin: margin, size: size)
-        if inking.isPlain, let picture = element.figure.picture {
-            let own: Bool = if case .own = ink { true } else { false }
-            // Four samples a pixel.
+        if inking.isPlain, let pyramid = element.figure.pyramid {
+            let hasOriginalColors: Bool = if case .original = ink { true } else { false }
+            // Four samples per pixel.
             let spacing = 0.5 / (view.scale * element.enlargement)
-            picture.withSampler(spacing: spacing) { sampler in
+            pyramid.withSampler(spacing: spacing) { sampler in
                 update(in: box) { below, pixel in
                     var sum = SIMD4<Float>.zero
                     for offset in [Point(-0.25, -0.25), Point(0.25, -0.25), Point(-0.25, 0.25), Point(0.25, 0.25)] {
@@ -40,7 +40,7 @@ struct PrintLayer {
                         sum += sampler.value(at: (point - element.offset) / element.scale)
                     }
                     sum *= 0.25 / 255
-                    return beside(below, own ? sum : color * sum.w, coverage: sum.w)
+                    return beside(below, hasOriginalColors ? sum : color * sum.w, coverage: sum.w)
                 }
             }
         } else {
@@ -53,11 +53,11 @@ struct PrintLayer {
         }
     }
 
-    /// Lays another layer over this one.
-    mutating func lay(_ other: PrintLayer, in box: PixelBox, opacity: Float) {
+    /// Composites another layer over this one.
+    mutating func composite(_ other: PrintLayer, in box: PixelBox, opacity: Float) {
         other.pixels.withUnsafeBufferPointer { other in
-            updatePlaces(in: box) { below, place in
-                let above = other[place] * opacity
+            updateByIndex(in: box) { below, index in
+                let above = other[index] * opacity
                 return above + below * (1 - above.w)
             }
         }
@@ -75,27 +75,28 @@ struct PrintLayer {
         }
     }
 
-    @inline(__always) private mutating func updatePlaces(
+    @inline(__always) private mutating func updateByIndex(
         in box: PixelBox, _ change: (SIMD4<Float>, Int) -> SIMD4<Float>
     ) {
         let size = size
         pixels.withUnsafeMutableBufferPointer { pixels in
             for row in box.rows {
-                for place in (row * size + box.columns.lowerBound)..<(row * size + box.columns.upperBound) {
-                    pixels[place] = change(pixels[place], place)
+                for index in (row * size + box.columns.lowerBound)..<(row * size + box.columns.upperBound) {
+                    pixels[index] = change(pixels[index], index)
                 }
             }
         }
     }
 }
 
+/// Adds a colour to the colour below for disjoint areas of a pixel; if both exceed the pixel, the one below is reduced.
 @inline(__always) private func beside(
     _ below: SIMD4<Float>, _ above: SIMD4<Float>, coverage: Float
 ) -> SIMD4<Float> {
     coverage + below.w > 1 ? above + below * ((1 - coverage) / below.w) : below + above
 }
 
-/// A part of the frame, in whole pixels.
+/// A rectangle of the frame, in whole pixels.
 struct PixelBox {
     let columns: Range<Int>
     let rows: Range<Int>
@@ -107,7 +108,7 @@ struct PixelBox {
         self.rows = rows
     }
 
-    /// The box around points of the artwork as they appear, cut off at the frame; empty if they are outside of it.
+    /// Creates the bounding box of points of the artwork in the frame; empty if they are outside of the frame.
     init(around points: [Point], through view: View, margin: Float, size: Int) {
         var low = Point(repeating: Float(size))
         var high = Point.zero

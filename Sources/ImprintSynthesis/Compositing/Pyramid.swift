@@ -1,4 +1,4 @@
-/// A picture with alpha at halving sizes, colours premultiplied, to be drawn at any scale without false patterns.
+/// An image pyramid: an RGBA image (premultiplied) and its halved copies, to draw it at any scale without aliasing.
 struct Pyramid: Equatable {
     private struct Level: Equatable {
         let width: Int
@@ -7,18 +7,18 @@ struct Pyramid: Equatable {
     }
 
     private let levels: [Level]
-    /// Where the upper left corner of the levels lies, in units of the artwork.
+    /// The upper left corner of all levels, in units of the artwork.
     private let origin: Point
-    /// The side of a texel of the first level.
+    /// The side of a texel of the first level, in units of the artwork.
     private let texelSide: Float
 
-    /// How often the size is halved: from 256 to 8.
+    /// The number of levels below the first; five halvings reduce 256 texels to 8.
     private static let halvings = 5
 
-    /// Makes the levels of a picture of `width` columns whose upper left corner lies at `origin`.
+    /// Creates the pyramid of an image of `width` columns whose upper left corner lies at `origin`.
     init(_ texels: [SIMD4<UInt8>], width: Int, origin: Point, texelSide: Float) {
         let height = texels.count / width
-        // Around every level there is at least one transparent texel, so that edges fade out.
+        // Every level has a border of at least one transparent texel, so that edges fade out.
         let margin = 1 << Self.halvings
         func padded(_ length: Int) -> Int { (length + 3 * margin - 1) / margin * margin }
         var base = [SIMD4<UInt8>](repeating: .zero, count: padded(width) * padded(height))
@@ -52,11 +52,11 @@ struct Pyramid: Equatable {
         return Level(width: width, height: height, texels: texels)
     }
 
-    /// Calls `body` with the level to draw at, where neighbouring samples are `spacing` apart.
+    /// Calls `body` with a sampler of the level that fits samples at a distance of `spacing`.
     @inline(__always) func withSampler<Result>(spacing: Float, _ body: (Sampler) -> Result) -> Result {
         var index = 0
         var side = texelSide
-        // Texels of 0.7 to 1.4 spacings: sharp, and hardly any is skipped.
+        // Texels of 0.7 to 1.4 spacings are sharp, and few of them are skipped.
         while index + 1 < levels.count && side * 1.4 < spacing {
             index += 1
             side *= 2
@@ -67,7 +67,7 @@ struct Pyramid: Equatable {
         }
     }
 
-    /// Reads one level between its texels.
+    /// Samples one level with bilinear interpolation.
     struct Sampler {
         fileprivate let texels: UnsafeBufferPointer<SIMD4<UInt8>>
         fileprivate let width: Int
@@ -75,23 +75,23 @@ struct Pyramid: Equatable {
         fileprivate let origin: Point
         fileprivate let scale: Float
 
-        /// The premultiplied colour and the alpha at a point of the artwork, each 0…255.
+        /// Returns the premultiplied colour and the alpha at a point of the artwork, each 0…255.
         @inline(__always) func value(at point: Point) -> SIMD4<Float> {
-            let place = (point - origin) * scale - 0.5
-            guard place.x > 0, place.y > 0, place.x < Float(width - 1), place.y < Float(height - 1) else {
+            let position = (point - origin) * scale - 0.5
+            guard position.x > 0, position.y > 0, position.x < Float(width - 1), position.y < Float(height - 1) else {
                 return .zero
             }
-            let (column, row) = (Int(place.x), Int(place.y))
-            let share = place - Point(Float(column), Float(row))
+            let (column, row) = (Int(position.x), Int(position.y))
+            let fraction = position - Point(Float(column), Float(row))
             let first = row * width + column
-            let top = blend(texel(first), texel(first + 1), share.x)
-            return blend(top, blend(texel(first + width), texel(first + width + 1), share.x), share.y)
+            let top = blend(texel(first), texel(first + 1), fraction.x)
+            return blend(top, blend(texel(first + width), texel(first + width + 1), fraction.x), fraction.y)
         }
 
         @inline(__always) private func texel(_ index: Int) -> SIMD4<Float> { SIMD4<Float>(texels[index]) }
 
-        @inline(__always) private func blend(_ a: SIMD4<Float>, _ b: SIMD4<Float>, _ share: Float) -> SIMD4<Float> {
-            a + (b - a) * share
+        @inline(__always) private func blend(_ a: SIMD4<Float>, _ b: SIMD4<Float>, _ fraction: Float) -> SIMD4<Float> {
+            a + (b - a) * fraction
         }
     }
 }

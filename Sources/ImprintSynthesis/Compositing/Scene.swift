@@ -1,17 +1,16 @@
 internal import ImprintCore
 internal import ImprintImages
 
-/// All that chance decides about one composite: what is where, in which colours, and how a camera sees it.
+/// The random description of one composite: the background, the view of the logo, its inks, and the camera.
 ///
-/// Positives and hard negatives are made by the same lines, from the same numbers, so that nothing but the mark tells them
-/// apart: edges, blur, noise and artefacts are those of the whole scene (Dwibedi, Misra and Hebert, "Cut, paste and learn",
-/// ICCV 2017).
+/// The same code makes positives and hard negatives, so that only the logo distinguishes them. Edges, blur, noise and artefacts
+/// affect the whole scene (Dwibedi, Misra and Hebert, "Cut, Paste and Learn", ICCV 2017).
 struct Scene {
-    let place: Composite.Place
+    let location: Composite.Location
     let inks: Inks
     private let ground: Canvas
     private let view: View
-    private let mark: Design
+    private let logo: Design
     private let wordmark: [Element]
     private let inking: Inking
     private let plate: (plate: Plate, color: Color)?
@@ -20,50 +19,50 @@ struct Scene {
     private let occluder: Occluder?
     private let camera: Camera
 
-    /// Decides a composite of `mark`, whose tones are those of `artwork`.
+    /// Creates a random scene with `logo`, whose tones are those of `artwork`.
     init(
-        _ mark: Design, of artwork: Artwork, _ configuration: Compositor.Configuration, _ backdrops: Backdrops,
+        _ logo: Design, of artwork: Artwork, _ configuration: Compositor.Configuration, _ backdrops: Backdrops,
         _ random: inout RandomStream
     ) {
         let size = Float(backdrops.size)
-        self.mark = mark
+        self.logo = logo
         ground = backdrops.canvas(&random)
 
-        // The view is first tried in the middle, to see how large the mark appears through it.
+        // A trial view at the origin gives the size at which the logo appears.
         let span = random.logUniform(in: configuration.span) * size
-        let turn = random.chance(configuration.turnedShare) ? random.uniform(in: -180...180) : random.normal() * 12
-        // A tilt of 38.7° squeezes to 0.78; small ones are the commonest.
+        let rotation = random.chance(configuration.rotatedShare) ? random.uniform(in: -180...180) : random.normal() * 12
+        // A tilt of 38.7° shortens to 0.78; small tilts are most frequent.
         let tilt = 38.7 * random.uniform() * random.uniform().squareRoot()
         let axis = random.direction()
-        let hull = mark.hull.isEmpty ? Design(Mark(fitting: [[.disc(center: .zero, radius: 1)]])).hull : mark.hull
+        let hull = logo.hull.isEmpty ? Design(DrawnLogo(fitting: [[.disc(center: .zero, radius: 1)]])).hull : logo.hull
         func view(scale: Float, center: Point) -> View {
-            View(center: center, scale: scale, rotationDegrees: turn, axis: axis, tiltDegrees: tilt)
+            View(center: center, scale: scale, rotationDegrees: rotation, axis: axis, tiltDegrees: tilt)
         }
-        let trial = Circle(holding: hull.map(view(scale: 1, center: .zero).pixel))
+        let trial = Circle(enclosing: hull.map(view(scale: 1, center: .zero).pixel))
         let scale = span / 2 / trial.radius
         let room = span / 2...size - span / 2
         let middle = Point(random.uniform(in: room), random.uniform(in: room))
         self.view = view(scale: scale, center: middle - trial.center * scale)
-        place = Composite.Place(x: middle.x, y: middle.y, span: span)
+        location = Composite.Location(x: middle.x, y: middle.y, span: span)
 
-        let mainTone = mark.mainTone
+        let mainTone = logo.mainTone
         wordmark = random.chance(0.5) ? Lettering.standard.wordmark(tone: mainTone, &random) : []
 
-        let chosen: Inks.Style = random.chance(0.3) ? .own : random.chance(0.65) ? .mono : .colors
-        let style = artwork.keepsOwnColors ? .own : chosen
+        let chosen: Inks.Style = random.chance(0.3) ? .original : random.chance(0.65) ? .mono : .recolored
+        let style = artwork.keepsOriginalColors ? .original : chosen
         let behind = ground.average(around: middle, radius: span / 2)
         if random.chance(0.35) {
-            let holdsAll = !wordmark.isEmpty && random.chance(0.6)
+            let includesWordmark = !wordmark.isEmpty && random.chance(0.6)
             let plate =
-                holdsAll
-                ? Plate(.sign(holding: mark.hull + wordmark.flatMap(\.corners), &random), &random) : Plate(&random)
-            // Paper, card and stickers are mostly white or nearly so.
+                includesWordmark
+                ? Plate(.sign(enclosing: logo.hull + wordmark.flatMap(\.corners), &random), &random) : Plate(&random)
+            // Paper, card and stickers are mostly white or almost white.
             let isPale = random.chance(0.45)
             let luminance = isPale ? random.uniform(in: 0.85...1) : random.uniform()
             var color = Color.random(
                 luminance: luminance, saturation: isPale ? random.uniform(in: 0...0.15) : random.uniform(), &random)
             let tones = artwork.tones
-            if style == .own, !tones.isEmpty, !tones[mainTone % tones.count].isVisible(on: color) {
+            if style == .original, !tones.isEmpty, !tones[mainTone % tones.count].isVisible(on: color) {
                 color = .contrasting(
                     with: tones[mainTone % tones.count], by: 0.35, saturation: random.uniform(in: 0...0.5), &random)
             }
@@ -71,20 +70,20 @@ struct Scene {
         } else {
             plate = nil
         }
-        // On what is busy, nothing is seen but what stands out against all of it, or what has a margin of its own.
-        let unrest = plate == nil ? behind.deviation : 0
+        // On a busy background, the logo needs more contrast or a halo to be visible.
+        let groundStandardDeviation = plate == nil ? behind.standardDeviation : 0
         inks = Inks(
             artwork, mainTone: mainTone, style: style, on: plate?.color ?? behind.color,
-            contrast: 0.3 + min(unrest, 0.25), &random)
+            contrast: 0.3 + min(groundStandardDeviation, 0.25), &random)
         halo =
-            random.chance(unrest > 0.18 ? 0.5 : 0.12)
+            random.chance(groundStandardDeviation > 0.18 ? 0.5 : 0.12)
             ? (
                 random.uniform(in: 0.06...0.2),
                 .contrasting(with: inks.main, by: 0.35, saturation: random.uniform(in: 0...0.4), &random)
             ) : nil
         inking = Self.inking(artwork, &random)
         finish = Finish(isOnPlate: plate != nil, &random)
-        occluder = random.chance(0.1) ? Occluder(place, &random) : nil
+        occluder = random.chance(0.1) ? Occluder(location, &random) : nil
         camera = Camera(span: span, &random)
     }
 
@@ -100,15 +99,16 @@ struct Scene {
             }
         let wobble = random.chance(0.12) ? random.uniform(in: 0.02...0.055) : 0
         let noise = ValueNoise(&random)
-        return artwork.keepsOwnColors
+        return artwork.keepsOriginalColors
             ? Inking(noise: noise) : Inking(style: style, wobble: wobble, opacity: 1, noise: noise)
     }
 
-    /// Computes the picture.
-    func render() throws(ImageError) -> RasterImage { try camera.picture(of: painted()) }
+    /// Renders the composite.
+    func render() throws(ImageError) -> RasterImage { try camera.capture(painted()) }
 
-    /// The scene before a camera sees it; without its mark, all else is as it is with it.
-    func painted(showsMark: Bool = true) -> Canvas {
+    /// Paints the scene without the effects of the camera.
+    /// - Parameter showsLogo: Whether to paint the logo; the rest of the scene is the same with and without it.
+    func painted(showsLogo: Bool = true) -> Canvas {
         let size = ground.size
         var canvas = ground
         var print = PrintLayer(size: size)
@@ -116,9 +116,9 @@ struct Scene {
             plate.paintShadow(through: view, on: &canvas)
             print.paint(color, through: view, in: .all(size)) { plate.shape.distance(to: $0) }
         }
-        let elements = mark.elements
+        let elements = logo.elements
         if let (width, color) = halo, !elements.isEmpty {
-            let box = PixelBox(around: mark.hull, through: view, margin: width * view.scale + 2, size: size)
+            let box = PixelBox(around: logo.hull, through: view, margin: width * view.scale + 2, size: size)
             print.paint(color, through: view, in: box) { point in
                 elements.reduce(Float.infinity) { min($0, $1.distance(to: point)) } - width
             }
@@ -127,28 +127,28 @@ struct Scene {
             let box = PixelBox(around: letter.corners, through: view, margin: 2, size: size)
             print.paint(inks.main, through: view, in: box) { letter.distance(to: $0) }
         }
-        if showsMark && !elements.isEmpty {
+        if showsLogo && !elements.isEmpty {
             var layer = PrintLayer(size: size)
             for element in elements { layer.paint(element, inks[element.tone], inking, through: view) }
-            let box = PixelBox(around: mark.hull, through: view, margin: inking.wobble * view.scale + 3, size: size)
-            print.lay(layer, in: box, opacity: finish.opacity)
+            let box = PixelBox(around: logo.hull, through: view, margin: inking.wobble * view.scale + 3, size: size)
+            print.composite(layer, in: box, opacity: finish.opacity)
         }
-        finish.lay(print, on: &canvas, around: place)
+        finish.composite(print, on: &canvas, around: location)
         occluder?.paint(on: &canvas)
         return canvas
     }
 }
 
 extension Design {
-    /// The tone of the largest part, by its hull.
+    /// The tone of the element with the largest convex hull.
     var mainTone: Int {
         elements.max { polygonArea($0.corners) < polygonArea($1.corners) }?.tone ?? 0
     }
 }
 
 extension DrawnShape {
-    /// A rectangle, its corners rounded or not, with room for all the points.
-    fileprivate static func sign(holding points: [Point], _ random: inout RandomStream) -> DrawnShape {
+    /// Returns a rectangle, with sharp or rounded corners, that encloses all points.
+    fileprivate static func sign(enclosing points: [Point], _ random: inout RandomStream) -> DrawnShape {
         var (low, high) = (Point(-1, -1), Point(1, 1))
         for point in points {
             low = Point(min(low.x, point.x), min(low.y, point.y))
@@ -163,7 +163,9 @@ extension DrawnShape {
 }
 
 extension RandomStream {
-    /// A number whose logarithm is uniformly distributed within the range, by square roots alone.
+    /// Returns a value whose logarithm is uniformly distributed in the range.
+    ///
+    /// It uses only square roots, which give the same result on every platform.
     mutating func logUniform(in range: ClosedRange<Float>) -> Float {
         let bits = next()
         var value = range.lowerBound

@@ -1,6 +1,6 @@
 internal import ImprintCore
 
-/// What lies behind the mark: a pattern that mixes two colours.
+/// The drawn background of a logo: a pattern of two colours.
 struct Background {
     /// The patterns, from plain to busy.
     enum Pattern: CaseIterable {
@@ -13,18 +13,19 @@ struct Background {
 
     let pattern: Pattern
     private let colors: (Color, Color)
-    /// Of the pattern against the frame.
+    /// The rotation of the pattern, as a unit vector.
     private let direction: Point
     private let offset: Point
     /// The number of repetitions across the frame.
     private let frequency: Float
-    /// How steeply one colour gives way to the other.
+    /// The steepness of the transition between the two colours.
     private let sharpness: Float
-    /// The share of the first colour in stripes, and whatever else a pattern leaves to chance.
+    /// A random parameter of some patterns, such as the width of stripes.
     private let balance: Float
     private let noise: ValueNoise
     private let clutter: [(shape: [DrawnShape], color: Color)]
 
+    /// Creates a random background.
     init(isBusy: Bool, colors: (Color, Color), _ random: inout RandomStream) {
         self.colors = colors
         pattern = random.element(of: isBusy ? Pattern.busy : Pattern.calm)
@@ -55,7 +56,7 @@ struct Background {
                 return step(x * y * 4, sharpness * 6)
             }
         case .dots:
-            // Small and many: a pattern, never a mark.
+            // Many small dots, which cannot be confused with a logo.
             mix(on: &canvas) {
                 let cell = Point(($0.x * frequency * 3).fraction - 0.5, ($0.y * frequency * 3).fraction - 0.5)
                 return step(0.15 + balance * 0.2 - cell.length, sharpness)
@@ -94,17 +95,17 @@ struct Background {
         }
     }
 
-    /// Sets every pixel to the first colour with the given share (0…1, clamped) of the second.
+    /// Mixes the two colours in every pixel, with the given share (clamped to 0…1) of the second.
     @inline(__always) private func mix(on canvas: inout Canvas, _ share: (Point) -> Float) {
         let (first, second) = colors
         let direction = direction
         let offset = offset
-        canvas.update { _, place in
-            first + (second - first) * share(place.turnedBack(by: direction) + offset).clampedToUnit
+        canvas.update { _, position in
+            first + (second - first) * share(position.rotatedBack(by: direction) + offset).clampedToUnit
         }
     }
 
-    /// Boxes, triangles and strokes of all sizes; no discs, which could make a mark of another one.
+    /// Returns random boxes, triangles and strokes; discs are excluded because they could look like a part of a logo.
     private static func clutter(
         _ colors: (Color, Color), _ random: inout RandomStream
     ) -> [(shape: [DrawnShape], color: Color)] {
@@ -128,7 +129,7 @@ struct Background {
     }
 }
 
-/// ½ at 0, rising with the given slope, within 0…1.
+/// Returns a ramp with the given slope that is ½ at 0, clamped to 0…1.
 @inline(__always) private func step(_ value: Float, _ sharpness: Float) -> Float {
     (0.5 + value * sharpness).clampedToUnit
 }

@@ -1,7 +1,7 @@
 internal import ImprintCore
 internal import ImprintImages
 
-/// A square picture being drawn: colours in floating point, 1 is full.
+/// A square image in floating point; 1 is full brightness.
 struct Canvas {
     /// The number of rows and of columns.
     let size: Int
@@ -12,52 +12,52 @@ struct Canvas {
         pixels = [Color](repeating: .zero, count: size * size)
     }
 
-    /// Shows a square picture of 3 channels.
+    /// Creates a canvas from a square image of 3 channels.
     init(_ image: RasterImage) {
-        precondition(image.width == image.height && image.channels == 3, "a canvas is square and in colour")
+        precondition(image.width == image.height && image.channels == 3, "a canvas needs a square image of 3 channels")
         size = image.width
         pixels = [Color](unsafeUninitializedCapacity: image.width * image.height) { pixels, count in
             image.samples.withUnsafeBufferPointer { samples in
-                for place in 0..<(image.width * image.height) {
-                    let red = Float(samples[3 * place])
-                    pixels[place] = Color(red, Float(samples[3 * place + 1]), Float(samples[3 * place + 2])) * (1 / 255)
+                for index in 0..<(image.width * image.height) {
+                    let red = Float(samples[3 * index])
+                    pixels[index] = Color(red, Float(samples[3 * index + 1]), Float(samples[3 * index + 2])) * (1 / 255)
                 }
             }
             count = image.width * image.height
         }
     }
 
-    /// Replaces every colour by `change(colour, where)`; *where* runs from −1 to 1 across the frame and down it.
+    /// Replaces every colour by `change(colour, position)`; the position is −1…1 from left to right and from top to bottom.
     @inline(__always) mutating func update(_ change: (Color, Point) -> Color) {
         let step = 2 / Float(size)
         pixels.withUnsafeMutableBufferPointer { pixels in
             for row in 0..<size {
                 let y = (Float(row) + 0.5) * step - 1
                 for column in 0..<size {
-                    let place = Point((Float(column) + 0.5) * step - 1, y)
-                    pixels[row * size + column] = change(pixels[row * size + column], place)
+                    let position = Point((Float(column) + 0.5) * step - 1, y)
+                    pixels[row * size + column] = change(pixels[row * size + column], position)
                 }
             }
         }
     }
 
-    /// The same with one more value for every pixel.
+    /// Replaces every colour by `change(colour, value, position)`, with one of `values` for every pixel.
     @inline(__always) mutating func update<Value>(_ values: [Value], _ change: (Color, Value, Point) -> Color) {
         values.withUnsafeBufferPointer { values in
             var index = 0
-            update { color, place in
+            update { color, position in
                 defer { index += 1 }
-                return change(color, values[index], place)
+                return change(color, values[index], position)
             }
         }
     }
 
-    /// The mean colour of the square around a disc, as far as it lies on the canvas, and the deviation of its luminance.
-    func average(around center: Point, radius: Float) -> (color: Color, deviation: Float) {
+    /// Returns the mean colour and the standard deviation of luminance in the bounding square of a disc, inside the canvas.
+    func average(around center: Point, radius: Float) -> (color: Color, standardDeviation: Float) {
         func range(_ middle: Float) -> StrideThrough<Int> {
             let first = Int(min(max(middle - radius, 0), Float(size - 1)))
             let last = Int(min(max(middle + radius, 0), Float(size - 1)))
-            // A few hundred pixels tell the mean.
+            // A sample of a few hundred pixels is sufficient.
             return stride(from: first, through: last, by: max((last - first) / 16, 1))
         }
         var sum = Color.zero
@@ -75,32 +75,32 @@ struct Canvas {
         return (mean, max(squares / count - mean.luminance * mean.luminance, 0).squareRoot())
     }
 
-    /// The same, mirrored left to right.
+    /// The canvas mirrored left to right.
     var mirrored: Canvas {
         var mirrored = self
         for row in 0..<size { mirrored.pixels[(row * size)..<((row + 1) * size)].reverse() }
         return mirrored
     }
 
-    /// Paints what `distance` is negative for, in the artwork that `view` shows.
+    /// Paints the area of the artwork in which `distance` is negative, as seen through `view`.
     ///
-    /// A pixel's coverage is ½ − distance / pixel side, within 0…1: the share of it that lies behind a straight edge.
-    /// With `softness` (in units of the artwork) the edge fades over that width instead, as a shadow does.
+    /// A pixel's coverage is ½ − distance / pixel side, clamped to 0…1: the fraction of the pixel on the inner side of a straight
+    /// edge. With `softness` (in units of the artwork), the edge fades over that width instead, like a shadow.
     @inline(__always) mutating func paint(
         _ color: Color, opacity: Float = 1, softness: Float = 0, through view: View, distance: (Point) -> Float
     ) {
         let half = Float(size) / 2
-        update { ground, place in
-            let (point, pixelSide) = view.artwork(at: (place + 1) * half)
+        update { ground, position in
+            let (point, pixelSide) = view.artwork(at: (position + 1) * half)
             let coverage = (0.5 - distance(point) / max(pixelSide, softness)).clampedToUnit
             return ground + (color - ground) * (coverage * opacity)
         }
     }
 
-    /// Blurs by passes of the kernel (*k*, 1 − 2*k*, *k*), in both directions; edges repeat.
+    /// Blurs with a standard deviation of `sigma` pixels, by passes of the kernel (*k*, 1 − 2*k*, *k*) in both directions.
     ///
-    /// A pass has the variance 2*k*, and variances add up, so that passes with *k* ≤ ¼ make any deviation: `sigma`, in
-    /// pixels.
+    /// A pass has the variance 2*k*, and variances add up, so that several passes with *k* ≤ ¼ give any standard deviation.
+    /// Border pixels are repeated.
     mutating func blur(sigma: Float) {
         let variance = sigma * sigma
         let passes = -((-2 * variance).floor)
@@ -126,7 +126,7 @@ struct Canvas {
         }
     }
 
-    /// The picture in 8 bits.
+    /// The image with 8 bits per sample.
     var image: RasterImage {
         let samples = [UInt8](unsafeUninitializedCapacity: size * size * 3) { samples, count in
             for (index, pixel) in pixels.enumerated() {
@@ -138,7 +138,7 @@ struct Canvas {
         return RasterImage(width: size, height: size, channels: 3, samples: samples)
     }
 
-    /// The picture in 8 bits, with noise of the given deviation added to every sample.
+    /// Returns the image with 8 bits per sample, after adding noise of the given standard deviation to every sample.
     func image(noise: Float, _ random: inout RandomStream) -> RasterImage {
         let samples = [UInt8](unsafeUninitializedCapacity: size * size * 3) { samples, count in
             for (index, pixel) in pixels.enumerated() {
@@ -154,9 +154,10 @@ struct Canvas {
 }
 
 extension RandomStream {
-    /// A number of mean 0 and deviation 1: the sum of the four 16-bit parts of one random word, scaled.
+    /// Returns an approximately normal value with mean 0 and standard deviation 1.
     ///
-    /// A twelfth of the work of `normal()`, and close enough for the noise of a sensor; its tails end at ±3.5.
+    /// It is the scaled sum of the four 16-bit parts of one random word. This takes a twelfth of the work of `normal()`, and is
+    /// accurate enough for sensor noise; its tails end at ±3.5.
     @inline(__always) mutating func roughlyNormal() -> Float {
         let word = next()
         let sum = (word & 0xffff) + (word >> 16 & 0xffff) + (word >> 32 & 0xffff) + (word >> 48)

@@ -3,7 +3,7 @@ package import ImprintCore
 internal import ImprintImages
 
 extension DrawingRecipe {
-    /// What a drawn folder was drawn with; it lies in the folder, hidden.
+    /// The parameters of a drawn data set, stored in a hidden file in its folder.
     private struct Stamp: Codable, Equatable, CustomStringConvertible {
         static let fileName = ".drawing.json"
 
@@ -16,16 +16,16 @@ extension DrawingRecipe {
 
     /// Draws a data set: `count` JPEG files, split evenly over the labels, as `folder/label/00001.jpg` and so on.
     ///
-    /// The same recipe, count and seed give the same bytes. A folder that was drawn with the same three is drawn again;
-    /// any other folder must be empty or not there.
+    /// The same recipe, count and seed give identical files. If the folder was drawn with the same recipe, count and seed, its
+    /// images are drawn again. Otherwise the folder must be empty or missing.
     /// - Parameters:
     ///   - folder: The folder to write, created if it is missing.
-    ///   - count: How many images, at least one a label.
-    ///   - seed: What the images follow from.
+    ///   - count: The number of images, at least one per label.
+    ///   - seed: The random seed.
     ///   - workers: The threads that share the work.
-    ///   - onProgress: Told, now and then, how many images are done.
-    /// - Throws: `DrawingError` for a folder that holds something else or a count out of range, `ImageError` if a file
-    ///   cannot be written.
+    ///   - onProgress: Receives the number of finished images, from time to time.
+    /// - Throws: `DrawingError` if the folder holds other files or the count is out of range, `ImageError` if a file cannot be
+    ///   written.
     package func write(
         to folder: URL, count: Int, seed: UInt64, workers: Workers, onProgress: (Int) -> Void = { _ in }
     ) throws {
@@ -37,15 +37,15 @@ extension DrawingRecipe {
             try makeFolder(folder.appending(path: labels[label].name))
             files += (0..<imageCount(ofLabel: label, count: count)).map { (label, $0) }
         }
-        _ = try workers.parallelMap(files.count, onProgress: onProgress) { place throws(ImageError) in
-            let (label, index) = files[place]
+        _ = try workers.parallelMap(files.count, onProgress: onProgress) { position throws(ImageError) in
+            let (label, index) = files[position]
             let name = String(format: "%05d.jpg", index + 1)
             let url = folder.appending(path: "\(labels[label].name)/\(name)")
             try ImageFile.write(draw(label: label, index: index, seed: seed), to: url, quality: 92)
         }
     }
 
-    /// Makes the folder this drawing's own, or finds that it is already.
+    /// Stores the parameters in a new folder, or checks those of an existing data set.
     private func claim(_ folder: URL, for stamp: Stamp) throws(DrawingError) {
         try makeFolder(folder)
         let file = folder.appending(path: Stamp.fileName)

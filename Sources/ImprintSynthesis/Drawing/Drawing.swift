@@ -1,10 +1,10 @@
 internal import ImprintCore
 internal import ImprintImages
 
-/// All that chance decides about one image of a drawn data set, before any pixel is computed.
+/// The random description of one image of a drawn data set, from which `render()` computes the pixels.
 struct Drawing {
-    let kind: MarkKind
-    let mark: Mark
+    let kind: LogoKind
+    let logo: DrawnLogo
     private let size: Int
     private let view: View
     private let palette: Palette
@@ -16,10 +16,10 @@ struct Drawing {
     private let noise: Float
     private var noiseStream: RandomStream
 
-    /// Decides image `index` of label `label`; it depends on nothing else but the seed and the recipe.
+    /// Creates the description of image `index` of label `label`, which depends only on these, the seed and the recipe.
     ///
-    /// Only the mark depends on the label: all else is drawn alike for every label, so that nothing but the mark
-    /// tells labels apart.
+    /// Only the logo depends on the label. Everything else has the same distribution for all labels, so that only the logo
+    /// distinguishes them.
     init(_ recipe: DrawingRecipe, label: Int, index: Int, seed: UInt64) {
         var random = RandomStream(seed: seed, "draw", label, index)
         let ranges = recipe.ranges
@@ -46,9 +46,9 @@ struct Drawing {
         blur = random.uniform(in: ranges.blur) * side
         noise = random.uniform(in: ranges.noise)
 
-        let choice = recipe.labels[label].marks.choice(&random)
+        let choice = recipe.labels[label].logos.choice(&random)
         kind = choice.kind
-        mark = choice.mark(&random)
+        logo = choice.logo(&random)
         noiseStream = random
     }
 
@@ -70,34 +70,36 @@ struct Drawing {
             style: style, wobble: wobble, opacity: random.uniform(in: 0.85...1), noise: ValueNoise(&random))
     }
 
-    /// Computes the image.
+    /// Renders the image.
     func render() -> RasterImage {
         var canvas = Canvas(size: size)
         background.paint(on: &canvas)
         plate?.paint(palette.plate, through: view, on: &canvas)
-        for (index, part) in mark.parts.enumerated() {
+        for (index, part) in logo.parts.enumerated() {
             let ink = palette.inks[index % palette.inks.count]
             canvas.paint(ink, opacity: inking.opacity, through: view) { inking.distance(from: $0, to: part) }
         }
-        light.fall(on: &canvas)
+        light.apply(to: &canvas)
         canvas.blur(sigma: blur)
         var random = noiseStream
         return canvas.image(noise: noise, &random)
     }
 }
 
-/// A sheet, label or badge on which the mark is; it casts a soft shadow.
+/// A plate behind the logo, such as a sheet of paper, a label or a badge, with a soft shadow.
 struct Plate {
     let shape: DrawnShape
     private let shadowOffset: Point
     private let shadowSoftness: Float
 
+    /// Creates a plate of the given shape with a random shadow.
     init(_ shape: DrawnShape, _ random: inout RandomStream) {
         self.shape = shape
         shadowOffset = random.direction() * random.uniform(in: 0...0.12)
         shadowSoftness = random.uniform(in: 0.05...0.3)
     }
 
+    /// Creates a plate of a random shape around a logo of radius 1.
     init(_ random: inout RandomStream) {
         let reach = random.uniform(in: 1.12...1.5)
         let shape: DrawnShape
@@ -108,7 +110,7 @@ struct Plate {
             shape = .box(
                 center: .zero, halfSides: Point(reach, reach), direction: Point(1, 0), rounding: reach * 0.25)
         default:
-            // A sheet or a card: the mark may be anywhere on it.
+            // A sheet or a card, on which the logo may be off-centre.
             let margin = Point(random.uniform(in: 0...1.5), random.uniform(in: 0...1.5))
             let side = Point(random.sign(), random.sign())
             shape = .box(
@@ -129,7 +131,7 @@ struct Plate {
     }
 }
 
-/// Uneven light over the whole picture: a slope, darker corners and a soft highlight.
+/// Uneven light over the whole image: a gradient, darker corners and a soft highlight.
 struct Light {
     private let slope: Point
     private let falloff: Float
@@ -145,10 +147,11 @@ struct Light {
         tint = Color(random.uniform(in: 0.9...1.08), random.uniform(in: 0.94...1.04), random.uniform(in: 0.9...1.08))
     }
 
-    func fall(on canvas: inout Canvas) {
-        canvas.update { color, place in
-            let away = place - highlight
-            let brightness = 0.95 + place.dot(slope) - falloff * place.dot(place) / 2
+    /// Applies the light to a canvas.
+    func apply(to canvas: inout Canvas) {
+        canvas.update { color, position in
+            let away = position - highlight
+            let brightness = 0.95 + position.dot(slope) - falloff * position.dot(position) / 2
             let shine = glare / (1 + 6 * away.dot(away))
             return color * tint * brightness + shine
         }

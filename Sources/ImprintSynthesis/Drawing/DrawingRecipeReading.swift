@@ -1,27 +1,28 @@
 package import Foundation
+internal import ImprintCore
 internal import ImprintImages
 
 extension DrawingRecipe {
     /// Finds and reads a recipe.
     ///
-    /// - Parameter name: The path of a JSON file (anything with a "/" or ending in ".json"), or the name of a recipe:
-    ///   `datasets/NAME.json` in the current folder or the nearest one above it, else in the folder of the running
-    ///   program or the nearest one above that.
-    /// - Throws: `DrawingError` if there is no such recipe, or if it is not valid.
+    /// - Parameter name: The path of a JSON file (with a "/" or ending in ".json"), or the name of a recipe. A name is looked up as
+    ///   `datasets/NAME.json` in the current folder and its parent folders, then in the folder of the program and its parent
+    ///   folders.
+    /// - Throws: `DrawingError` if there is no such recipe, or if it is invalid.
     package static func load(named name: String) throws(DrawingError) -> DrawingRecipe {
         let current = URL(filePath: FileManager.default.currentDirectoryPath, directoryHint: .isDirectory)
         let program = Bundle.main.executableURL?.resolvingSymlinksInPath().deletingLastPathComponent()
         return try load(named: name, from: [current] + (program.map { [$0] } ?? []))
     }
 
-    /// The same, looking upward from each of `folders` in turn.
+    /// Finds and reads a recipe, searching each of `folders` and its parent folders.
     static func load(named name: String, from folders: [URL]) throws(DrawingError) -> DrawingRecipe {
         if name.contains("/") || name.hasSuffix(".json") {
             return try DrawingRecipe(contentsOf: URL(filePath: name))
         }
         var searched: [URL] = []
         var available: Set<String> = []
-        for folder in folders.flatMap(\.withFoldersAbove) {
+        for folder in folders.flatMap(\.withParentFolders) {
             let datasets = folder.appending(path: "datasets")
             guard !searched.contains(datasets) else { continue }
             searched.append(datasets)
@@ -33,7 +34,8 @@ extension DrawingRecipe {
         throw .noSuchRecipe(name: name, available: available.sorted(), searched: searched)
     }
 
-    /// Reads the recipe in a JSON file and checks every field; throws `DrawingError`.
+    /// Creates a recipe from a JSON file, and validates every field.
+    /// - Throws: `DrawingError` if the file cannot be read or the recipe is invalid.
     package init(contentsOf file: URL) throws(DrawingError) {
         let data: Data
         do {
@@ -44,12 +46,12 @@ extension DrawingRecipe {
         try self.init(data, file: file)
     }
 
-    /// Reads a recipe from JSON; `file` is named in errors.
+    /// Creates a recipe from JSON; errors name `file`.
     init(_ data: Data, file: URL) throws(DrawingError) {
         guard let content = try? JSONSerialization.jsonObject(with: data) as? [String: Any] else {
             throw .notAnObject(file: file)
         }
-        // The version comes first: of a newer format nothing else can be judged.
+        // The version is checked first, because other fields of a newer format may have another meaning.
         if let format = content["format"] as? Int, format != Self.formatVersion {
             throw .invalidField(
                 file: file, field: "format", found: "\(format)", expected: "\(Self.formatVersion)")
@@ -68,17 +70,17 @@ extension DrawingRecipe {
 
     static let formatVersion = 1
 
-    /// Whether the value of a field can be drawn.
+    /// The validation result of one field.
     private typealias Check = (isValid: Bool, field: String, found: String, expected: String)
 
-    /// The first field whose value cannot be drawn, if any.
+    /// The first invalid field; nil if all are valid.
     private var problem: (field: String, found: String, expected: String)? {
         var checks: [Check] = [
             (!name.isEmpty && !name.contains("/"), "name", "\"\(name)\"", "a file name without \"/\""),
             ((16...1024).contains(size), "size", "\(size)", "16…1024 pixels"),
             (labels.count >= 2, "labels", "\(labels.count)", "at least 2 labels"),
-            (Set(labels.map(\.name)).count == labels.count, "labels", "a name twice", "different names"),
-            (count >= labels.count, "count", "\(count)", "at least an image per label"),
+            (Set(labels.map(\.name)).count == labels.count, "labels", "a list with a duplicate name", "unique names"),
+            (count >= labels.count, "count", "\(count)", "at least one image per label"),
             check(ranges.span, within: 0.1...1, "span"),
             check(ranges.rotationDegrees, within: -180...180, "rotationDegrees"),
             check(ranges.tiltDegrees, within: 0...60, "tiltDegrees"),
@@ -90,7 +92,7 @@ extension DrawingRecipe {
             check(shares.outlined, "outlined"), check(shares.hatched, "hatched"), check(shares.worn, "worn"),
             (
                 shares.outlined + shares.hatched + shares.worn <= 1, "shares.worn", "\(shares.worn)",
-                "at most 1 together with outlined and hatched"
+                "a sum of at most 1 with outlined and hatched"
             ),
         ]
         for (index, label) in labels.enumerated() {
@@ -100,21 +102,21 @@ extension DrawingRecipe {
                     isFolderName, "labels[\(index)].name", "\"\(label.name)\"",
                     "a folder name: no \"/\", no leading \".\""
                 ))
-            checks += check(label.marks, "labels[\(index)].marks")
+            checks += check(label.logos, "labels[\(index)].marks")
         }
         if let compositing {
-            checks += check(compositing.marks, "compositing.marks")
-            checks += check(compositing.nearMisses, "compositing.nearMisses")
+            checks += check(compositing.logos, "compositing.marks")
+            checks += check(compositing.hardNegatives, "compositing.nearMisses")
         }
         return checks.first { !$0.isValid }.map { ($0.field, $0.found, $0.expected) }
     }
 
-    private func check(_ marks: [WeightedMark], _ field: String) -> [Check] {
-        [(!marks.isEmpty, field, "none", "at least one mark")]
-            + marks.enumerated().map { position, mark in
+    private func check(_ logos: [WeightedLogo], _ field: String) -> [Check] {
+        [(!logos.isEmpty, field, "none", "at least one logo")]
+            + logos.enumerated().map { position, logo in
                 (
-                    mark.weight > 0 && mark.weight <= 1e6, "\(field)[\(position)].weight", "\(mark.weight)",
-                    "a number above 0, at most a million"
+                    logo.weight > 0 && logo.weight <= 1e6, "\(field)[\(position)].weight", "\(logo.weight)",
+                    "a number above 0 and at most 1,000,000"
                 )
             }
     }
@@ -131,11 +133,11 @@ extension DrawingRecipe {
     }
 }
 
-extension MarkKind {
-    /// Decodes the name of a kind; an unknown one is an error that lists those there are.
+extension LogoKind {
+    /// Creates a kind from its name; the error for an unknown name lists all kinds.
     package init(from decoder: any Decoder) throws {
         let name = try decoder.singleValueContainer().decode(String.self)
-        guard let kind = MarkKind(rawValue: name) else {
+        guard let kind = LogoKind(rawValue: name) else {
             throw DecodingError.dataCorrupted(
                 .init(
                     codingPath: decoder.codingPath,
@@ -146,8 +148,8 @@ extension MarkKind {
 }
 
 extension URL {
-    /// The folder, the one that holds it, and so on up to the root.
-    fileprivate var withFoldersAbove: [URL] {
+    /// The folder and its parent folders, up to the root.
+    fileprivate var withParentFolders: [URL] {
         var folder = standardizedFileURL
         var folders = [folder]
         while folder.path != "/" && folders.count < 64 {
@@ -155,5 +157,26 @@ extension URL {
             folders.append(folder)
         }
         return folders
+    }
+}
+
+extension DrawingRecipe {
+    /// The SHA-256 digest of the recipe as JSON with sorted keys.
+    var digest: String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        // A recipe was read from JSON, so it can be encoded.
+        guard let data = try? encoder.encode(self) else { preconditionFailure("the recipe \(name) cannot be encoded") }
+        return SHA256.hexadecimal(of: Array(data))
+    }
+
+    /// The digest of version 1: that of the text by which Swift describes the struct, with the names that its parts had then.
+    var versionOneDigest: String {
+        let names = [
+            ("ImprintSynthesis.", "ImprintImages."), ("WeightedLogo(", "WeightedMark("), ("LogoKind.", "MarkKind."),
+            ("logos: ", "marks: "), ("hardNegatives: ", "nearMisses: "),
+        ]
+        let text = names.reduce("\(self)") { $0.replacing($1.0, with: $1.1) }
+        return SHA256.hexadecimal(of: Array(text.utf8))
     }
 }

@@ -1,24 +1,23 @@
-/// A plane figure, given by its signed distance: negative inside, 0 on the outline, positive outside.
+/// A plane shape, defined by its signed distance function (SDF): negative inside, 0 on the outline, positive outside.
 ///
-/// One number for every point says all that drawing needs: what is inside (fill), how near the outline is
-/// (antialiasing, stroke), and how the outline moves when it is perturbed (a hand-drawn look).
-/// The formulas are those of Quilez, "2D distance functions".
+/// The signed distance provides all that drawing needs: the inside (fill), the distance to the outline (antialiasing, stroke), and
+/// the effect of a perturbed outline (a hand-drawn look). The formulas are from Quilez, "2D distance functions".
 enum DrawnShape: Equatable {
     case disc(center: Point, radius: Float)
     /// The band of the given half width around a circle.
     case ring(center: Point, radius: Float, halfWidth: Float)
-    /// `direction` is that of the first radius.
+    /// An ellipse; `direction` is that of the first radius.
     case ellipse(center: Point, radii: Point, direction: Point)
-    /// `direction` is that of the first half side; `rounding` is the radius of the corners.
+    /// A rectangle; `direction` is that of the first half side, and `rounding` is the radius of the corners.
     case box(center: Point, halfSides: Point, direction: Point, rounding: Float)
-    /// Equilateral; `direction` leads from the centre to the middle of a side.
+    /// An equilateral triangle; `direction` points from the centre to the middle of a side.
     case triangle(center: Point, inradius: Float, direction: Point)
     /// A stroke with round ends.
     case segment(from: Point, to: Point, halfWidth: Float)
 
-    /// The signed distance from `point` to the outline.
+    /// Returns the signed distance from `point` to the outline.
     ///
-    /// Exact but for ellipses (to first order at the outline) and outside the corners of triangles.
+    /// It is exact, except for ellipses (first order at the outline) and outside the corners of triangles.
     @inline(__always) func distance(to point: Point) -> Float {
         switch self {
         case .disc(let center, let radius):
@@ -26,17 +25,17 @@ enum DrawnShape: Equatable {
         case .ring(let center, let radius, let halfWidth):
             return abs((point - center).length - radius) - halfWidth
         case .ellipse(let center, let radii, let direction):
-            let scaled = (point - center).turnedBack(by: direction) / radii
+            let scaled = (point - center).rotatedBack(by: direction) / radii
             let steepness = (scaled / radii).length
             guard steepness > 0 else { return -min(radii.x, radii.y) }
             return scaled.length * (scaled.length - 1) / steepness
         case .box(let center, let halfSides, let direction, let rounding):
-            let local = (point - center).turnedBack(by: direction)
+            let local = (point - center).rotatedBack(by: direction)
             let overX = abs(local.x) - halfSides.x + rounding
             let overY = abs(local.y) - halfSides.y + rounding
             return Point(max(overX, 0), max(overY, 0)).length + min(max(overX, overY), 0) - rounding
         case .triangle(let center, let inradius, let direction):
-            let local = (point - center).turnedBack(by: direction)
+            let local = (point - center).rotatedBack(by: direction)
             let halfRootOfThree: Float = 0.866_025_4
             return max(local.x, halfRootOfThree * abs(local.y) - local.x / 2) - inradius
         case .segment(let from, let to, let halfWidth):
@@ -46,7 +45,7 @@ enum DrawnShape: Equatable {
         }
     }
 
-    /// A circle around the shape.
+    /// A circle that encloses the shape.
     var bounds: (center: Point, radius: Float) {
         switch self {
         case .disc(let center, let radius): (center, radius)
@@ -59,7 +58,7 @@ enum DrawnShape: Equatable {
         }
     }
 
-    /// The shape moved by `offset`, then scaled about the origin by `scale`.
+    /// Returns the shape moved by `offset`, then scaled about the origin by `scale`.
     func moved(by offset: Point, scaled scale: Float) -> DrawnShape {
         switch self {
         case .disc(let center, let radius):
@@ -80,7 +79,7 @@ enum DrawnShape: Equatable {
     }
 }
 
-/// The signed distance to the union of `shapes`.
+/// Returns the signed distance from `point` to the union of `shapes`.
 @inline(__always) func distance(from point: Point, to shapes: [DrawnShape]) -> Float {
     var nearest = Float.infinity
     for shape in shapes { nearest = min(nearest, shape.distance(to: point)) }

@@ -1,41 +1,42 @@
 internal import ImprintCore
 
 extension DrawingRecipe {
-    /// The recipe of the pictures of one invented person, who has an own style of the logo and own hard negatives.
+    /// Returns the recipe of a simulated user, who has a personal variant of the logo, hard negatives and drawing style.
     ///
-    /// In every picture of a user the first label shows the same mark, and each other label one of two or three (fewer where the recipe
-    /// has fewer kinds), which are the same in every picture as well. The first is one of `compositing.marks` and the others, where there
-    /// are two labels, are of `compositing.nearMisses`: these vary more and come nearer than the labels' own, which are taken where
-    /// there is no `compositing`. At least one hard negative is of a kind that no label of the recipe shows, where there is such a kind. A
-    /// mark that has a number in the recipe keeps it.
+    /// All images of a user show the same few logos: one for the first label, and two or three for every other label (fewer if the
+    /// recipe has fewer kinds). The logo is one of `compositing.logos`. With two labels, the others are from
+    /// `compositing.hardNegatives`. These vary more and are more similar to the logo than the logos of the labels, which are used
+    /// if there is no `compositing`. At least one hard negative is of a kind that no label of the recipe shows, if there is such
+    /// a kind. A logo with a number in the recipe keeps it.
     ///
-    /// Every share is 0 or 1 and every range a half or a quarter of the recipe's, so that the pictures of a user are more alike than those
-    /// of the recipe. The names of the labels and the size stay; there are 40 pictures a label.
+    /// Every share is 0 or 1, and every range is a half or a quarter of that of the recipe, so that the images of a user are more
+    /// alike than those of the recipe. The label names and the size do not change. The default count is 40 images per label.
     ///
-    /// - Parameter number: Which user, from 1; the same number gives the same recipe.
+    /// - Parameter number: The number of the user, from 1; the same number gives the same recipe.
     package func ofUser(_ number: Int) -> DrawingRecipe {
-        precondition(number >= 1, "users are counted from 1, there is no \(number)")
+        precondition(number >= 1, "the number of a user is at least 1, not \(number)")
         var random = RandomStream(seed: 0, "user", number)
         return DrawingRecipe(
             format: format, name: "\(name)-user-\(number)",
             description: "The pictures of one invented person, user \(number) of \(name).", size: size,
             labels: labels(ofUser: &random), count: 40 * labels.count,
-            // Not the number itself: pictures of the same seed have their places and colours in common.
+            // Images with the same seed share positions and colours, so every user needs another seed.
             seed: random.next() >> 32,
             ranges: Ranges(ofUser: &random, within: ranges), shares: Shares(ofUser: &random), compositing: nil)
     }
 
     private func labels(ofUser random: inout RandomStream) -> [Label] {
-        let logo = compositing?.marks ?? labels[0].marks
-        let nearMisses = labels.count == 2 ? compositing?.nearMisses : nil
-        let ofLogo = Set((logo + labels[0].marks).map(\.kind))
-        let known = Set(labels.flatMap(\.marks).map(\.kind))
+        let logoCandidates = compositing?.logos ?? labels[0].logos
+        let hardNegatives = labels.count == 2 ? compositing?.hardNegatives : nil
+        let logoKinds = Set((logoCandidates + labels[0].logos).map(\.kind))
+        let known = Set(labels.flatMap(\.logos).map(\.kind))
         return labels.enumerated().map { position, label in
-            let marks =
+            let logos =
                 position == 0
-                ? logo.chosen(1, known: known, &random)
-                : (nearMisses ?? label.marks).chosen(2 + random.index(below: 2), without: ofLogo, known: known, &random)
-            return Label(name: label.name, marks: marks)
+                ? logoCandidates.chosen(1, known: known, &random)
+                : (hardNegatives ?? label.logos).chosen(
+                    2 + random.index(below: 2), without: logoKinds, known: known, &random)
+            return Label(name: label.name, logos: logos)
         }
     }
 }
@@ -52,27 +53,27 @@ extension DrawingRecipe.Ranges {
 
 extension DrawingRecipe.Shares {
     fileprivate init(ofUser random: inout RandomStream) {
-        func isSo(_ probability: Float) -> Float { random.chance(probability) ? 1 : 0 }
+        func zeroOrOne(_ probability: Float) -> Float { random.chance(probability) ? 1 : 0 }
         let style = random.uniform()
         outlined = style < 0.3 ? 1 : 0
         hatched = (0.3..<0.5).contains(style) ? 1 : 0
-        // The least often: of a small shape little is left.
+        // Worn ink is the rarest style, because it leaves little of a small shape.
         worn = (0.5..<0.65).contains(style) ? 1 : 0
-        handDrawn = isSo(0.5)
-        plate = isSo(0.35)
-        lightInk = isSo(0.4)
-        twoColors = isSo(0.35)
-        busyBackground = isSo(0.5)
+        handDrawn = zeroOrOne(0.5)
+        plate = zeroOrOne(0.35)
+        lightInk = zeroOrOne(0.4)
+        twoColors = zeroOrOne(0.35)
+        busyBackground = zeroOrOne(0.5)
     }
 }
 
-extension [DrawingRecipe.WeightedMark] {
-    /// At most `count` of them, of different kinds, chosen by weight, from then on alike often and the same in every picture.
+extension [DrawingRecipe.WeightedLogo] {
+    /// Chooses up to `count` logos of different kinds by weight, and returns them as fixed logos of equal weight.
     ///
-    /// The first is of a kind that is not `known`, if there is one. Nothing and the kinds of `others` are left out, unless there is
-    /// nothing else.
+    /// The first is of a kind that is not in `known`, if possible. The kinds in `others` and `nothing` are excluded, unless no other
+    /// kind remains.
     fileprivate func chosen(
-        _ count: Int, without others: Set<MarkKind> = [], known: Set<MarkKind>, _ random: inout RandomStream
+        _ count: Int, without others: Set<LogoKind> = [], known: Set<LogoKind>, _ random: inout RandomStream
     ) -> Self {
         let suitable = filter { $0.kind != .nothing && !others.contains($0.kind) }
         var remaining = suitable.isEmpty ? self : suitable
@@ -88,9 +89,9 @@ extension [DrawingRecipe.WeightedMark] {
 }
 
 extension ClosedRange<Float> {
-    /// A part of the range that is `share` as wide, at a random place.
-    fileprivate func part(_ share: Float, _ random: inout RandomStream) -> Self {
-        let width = (upperBound - lowerBound) * share
+    /// Returns a random part of the range whose width is `fraction` of the whole.
+    fileprivate func part(_ fraction: Float, _ random: inout RandomStream) -> Self {
+        let width = (upperBound - lowerBound) * fraction
         let start = lowerBound + (upperBound - lowerBound - width) * random.uniform()
         return start...Swift.min(start + width, upperBound)
     }

@@ -1,8 +1,8 @@
 internal import ImprintCore
 
-/// Letters, digits and signs made of bows and strokes, those most easily taken for a mark of discs among them.
+/// Letters, digits and signs of strokes and arcs, including those that look most like a logo of discs.
 ///
-/// A glyph fills about −1…1 upwards and is less wide; its shapes are one part.
+/// A glyph spans about −1…1 vertically and is narrower than high; its shapes form one part.
 enum Glyph: CaseIterable {
     case o, i, eight, six, nine, b, d, e, p, capitalQ, colon, percent, capitalB, exclamation
 
@@ -35,9 +35,11 @@ enum Glyph: CaseIterable {
     }
 }
 
-/// What glyphs are written with: the width of the stroke, and by how much bows are narrower than high.
+/// The pen that draws glyphs.
 struct Pen {
+    /// Half the width of a stroke.
     let halfWidth: Float
+    /// The ratio of width to height of the glyphs.
     let narrowness: Float
 
     func line(_ x1: Float, _ y1: Float, _ x2: Float, _ y2: Float) -> [DrawnShape] {
@@ -48,7 +50,7 @@ struct Pen {
         [.disc(center: Point(x * narrowness, y), radius: halfWidth * 1.4)]
     }
 
-    /// Twenty chords of an ellipse, from one angle to another in degrees (0 is to the right, 90 is up).
+    /// Returns an arc of an ellipse as twenty chords, from one angle to another in degrees (0 is to the right, 90 is up).
     func bow(_ x: Float, _ y: Float, radius: Float, from: Float = 0, to: Float = 360) -> [DrawnShape] {
         let points = (0...20).map { step -> Point in
             let onCircle = Point.direction(degrees: from + (to - from) * Float(step) / 20) * radius

@@ -1,26 +1,27 @@
 internal import ImprintCore
 
-/// How the shapes of a part are put on the ground: their signed distance, changed in steps.
+/// The ink style of a logo, which modifies the signed distance to its shapes.
 struct Inking {
-    /// What of a shape is inked.
+    /// The inked part of a shape.
     enum Style: Equatable {
+        /// The whole shape.
         case filled
         /// A band of the given width along the inside of the outline.
         case outlined(width: Float)
-        /// An outline, and strokes in one direction inside.
+        /// An outline, with parallel strokes inside.
         case hatched(width: Float, direction: Point, period: Float)
-        /// Filled, with the ink missing where a noise of the given grain is above the threshold.
+        /// The whole shape, without the areas in which noise of the given grain exceeds the threshold.
         case worn(grain: Float, threshold: Float)
     }
 
     let style: Style
-    /// By how much the outline wanders at most, as a drawn line does, in units of the artwork; 0 for a printed one.
+    /// The maximum displacement of a hand-drawn outline, in units of the artwork; 0 for a printed outline.
     let wobble: Float
-    /// How much of the ground the ink hides: 1 is all.
+    /// The opacity of the ink, 0…1.
     let opacity: Float
     let noise: ValueNoise
 
-    /// Plain, complete ink.
+    /// Creates plain, opaque ink.
     init(noise: ValueNoise) {
         self.init(style: .filled, wobble: 0, opacity: 1, noise: noise)
     }
@@ -32,18 +33,19 @@ struct Inking {
         self.noise = noise
     }
 
-    /// Whether ink covers just what is within the outline.
+    /// Whether the ink covers exactly the inside of the outline.
     var isPlain: Bool { style == .filled && wobble == 0 }
 
-    /// The signed distance from `point` to the inked part of `shapes`.
+    /// Returns the signed distance from `point` to the inked part of `shapes`.
     @inline(__always) func distance(from point: Point, to shapes: [DrawnShape]) -> Float {
         distance(at: point, edge: ImprintSynthesis.distance(from: point, to: shapes))
     }
 
-    /// The signed distance from `point` to the inked part of a figure, `edge` being that to its outline.
+    /// Returns the signed distance from `point` to the inked part of a figure.
+    /// - Parameter edge: The signed distance from `point` to the outline of the figure.
     @inline(__always) func distance(at point: Point, edge: Float) -> Float {
         var edge = edge
-        // Far away nothing below could bring the ink here.
+        // Far from the outline, none of the changes below can add ink.
         if edge > 0.3 { return edge }
         if wobble > 0 { edge += wobble * (2 * noise.value(at: point * 3.1) - 1) }
         switch style {
@@ -52,11 +54,11 @@ struct Inking {
         case .outlined(let width):
             return max(edge, -edge - width)
         case .hatched(let width, let direction, let period):
-            let across = point.turnedBack(by: direction).y + wobble * noise.value(at: point * 2.3)
+            let across = point.rotatedBack(by: direction).y + wobble * noise.value(at: point * 2.3)
             let stroke = (abs((across / period).fraction - 0.5) - 0.27) * period
             return max(edge, min(-edge - width, stroke))
         case .worn(let grain, let threshold):
-            // Noise climbs by about 1 over its grain, which makes its level sets a distance.
+            // The noise changes by about 1 over its grain, so the scaled difference approximates a distance.
             return max(edge, (noise.fractal(at: point / grain) - threshold) * grain)
         }
     }

@@ -1,26 +1,26 @@
 internal import ImprintCore
 
-/// The colours of one drawing: two for what lies behind the mark, and inks that stand out against both.
+/// The colours of a drawn image: two background colours, a plate, and inks with enough contrast.
 struct Palette {
-    /// The two colours that the background is made of.
+    /// The two colours of the background pattern.
     let ground: (Color, Color)
-    /// The colour of a plate behind the mark.
+    /// The colour of a plate behind the logo.
     let plate: Color
-    /// The colours of the parts of the mark; a part takes that of its index, further parts start over.
+    /// The colours of the parts of the logo; a part has the colour at its index, modulo the count.
     let inks: [Color]
 
-    /// By how much the luminance of a mark differs at least from what is directly behind it.
+    /// The minimum difference between the luminances of the logo and the colour directly behind it.
     static let contrast: Float = 0.4
-    /// How far apart the luminances of the two colours of the ground are.
+    /// The difference between the luminances of the two background colours.
     private static let spread: ClosedRange<Float> = 0.1...0.3
 
-    /// Chooses colours; the inks are darker (or lighter) than the plate if there is one, else than the background.
+    /// Creates random colours; the inks are darker (or lighter) than the plate if there is one, else than the background.
     init(hasPlate: Bool, hasLightInk: Bool, inkCount: Int, _ random: inout RandomStream) {
-        // Everything is chosen for dark ink; light ink is the negative of that.
+        // All luminances are chosen for dark ink, and inverted for light ink.
         func luminance(_ dark: Float) -> Float { hasLightInk ? 1 - dark : dark }
         let reach = random.uniform(in: Self.spread)
         let darkest = random.uniform(in: Self.contrast...(1 - reach))
-        // Few things around us are vivid: the product of two numbers favours the small ones.
+        // Vivid backgrounds are rare; the product of two uniform values favours small values.
         let saturation = random.uniform() * random.uniform()
         let first = Color.random(luminance: luminance(darkest), saturation: saturation, &random)
         let second =
@@ -43,22 +43,22 @@ struct Palette {
 extension SIMD3<Float> {
     @inline(__always) var luminance: Float { 0.299 * x + 0.587 * y + 0.114 * z }
 
-    /// A colour of exactly the given luminance (0…1) and of random hue; saturation 0 gives grey.
+    /// Returns a colour of exactly the given luminance (0…1) and a random hue; saturation 0 gives grey.
     static func random(luminance: Float, saturation: Float, _ random: inout RandomStream) -> Self {
         let hue = Self(random.uniform(), random.uniform(), random.uniform())
-        // Without its smallest component a random colour is as vivid as its hue allows.
+        // Subtracting the smallest component gives the maximum saturation of a hue.
         let vivid = (hue - hue.min()).withLuminance(luminance)
         return vivid * saturation + Self(repeating: luminance) * (1 - saturation)
     }
 
-    /// The colour scaled towards black or mixed with white so that it has the given luminance.
-    func withLuminance(_ wanted: Float) -> Self {
-        let own = luminance
-        guard own > 0 else { return Self(repeating: wanted) }
-        if wanted <= own { return self * (wanted / own) }
+    /// Returns the colour scaled towards black, or mixed with white, to the given luminance.
+    func withLuminance(_ target: Float) -> Self {
+        let current = luminance
+        guard current > 0 else { return Self(repeating: target) }
+        if target <= current { return self * (target / current) }
         let brightest = self / Swift.max(self.max(), 1e-3)
-        let reached = brightest.luminance
-        if wanted <= reached { return brightest * (wanted / reached) }
-        return brightest + (1 - brightest) * ((wanted - reached) / (1 - reached))
+        let maximum = brightest.luminance
+        if target <= maximum { return brightest * (target / maximum) }
+        return brightest + (1 - brightest) * ((target - maximum) / (1 - maximum))
     }
 }

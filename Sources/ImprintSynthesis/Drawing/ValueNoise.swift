@@ -1,8 +1,8 @@
 internal import ImprintCore
 
-/// Smooth random values over the plane: random numbers on a grid, blended between its corners.
+/// Value noise: random values at the corners of a grid, interpolated smoothly between them.
 ///
-/// The pattern has a grain of 1 and repeats every 32; scale the point to choose the grain.
+/// The grid has a spacing of 1 and repeats every 32 units; scale the point to choose the grain.
 struct ValueNoise {
     private let corners: [Float]
 
@@ -13,7 +13,7 @@ struct ValueNoise {
         self.corners = corners
     }
 
-    /// The value at `point`, in `[0, 1)`.
+    /// Returns the value at `point`, in `[0, 1)`.
     @inline(__always) func value(at point: Point) -> Float {
         let column = point.x.floor
         let row = point.y.floor
@@ -24,7 +24,7 @@ struct ValueNoise {
         return blend(top, bottom, y)
     }
 
-    /// The sum of three octaves, each twice as fine and half as strong as the one before, in `[0, 1)`.
+    /// Returns the sum of three octaves, each with twice the frequency and half the amplitude of the previous, in `[0, 1)`.
     @inline(__always) func fractal(at point: Point) -> Float {
         (4 * value(at: point) + 2 * value(at: point * 2 + 7.3) + value(at: point * 4 + 13.7)) / 7
     }

@@ -1,21 +1,21 @@
-/// How a flat piece of artwork is seen: turned in its plane, tilted away, and placed on the frame by a pinhole camera.
+/// The projection of flat artwork onto the frame: rotation in its plane, tilt, and a pinhole camera.
 ///
-/// Drawing asks the inverse: which point of the artwork is seen at this pixel? With the tilt *τ* about an axis through
-/// the artwork's centre, the camera *D* away and *e* = tan *τ* / *D*, the frame point (*X*, *Y*), *Y* measured across
-/// the axis, shows (*X* / *w*, *Y* / (*w* cos *τ*)) with *w* = 1 − *e Y*.
+/// Drawing needs the inverse: the point of the artwork that is visible at a pixel. Let *τ* be the tilt about an axis through
+/// the artwork's centre, *D* the distance of the camera and *e* = tan *τ* / *D*. The frame point (*X*, *Y*), with *Y* measured
+/// across the axis, shows (*X* / *w*, *Y* / (*w* cos *τ*)) with *w* = 1 − *e Y*.
 struct View {
-    /// Where the artwork's origin appears, in pixels.
+    /// The position of the artwork's origin in the frame, in pixels.
     let center: Point
-    /// How many pixels a unit of the artwork spans at the centre, where nothing is tilted.
+    /// The number of pixels per unit of the artwork at the centre, before the tilt.
     let scale: Float
-    /// By what the artwork is turned in its plane; (1, 0) is upright.
+    /// The rotation in the plane of the artwork, as a unit vector; (1, 0) is upright.
     let rotation: Point
     /// The direction of the axis of the tilt.
     let axis: Point
-    /// The angle of the tilt, as (cosine, sine) of it.
+    /// The cosine and sine of the tilt angle.
     let tilt: Point
 
-    /// The distance of the camera, in units of the artwork, most of which lies within 1 of its centre.
+    /// The distance of the camera, in units of the artwork; most artwork is within 1 unit of its centre.
     private static let cameraDistance: Float = 4
 
     init(
@@ -28,26 +28,26 @@ struct View {
         self.tilt = .direction(degrees: tiltDegrees)
     }
 
-    /// The point of the artwork that is seen at `pixel`, and the side of a pixel there in units of the artwork.
+    /// Returns the point of the artwork that is visible at `pixel`, and the side of a pixel there in units of the artwork.
     ///
-    /// The side is the geometric mean of the two directions, which differ by the foreshortening.
+    /// The side is the geometric mean over both directions, which differ because of foreshortening.
     @inline(__always) func artwork(at pixel: Point) -> (point: Point, pixelSide: Float) {
-        let frame = ((pixel - center) / scale).turnedBack(by: axis)
+        let frame = ((pixel - center) / scale).rotatedBack(by: axis)
         let cosine = tilt.x
         let depth = 1 - frame.y * abs(tilt.y) / (cosine * Self.cameraDistance)
-        // Behind the horizon nothing is seen; a small depth puts such points far outside of any artwork.
+        // Pixels beyond the horizon show no artwork; a small depth maps them to points far outside of any artwork.
         let w = max(depth, 0.05)
-        let point = Point(frame.x / w, frame.y / (w * cosine)).turned(by: axis).turnedBack(by: rotation)
+        let point = Point(frame.x / w, frame.y / (w * cosine)).rotated(by: axis).rotatedBack(by: rotation)
         return (point, (1 / (cosine * w * w * w)).squareRoot() / scale)
     }
 
-    /// Where a point of the artwork appears, in pixels; what would lie behind the camera appears far away.
+    /// Returns the position of a point of the artwork in the frame, in pixels; points behind the camera are mapped far away.
     func pixel(of point: Point) -> Point {
-        let tilted = point.turned(by: rotation).turnedBack(by: axis)
+        let tilted = point.rotated(by: rotation).rotatedBack(by: axis)
         // From Y = y cos τ · w and w = 1 − e Y.
         let across = tilted.y * tilt.x
         let steepness = abs(tilt.y) / (tilt.x * Self.cameraDistance)
         let w = 1 / max(1 + steepness * across, 0.05)
-        return center + Point(tilted.x * w, across * w).turned(by: axis) * scale
+        return center + Point(tilted.x * w, across * w).rotated(by: axis) * scale
     }
 }

@@ -5,9 +5,9 @@ internal import ImprintImages
 public import ImprintModel
 internal import ImprintNetwork
 
-/// How to train a logo detector: the hyperparameters, and what does not belong into a model file.
+/// The configuration of a logo detector's training: the hyperparameters, and settings that the model file does not record.
 ///
-/// Hyperparameters can be set directly: `configuration.seed = 5` is `configuration.hyperparameters.seed = 5`.
+/// Hyperparameters can be set directly: `configuration.seed = 5` is short for `configuration.hyperparameters.seed = 5`.
 @dynamicMemberLookup
 public struct DetectorConfiguration: Sendable {
     /// The hyperparameters, which the model file records.
@@ -16,14 +16,14 @@ public struct DetectorConfiguration: Sendable {
     public var validationFolder: URL?
     /// The number of threads; the result does not depend on it.
     public var threads = Processors.coreCount
-    /// How the model file stores tensors.
+    /// The precision of the tensors in the model file.
     public var precision = Safetensors.Precision.float32
-    /// The largest number of bytes of photos in memory.
+    /// The maximum memory for photos, in bytes.
     ///
     /// Nil means half of the available memory, at most 512 MB. The result does not depend on it.
     public var memoryLimit: Int?
 
-    /// Makes the default configuration.
+    /// Creates the default configuration.
     public init() {}
 
     /// A hyperparameter.
@@ -43,7 +43,7 @@ extension DetectorConfiguration {
         }
     }
 
-    /// The validation photos.
+    /// The rule that splits the photos.
     var split: DatasetSplitRule {
         // The calibration needs more photos than early stopping.
         var rule = hyperparameters.validation

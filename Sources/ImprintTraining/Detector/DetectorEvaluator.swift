@@ -5,7 +5,7 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// Runs a detector over whole photos, for validation, calibration and mining.
+/// Runs a detector on whole photos, for validation, calibration and hard-negative mining.
 struct DetectorEvaluator {
     /// The labels of the model, in order.
     let labels: [String]
@@ -13,40 +13,40 @@ struct DetectorEvaluator {
     let logos: [String]
     let photos: DetectorPhotos
     let workers: Workers
-    /// The largest number of new composites that a calibration is fitted to.
+    /// The maximum number of held-out composites for a calibration.
     let compositeCount: Int
 
-    /// Scans pictures with some parameters; the threads share the pictures.
-    /// - Returns: The detections of each logo in each picture; nil for a photo that can no longer be read.
+    /// Detects logos in images; the threads share the images.
+    /// - Returns: The detections of each logo in each image; nil for a photo that can no longer be read.
     func scan(
-        _ pictures: [PatchSource], _ network: Network, _ parameters: Parameters, peaks: Int
+        _ sources: [PatchSource], _ network: Network, _ parameters: Parameters, peaks: Int
     ) throws -> [[PyramidScanner.Scan]?] {
         defer { SystemMemory.returnFreed() }
-        // Shape by shape, so that each needs one plan.
-        let order = pictures.indices.sorted {
-            (pictures[$0].width, pictures[$0].height, $0) < (pictures[$1].width, pictures[$1].height, $1)
+        // Sorted by shape, so that each shape needs only one plan.
+        let order = sources.indices.sorted {
+            (sources[$0].width, sources[$0].height, $0) < (sources[$1].width, sources[$1].height, $1)
         }
         let parts = workers.parallelMap(workers.count) { worker in
             Result { () -> [(Int, [PyramidScanner.Scan]?)] in
                 let scanner = PyramidScanner(
-                    network, parameters: parameters, preprocessing: .logoDetector, detector: .logoDetector(marks: []),
+                    network, parameters: parameters, preprocessing: .logoDetector, detector: .logoDetector(logos: []),
                     shapes: 1)
                 return try stride(from: worker, to: order.count, by: workers.count).map { turn in
                     let index = order[turn]
-                    return (index, try image(of: pictures[index]).map { try scanner.scan($0, peaks: peaks) })
+                    return (index, try image(of: sources[index]).map { try scanner.scan($0, peaks: peaks) })
                 }
             }
         }
         return try parts.flatMap { try $0.get() }.sorted { $0.0 < $1.0 }.map(\.1)
     }
 
-    /// The picture; nil if it is a photo that can no longer be read.
-    private func image(of picture: PatchSource) throws(ImageError) -> RasterImage? {
-        if photos.unreadable.reason(for: picture) != nil { return nil }
+    /// Returns the image; nil for a photo that can no longer be read.
+    private func image(of source: PatchSource) throws(ImageError) -> RasterImage? {
+        if photos.unreadable.reason(for: source) != nil { return nil }
         do throws(ImageError) {
-            return try picture.image()
+            return try source.image()
         } catch {
-            try photos.unreadable.add(picture, error)
+            try photos.unreadable.add(source, error)
             return nil
         }
     }
@@ -57,7 +57,7 @@ struct DetectorEvaluator {
         _ network: Network, _ parameters: Parameters, _ patches: DetectorPatches
     ) throws -> DetectorObjective.Validation? {
         guard !photos.validation.isEmpty else { return nil }
-        let scans = try scan(photos.validation.map(\.picture), network, parameters, peaks: 0)
+        let scans = try scan(photos.validation.map(\.source), network, parameters, peaks: 0)
         let head = try head(network, parameters, patches, scans)
         let results = zip(photos.validation, scans).compactMap { photo, scans in
             scans.map {
@@ -74,34 +74,34 @@ struct DetectorEvaluator {
             evaluation: Evaluation(labels: labels, results: results, skipped: skipped), head: head)
     }
 
-    /// The detector head with calibrated outputs.
+    /// Returns the detector head with calibrated outputs.
     /// - Parameter scans: The scans of the validation photos; empty to calibrate on composites.
     func head(
         _ network: Network, _ parameters: Parameters, _ patches: DetectorPatches, _ scans: [[PyramidScanner.Scan]?]
     ) throws -> DetectorHead {
         let outputs = try logos.indices.map { logo in
             let scores = zip(photos.validation, scans).compactMap { photo, scans in
-                scans.map { (isOwn: photo.mark == logo, score: $0[logo].score) }
+                scans.map { (hasLogo: photo.logo == logo, score: $0[logo].score) }
             }
             let curve = try calibration(network, parameters, patches, logo, scores)
-            return DetectorHead.Mark(label: logos[logo], slope: Float(curve.slope), offset: Float(curve.offset))
+            return DetectorHead.Logo(label: logos[logo], slope: Float(curve.slope), offset: Float(curve.offset))
         }
-        return .logoDetector(marks: outputs)
+        return .logoDetector(logos: outputs)
     }
 
-    /// Fits the Platt scaling of a logo to validation photos; if none of them shows it, to new composites and hard negatives too.
+    /// Fits the Platt scaling of a logo to validation photos; if none of them shows it, also to held-out composites and hard negatives.
     private func calibration(
         _ network: Network, _ parameters: Parameters, _ patches: DetectorPatches, _ logo: Int,
-        _ scores: [(isOwn: Bool, score: Float)]
+        _ scores: [(hasLogo: Bool, score: Float)]
     ) throws -> PlattScaling {
-        var with = scores.filter(\.isOwn).map(\.score)
-        var without = scores.filter { !$0.isOwn }.map(\.score)
-        func unseen(isPositive: Bool) throws -> [Float] {
-            let pictures = try patches.unseen(compositeCount, of: logo, isPositive: isPositive)
-            return try scan(pictures, network, parameters, peaks: 0).compactMap { $0?[logo].score }
+        var positives = scores.filter(\.hasLogo).map(\.score)
+        var negatives = scores.filter { !$0.hasLogo }.map(\.score)
+        func compositeScores(isPositive: Bool) throws -> [Float] {
+            let composites = try patches.heldOutComposites(compositeCount, of: logo, isPositive: isPositive)
+            return try scan(composites, network, parameters, peaks: 0).compactMap { $0?[logo].score }
         }
-        if with.isEmpty || without.isEmpty { without += try unseen(isPositive: false) }
-        if with.isEmpty { with = try unseen(isPositive: true) }
-        return PlattScaling(with: with, without: without)
+        if positives.isEmpty || negatives.isEmpty { negatives += try compositeScores(isPositive: false) }
+        if positives.isEmpty { positives = try compositeScores(isPositive: true) }
+        return PlattScaling(positives: positives, negatives: negatives)
     }
 }

@@ -5,7 +5,7 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// Detection of logos: a heat map over patches of composites and photos, with hard-negative mining between phases.
+/// Logo detection: the loss of heat maps over patches of composites and photos, with hard-negative mining between phases.
 final class DetectorObjective: TrainingObjective {
     /// The validation result of some parameters: the evaluation, and the head with its calibration.
     struct Validation {
@@ -46,10 +46,10 @@ final class DetectorObjective: TrainingObjective {
 
     // MARK: Steps
 
-    func beginRound(_ round: Int, at step: Int, evaluated: Parameters) throws {
+    func beginRound(_ round: Int, at step: Int, evaluationParameters: Parameters) throws {
         guard step == 0 else { return }
-        if phases[round].mined > 0 { patches.mined = try mine(evaluated) }
-        if phases[round].located > 0 { patches.located = try locate(evaluated) }
+        if phases[round].mined > 0 { patches.mined = try mine(evaluationParameters) }
+        if phases[round].located > 0 { patches.located = try locate(evaluationParameters) }
     }
 
     func forward(round: Int, step: Int) throws -> StepLoss? {
@@ -73,24 +73,24 @@ final class DetectorObjective: TrainingObjective {
 
     // MARK: Hard-negative mining
 
-    /// The six strongest detections of each logo in each photo without a logo; one that resembles several logos counts once.
-    private func mine(_ parameters: Parameters) throws -> [DetectorPatches.Finding] {
+    /// Returns the six strongest detections of each logo in each image without a logo; a detection of several logos counts once.
+    private func mine(_ parameters: Parameters) throws -> [DetectorPatches.Detection] {
         let limit = 6
         return try evaluator.scan(patches.negatives, network, parameters, peaks: limit).enumerated()
             .flatMap { index, scans in
-                guard let scans else { return [DetectorPatches.Finding]() }
-                return PyramidScanner.distinct(scans.flatMap(\.peaks), limit * scans.count).map {
-                    DetectorPatches.Finding(picture: index, peak: $0)
+                guard let scans else { return [DetectorPatches.Detection]() }
+                return PyramidScanner.nonMaximumSuppression(scans.flatMap(\.peaks), limit * scans.count).map {
+                    DetectorPatches.Detection(imageIndex: index, peak: $0)
                 }
             }
     }
 
-    /// The strongest detection of its logo in each photo that shows one.
-    private func locate(_ parameters: Parameters) throws -> [DetectorPatches.Finding] {
-        let scans = try evaluator.scan(patches.positives.map(\.picture), network, parameters, peaks: 1)
+    /// Returns the strongest detection of its logo in each photo that shows one.
+    private func locate(_ parameters: Parameters) throws -> [DetectorPatches.Detection] {
+        let scans = try evaluator.scan(patches.positives.map(\.source), network, parameters, peaks: 1)
         return scans.indices.flatMap { index in
-            scans[index]?[patches.positives[index].mark].peaks.map {
-                DetectorPatches.Finding(picture: index, peak: $0)
+            scans[index]?[patches.positives[index].logo].peaks.map {
+                DetectorPatches.Detection(imageIndex: index, peak: $0)
             } ?? []
         }
     }
@@ -106,7 +106,7 @@ final class DetectorObjective: TrainingObjective {
             loss: Float(result.evaluation.logLoss), accuracy: Float(result.evaluation.accuracy))
     }
 
-    /// The head, calibrated on composites, without a validation set.
+    /// Returns the head, calibrated on composites only.
     func calibratedHead(_ parameters: Parameters) throws -> DetectorHead {
         try evaluator.head(network, parameters, patches, [])
     }
@@ -114,8 +114,8 @@ final class DetectorObjective: TrainingObjective {
     // MARK: State
 
     private struct State: Codable {
-        let mined: [DetectorPatches.Finding]
-        let located: [DetectorPatches.Finding]
+        let mined: [DetectorPatches.Detection]
+        let located: [DetectorPatches.Detection]
 
         private enum CodingKeys: String, CodingKey {
             case mined

@@ -6,53 +6,61 @@ internal import ImprintModel
 internal import ImprintNetwork
 internal import ImprintSynthesis
 
-/// Where the patches of a batch come from: composites and photos, chosen, placed and varied by the seed and the step alone.
+/// The training patches: windows of composites and photos, sampled and augmented depending only on the seed and the step.
 final class DetectorPatches {
-    /// A place of a photo that the network found.
-    struct Finding: Codable, Hashable, Sendable {
-        /// Which photo.
-        let picture: Int
+    /// A detection of the network in an image.
+    struct Detection: Codable, Hashable, Sendable {
+        /// The index of the image among the negatives or the positives.
+        let imageIndex: Int
         let peak: PyramidScanner.Peak
+
+        private enum CodingKeys: String, CodingKey {
+            case imageIndex = "picture"
+            case peak
+        }
     }
 
-    /// The number of composites of either kind that batches choose from.
+    /// The number of composites of each kind that batches sample from.
     private let poolSize: Int
     private let batchSize: Int
-    /// Whether the mirror image of every mark is the mark itself.
+    /// Whether patches may be mirrored, because the mirror image of every logo is the logo itself.
     private let mirrors: Bool
 
-    /// A photo that shows a mark.
+    /// A photo that shows a logo.
     struct Positive {
-        let picture: PatchSource
-        let mark: Int
+        let source: PatchSource
+        let logo: Int
     }
 
-    /// What makes pictures of each mark.
+    /// The compositor of each logo.
     let compositors: [Compositor]
+    /// The images without a logo.
     let negatives: [PatchSource]
+    /// The photos that show a logo.
     let positives: [Positive]
-    /// Where the network was most wrong about photos without a mark, and where it saw the mark in those with one.
-    var mined: [Finding] = []
-    var located: [Finding] = []
-    /// Takes note of photos that can no longer be read.
+    /// The strongest false detections in the negatives (hard negatives).
+    var mined: [Detection] = []
+    /// The strongest detections of the logos in the positives.
+    var located: [Detection] = []
+    /// Records photos that have become unreadable.
     private let unreadable: UnreadablePhotos
     private let seed: UInt64
     private let workers: Workers
-    /// Composites drawn before, by their index modulo the size of the pool; all are there once a batch is filled.
-    private var positivePool: [Drawn?]
-    private var hardNegativePool: [Drawn?]
+    /// The positive composites by their index modulo the pool size; filled before a batch.
+    private var positivePool: [PooledComposite?]
+    /// The hard-negative composites by their index modulo the pool size; filled before a batch.
+    private var hardNegativePool: [PooledComposite?]
     private var drawnCount = 0
 
-    private struct Drawn {
-        let picture: PatchSource
-        let place: Composite.Place
-        let mark: Int
+    private struct PooledComposite {
+        let source: PatchSource
+        let location: Composite.Location
+        let logo: Int
     }
 
     init(
         compositors: [Compositor], negatives: [PatchSource], positives: [Positive], unreadable: UnreadablePhotos,
-        seed: UInt64,
-        workers: Workers, batchSize: Int, poolSize: Int
+        seed: UInt64, workers: Workers, batchSize: Int, poolSize: Int
     ) {
         self.compositors = compositors
         self.negatives = negatives
@@ -67,8 +75,9 @@ final class DetectorPatches {
         hardNegativePool = positivePool
     }
 
-    /// Fills the patches of a batch, [N, 96, 96, 3], and tells what each shows.
-    /// - Throws: `ImageError` if a composite cannot be drawn, or too few photos can still be read.
+    /// Fills the patches of a batch, [N, 96, 96, 3].
+    /// - Returns: The target of each patch; nil for a patch without a logo.
+    /// - Throws: `ImageError` if a composite cannot be drawn, or if too few photos can still be read.
     func fill(
         _ patches: UnsafeMutableBufferPointer<UInt8>, of phase: DetectorPhase, step: Int
     ) throws(ImageError) -> [HeatMapLoss.Target?] {
@@ -84,35 +93,35 @@ final class DetectorPatches {
                 position -= shares[kind]
                 kind += 1
             }
-            let target = try draw(kind, &random, into: patch)
+            let target = try readPatch(kind, &random, into: patch)
             PatchJitter(&random).change(patch, side: DetectorHead.patchSide)
             return target
         }
     }
 
-    /// Reads a window of some kind; in the place of one in a photo that is lost, one anywhere in another.
-    private func draw(
+    /// Reads a patch of a kind; if its photo has become unreadable, a random patch of another image.
+    private func readPatch(
         _ kind: Int, _ random: inout RandomStream, into patch: UnsafeMutableBufferPointer<UInt8>
     ) throws(ImageError) -> HeatMapLoss.Target? {
-        var (picture, window, target) = choose(kind, &random)
-        while let reason = try problem(reading: picture, window, into: patch) {
+        var (source, window, target) = choose(kind, &random)
+        while let reason = try problem(reading: source, window, into: patch) {
             if negatives.allSatisfy({ unreadable.reason(for: $0) != nil }) { throw reason }
-            (picture, window, target) = anywhere(&random)
+            (source, window, target) = randomNegative(&random)
         }
         return target
     }
 
     /// Reads a window.
-    /// - Returns: Why the photo is lost, if it is.
+    /// - Returns: The reason why the photo is unreadable; nil if the window was read.
     private func problem(
-        reading picture: PatchSource, _ window: PatchWindow, into patch: UnsafeMutableBufferPointer<UInt8>
+        reading source: PatchSource, _ window: PatchWindow, into patch: UnsafeMutableBufferPointer<UInt8>
     ) throws(ImageError) -> ImageError? {
-        if let reason = unreadable.reason(for: picture) { return reason }
+        if let reason = unreadable.reason(for: source) { return reason }
         do throws(ImageError) {
-            try picture.read(window, side: DetectorHead.patchSide, into: patch)
+            try source.read(window, side: DetectorHead.patchSide, into: patch)
             return nil
         } catch {
-            try unreadable.add(picture, error)
+            try unreadable.add(source, error)
             return error
         }
     }
@@ -122,60 +131,61 @@ final class DetectorPatches {
     ) -> (PatchSource, PatchWindow, HeatMapLoss.Target?) {
         switch kind {
         case 0, 1:
-            guard let drawn = (kind == 0 ? positivePool : hardNegativePool)[random.index(below: poolSize)] else {
+            guard let composite = (kind == 0 ? positivePool : hardNegativePool)[random.index(below: poolSize)] else {
                 preconditionFailure("the pool is filled before a batch")
             }
-            let place = drawn.place
-            let window = self.window(aroundX: place.x, y: place.y, span: place.span, turns: true, &random)
-            return (drawn.picture, window, kind == 0 ? target(drawn.mark, window, place.x, place.y) : nil)
+            let location = composite.location
+            let window = self.window(aroundX: location.x, y: location.y, span: location.span, rotates: true, &random)
+            return (
+                composite.source, window, kind == 0 ? target(composite.logo, window, location.x, location.y) : nil
+            )
         case 3 where !mined.isEmpty:
-            let finding = mined[random.index(below: mined.count)]
-            let peak = finding.peak
-            let window = self.window(aroundX: peak.x, y: peak.y, span: 0.45 * peak.side, turns: true, &random)
-            return (negatives[finding.picture], window, nil)
+            let detection = mined[random.index(below: mined.count)]
+            let peak = detection.peak
+            let window = self.window(aroundX: peak.x, y: peak.y, span: 0.45 * peak.side, rotates: true, &random)
+            return (negatives[detection.imageIndex], window, nil)
         case 4 where !located.isEmpty:
-            let finding = located[random.index(below: located.count)]
-            let peak = finding.peak
-            let positive = positives[finding.picture]
-            let window = self.window(aroundX: peak.x, y: peak.y, span: 0.45 * peak.side, turns: false, &random)
-            return (positive.picture, window, target(positive.mark, window, peak.x, peak.y))
+            let detection = located[random.index(below: located.count)]
+            let peak = detection.peak
+            let positive = positives[detection.imageIndex]
+            let window = self.window(aroundX: peak.x, y: peak.y, span: 0.45 * peak.side, rotates: false, &random)
+            return (positive.source, window, target(positive.logo, window, peak.x, peak.y))
         case 2 where negatives.isEmpty, 3 where negatives.isEmpty: return choose(1, &random)
         default: break
         }
-        return anywhere(&random)
+        return randomNegative(&random)
     }
 
-    /// A window anywhere in a photo without a mark.
-    private func anywhere(_ random: inout RandomStream) -> (PatchSource, PatchWindow, HeatMapLoss.Target?) {
-        let picture = negatives[random.index(below: negatives.count)]
-        let side = min(logUniform(70, 448, &random), Float(min(picture.width, picture.height)))
+    /// Returns a random window of a random image without a logo.
+    private func randomNegative(_ random: inout RandomStream) -> (PatchSource, PatchWindow, HeatMapLoss.Target?) {
+        let source = negatives[random.index(below: negatives.count)]
+        let side = min(logUniform(70, 448, &random), Float(min(source.width, source.height)))
         let window = PatchWindow(
-            x: random.uniform(in: 0...1) * (Float(picture.width) - side) + side / 2,
-            y: random.uniform(in: 0...1) * (Float(picture.height) - side) + side / 2, side: side,
+            x: random.uniform(in: 0...1) * (Float(source.width) - side) + side / 2,
+            y: random.uniform(in: 0...1) * (Float(source.height) - side) + side / 2, side: side,
             angle: random.chance(0.3) ? Float(random.index(below: 4)) * .pi / 2 : 0,
             isMirrored: random.chance(0.5) && mirrors)
-        return (picture, window, nil)
+        return (source, window, nil)
     }
 
-    /// A window in which what is at a place is 30 to 60 % of the side, somewhere inside.
+    /// Returns a window that contains an object of size `span` at a random position, at 30 to 62 % of the window's side.
     private func window(
-        aroundX x: Float, y: Float, span: Float, turns: Bool, _ random: inout RandomStream
+        aroundX x: Float, y: Float, span: Float, rotates: Bool, _ random: inout RandomStream
     ) -> PatchWindow {
-        let share = logUniform(0.3, 0.62, &random)
-        let side = span / share
+        let fraction = logUniform(0.3, 0.62, &random)
+        let side = span / fraction
         var angle = 8 * .pi / 180 * random.normal()
-        if turns && random.chance(0.3) { angle += Float(random.index(below: 4)) * .pi / 2 }
-        let room = 0.45 * (1 - share) * side
+        if rotates && random.chance(0.3) { angle += Float(random.index(below: 4)) * .pi / 2 }
+        let maximumShift = 0.45 * (1 - fraction) * side
         return PatchWindow(
-            x: x + random.uniform(in: -1...1) * room, y: y + random.uniform(in: -1...1) * room, side: side,
-            angle: angle,
-            isMirrored: random.chance(0.5) && mirrors)
+            x: x + random.uniform(in: -1...1) * maximumShift, y: y + random.uniform(in: -1...1) * maximumShift,
+            side: side, angle: angle, isMirrored: random.chance(0.5) && mirrors)
     }
 
-    private func target(_ mark: Int, _ window: PatchWindow, _ x: Float, _ y: Float) -> HeatMapLoss.Target {
-        let place = window.position(ofX: x, y: y, patch: Float(DetectorHead.patchSide))
+    private func target(_ logo: Int, _ window: PatchWindow, _ x: Float, _ y: Float) -> HeatMapLoss.Target {
+        let position = window.position(ofX: x, y: y, patch: Float(DetectorHead.patchSide))
         let middle = Float(DetectorHead.patchSide - 1) / 2
-        return HeatMapLoss.Target(mark: mark, row: (place.y + middle) / 16, column: (place.x + middle) / 16)
+        return HeatMapLoss.Target(logo: logo, row: (position.y + middle) / 16, column: (position.x + middle) / 16)
     }
 
     private func logUniform(_ low: Float, _ high: Float, _ random: inout RandomStream) -> Float {
@@ -184,33 +194,33 @@ final class DetectorPatches {
 
     // MARK: Composites
 
-    /// Composites of a mark that no step draws.
-    func unseen(_ count: Int, of mark: Int, isPositive: Bool) throws(ImageError) -> [PatchSource] {
-        try workers.parallelMap(count) { place throws(ImageError) in
-            try draw((1 << 30) + place, of: mark, isPositive: isPositive).picture
+    /// Draws composites of a logo that training does not use.
+    func heldOutComposites(_ count: Int, of logo: Int, isPositive: Bool) throws(ImageError) -> [PatchSource] {
+        try workers.parallelMap(count) { index throws(ImageError) in
+            try draw((1 << 30) + index, of: logo, isPositive: isPositive).source
         }
     }
 
-    private func draw(_ index: Int, of mark: Int, isPositive: Bool) throws(ImageError) -> Drawn {
-        let compositor = compositors[mark]
+    private func draw(_ index: Int, of logo: Int, isPositive: Bool) throws(ImageError) -> PooledComposite {
+        let compositor = compositors[logo]
         let composite = try isPositive ? compositor.positive(index) : compositor.hardNegative(index)
-        return Drawn(picture: PatchSource(composite.image), place: composite.subject, mark: mark)
+        return PooledComposite(source: PatchSource(composite.image), location: composite.subject, logo: logo)
     }
 
-    /// Brings the pool to what it is before a step: two of either kind are new in every step, in the place of the oldest.
+    /// Updates the pools for a step: each step replaces the two oldest composites of each kind.
     ///
-    /// The marks take turns.
+    /// The logos take turns.
     private func refreshPool(before step: Int) throws(ImageError) {
-        let wanted = poolSize + 2 * step
-        let first = max(wanted - poolSize, drawnCount)
-        let new = try workers.parallelMap(2 * (wanted - first)) { place throws(ImageError) in
-            let index = first + place / 2
-            return try draw(index, of: index % compositors.count, isPositive: place % 2 == 0)
+        let count = poolSize + 2 * step
+        let first = max(count - poolSize, drawnCount)
+        let new = try workers.parallelMap(2 * (count - first)) { item throws(ImageError) in
+            let index = first + item / 2
+            return try draw(index, of: index % compositors.count, isPositive: item % 2 == 0)
         }
-        for (place, drawn) in new.enumerated() {
-            let slot = (first + place / 2) % poolSize
-            if place % 2 == 0 { positivePool[slot] = drawn } else { hardNegativePool[slot] = drawn }
+        for (item, composite) in new.enumerated() {
+            let slot = (first + item / 2) % poolSize
+            if item % 2 == 0 { positivePool[slot] = composite } else { hardNegativePool[slot] = composite }
         }
-        drawnCount = wanted
+        drawnCount = count
     }
 }

@@ -7,100 +7,104 @@ internal import Synchronization
 
 /// The photos of a detector run, as whole images.
 ///
-/// They are kept in memory as far as the limit goes; the others are read whenever they are needed. Nothing but time depends on the limit.
+/// As many photos as the memory limit allows stay in memory; the others are read again for each use. The results do not depend on the limit.
 struct DetectorPhotos {
-    /// How many bytes of photos are kept in memory at most where the configuration does not say.
-    static let usualMemoryLimit = 512 << 20
+    /// The maximum of the default memory limit, in bytes.
+    static let defaultMemoryLimit = 512 << 20
 
     /// A photo and its label.
     struct Item {
         let url: URL
         let label: String
-        /// The mark that it shows; nil if it shows none.
-        let mark: Int?
-        let picture: PatchSource
-        /// The photo as it is in its file, if it is in memory.
-        let whole: RasterImage?
+        /// The logo that it shows; nil if it shows none.
+        let logo: Int?
+        let source: PatchSource
+        /// The photo at its original size, if it is in memory.
+        let original: RasterImage?
     }
 
     let training: [Item]
-    /// Those to train on without a mark, and with one.
+    /// The training photos without a logo.
     let negatives: [Item]
+    /// The training photos with a logo.
     let positives: [Item]
     let validation: [Item]
-    /// Those that could not be read, all and of the validation photos.
+    /// All photos that could not be read.
     let skipped: [SkippedImage]
+    /// The validation photos that could not be read.
     let skippedValidation: [SkippedImage]
     let leakage: TrainingStart.Leakage?
-    /// Those that could be read and no longer can be.
+    /// The photos that become unreadable during the run.
     let unreadable: UnreadablePhotos
-    /// The same as a checkpoint keeps it.
+    /// The photos as a checkpoint stores them.
     let record: Checkpoint.Images
 
     init(
-        _ folder: ImageFolder, _ configuration: DetectorConfiguration, marks: [String],
+        _ folder: ImageFolder, _ configuration: DetectorConfiguration, logos: [String],
         earlier: Checkpoint.Images?, workers: Workers, onEvent: (TrainingEvent) -> Void
     ) throws {
         let split = try DatasetSplit(folder, configuration.split, earlier: earlier, onEvent: onEvent)
         SystemMemory.returnFreed()
         let total = split.training.count + split.validation.count
-        var room = configuration.memoryLimit ?? min(SystemMemory.available / 2, Self.usualMemoryLimit)
+        var room = configuration.memoryLimit ?? min(SystemMemory.available / 2, Self.defaultMemoryLimit)
         func read(
             _ items: [ImageFolder.Item], after done: Int
-        ) -> (items: [Item], skipped: [SkippedImage], kept: [ImageFolder.Item]) {
-            var (read, skipped, kept): ([Item], [SkippedImage], [ImageFolder.Item]) = ([], [], [])
-            // In portions, so that no more than one of them is in memory beyond the limit.
+        ) -> (items: [Item], skipped: [SkippedImage], readable: [ImageFolder.Item]) {
+            var (read, skipped, readable): ([Item], [SkippedImage], [ImageFolder.Item]) = ([], [], [])
+            // In portions, which bound the memory beyond the limit.
             for start in stride(from: 0, to: items.count, by: 32) {
                 let portion = items[start..<min(start + 32, items.count)]
-                let results = workers.parallelMap(portion.count) { place in
+                let results = workers.parallelMap(portion.count) { index in
                     Result { () throws(ImageError) in
-                        let whole = try PatchSource.decode(portion[start + place].url)
-                        let image = PatchSource.shrunk(whole)
-                        return (image, isWhole: image == whole)
+                        let original = try PatchSource.decode(portion[start + index].url)
+                        let image = PatchSource.shrunk(original)
+                        return (image, isOriginal: image == original)
                     }
                 }
                 for (item, result) in zip(portion, results) {
                     switch result {
-                    case .success(let (image, isWhole)):
+                    case .success(let (image, isOriginal)):
                         let fits = image.samples.count <= room
                         if fits { room -= image.samples.count }
-                        let picture =
+                        let source =
                             fits ? PatchSource(image) : PatchSource(item.url, width: image.width, height: image.height)
                         let label = folder.labels[item.label]
                         read.append(
                             Item(
-                                url: item.url, label: label, mark: marks.firstIndex(of: label), picture: picture,
-                                whole: fits && isWhole ? image : nil))
-                        kept.append(item)
+                                url: item.url, label: label, logo: logos.firstIndex(of: label), source: source,
+                                original: fits && isOriginal ? image : nil))
+                        readable.append(item)
                     case .failure(let reason): skipped.append(SkippedImage(url: item.url, reason: reason))
                     }
                 }
                 onEvent(.reading(done: done + start + portion.count, of: total))
             }
             SystemMemory.returnFreed()
-            return (read, skipped, kept)
+            return (read, skipped, readable)
         }
-        let first = read(split.training, after: 0)
-        try SkippedImage.checkEnoughIsLeft(
-            of: split.training, readable: first.kept, skipped: first.skipped, labels: folder.labels)
-        let second = read(split.validation, after: split.training.count)
-        (training, validation) = (first.items, second.items)
-        skippedValidation = second.skipped
-        skipped = first.skipped + second.skipped
+        let trainingPhotos = read(split.training, after: 0)
+        try SkippedImage.checkEnoughAreReadable(
+            of: split.training, readable: trainingPhotos.readable, skipped: trainingPhotos.skipped,
+            labels: folder.labels)
+        let validationPhotos = read(split.validation, after: split.training.count)
+        (training, validation) = (trainingPhotos.items, validationPhotos.items)
+        skippedValidation = validationPhotos.skipped
+        skipped = trainingPhotos.skipped + validationPhotos.skipped
         leakage = split.leakage
-        unreadable = UnreadablePhotos(training: first.kept, validation: second.kept, labels: folder.labels)
-        let other = split.folders[split.folders.count - 1]
+        unreadable = UnreadablePhotos(
+            training: trainingPhotos.readable, validation: validationPhotos.readable, labels: folder.labels)
+        let validationFolder = split.folders[split.folders.count - 1]
         record = Checkpoint.Images(
-            digests: split.folders.map(\.digest), training: first.kept.map(folder.path),
-            validation: second.kept.map(other.path), leakage: split.leakage?.record)
-        negatives = training.filter { $0.mark == nil }
-        positives = training.filter { $0.mark != nil }
+            digests: split.folders.map(\.digest), training: trainingPhotos.readable.map(folder.path),
+            validation: validationPhotos.readable.map(validationFolder.path), leakage: split.leakage?.record)
+        negatives = training.filter { $0.logo == nil }
+        positives = training.filter { $0.logo != nil }
         guard !negatives.isEmpty else {
-            throw ImprintError.noPhotosWithoutLogo(logos: marks, folder: folder.url.path)
+            throw ImprintError.noPhotosWithoutLogo(logos: logos, folder: folder.url.path)
         }
     }
 
-    /// Makes the photos of a run that has only artwork: none.
+    /// Creates the empty set of photos, for a run with artwork only.
     init() {
         (training, negatives, positives, validation, skipped, skippedValidation) = ([], [], [], [], [], [])
         leakage = nil
@@ -108,7 +112,7 @@ struct DetectorPhotos {
         record = Checkpoint.Images(digests: [], training: [], validation: [], leakage: nil)
     }
 
-    /// The labels that no photo to measure on bears, if there are such photos.
+    /// Returns the labels that no validation photo has; empty without a validation set.
     func labelsWithoutValidation(_ labels: [String]) -> [String] {
         validation.isEmpty ? [] : labels.filter { label in !validation.contains { $0.label == label } }
     }

@@ -6,12 +6,12 @@ internal import ImprintModel
 internal import ImprintNetwork
 internal import ImprintSynthesis
 
-/// Training a logo detector from artwork and photos.
+/// The task of training a logo detector on artwork and photos.
 struct DetectorTask: TrainingTask {
     private let artwork: [String: [Artwork]]
-    /// The labels of the logos, in order: each has a heat map.
+    /// The labels of the logos, in the order of the heat maps.
     private let logos: [String]
-    /// The photos, with the labels of the logos too, of which there may be no photo.
+    /// The photos, with the labels of all logos, even of those without photos.
     private let folder: ImageFolder
     private let hasPhotos: Bool
     private let backgrounds: [URL]?
@@ -20,7 +20,7 @@ struct DetectorTask: TrainingTask {
     let network: Network
     let fingerprint: [String: String]
     let versionOneFingerprint: [String: String]
-    /// What exists once the photos are read.
+    /// The photos and the backgrounds, after they are read.
     private var parts: (photos: DetectorPhotos, backdrops: Backdrops)?
     private let objective = Reference()
 
@@ -49,18 +49,20 @@ struct DetectorTask: TrainingTask {
         guard others.count == 1 else {
             throw ImprintError.notOneLabelWithoutLogo(found: others, logos: logos, folder: folder.url.path)
         }
-        network = try Network.logoDetector(marks: logos.count)
-        let data = [
-            "artwork": logos.map { logo in
-                (artwork[logo] ?? []).map { "\($0.name) (\($0.digest.prefix(12)))" }.joined(separator: ", ")
-                    + " of \(logo)"
-            }.joined(separator: "; "),
-            "backgrounds": backgrounds.map {
+        network = try Network.logoDetector(logos: logos.count)
+        let backgroundsText =
+            backgrounds.map {
                 $0.isEmpty ? "drawn patterns" : "\($0.count) photos (\(ImageFolder.digest(of: $0).prefix(12)))"
-            } ?? (hasPhotos ? "the photos without a logo" : "drawn patterns"),
-        ]
-        fingerprint = try configuration.fingerprint(data: data)
-        versionOneFingerprint = configuration.versionOneFingerprint(data: data)
+            } ?? (hasPhotos ? "the photos without a logo" : "drawn patterns")
+        func data(_ digest: KeyPath<Artwork, String>) -> [String: String] {
+            let artworkTexts = logos.map { logo in
+                (artwork[logo] ?? []).map { "\($0.name) (\($0[keyPath: digest].prefix(12)))" }.joined(separator: ", ")
+                    + " of \(logo)"
+            }
+            return ["artwork": artworkTexts.joined(separator: "; "), "backgrounds": backgroundsText]
+        }
+        fingerprint = try configuration.fingerprint(data: data(\.digest))
+        versionOneFingerprint = configuration.versionOneFingerprint(data: data(\.versionOneDigest))
     }
 
     /// The labels of the model: those of the photos and of the logos, in order.
@@ -86,7 +88,7 @@ struct DetectorTask: TrainingTask {
         let photos =
             hasPhotos
             ? try DetectorPhotos(
-                folder, configuration, marks: logos, earlier: earlier, workers: workers, onEvent: onEvent)
+                folder, configuration, logos: logos, earlier: earlier, workers: workers, onEvent: onEvent)
             : DetectorPhotos()
         let backdrops = try backdrops(photos)
         parts = (photos, backdrops)
@@ -97,20 +99,20 @@ struct DetectorTask: TrainingTask {
             unreadable: photos.unreadable)
     }
 
-    /// The backgrounds of composites.
+    /// Reads the backgrounds of composites.
     private func backdrops(_ photos: DetectorPhotos) throws -> Backdrops {
         let negatives = photos.negatives
         defer { SystemMemory.returnFreed() }
         return try Backdrops(
             backgrounds ?? negatives.map(\.url), size: 224, seed: configuration.seed, workers: workers,
-            inMemory: { backgrounds == nil ? negatives[$0].whole : nil })
+            inMemory: { backgrounds == nil ? negatives[$0].original : nil })
     }
 
-    /// The pictures without a logo: the photos, or drawn backgrounds if there are no photos.
+    /// Returns the images without a logo: the photos, or drawn backgrounds if there are no photos.
     private func negatives(_ photos: DetectorPhotos, _ backdrops: Backdrops) -> [PatchSource] {
-        guard !hasPhotos else { return photos.negatives.map(\.picture) }
+        guard !hasPhotos else { return photos.negatives.map(\.source) }
         return (0..<Self.drawnNegativeCount).map { index in
-            PatchSource(backdrops.picture(index, seed: configuration.seed))
+            PatchSource(backdrops.background(at: index, seed: configuration.seed))
         }
     }
 
@@ -119,9 +121,8 @@ struct DetectorTask: TrainingTask {
 
     func check(_ checkpoint: Checkpoint, file: URL) throws {
         guard checkpoint.state.progress.plannedEpochs == phases.count else {
-            let (none, some) = ("none", "some")
             throw ImprintError.checkpointMismatch(
-                file: file.path, setting: "photos of the logo", found: photos.positives.isEmpty ? none : some,
+                file: file.path, setting: "photos of the logo", found: photos.positives.isEmpty ? "none" : "some",
                 expected: photos.positives.isEmpty ? "some, as before" : "none, as before")
         }
     }
@@ -137,11 +138,11 @@ struct DetectorTask: TrainingTask {
         let patches = DetectorPatches(
             compositors: compositors, negatives: negatives(parts.photos, parts.backdrops),
             positives: photos.positives.compactMap { photo in
-                photo.mark.map { DetectorPatches.Positive(picture: photo.picture, mark: $0) }
+                photo.logo.map { DetectorPatches.Positive(source: photo.source, logo: $0) }
             }, unreadable: photos.unreadable, seed: hyperparameters.seed, workers: workers,
             batchSize: hyperparameters.batchSize, poolSize: hyperparameters.poolSize)
         let parameters = try Parameters(network, seed: hyperparameters.seed)
-        // At first the network detects no logo anywhere.
+        // A negative bias, so that the network initially detects no logos.
         parameters["head.bias"] = logos.map { _ in -2 }
         let evaluator = DetectorEvaluator(
             labels: labels, logos: logos, photos: photos, workers: workers,
@@ -153,14 +154,14 @@ struct DetectorTask: TrainingTask {
         var options = TrainingLoop.Options(
             rounds: .phases(
                 phases.map { .init(steps: $0.steps, learningRate: $0.learningRate, schedule: $0.schedule) }),
-            optimizer: .adamW(hyperparameters.optimizer), averageDecay: hyperparameters.averageDecay)
-        options.restartsRoundAfterLoss = false
+            optimizer: .adamW(hyperparameters.optimizer), emaDecay: hyperparameters.averageDecay)
+        options.restartsRoundAfterUnreadablePhotos = false
         return (objective, options)
     }
 
-    func describe() -> (recipe: TrainingRecipe, parameterCount: Int, trainedCount: Int, epochs: Int) {
+    func describe() -> (recipe: TrainingRecipe, parameterCount: Int, trainableParameterCount: Int, epochs: Int) {
         let count = ParameterLayout(network).trainableCount
-        return (photos.positives.isEmpty ? .artworkAlone : .artworkAndPhotos, count, count, phases.count)
+        return (photos.positives.isEmpty ? .artwork : .artworkAndPhotos, count, count, phases.count)
     }
 
     func makeModel(
@@ -181,10 +182,10 @@ struct DetectorTask: TrainingTask {
         let model = ModelFile(
             network: network, parameters: best, labels: labels, preprocessing: .logoDetector, detector: head,
             training: record, precision: configuration.precision)
-        let rehearsing = try model.rehearsing(
+        let modelWithRehearsal = try model.addingRehearsal(
             photos.training.map { ($0.url, labels.firstIndex(of: $0.label) ?? 0) },
             count: configuration.rehearsalImages, seed: configuration.seed, workers: workers)
-        return (rehearsing, evaluation)
+        return (modelWithRehearsal, evaluation)
     }
 
     private func counts(_ photos: [DetectorPhotos.Item]) -> [String: Int] {

@@ -4,15 +4,16 @@ public import ImprintImages
 internal import ImprintModel
 public import ImprintSynthesis
 
-/// Trains a logo detector from artwork: it pastes the logos into photos (synthetic training data), and learns from photos of them too, if
-/// there are any.
+/// Trains a logo detector on artwork and photos.
+///
+/// It composites the logos into photos (synthetic training data) and, if there are any, also trains on photos of the logos.
 ///
 /// ```swift
 /// let trainer = DetectorTrainer(
 ///     artwork: ["Leaf": [try Artwork(contentsOf: leaf)], "Crest": [try Artwork(contentsOf: crest)]],
 ///     photos: try ImageFolder(at: folder, minimumClasses: 1))
 /// for try await case .finished(let result) in trainer.start() {
-///     try result.weights.write(to: model)
+///     try result.model.write(to: model)
 /// }
 /// ```
 ///
@@ -25,15 +26,15 @@ public struct DetectorTrainer: BlockingTrainer {
     private let configuration: DetectorConfiguration
     private let checkpoints: CheckpointOptions?
 
-    /// Makes a trainer.
+    /// Creates a trainer.
     /// - Parameters:
-    ///   - artwork: The logos by label; several artworks of one label are forms of one logo.
-    ///   - photos: The photos, with exactly one label without artwork, whose photos show none of the logos, and any of the labels with
+    ///   - artwork: The artwork by label; several artworks of one label are variants of one logo.
+    ///   - photos: The photos: exactly one label without artwork, whose photos show none of the logos, and any of the labels with
     ///     artwork; see `ImageFolder.init(at:logos:)`. Nil to train on artwork and drawn backgrounds only.
-    ///   - backgrounds: Photos without a logo to paste the logos into, or an empty list for drawn patterns; nil for the photos without a
-    ///     logo, or drawn patterns if there are no photos.
+    ///   - backgrounds: Photos without a logo, used as backgrounds of composites, or an empty array for drawn patterns. Nil to use the
+    ///     photos without a logo, or drawn patterns if there are no photos.
     ///   - configuration: The hyperparameters.
-    ///   - checkpoints: Where the run is saved, and whether it is resumed; nil to save no checkpoints.
+    ///   - checkpoints: The folder and interval of checkpoints, and whether to resume; nil to save no checkpoints.
     public init(
         artwork: [String: [Artwork]], photos: ImageFolder?, backgrounds: [URL]? = nil,
         configuration: DetectorConfiguration = DetectorConfiguration(), checkpoints: CheckpointOptions? = nil
@@ -48,7 +49,7 @@ public struct DetectorTrainer: BlockingTrainer {
         self.checkpoints = checkpoints
     }
 
-    /// Starts training on a thread of its own.
+    /// Starts training on a background thread.
     /// - Returns: The run's events.
     public func start() -> TrainingRun { TrainingRun(self, shouldStop: { false }) }
 

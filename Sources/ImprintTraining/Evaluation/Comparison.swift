@@ -1,84 +1,83 @@
-public import Foundation
-public import Imprint
+package import Foundation
+package import Imprint
 internal import ImprintCore
-public import ImprintImages
+package import ImprintImages
 
-/// How far the probabilities of two models of the same labels lie apart on the same images.
+/// The differences between the probabilities of two models with the same labels, on the same images.
 ///
-/// Differences are absolute ones, |p − q|, of the two probabilities that an image's label has: 0…1.
-public struct Comparison: Sendable {
-    /// One image and what the two models said.
-    public struct Result: Hashable, Sendable {
+/// A difference is |p − q|, 0…1, of the probabilities of one label.
+package struct Comparison: Sendable {
+    /// The predictions of the two models for one image.
+    package struct Result: Hashable, Sendable {
         /// The file.
-        public let url: URL
-        /// The place in `Comparison.labels` of the label whose probabilities differ most.
-        public let label: Int
-        /// The probabilities of this label, the first model's and the second's.
-        public let confidences: [Float]
+        package let url: URL
+        /// The index in `Comparison.labels` of the label with the largest difference.
+        package let label: Int
+        /// The probabilities of this label: of the first and of the second model.
+        package let confidences: [Float]
         /// The mean difference over all labels.
-        public let meanDifference: Double
-        /// The place of the label that each model finds most probable, of equal ones the first.
-        public let predicted: [Int]
+        package let meanDifference: Double
+        /// The index of the label that each model predicts; the first one of equal probabilities.
+        package let predicted: [Int]
 
-        /// The greatest difference of a label's probabilities.
-        public var maximumDifference: Double { abs(Double(confidences[0]) - Double(confidences[1])) }
-        /// Whether both models find the same label most probable.
-        public var agrees: Bool { predicted[0] == predicted[1] }
+        /// The largest difference of all labels.
+        package var maximumDifference: Double { abs(Double(confidences[0]) - Double(confidences[1])) }
+        /// Whether both models predict the same label.
+        package var agrees: Bool { predicted[0] == predicted[1] }
 
-        /// Compares probabilities that are in the same order of labels.
+        /// Compares probabilities in the same order of labels.
         init(_ url: URL, _ first: [Float], _ second: [Float]) {
             let differences = zip(first, second).map { abs(Double($0) - Double($1)) }
-            func highest<Value: Comparable>(_ values: [Value]) -> Int {
+            func indexOfMaximum<Value: Comparable>(_ values: [Value]) -> Int {
                 values.indices.max { values[$0] < values[$1] } ?? 0
             }
             self.url = url
-            label = highest(differences)
+            label = indexOfMaximum(differences)
             confidences = [first[label], second[label]]
             meanDifference = differences.reduce(0, +) / Double(differences.count)
-            predicted = [highest(first), highest(second)]
+            predicted = [indexOfMaximum(first), indexOfMaximum(second)]
         }
     }
 
     /// The labels, in the order of the first model.
-    public let labels: [String]
-    /// What was said of each image that could be read, in the order of the images; one at least.
-    public let results: [Result]
+    package let labels: [String]
+    /// The result of each readable image, in the order of the images; at least one.
+    package let results: [Result]
     /// The images that could not be read.
-    public let skipped: [SkippedImage]
+    package let skipped: [SkippedImage]
 
-    /// The image with the greatest difference of a label's probabilities, of equal ones the first.
-    public var mostDifferent: Result {
+    /// The result with the largest `maximumDifference`; the first one of equal results.
+    package var mostDifferent: Result {
         results.reduce(results[0]) { $1.maximumDifference > $0.maximumDifference ? $1 : $0 }
     }
 
     /// The mean difference over all images and labels.
-    public var meanDifference: Double { results.reduce(0) { $0 + $1.meanDifference } / Double(results.count) }
+    package var meanDifference: Double { results.reduce(0) { $0 + $1.meanDifference } / Double(results.count) }
 
-    /// The share of images of which both models find the same label most probable.
-    public var topAgreement: Double { Double(results.count(where: \.agrees)) / Double(results.count) }
+    /// The fraction of images for which both models predict the same label.
+    package var topAgreement: Double { Double(results.count(where: \.agrees)) / Double(results.count) }
 }
 
 extension ImageClassifier {
     /// Classifies images with this model and another one, and compares their probabilities.
     ///
-    /// Each prepares the images by its own rules. Images that cannot be read are skipped and listed.
+    /// Each model applies its own preprocessing. Unreadable images are skipped and listed.
     /// - Parameters:
     ///   - other: A model with the same labels, in any order.
     ///   - images: The files.
-    ///   - threads: How many threads share the work; the results do not depend on it.
-    ///   - onProgress: Told now and then how many images are done.
+    ///   - threads: The number of threads; the results do not depend on it.
+    ///   - onProgress: Called from time to time with the number of finished images.
     /// - Throws: `ImprintError.labelsDiffer`, `ImageError.tooManyUnreadable` if more than half of the images, or all, cannot be read,
-    ///   `ImprintError.noConfidence` where a model cannot be used.
-    public func compare(
+    ///   `ImprintError.nonFiniteOutput` if an output of a model is not finite.
+    package func compare(
         with other: ImageClassifier, on images: [URL], threads: Int = 1, onProgress: (Int) -> Void = { _ in }
     ) throws -> Comparison {
-        // Where the other model has each label of this one.
-        let places = Dictionary(uniqueKeysWithValues: other.labels.enumerated().map { ($1, $0) })
-        let order = labels.compactMap { places[$0] }
+        let otherIndices = Dictionary(uniqueKeysWithValues: other.labels.enumerated().map { ($1, $0) })
+        let order = labels.compactMap { otherIndices[$0] }
         guard order.count == labels.count, labels.count == other.labels.count else {
-            let own = Set(labels)
+            let known = Set(labels)
             throw ImprintError.labelsDiffer(
-                first: labels.filter { places[$0] == nil }, second: other.labels.filter { !own.contains($0) })
+                first: labels.filter { otherIndices[$0] == nil }, second: other.labels.filter { !known.contains($0) })
         }
         let outcomes = try Workers(threads).parallelMap(images.count, onProgress: onProgress) {
             index throws -> Swift.Result<Comparison.Result, ImageError> in

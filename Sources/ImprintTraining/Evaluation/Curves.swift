@@ -3,86 +3,88 @@ public import ImprintModel
 extension Evaluation {
     /// One point of a ROC curve.
     public struct ROCPoint: Codable, Hashable, Sendable {
-        /// The least confidence that counts as a hit; infinite at the first point, where nothing is one.
+        /// The minimum confidence of a positive prediction; infinite at the first point, which has no positive predictions.
         public let threshold: Double
-        /// The share of hits among the images that do not bear the label.
+        /// The fraction of images of other labels that are predicted positive.
         public let falsePositiveRate: Double
-        /// The share of hits among the images that bear the label.
+        /// The fraction of images of the label that are predicted positive.
         public let truePositiveRate: Double
     }
 
-    /// The ROC curve of a label, from no hits to nothing but hits; nil if all images bear it, or none.
+    /// Returns the ROC curve of a label, from (0, 0) to (1, 1); nil if all images have the label, or none.
     ///
-    /// Every confidence that was given is a threshold once, from high to low, as in scikit-learn's `roc_curve` with
-    /// `drop_intermediate=False`. The area under it is the chance that an image of the label is given more confidence in it
-    /// than one of another label, ties counting half (Mann and Whitney, 1947).
-    public func rocCurve(of label: String) -> [ROCPoint]? { Ranking(results, label: place(of: label)).rocCurve }
+    /// Each distinct confidence is a threshold, in descending order, as in scikit-learn's `roc_curve` with `drop_intermediate=False`.
+    /// The area under the curve is the probability that an image of the label gets a higher confidence than another image; ties count
+    /// half (Mann and Whitney, 1947).
+    public func rocCurve(of label: String) -> [ROCPoint]? { Ranking(results, label: index(of: label)).rocCurve }
 
-    /// The precision–recall curve of a label, by rising thresholds; nil if no image bears it.
+    /// Returns the precision–recall curve of a label, by ascending thresholds; nil if no image has the label.
     ///
-    /// Every confidence that was given is a threshold once, as in scikit-learn's `precision_recall_curve`; the point (1, 0)
-    /// without a threshold that this adds at the end is left out.
+    /// Each distinct confidence is a threshold, as in scikit-learn's `precision_recall_curve`, but without the point (1, 0) at its end.
     public func precisionRecallCurve(of label: String) -> [TrainingRecord.PrecisionRecallPoint]? {
-        Ranking(results, label: place(of: label)).precisionRecallCurve
+        Ranking(results, label: index(of: label)).precisionRecallCurve
     }
 
-    private func place(of label: String) -> Int {
-        guard let place = labels.firstIndex(of: label) else {
-            preconditionFailure("\(label.debugDescription) is none of the evaluation's labels")
+    private func index(of label: String) -> Int {
+        guard let index = labels.firstIndex(of: label) else {
+            preconditionFailure("\(label.debugDescription) is not a label of the evaluation")
         }
-        return place
+        return index
     }
 }
 
-/// The images by falling confidence in one label: what curves and areas are made of.
+/// The images by descending confidence in one label, from which curves and areas are computed.
 struct Ranking {
-    /// What is a hit where `threshold` is the least confidence that counts as one.
+    /// The counts of positive predictions at one threshold.
     struct Step {
+        /// The minimum confidence of a positive prediction.
         let threshold: Float
-        /// The hits that bear the label, and those that do not.
-        let right: Int
-        let wrong: Int
+        let truePositives: Int
+        let falsePositives: Int
     }
 
-    /// One step for each confidence that was given, from high to low; the last has all images.
+    /// One step for each distinct confidence, in descending order; the last step has all images.
     let steps: [Step]
-    /// How many images bear the label, and how many do not.
+    /// The number of images with the label.
     let positives: Int
+    /// The number of images without the label.
     let negatives: Int
 
     init(_ results: [Evaluation.Result], label: Int) {
         let sorted = results.map { (confidence: $0.confidences[label], isPositive: $0.label == label) }
             .sorted { $0.confidence > $1.confidence }
         var steps: [Step] = []
-        var (right, wrong) = (0, 0)
-        for (place, image) in sorted.enumerated() {
-            if image.isPositive { right += 1 } else { wrong += 1 }
-            // Images with equal confidences are hits together.
-            if place + 1 == sorted.count || sorted[place + 1].confidence != image.confidence {
-                steps.append(Step(threshold: image.confidence, right: right, wrong: wrong))
+        var (truePositives, falsePositives) = (0, 0)
+        for (index, image) in sorted.enumerated() {
+            if image.isPositive { truePositives += 1 } else { falsePositives += 1 }
+            // Images with equal confidences share a step.
+            if index + 1 == sorted.count || sorted[index + 1].confidence != image.confidence {
+                steps.append(
+                    Step(threshold: image.confidence, truePositives: truePositives, falsePositives: falsePositives))
             }
         }
         self.steps = steps
-        (positives, negatives) = (right, wrong)
+        (positives, negatives) = (truePositives, falsePositives)
     }
 
     var rocCurve: [Evaluation.ROCPoint]? {
         guard positives > 0 && negatives > 0 else { return nil }
-        let none = Evaluation.ROCPoint(threshold: .infinity, falsePositiveRate: 0, truePositiveRate: 0)
-        return [none]
+        let origin = Evaluation.ROCPoint(threshold: .infinity, falsePositiveRate: 0, truePositiveRate: 0)
+        return [origin]
             + steps.map { step in
                 Evaluation.ROCPoint(
-                    threshold: Double(step.threshold), falsePositiveRate: Double(step.wrong) / Double(negatives),
-                    truePositiveRate: Double(step.right) / Double(positives))
+                    threshold: Double(step.threshold),
+                    falsePositiveRate: Double(step.falsePositives) / Double(negatives),
+                    truePositiveRate: Double(step.truePositives) / Double(positives))
             }
     }
 
     var auc: Double? {
         guard positives > 0 && negatives > 0 else { return nil }
-        var (right, wrong, area) = (0, 0, 0.0)
+        var (truePositives, falsePositives, area) = (0, 0, 0.0)
         for step in steps {
-            area += Double(step.wrong - wrong) * Double(step.right + right) / 2
-            (right, wrong) = (step.right, step.wrong)
+            area += Double(step.falsePositives - falsePositives) * Double(step.truePositives + truePositives) / 2
+            (truePositives, falsePositives) = (step.truePositives, step.falsePositives)
         }
         return area / (Double(positives) * Double(negatives))
     }
@@ -91,17 +93,19 @@ struct Ranking {
         guard positives > 0 else { return nil }
         return steps.reversed().map { step in
             TrainingRecord.PrecisionRecallPoint(
-                threshold: Double(step.threshold), precision: Double(step.right) / Double(step.right + step.wrong),
-                recall: Double(step.right) / Double(positives))
+                threshold: Double(step.threshold),
+                precision: Double(step.truePositives) / Double(step.truePositives + step.falsePositives),
+                recall: Double(step.truePositives) / Double(positives))
         }
     }
 
     var averagePrecision: Double? {
         guard positives > 0 else { return nil }
-        var (right, sum) = (0, 0.0)
+        var (truePositives, sum) = (0, 0.0)
         for step in steps {
-            sum += Double(step.right - right) * Double(step.right) / Double(step.right + step.wrong)
-            right = step.right
+            let predicted = step.truePositives + step.falsePositives
+            sum += Double(step.truePositives - truePositives) * Double(step.truePositives) / Double(predicted)
+            truePositives = step.truePositives
         }
         return sum / Double(positives)
     }

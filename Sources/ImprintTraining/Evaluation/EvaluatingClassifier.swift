@@ -3,16 +3,15 @@ internal import ImprintCore
 public import ImprintImages
 
 extension ImageClassifier {
-    /// Classifies every image of a folder, one sub-folder per label, and compares with the labels.
+    /// Classifies every image of a folder, one sub-folder per label, and compares the predictions with the labels.
     ///
-    /// The folder need not have images of every label, but none of other labels. Images that cannot be read are skipped
-    /// and listed.
+    /// The folder may lack labels of the model, but must not have other labels. Unreadable images are skipped and listed.
     /// - Parameters:
     ///   - folder: The images.
-    ///   - threads: How many threads share the work; the results do not depend on it.
-    ///   - onProgress: Told now and then how many images are done.
-    /// - Throws: `ImprintError.labelMismatch` for a label that the model does not know, `ImageError` if more than half
-    ///   of the images, or all of a label, cannot be read, `ImprintError.noConfidence` where the model cannot be used.
+    ///   - threads: The number of threads; the results do not depend on it.
+    ///   - onProgress: Called from time to time with the number of finished images.
+    /// - Throws: `ImprintError.labelMismatch` for a label that the model does not have, `ImageError` if more than half
+    ///   of the images, or all of a label, cannot be read, `ImprintError.nonFiniteOutput` if an output of the model is not finite.
     public func evaluate(
         on folder: ImageFolder, threads: Int = 1, onProgress: (Int) -> Void = { _ in }
     ) throws -> Evaluation {
@@ -29,7 +28,7 @@ extension ImageClassifier {
                 return .failure(error)
             }
         }
-        let places = folder.labels.map { label in labels.firstIndex(of: label) ?? 0 }
+        let labelIndices = folder.labels.map { label in labels.firstIndex(of: label) ?? 0 }
         var results: [Evaluation.Result] = []
         var skipped: [SkippedImage] = []
         var readable: [ImageFolder.Item] = []
@@ -37,12 +36,12 @@ extension ImageClassifier {
             switch outcome {
             case .success(let confidences):
                 results.append(
-                    Evaluation.Result(url: item.url, label: places[item.label], confidences: confidences))
+                    Evaluation.Result(url: item.url, label: labelIndices[item.label], confidences: confidences))
                 readable.append(item)
             case .failure(let error): skipped.append(SkippedImage(url: item.url, reason: error))
             }
         }
-        try SkippedImage.checkEnoughIsLeft(
+        try SkippedImage.checkEnoughAreReadable(
             of: folder.items, readable: readable, skipped: skipped, labels: folder.labels)
         return Evaluation(labels: labels, results: results, skipped: skipped)
     }

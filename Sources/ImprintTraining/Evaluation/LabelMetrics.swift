@@ -1,28 +1,28 @@
 internal import ImprintModel
 
 extension Evaluation {
-    /// How one label fared, against all others.
+    /// The metrics of one label, one-vs-rest.
     public struct LabelMetrics: Codable, Hashable, Sendable {
         /// The label.
         public let label: String
-        /// The share of images given this label that bear it; nil if none was given it.
+        /// The fraction of images classified as this label that have it; nil if no image was classified as it.
         public let precision: Double?
-        /// The share of images bearing this label that were given it; nil if none bears it.
+        /// The fraction of images with this label that were classified as it; nil if no image has it.
         public let recall: Double?
-        /// 2·right / (given + borne), the harmonic mean of precision and recall; nil if none bears it or was given it.
+        /// The harmonic mean of precision and recall; nil if no image has the label or was classified as it.
         public let f1: Double?
-        /// The area under the curve that `Evaluation.rocCurve(of:)` gives; nil if all images bear it, or none.
+        /// The area under `Evaluation.rocCurve(of:)`; nil if all images have the label, or none.
         public let auc: Double?
-        /// The mean of the precisions at each confidence, weighted by how much recall grows there; nil if none bears it.
+        /// The mean of the precisions at all thresholds, weighted by the increase in recall; nil if no image has the label.
         public let averagePrecision: Double?
-        /// How many images bear it.
+        /// The number of images with the label.
         public let count: Int
 
         private enum CodingKeys: String, CodingKey {
             case label, precision, recall, f1, auc, averagePrecision, count
         }
 
-        /// Writes all keys, `null` if there is no value.
+        /// Writes all keys, with `null` for nil.
         public func encode(to encoder: any Encoder) throws {
             var values = encoder.container(keyedBy: CodingKeys.self)
             try values.encode(label, forKey: .label)
@@ -35,7 +35,7 @@ extension Evaluation {
         }
     }
 
-    /// Means over labels, each counting the same, whatever the number of its images.
+    /// Unweighted means over the labels.
     public struct MacroAverages: Codable, Hashable, Sendable {
         /// The mean precision.
         public let precision: Double
@@ -45,15 +45,17 @@ extension Evaluation {
         public let f1: Double
     }
 
-    /// What can be counted of a label.
+    /// The counts of a label.
     private struct Counts {
-        var right = 0
-        var given = 0
-        var borne = 0
+        var truePositives = 0
+        /// The number of images classified as the label.
+        var predicted = 0
+        /// The number of images with the label.
+        var actual = 0
 
-        var precision: Double? { quotient(right, given) }
-        var recall: Double? { quotient(right, borne) }
-        var f1: Double? { quotient(2 * right, given + borne) }
+        var precision: Double? { quotient(truePositives, predicted) }
+        var recall: Double? { quotient(truePositives, actual) }
+        var f1: Double? { quotient(2 * truePositives, predicted + actual) }
 
         private func quotient(_ count: Int, _ total: Int) -> Double? {
             total > 0 ? Double(count) / Double(total) : nil
@@ -64,40 +66,36 @@ extension Evaluation {
         var counts = Array(repeating: Counts(), count: labels.count)
         for result in results {
             let predicted = result.predicted
-            counts[result.label].borne += 1
-            counts[predicted].given += 1
-            if predicted == result.label { counts[predicted].right += 1 }
+            counts[result.label].actual += 1
+            counts[predicted].predicted += 1
+            if predicted == result.label { counts[predicted].truePositives += 1 }
         }
         return counts
     }
 
     /// Precision, recall, F1, area under the ROC curve and average precision of every label.
     public var perLabel: [LabelMetrics] {
-        counts.enumerated().map { place, counts in
-            let ranking = Ranking(results, label: place)
+        counts.enumerated().map { index, counts in
+            let ranking = Ranking(results, label: index)
             return LabelMetrics(
-                label: labels[place], precision: counts.precision, recall: counts.recall, f1: counts.f1,
-                auc: ranking.auc, averagePrecision: ranking.averagePrecision, count: counts.borne)
+                label: labels[index], precision: counts.precision, recall: counts.recall, f1: counts.f1,
+                auc: ranking.auc, averagePrecision: ranking.averagePrecision, count: counts.actual)
         }
     }
 
-    /// Precision, recall and F1, averaged over the labels that some image bears or was given.
+    /// The means of precision, recall and F1 over the labels that an image has or was classified as.
     ///
-    /// What does not exist for one of them counts as 0, as with scikit-learn's `zero_division=0`. All are 0 where there are
-    /// no images.
+    /// Undefined values count as 0, as with scikit-learn's `zero_division=0`. All means are 0 if there are no images.
     public var macroAverages: MacroAverages {
-        let seen = counts.filter { $0.borne + $0.given > 0 }
+        let seen = counts.filter { $0.actual + $0.predicted > 0 }
         func mean(_ value: (Counts) -> Double?) -> Double { seen.map { value($0) ?? 0 }.mean ?? 0 }
         return MacroAverages(precision: mean(\.precision), recall: mean(\.recall), f1: mean(\.f1))
     }
 
-    /// The mean recall of the labels that some image bears: an accuracy in which each label counts the same.
-    ///
-    /// It is 0 if there are no images.
+    /// The mean recall of the labels that have images; 0 if there are no images.
     public var balancedAccuracy: Double { counts.compactMap(\.recall).mean ?? 0 }
 
-    /// The area under the ROC curve of the second of two labels; `nil` for other numbers of labels, or where a label has no
-    /// images.
+    /// The area under the ROC curve of the second of two labels; nil for other numbers of labels, or if a label has no images.
     public var auc: Double? { labels.count == 2 ? Ranking(results, label: 1).auc : nil }
 }
 

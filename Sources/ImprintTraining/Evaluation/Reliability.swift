@@ -1,45 +1,47 @@
 internal import Foundation
 
 extension Evaluation {
-    /// The images whose highest confidence lies in one part of 0…1: a bar of a reliability diagram.
+    /// A bin of a reliability diagram: the images whose highest confidence lies in one interval.
     public struct ReliabilityBin: Codable, Hashable, Sendable {
-        /// Where the part begins.
+        /// The lower end of the interval.
         public let lowerBound: Double
-        /// Where the part ends.
+        /// The upper end of the interval.
         public let upperBound: Double
-        /// How many images it has.
+        /// The number of images.
         public let count: Int
-        /// The mean of their highest confidences; nil if it has none.
+        /// The mean of their highest confidences; nil without images.
         public let meanConfidence: Double?
-        /// The share of them that were classified rightly; nil if it has none.
+        /// The fraction of them that were classified correctly; nil without images.
         public let accuracy: Double?
     }
 
-    /// The images in 15 bins of equal width by their highest confidence, from low to high.
+    /// The reliability diagram: the images in 15 bins of equal width by their highest confidence, in ascending order.
     ///
-    /// Where confidences are honest, the accuracy of each bin is near its mean confidence.
+    /// If the confidences are calibrated, the accuracy of each bin is near its mean confidence.
     public var reliability: [ReliabilityBin] {
         let bins = 15
-        var counts = Array(repeating: (count: 0, right: 0, confidence: 0.0), count: bins)
+        var counts = Array(repeating: (count: 0, correct: 0, confidence: 0.0), count: bins)
         for result in results {
             let predicted = result.predicted
             let confidence = Double(result.confidences[predicted])
-            // No Float lies between two bins: of the multiples of 1/15 only 0 and 1 are some.
+            // No Float lies exactly between two bins: among the multiples of 1/15, only 0 and 1 are Floats.
             let bin = min(max(Int(confidence * Double(bins)), 0), bins - 1)
             counts[bin].count += 1
-            counts[bin].right += predicted == result.label ? 1 : 0
+            counts[bin].correct += predicted == result.label ? 1 : 0
             counts[bin].confidence += confidence
         }
-        return counts.enumerated().map { place, bin in
+        return counts.enumerated().map { index, bin in
             ReliabilityBin(
-                lowerBound: Double(place) / Double(bins), upperBound: Double(place + 1) / Double(bins),
+                lowerBound: Double(index) / Double(bins), upperBound: Double(index + 1) / Double(bins),
                 count: bin.count, meanConfidence: bin.count > 0 ? bin.confidence / Double(bin.count) : nil,
-                accuracy: bin.count > 0 ? Double(bin.right) / Double(bin.count) : nil)
+                accuracy: bin.count > 0 ? Double(bin.correct) / Double(bin.count) : nil)
         }
     }
 
-    /// The expected calibration error: how far confidence and accuracy are apart, as the mean over the bins of `reliability`
-    /// weighted by their images (Guo et al., "On calibration of modern neural networks", 2017); 0 if there are no images.
+    /// The expected calibration error (ECE); 0 if there are no images.
+    ///
+    /// It is the mean difference between the accuracy and the confidence of the bins of `reliability`, weighted by their images (Guo et
+    /// al., "On calibration of modern neural networks", 2017).
     public var calibrationError: Double {
         guard !results.isEmpty else { return 0 }
         let sum = reliability.reduce(0) { sum, bin in
@@ -49,9 +51,9 @@ extension Evaluation {
         return sum / Double(results.count)
     }
 
-    /// The mean of −log of the confidence in the true label, natural logarithm; 0 if there are no images.
+    /// The mean of −log of the confidence of the true label, with the natural logarithm; 0 if there are no images.
     ///
-    /// A confidence below 2⁻⁵² counts as that much, so that a single image cannot make it infinite.
+    /// Confidences are clipped to at least 2⁻⁵², so a single image cannot make it infinite.
     public var logLoss: Double {
         guard !results.isEmpty else { return 0 }
         let sum = results.reduce(0) { sum, result in

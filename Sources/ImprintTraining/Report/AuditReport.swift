@@ -1,25 +1,26 @@
-public import Foundation
+package import Foundation
 package import ImprintCore
 internal import ImprintImages
 internal import ImprintModel
 
-/// A page about a data set: what an audit found, with the photos that it is about.
+/// An HTML report of an audit, with the photos of its findings.
 ///
-/// One HTML file that needs nothing else, the photos in it included; they are small, and of long lists the first are shown.
-public struct AuditReport: Sendable {
-    /// The page.
-    public let html: String
+/// The page is one self-contained file with thumbnails of the photos. Long lists are truncated.
+package struct AuditReport: Sendable {
+    /// The HTML of the page.
+    package let html: String
 
-    /// How many findings of a kind are shown, and how many photos of one.
+    /// The maximum number of findings of a kind.
     private static let findingLimit = 24
+    /// The maximum number of photos of a finding.
     private static let photoLimit = 12
 
-    /// Makes the page and reads the photos that it shows.
+    /// Creates the page, and reads the photos that it shows.
     /// - Parameters:
     ///   - audit: The result of an audit.
     ///   - title: The headline, such as the name of the folder.
-    ///   - threads: The number of threads that read the photos.
-    public init(_ audit: Audit, title: String, threads: Int = 1) {
+    ///   - threads: The number of threads.
+    package init(_ audit: Audit, title: String, threads: Int = 1) {
         self.init(audit, title: title, workers: Workers(threads))
     }
 
@@ -28,7 +29,7 @@ public struct AuditReport: Sendable {
         let sections = kinds.map { kind in (kind, audit.findings.filter { $0.kind == kind }) }
         let shown = sections.filter { $0.0.showsPhotos }.flatMap { $0.1.prefix(Self.findingLimit) }
         let files = Set(shown.flatMap { $0.files.prefix(Self.photoLimit) }).sorted { $0.path < $1.path }
-        // Of a file that cannot be read, there is the name alone.
+        // Unreadable files have no thumbnail.
         let thumbnails = workers.parallelMap(files.count) { try? Thumbnail(of: files[$0]) }
         let byFile = Dictionary(uniqueKeysWithValues: zip(files, thumbnails)).compactMapValues { $0 }
         html =
@@ -48,10 +49,10 @@ public struct AuditReport: Sendable {
 
     /// Writes the page to a file.
     /// - Throws: `FileError` if it cannot be written.
-    public func write(to url: URL) throws { try AtomicFile.write(Array(html.utf8), to: url) }
+    package func write(to url: URL) throws { try AtomicFile.write(Array(html.utf8), to: url) }
 
     private static func contents(_ sections: [(Audit.Finding.Kind, [Audit.Finding])]) -> String {
-        guard !sections.isEmpty else { return "<p>Nothing remarkable was found.</p>" }
+        guard !sections.isEmpty else { return "<p>The audit found no problems.</p>" }
         let lines = sections.map { kind, findings in
             "<li><b>\(findings.count)</b> <a href=\"#\(kind.rawValue)\">\(escaped(kind.title))</a></li>"
         }
@@ -62,16 +63,16 @@ public struct AuditReport: Sendable {
         guard audit.groups > 0 else { return [] }
         var rows = [
             (
-                "found",
+                "groups",
                 "\(audit.groups) groups of copies, near-duplicates and bursts, with \(audit.imagesInGroups) photos"
             )
         ]
         if let leakage = audit.randomSplit {
             rows.append(
                 (
-                    "at random",
-                    "a split would keep back \(leakage.images) photos; \(leakage.leaked) of them would have one of their group among "
-                        + "those to train on. Training keeps groups together."
+                    "random split",
+                    "\(leakage.leaked) of \(leakage.images) validation photos would have a training photo in their group. Training "
+                        + "keeps each group on one side of the dataset split."
                 ))
         }
         return rows
@@ -82,17 +83,17 @@ public struct AuditReport: Sendable {
         var rows: [(String, String)] = []
         let profiles = audit.profilesByFrequency
         if !profiles.isEmpty { rows.append(("colour profiles", counts(profiles))) }
-        if audit.turnedImages > 0 {
-            let turned = audit.orientations.filter { $0.key != .up }.sorted { $0.key.rawValue < $1.key.rawValue }
+        if audit.rotatedImages > 0 {
+            let rotated = audit.orientations.filter { $0.key != .up }.sorted { $0.key.rawValue < $1.key.rawValue }
             rows.append(
                 (
-                    "stored turned",
-                    "\(audit.turnedImages), turned upright when read (EXIF orientation "
-                        + counts(turned.map { ("\($0.key.rawValue):", $0.value) }) + ")"
+                    "stored rotated",
+                    "\(audit.rotatedImages), rotated upright when read (EXIF orientation "
+                        + counts(rotated.map { ("\($0.key.rawValue):", $0.value) }) + ")"
                 ))
         }
         if audit.ignored > 0 {
-            rows.append(("ignored files", "\(audit.ignored) that are no images or lie beside the labels"))
+            rows.append(("ignored files", "\(audit.ignored) that are not images, or not in the folder of a label"))
         }
         return rows
     }
@@ -132,13 +133,13 @@ public struct AuditReport: Sendable {
     ) -> String {
         let folders = name.split(separator: "/").dropLast().joined(separator: "/")
         let image =
-            thumbnails[file].map { picture($0, marksCrop: kind == .outsideCrop, name: file.lastPathComponent) } ?? ""
+            thumbnails[file].map { photo($0, showsCrop: kind == .outsideCrop, name: file.lastPathComponent) } ?? ""
         let lines = [folders, file.lastPathComponent] + (reason.isEmpty ? [] : [reason])
         return "<figure>\(image)<figcaption>\(lines.map(isolated).joined(separator: "<br>"))</figcaption></figure>"
     }
 
-    private static func picture(_ thumbnail: Thumbnail, marksCrop: Bool, name: String) -> String {
-        let style = marksCrop ? "photo crop \(thumbnail.isWide ? "wide" : "tall")" : "photo"
+    private static func photo(_ thumbnail: Thumbnail, showsCrop: Bool, name: String) -> String {
+        let style = showsCrop ? "photo crop \(thumbnail.isWide ? "wide" : "tall")" : "photo"
         return "<span class=\"\(style)\">\(thumbnail.html(alternative: name))</span>"
     }
 }

@@ -1,23 +1,24 @@
 internal import Foundation
 internal import ImprintModel
 
-/// What the model was trained on: photos by label, and what an audit found.
+/// The section about the data set: the number of photos by label, and the findings of an audit.
 enum DataSection {
-    /// How many files of each kind of finding are named.
+    /// The maximum number of files that are named for each kind of finding.
     private static let nameLimit = 3
 
-    /// - Parameter marks: The labels that the model knows from artwork.
-    static func html(_ record: TrainingRecord?, labels: [String], marks: [String], audit: Audit?) -> String {
+    /// Returns the section; empty if the numbers of photos are unknown.
+    /// - Parameter logos: The labels of logos that the model was trained on from artwork.
+    static func html(_ record: TrainingRecord?, labels: [String], logos: [String], audit: Audit?) -> String {
         let counts = counts(record, labels)
         let known = counts.contains { $0.images > 0 } ? counts : audit?.labels ?? []
         guard !known.isEmpty else { return "" }
-        let remark = marks.isEmpty ? balance(known) : knownFromArtwork(known.filter { marks.contains($0.label) })
+        let remark = logos.isEmpty ? balance(known) : learnedFromArtwork(known.filter { logos.contains($0.label) })
         return [bars(known), remark, audit.map(findings) ?? ""].filter { !$0.isEmpty }.joined(separator: "\n")
     }
 
-    /// How many photos of each label a record tells of.
+    /// Returns the number of photos of each label according to a training record.
     ///
-    /// It may come from any file: the counts are kept within what can be added up.
+    /// The record may be invalid, so the counts are clamped to prevent overflow of their sum.
     static func counts(_ record: TrainingRecord?, _ labels: [String]) -> [Audit.LabelCount] {
         func count(_ counts: [String: Int]?, _ label: String) -> Int { min(max(counts?[label] ?? 0, 0), 1 << 40) }
         return labels.map {
@@ -27,54 +28,55 @@ enum DataSection {
         }
     }
 
-    /// How many photos each label has, as bars.
+    /// Returns a bar chart of the number of photos of each label.
     static func bars(_ labels: [Audit.LabelCount]) -> String {
-        let most = Double(max(labels.map { $0.images + $0.validationImages }.max() ?? 1, 1))
+        let maximum = Double(max(labels.map { $0.images + $0.validationImages }.max() ?? 1, 1))
         let validates = labels.contains { $0.validationImages > 0 }
         let bars = labels.map { label in
             func part(_ count: Int) -> String {
-                count == 0 ? "" : "<i style=\"width: \(String(format: "%.2f", 100 * Double(count) / most))%\"></i>"
+                count == 0 ? "" : "<i style=\"width: \(String(format: "%.2f", 100 * Double(count) / maximum))%\"></i>"
             }
             let count =
                 validates ? "\(grouped(label.images)) + \(grouped(label.validationImages))" : grouped(label.images)
             return "<span>\(isolated(label.label))</span><div class=\"bar\">\(part(label.images))"
                 + "\(part(label.validationImages))</div><span>\(count)</span>"
         }
-        let note = validates ? "\n<p class=\"more\">Photos to train on + photos to validate on.</p>" : ""
+        let note = validates ? "\n<p class=\"more\">Training photos + validation photos.</p>" : ""
         return "<div class=\"bars\">\n\(bars.joined(separator: "\n"))\n</div>\(note)"
     }
 
     private static func balance(_ labels: [Audit.LabelCount]) -> String {
-        guard labels.count > 1, let most = labels.max(by: { $0.images < $1.images }),
-            let least = labels.min(by: { $0.images < $1.images })
+        guard labels.count > 1, let largest = labels.max(by: { $0.images < $1.images }),
+            let smallest = labels.min(by: { $0.images < $1.images })
         else { return "" }
-        guard least.images > 0 else {
-            return "<p>\(isolated(least.label)) has no photo to train on; the model cannot know it.</p>"
+        guard smallest.images > 0 else {
+            return "<p>\(isolated(smallest.label)) has no training photos, so the model cannot recognize it.</p>"
         }
-        let ratio = Double(most.images) / Double(least.images)
-        guard ratio >= 1.5 else { return "<p>The labels are about equally frequent.</p>" }
+        let ratio = Double(largest.images) / Double(smallest.images)
+        guard ratio >= 1.5 else { return "<p>The labels are balanced.</p>" }
         return
-            "<p>\(isolated(most.label)) has <strong>\(compact(ratio, digits: 2)) times</strong> as many photos to train on as "
-            + "\(isolated(least.label)). A model leans to what it saw more often; compare the recall of the two.</p>"
+            "<p>\(isolated(largest.label)) has <strong>\(compact(ratio, digits: 2)) times</strong> as many training photos as "
+            + "\(isolated(smallest.label)). Models favour frequent labels; compare the recall of the two.</p>"
     }
 
-    private static func knownFromArtwork(_ marks: [Audit.LabelCount]) -> String {
-        let unseen = marks.filter { $0.images == 0 }.map { isolated($0.label) }
+    private static func learnedFromArtwork(_ logos: [Audit.LabelCount]) -> String {
+        let unseen = logos.filter { $0.images == 0 }.map { isolated($0.label) }
         guard !unseen.isEmpty else { return "" }
-        return "<p>There is no photo of \(unseen.joined(separator: ", ")) to train on; the model knows "
-            + "\(unseen.count == 1 ? "it from its" : "them from their") artwork.</p>"
+        return "<p>There are no training photos of \(unseen.joined(separator: ", ")); the model learned "
+            + "\(unseen.count == 1 ? "this logo" : "these logos") from artwork.</p>"
     }
 
     private static func findings(_ audit: Audit) -> String {
         var lines: [String] = []
         if audit.groups > 0 {
             lines.append(
-                "<p>\(counted(audit.imagesInGroups, "photo")) belong to \(counted(audit.groups, "group")) of copies, near-duplicates "
-                    + "and bursts; training keeps each group on one side of the split.</p>")
+                "<p>The audit found \(counted(audit.groups, "group")) of copies, near-duplicates and bursts, with "
+                    + "\(counted(audit.imagesInGroups, "photo")). Training keeps each group on one side of the dataset split.</p>"
+            )
         }
         let kinds = Audit.Finding.Kind.allCases.map { kind in (kind, audit.findings.filter { $0.kind == kind }) }
             .filter { !$0.1.isEmpty }
-        guard !kinds.isEmpty else { return (lines + ["<p>The audit found nothing remarkable.</p>"]).joined() }
+        guard !kinds.isEmpty else { return (lines + ["<p>The audit found no problems.</p>"]).joined() }
         let rows = kinds.map { kind, findings in
             let files = findings.flatMap(\.names)
             let names = files.prefix(nameLimit).map(isolated).joined(separator: ", ")
@@ -84,7 +86,7 @@ enum DataSection {
         }
         return lines.joined() + """
             <table class="findings">
-            <thead><tr><th scope="col">found</th><th scope="col">times</th><th scope="col">files</th></tr></thead>
+            <thead><tr><th scope="col">finding</th><th scope="col">count</th><th scope="col">files</th></tr></thead>
             <tbody>
             \(rows.joined(separator: "\n"))
             </tbody>

@@ -4,52 +4,52 @@ internal import ImprintCore
 internal import ImprintImages
 internal import ImprintModel
 
-/// The photos that the model was most wrong about, with what it looked at.
+/// The gallery of mistakes: photos with their saliency maps or detections.
 struct Gallery {
-    /// How many photos are shown at most.
+    /// The maximum number of photos.
     static let limit = 24
 
     /// The longer side of a thumbnail, in pixels.
     private static let side = 160
 
-    private let weights: ModelFile
+    private let model: ModelFile
     private let workers: Workers
 
-    init(_ weights: ModelFile, workers: Workers) {
-        self.weights = weights
+    init(_ model: ModelFile, workers: Workers) {
+        self.model = model
         self.workers = workers
     }
 
-    /// The mistakes of an evaluation, the surest first; if there are none, the right answers that were least sure.
+    /// Returns the most confident mistakes of an evaluation; if there are none, the correct predictions with the lowest confidence.
     func html(_ evaluation: Evaluation) -> String {
         guard !evaluation.results.isEmpty else { return "" }
-        let wrong = evaluation.results.count { $0.predicted != $0.label }
+        let mistakes = evaluation.results.count { $0.predicted != $0.label }
         let shown =
-            wrong > 0
+            mistakes > 0
             ? evaluation.worstMistakes(Self.limit)
-            : evaluation.leastCertain(Self.limit / 2)
+            : evaluation.leastConfident(Self.limit / 2)
         let introduction: String
-        if wrong == 0 {
+        if mistakes == 0 {
             introduction =
-                "Not one: all \(counted(evaluation.results.count, "photo")) were classified rightly. These are the ones of which the "
-                + "model was least certain."
-        } else if wrong > shown.count {
+                "No mistakes: all \(counted(evaluation.results.count, "photo")) were classified correctly. These are the photos with "
+                + "the lowest confidence."
+        } else if mistakes > shown.count {
             introduction =
-                "\(grouped(wrong)) of \(counted(evaluation.results.count, "photo")) were classified wrongly; these are the \(shown.count) of "
-                + "which the model was most certain."
+                "\(grouped(mistakes)) of \(counted(evaluation.results.count, "photo")) were misclassified. These are the "
+                + "\(shown.count) mistakes with the highest confidence."
         } else {
             introduction =
-                "\(grouped(wrong)) of \(counted(evaluation.results.count, "photo")) \(wrong == 1 ? "was" : "were") classified wrongly, those "
-                + "first of which the model was most certain."
+                "\(grouped(mistakes)) of \(counted(evaluation.results.count, "photo")) \(mistakes == 1 ? "was" : "were") "
+                + "misclassified. Mistakes with a high confidence come first."
         }
         let legend =
-            weights.detector == nil
+            model.detector == nil
             ? """
-            Left: the photo as it is cropped for the network. Right: what spoke for the model's answer, found by hiding one part after \
-            another.</p>
-            <p class="ramp"><span>changes nothing</span><i style="background: \(HeatOverlay.gradient)"></i><span>matters most</span></p>
+            Left: the photo as cropped for the network. Right: the saliency map of the predicted label, which shows how much the \
+            confidence drops if a part of the photo is hidden.</p>
+            <p class="ramp"><span>no drop</span><i style="background: \(HeatOverlay.gradient)"></i><span>largest drop</span></p>
             """
-            : "Left: the photo, with the place that looks most like the mark\(ofWhich). Right: this place.</p>"
+            : "Left: the photo with the best detection of the \(detectedLogo). Right: the detection, enlarged.</p>"
         return """
             <p>\(introduction) \(legend)
             <div class="gallery">
@@ -58,37 +58,37 @@ struct Gallery {
             """
     }
 
-    /// Which mark is framed, if there are several.
-    private var ofWhich: String {
-        (weights.detector?.marks.count ?? 0) > 1 ? " that the model saw, or else of the one that is there" : ""
+    /// The description of the logo whose detection is shown.
+    private var detectedLogo: String {
+        (model.detector?.logos.count ?? 0) > 1 ? "predicted logo, or else of the true one" : "logo"
     }
 
     private func figures(_ results: [Evaluation.Result]) -> [String] {
-        if let detector = weights.detector { return detected(results, DetectorPool(weights, detector)) }
-        let photos = workers.parallelMap(results.count) { place in
+        if let detector = model.detector { return detected(results, DetectorPool(model, detector)) }
+        let photos = workers.parallelMap(results.count) { index in
             Result { () throws(ImageError) in
                 (
-                    prepared: try weights.preprocessing.prepare(results[place].url),
-                    shown: try Self.shown(weights.preprocessing).prepare(results[place].url)
+                    input: try model.preprocessing.prepare(results[index].url),
+                    shown: try Self.shown(model.preprocessing).prepare(results[index].url)
                 )
             }
         }
-        let occlusion = Result { try Occlusion(weights, workers: workers) }
+        let occlusion = Result { try Occlusion(model, workers: workers) }
         return zip(results, photos).map { result, photo in
             do {
                 let photo = try photo.get()
-                let map = try occlusion.get().map(of: photo.prepared, label: result.predicted)
-                return figure(result, try pictures(photo.shown, map, result), remark(map))
+                let map = try occlusion.get().map(of: photo.input, label: result.predicted)
+                return figure(result, try photoAndMap(photo.shown, map, result), remark(map))
             } catch {
                 return figure(result, "<div class=\"missing\">\(isolated("\(error)"))</div>", nil)
             }
         }
     }
 
-    /// Photos with the place that looks most like the mark.
+    /// Returns the photos with their detections.
     private func detected(_ results: [Evaluation.Result], _ detectors: DetectorPool) -> [String] {
-        let pairs = workers.parallelMap(results.count) { place in
-            Result { try detectedPair(results[place], detectors) }
+        let pairs = workers.parallelMap(results.count) { index in
+            Result { try detectedPair(results[index], detectors) }
         }
         return zip(results, pairs).map { result, pair in
             do {
@@ -100,69 +100,69 @@ struct Gallery {
     }
 
     private func detectedPair(_ result: Evaluation.Result, _ detectors: DetectorPool) throws -> String {
-        let picture = try PatchSource.read(result.url)
-        let sight = try detectors.detect(in: picture)
-        // Where no mark is there and none was seen, the likeliest was the closest.
-        let likeliest = weights.labels.indices.filter { sight.boxes[$0] != nil }.max {
-            sight.confidences[$0] < sight.confidences[$1]
+        let image = try PatchSource.read(result.url)
+        let prediction = try detectors.detect(in: image)
+        // If the photo has no logo and none was predicted, the detection with the highest confidence is shown.
+        let best = model.labels.indices.filter { prediction.boxes[$0] != nil }.max {
+            prediction.confidences[$0] < prediction.confidences[$1]
         }
         let box =
-            sight.boxes[result.predicted] ?? sight.boxes[result.label] ?? likeliest.flatMap { sight.boxes[$0] }
-            ?? NormalizedRectangle.all
-        let scale = Float(Self.side) / Float(max(picture.width, picture.height))
+            prediction.boxes[result.predicted] ?? prediction.boxes[result.label]
+            ?? best.flatMap { prediction.boxes[$0] } ?? NormalizedRectangle.all
+        let scale = Float(Self.side) / Float(max(image.width, image.height))
         let small = CropAndScale.scaleFill.apply(
-            picture, width: max(Int(Float(picture.width) * scale), 1),
-            height: max(Int(Float(picture.height) * scale), 1))
-        let side = 2 * max(box.width * Float(picture.width), box.height * Float(picture.height), 1)
+            image, width: max(Int(Float(image.width) * scale), 1),
+            height: max(Int(Float(image.height) * scale), 1))
+        let side = 2 * max(box.width * Float(image.width), box.height * Float(image.height), 1)
         let window = PatchWindow(
-            x: (box.x + box.width / 2) * Float(picture.width), y: (box.y + box.height / 2) * Float(picture.height),
+            x: (box.x + box.width / 2) * Float(image.width), y: (box.y + box.height / 2) * Float(image.height),
             side: side)
         var part = RasterImage(width: Self.side, height: Self.side)
         try part.samples.withUnsafeMutableBufferPointer {
-            try PatchSource(picture).read(window, side: Self.side, into: $0)
+            try PatchSource(image).read(window, side: Self.side, into: $0)
         }
         let name = result.url.lastPathComponent
-        let whole = try Thumbnail(small.framed(box)).html(
-            alternative: "\(name), with the place that looks most like the mark")
-        return "<div class=\"pair\">\(whole)\(try Thumbnail(part).html(alternative: "this place, larger"))</div>"
+        let whole = try Thumbnail(small.framed(box)).html(alternative: "\(name), with the box of the detection")
+        let enlarged = try Thumbnail(part).html(alternative: "the detection, enlarged")
+        return "<div class=\"pair\">\(whole)\(enlarged)</div>"
     }
 
-    /// The rules that crop a photo as for the network, but to the size of a thumbnail.
+    /// Returns the preprocessing that crops a photo as for the network, but scales it to the size of a thumbnail.
     private static func shown(_ preprocessing: Preprocessing) -> Preprocessing {
-        var rules = preprocessing
-        let longer = max(rules.width, rules.height)
-        rules.width = max(rules.width * side / longer, 1)
-        rules.height = max(rules.height * side / longer, 1)
-        return rules
+        var thumbnail = preprocessing
+        let longer = max(thumbnail.width, thumbnail.height)
+        thumbnail.width = max(thumbnail.width * side / longer, 1)
+        thumbnail.height = max(thumbnail.height * side / longer, 1)
+        return thumbnail
     }
 
-    private func pictures(
+    private func photoAndMap(
         _ image: RasterImage, _ map: SaliencyMap, _ result: Evaluation.Result
     ) throws(ImageError) -> String {
         let photo = try Thumbnail(image).html(
             alternative: "\(result.url.lastPathComponent), as cropped for the network")
-        // Grey and smooth, it takes little even so.
+        // The overlay is grey and smooth, so a lower quality suffices.
         let overlay = try Thumbnail(HeatOverlay.draw(map, on: image), quality: 70)
-            .html(alternative: "the same, with what spoke for \(map.label) glowing")
+            .html(alternative: "the same photo with the saliency map of \(map.label)")
         return "<div class=\"pair\">\(photo)\(overlay)</div>"
     }
 
     private func remark(_ map: SaliencyMap) -> String {
         let (before, after) = (
-            wholePercent(Double(map.confidence)), wholePercent(Double(map.confidence - map.greatest))
+            wholePercent(Double(map.confidence)), wholePercent(Double(map.confidence - map.maximum))
         )
-        return map.greatest < 0.005
-            ? "No single part matters." : "Brightest part hidden: \(before) → \(after)"
+        return map.maximum < 0.005
+            ? "No single part matters." : "Confidence with the brightest part hidden: \(before) → \(after)"
     }
 
     private func figure(_ result: Evaluation.Result, _ content: String, _ remark: String?) -> String {
-        let labels = weights.labels
+        let labels = model.labels
         let confidence = Double(result.confidences[result.predicted])
-        let (shows, said) = (isolated(labels[result.label]), isolated(labels[result.predicted]))
+        let (label, predicted) = (isolated(labels[result.label]), isolated(labels[result.predicted]))
         let line =
             result.predicted == result.label
-            ? "<strong>\(shows)</strong>, and the model said so (\(wholePercent(confidence)))"
-            : "<strong>\(shows)</strong>, but the model said <strong>\(said)</strong> (\(wholePercent(confidence)))"
+            ? "<strong>\(label)</strong>, classified correctly (\(wholePercent(confidence)))"
+            : "<strong>\(label)</strong>, misclassified as <strong>\(predicted)</strong> (\(wholePercent(confidence)))"
         let more = remark.map { "<p class=\"file\">\($0)</p>" } ?? ""
         return """
             <figure>\(content)<figcaption><p>\(line)</p>\(more)\
@@ -172,7 +172,7 @@ struct Gallery {
 }
 
 extension RasterImage {
-    /// The picture with a frame around a part of it, dark and light so that it stands out from anything.
+    /// Returns the image with a frame around a box, in black and white for contrast with any background.
     fileprivate func framed(_ box: NormalizedRectangle) -> RasterImage {
         var framed = self
         let (left, top) = (Int(box.x * Float(width)), Int(box.y * Float(height)))

@@ -1,12 +1,12 @@
 internal import ImprintModel
 internal import ImprintSynthesis
 
-/// How each label fared: a table, and the curves of precision against recall.
+/// The metrics of each label: a table, and precision–recall curves.
 enum LabelMetricsTable {
-    /// How many curves are shown at most.
+    /// The maximum number of curves.
     static let curveLimit = 12
 
-    /// The table of precision, recall, F1 and count, and the means over the labels.
+    /// Returns the table of precision, recall, F1 and count, with the macro averages.
     static func html(_ evaluation: Evaluation) -> String {
         let metrics = evaluation.perLabel
         guard !metrics.isEmpty else { return "" }
@@ -16,7 +16,7 @@ enum LabelMetricsTable {
         }
         let averages = evaluation.macroAverages
         let means = row(
-            "mean of the labels", averages.precision, averages.recall, averages.f1,
+            "macro average", averages.precision, averages.recall, averages.f1,
             count: metrics.reduce(0) { $0 + $1.count })
         let table = """
             <table class="numbers">
@@ -29,8 +29,8 @@ enum LabelMetricsTable {
             </table>
             """
         return Page.scrollBox("Results by label", table)
-            + "\n<p class=\"more\">Precision: of the photos given the label, how many bear it. Recall: of those that bear it, how "
-            + "many were given it. F1: their harmonic mean.</p>"
+            + "\n<p class=\"more\">Precision: the fraction of the photos classified as the label that have it. Recall: the fraction of "
+            + "the photos with the label that were classified as it. F1: the harmonic mean of both.</p>"
     }
 
     private static func row(_ name: String, _ values: Double?..., count: Int) -> String {
@@ -38,7 +38,7 @@ enum LabelMetricsTable {
         return "<tr><th scope=\"row\">\(name)</th>\(cells.joined())<td>\(grouped(count))</td></tr>"
     }
 
-    /// The curves of precision against recall, each with the label's own threshold; of many labels, the worst.
+    /// Returns the precision–recall curves, each with the threshold of the label; of many labels, those with the lowest F1.
     static func curves(
         _ curves: [String: [TrainingRecord.PrecisionRecallPoint]], thresholds: [String: Double], labels: [String]
     ) -> String {
@@ -52,9 +52,9 @@ enum LabelMetricsTable {
             figures.count > curveLimit
             ? "<p class=\"more\">The \(curveLimit) labels of \(figures.count) with the lowest F1.</p>" : ""
         return """
-            <h3>Precision against recall</h3>
-            <p class="advice">A higher threshold of confidence makes hits rarer and surer. The ring is the label's own threshold, \
-            that of the highest F1.</p>
+            <h3>Precision–recall curves</h3>
+            <p class="advice">A higher confidence threshold lowers the recall and usually raises the precision. The ring is the \
+            threshold with the highest F1.</p>
             <div class="multiples">
             \(worst.map { figures[$0].html }.joined(separator: "\n"))
             </div>
@@ -62,19 +62,19 @@ enum LabelMetricsTable {
             """
     }
 
-    /// One label's curve.
+    /// The curve of one label.
     private struct Figure {
         let label: String
         let curve: [TrainingRecord.PrecisionRecallPoint]
         let threshold: Double?
-        /// The point of the threshold: that of the lowest confidence that reaches it.
+        /// The point of the threshold: the one with the lowest confidence that reaches it.
         let chosen: TrainingRecord.PrecisionRecallPoint?
 
         init?(label: String, curve: [TrainingRecord.PrecisionRecallPoint], threshold: Double?) {
             guard !curve.isEmpty else { return nil }
             (self.label, self.curve, self.threshold) = (label, curve, threshold)
-            chosen = threshold.flatMap { least in
-                curve.filter { $0.threshold >= least }.min { $0.threshold < $1.threshold }
+            chosen = threshold.flatMap { minimum in
+                curve.filter { $0.threshold >= minimum }.min { $0.threshold < $1.threshold }
             }
         }
 
@@ -85,8 +85,8 @@ enum LabelMetricsTable {
 
         var html: String {
             let plot = Plot(
-                width: 260, height: 210, x: .shares(name: "recall", step: 0.25),
-                y: .shares(name: "precision", step: 0.25))
+                width: 260, height: 210, x: .percentages(name: "recall", step: 0.25),
+                y: .percentages(name: "precision", step: 0.25))
             let ring = chosen.map { point in
                 "<g class=\"chosen\">"
                     + plot.dot(
@@ -103,7 +103,7 @@ enum LabelMetricsTable {
                 <figure class="chart">
                 <figcaption><strong>\(isolated(label))</strong></figcaption>
                 \(plot.svg(
-                    label: "Precision against recall of \(label); \(words ?? "no threshold")",
+                    label: "Precision–recall curve of \(label); \(words ?? "no threshold")",
                     "<g class=\"validation\">\(plot.line(curve.map { ($0.recall, $0.precision) }))</g>" + (ring ?? "")))
                 <p class="caption">\(words ?? "")</p>
                 </figure>

@@ -1,18 +1,18 @@
 package import ImprintModel
 
-/// A page of HTML that needs nothing else: no scripts, no fonts, no network.
+/// A self-contained HTML page, without scripts, external fonts or other network requests.
 ///
-/// Light and dark follow the reader's system, and paper is always light.
+/// Light or dark mode follows the reader's system; the page prints in light mode.
 package struct Page {
-    /// The whole page.
+    /// The HTML of the page.
     package let html: String
 
-    /// Makes a page; what comes from outside is escaped in `body` already.
+    /// Creates a page.
     /// - Parameters:
-    ///   - title: What the window says, and the headline if there is no `header`.
-    ///   - kind: The kind of file that the page becomes; nil for a page that is only served.
-    ///   - header: What stands in place of the headline.
-    ///   - body: The rest.
+    ///   - title: The title of the window, and the headline if there is no `header`.
+    ///   - kind: The kind of file that the page is written to; nil for a page that is only served.
+    ///   - header: The HTML that replaces the headline.
+    ///   - body: The HTML of the content, with untrusted text already escaped.
     package init(title: String, kind: OutputFile.Page? = nil, header: String? = nil, body: String) {
         html = """
             <!doctype html>
@@ -35,18 +35,18 @@ package struct Page {
             """
     }
 
-    /// A table of two columns under a headline; nothing if it has no rows.
+    /// Returns a table of two columns with a headline; empty if it has no rows.
     static func table(_ title: String, _ rows: [(String, String)]) -> String {
         rows.isEmpty ? "" : "<h2>\(escaped(title))</h2>\n\(table(rows))"
     }
 
-    /// A table of two columns.
+    /// Returns a table of two columns.
     package static func table(_ rows: [(String, String)]) -> String {
         let cells = rows.map { "<tr><th scope=\"row\">\(escaped($0.0))</th><td>\(escaped($0.1))</td></tr>" }
         return "<table>\n\(cells.joined(separator: "\n"))\n</table>"
     }
 
-    /// A part of the page under a headline that a link may lead to; nothing if it has no content.
+    /// Returns a section of the page with a headline and an anchor for links; empty if it has no content.
     package static func section(_ title: String, id: String, _ content: String) -> String {
         guard !content.isEmpty else { return "" }
         return """
@@ -57,17 +57,17 @@ package struct Page {
             """
     }
 
-    /// A box in which what is too wide for the page scrolls by itself, by keyboard too.
+    /// Returns a box that scrolls horizontally, also by keyboard, if its content is wider than the page.
     package static func scrollBox(_ name: String, _ content: String) -> String {
         "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"\(escaped(name))\">\n\(content)\n</div>"
     }
 }
 
-/// A text as HTML shows it.
+/// Escapes a text for HTML.
 package func escaped(_ text: String) -> String {
     text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
         .replacing("\"", with: "&quot;")
 }
 
-/// A name from outside as HTML shows it; the direction of its script leaves what stands beside it alone.
+/// Escapes an untrusted name for HTML, and isolates its text direction from the surrounding text.
 func isolated(_ name: String) -> String { "<bdi>\(escaped(name))</bdi>" }

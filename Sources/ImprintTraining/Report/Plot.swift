@@ -1,39 +1,37 @@
 internal import Foundation
 internal import ImprintModel
 
-/// A rectangle with two axes, drawn as SVG; charts place their lines and points in it.
+/// A chart with two axes, drawn as SVG.
 struct Plot {
-    /// One direction of a plot.
+    /// An axis of a plot.
     struct Axis {
-        /// What it measures; empty where that is plain.
+        /// The name of the quantity; empty if it needs none.
         var name = ""
-        /// The values at its ends.
+        /// The values at the ends.
         let range: ClosedRange<Double>
-        /// Where it has a line and a number.
+        /// The values with a grid line and a label.
         let ticks: [Double]
-        /// Whether its numbers are shares, written as percentages.
-        var isShare = false
+        /// Whether the values are fractions, formatted as percentages.
+        var isPercentage = false
 
-        /// An axis from 0 to at least `greatest`.
-        ///
-        /// Where that is no amount that a chart could show, the axis ends at 1.
-        static func amounts(upTo greatest: Double, name: String = "", ticks count: Int = 5) -> Axis {
-            let greatest = greatest > 1e-30 && greatest.isFinite ? greatest : 1
-            let step = niceStep(greatest / Double(count))
-            let steps = (greatest / step - 1e-9).rounded(.up)
+        /// Returns an axis from 0 to at least `maximum`, or to 1 if `maximum` is not positive and finite.
+        static func amounts(upTo maximum: Double, name: String = "", ticks count: Int = 5) -> Axis {
+            let maximum = maximum > 1e-30 && maximum.isFinite ? maximum : 1
+            let step = niceStep(maximum / Double(count))
+            let steps = (maximum / step - 1e-9).rounded(.up)
             return Axis(name: name, range: 0...(step * steps), ticks: (0...Int(steps)).map { step * Double($0) })
         }
 
-        /// An axis of shares that ends at 1 and begins at 0, or where all shares are high, at a half or four fifths.
-        static func shares(from least: Double = 0, name: String = "", step: Double? = nil) -> Axis {
-            let start = least >= 0.8 ? 0.8 : least >= 0.5 ? 0.5 : 0
+        /// Returns an axis of percentages that ends at 1, and begins at 0, 0.5 or 0.8, but not above `minimum`.
+        static func percentages(from minimum: Double = 0, name: String = "", step: Double? = nil) -> Axis {
+            let start = minimum >= 0.8 ? 0.8 : minimum >= 0.5 ? 0.5 : 0
             let step = step ?? (start == 0 ? 0.2 : start == 0.5 ? 0.1 : 0.05)
             let count = Int(((1 - start) / step).rounded())
             return Axis(
-                name: name, range: start...1, ticks: (0...count).map { start + step * Double($0) }, isShare: true)
+                name: name, range: start...1, ticks: (0...count).map { start + step * Double($0) }, isPercentage: true)
         }
 
-        /// An axis of the epochs from 1 to `count`.
+        /// Returns an axis of the epochs from 1 to `count`.
         static func epochs(_ count: Int) -> Axis {
             guard count > 1 else { return Axis(name: "epoch", range: 0...2, ticks: [1]) }
             let step = max(Int(niceStep(Double(count) / 7)), 1)
@@ -42,7 +40,7 @@ struct Plot {
                 name: "epoch", range: 1...Double(count), ticks: ((step > 1 ? [1] : []) + multiples).map(Double.init))
         }
 
-        /// The least of 1, 2, 5, 10, … (times any power of ten) that is at least `step`.
+        /// Returns the smallest of 1, 2, 5, 10, … (times any power of ten) that is at least `step`.
         static func niceStep(_ step: Double) -> Double {
             let power = pow(10, floor(log10(step)))
             let factor = step / power
@@ -50,17 +48,17 @@ struct Plot {
         }
 
         func text(_ value: Double) -> String {
-            isShare ? String(format: "%.0f\u{a0}%%", value * 100) : compact(value, digits: 4)
+            isPercentage ? String(format: "%.0f\u{a0}%%", value * 100) : compact(value, digits: 4)
         }
 
-        /// How far along the axis a value is, 0…1.
-        func share(_ value: Double) -> Double {
-            let share = (value - range.lowerBound) / (range.upperBound - range.lowerBound)
-            return share.isNaN ? 0 : min(max(share, 0), 1)
+        /// Returns the position of a value along the axis, 0…1.
+        func position(_ value: Double) -> Double {
+            let position = (value - range.lowerBound) / (range.upperBound - range.lowerBound)
+            return position.isNaN ? 0 : min(max(position, 0), 1)
         }
     }
 
-    /// The size in user units, which are pixels on a phone.
+    /// The width in user units, which are pixels on a phone.
     var width = 360.0
     /// The height in the same units.
     var height = 220.0
@@ -68,40 +66,40 @@ struct Plot {
     let y: Axis
 
     private var left: Double { y.name.isEmpty ? 46 : 60 }
-    /// The last number of an axis of shares is wide.
-    private var right: Double { x.isShare ? 20 : 14 }
+    /// The right margin; the last label of a percentage axis is wide.
+    private var right: Double { x.isPercentage ? 20 : 14 }
     private let top = 10.0
     private var bottom: Double { x.name.isEmpty ? 24 : 38 }
 
-    /// Makes a plot with two axes.
+    /// Creates a plot with two axes.
     init(width: Double = 360, height: Double = 220, x: Axis, y: Axis) {
         (self.width, self.height, self.x, self.y) = (width, height, x, y)
     }
 
-    /// Where a value is along the width.
-    func column(_ value: Double) -> String { Self.text(left + (width - left - right) * x.share(value)) }
+    /// Returns the horizontal coordinate of a value.
+    func column(_ value: Double) -> String { Self.text(left + (width - left - right) * x.position(value)) }
 
-    /// Where a value is along the height.
-    func row(_ value: Double) -> String { Self.text(height - bottom - (height - top - bottom) * y.share(value)) }
+    /// Returns the vertical coordinate of a value.
+    func row(_ value: Double) -> String { Self.text(height - bottom - (height - top - bottom) * y.position(value)) }
 
-    /// A line through points, of which those that fall on the one before are left out.
+    /// Returns a line through points; consecutive points with equal coordinates become one.
     func line(_ points: [(x: Double, y: Double)], _ style: String = "") -> String {
-        var places: [String] = []
+        var coordinates: [String] = []
         for point in points {
-            let place = "\(column(point.x)),\(row(point.y))"
-            if places.last != place { places.append(place) }
+            let coordinate = "\(column(point.x)),\(row(point.y))"
+            if coordinates.last != coordinate { coordinates.append(coordinate) }
         }
-        return "<polyline class=\"line \(style)\" points=\"\(places.joined(separator: " "))\"/>"
+        return "<polyline class=\"line \(style)\" points=\"\(coordinates.joined(separator: " "))\"/>"
     }
 
-    /// A dot that says what it stands for when it is pointed at.
+    /// Returns a dot with a tooltip.
     func dot(_ point: (x: Double, y: Double), radius: Double, title: String) -> String {
         "<circle cx=\"\(column(point.x))\" cy=\"\(row(point.y))\" r=\"\(Self.text(radius))\">"
             + "<title>\(escaped(title))</title></circle>"
     }
 
-    /// The picture: the axes, and `content` upon them.
-    /// - Parameter label: What the picture shows, for those who cannot see it.
+    /// Returns the chart: the axes, and `content` on top of them.
+    /// - Parameter label: The description of the chart for screen readers.
     func svg(label: String, _ content: String) -> String {
         "<svg viewBox=\"0 0 \(Self.text(width)) \(Self.text(height))\" role=\"img\" aria-label=\"\(escaped(label))\">"
             + axes + content + "</svg>"
@@ -110,9 +108,9 @@ struct Plot {
     private var axes: String {
         let floor = height - bottom
         let rows = y.ticks.map { value in
-            let place = row(value)
-            return "<line class=\"grid\" x1=\"\(Self.text(left))\" x2=\"\(Self.text(width - right))\" y1=\"\(place)\" "
-                + "y2=\"\(place)\"/><text class=\"tick end\" x=\"\(Self.text(left - 7))\" y=\"\(place)\" dy=\".35em\">"
+            let row = row(value)
+            return "<line class=\"grid\" x1=\"\(Self.text(left))\" x2=\"\(Self.text(width - right))\" y1=\"\(row)\" "
+                + "y2=\"\(row)\"/><text class=\"tick end\" x=\"\(Self.text(left - 7))\" y=\"\(row)\" dy=\".35em\">"
                 + "\(y.text(value))</text>"
         }
         let columns = x.ticks.map { value in

@@ -1,26 +1,25 @@
 internal import ImprintModel
 
-/// Whether the model is right as often as it says: accuracy against confidence, in bins.
+/// The reliability diagram: accuracy against confidence, in bins.
 enum ReliabilityDiagram {
-    /// The chart and what it says; nothing without images.
-    /// - Parameter calibration: How the confidences were calibrated, where they were.
+    /// Returns the chart and its explanation; empty without images.
+    /// - Parameter calibration: The calibration of the confidences; nil if they are not calibrated.
     static func html(_ evaluation: Evaluation, calibration: Calibration?) -> String {
         guard !evaluation.results.isEmpty else { return "" }
         let dots = evaluation.reliability.compactMap(Dot.init)
-        let over =
+        let overconfidence =
             dots.reduce(0.0) { $0 + Double($1.count) * ($1.confidence - $1.accuracy) }
             / Double(evaluation.results.count)
         let calibrated =
             calibration.map {
-                " Confidences are calibrated: on \(counted($0.images, "photo")) to validate on, it was "
-                    + "\(percent($0.errorBefore)) before and \(percent($0.errorAfter)) after."
+                " Calibration on \(counted($0.images, "validation photo")) changed it from "
+                    + "\(percent($0.errorBefore)) to \(percent($0.errorAfter))."
             } ?? ""
-        let verdict =
-            abs(over) < 0.02
-            ? "On the whole, the model is about as sure as it is right."
-            : over > 0
-                ? "On the whole, the model is surer than it is right."
-                : "On the whole, the model is right more often than it is sure."
+        let summary =
+            abs(overconfidence) < 0.02
+            ? "On average, the confidence matches the accuracy."
+            : overconfidence > 0
+                ? "On average, the model is overconfident." : "On average, the model is underconfident."
         return """
             <div class="charts">
             <figure class="chart">
@@ -28,9 +27,9 @@ enum ReliabilityDiagram {
             \(chart(dots))
             </figure>
             <div class="note">
-            <p>Each dot gathers the photos of similar confidence, a larger one more of them; its line is the 95 % interval of \
-            their accuracy. On the dashed line, of photos given 80 %, 80 % are right.</p>
-            <p>\(verdict) The expected calibration error is <strong>\(percent(evaluation.calibrationError))</strong>.\(calibrated)</p>
+            <p>Each dot is a bin of photos with similar confidence; a larger dot has more photos. The vertical line is the 95 % \
+            confidence interval of the accuracy. On the dashed line, the confidence equals the accuracy.</p>
+            <p>\(summary) The expected calibration error (ECE) is <strong>\(percent(evaluation.calibrationError))</strong>.\(calibrated)</p>
             </div>
             </div>
             """
@@ -56,22 +55,23 @@ enum ReliabilityDiagram {
 
     private static func chart(_ dots: [Dot]) -> String {
         let plot = Plot(
-            width: 360, height: 300, x: .shares(name: "confidence in the best label"), y: .shares(name: "accuracy"))
-        let most = Double(dots.map(\.count).max() ?? 1)
-        let marks = dots.map { dot in
+            width: 360, height: 300, x: .percentages(name: "confidence of the predicted label"),
+            y: .percentages(name: "accuracy"))
+        let maximum = Double(dots.map(\.count).max() ?? 1)
+        let elements = dots.map { dot in
             let interval = dot.interval
             let column = plot.column(dot.confidence)
             return "<line class=\"whisker\" x1=\"\(column)\" x2=\"\(column)\" y1=\"\(plot.row(interval.lowerBound))\" "
                 + "y2=\"\(plot.row(interval.upperBound))\"/>"
                 + plot.dot(
-                    (dot.confidence, dot.accuracy), radius: 3 + 6 * (Double(dot.count) / most).squareRoot(),
-                    title: "\(counted(dot.count, "photo")) of \(percent(dot.range.lowerBound)) to "
-                        + "\(percent(dot.range.upperBound)): \(percent(dot.accuracy)) right, confidence "
+                    (dot.confidence, dot.accuracy), radius: 3 + 6 * (Double(dot.count) / maximum).squareRoot(),
+                    title: "\(counted(dot.count, "photo")) from \(percent(dot.range.lowerBound)) to "
+                        + "\(percent(dot.range.upperBound)): accuracy \(percent(dot.accuracy)), mean confidence "
                         + "\(percent(dot.confidence))")
         }
-        let words = dots.map { "\(wholePercent($0.confidence)) confidence, \(wholePercent($0.accuracy)) right" }
+        let words = dots.map { "confidence \(wholePercent($0.confidence)), accuracy \(wholePercent($0.accuracy))" }
         return plot.svg(
             label: "Accuracy by confidence: \(words.joined(separator: "; "))",
-            plot.line([(0, 0), (1, 1)], "ideal") + "<g class=\"reliability\">\(marks.joined())</g>")
+            plot.line([(0, 0), (1, 1)], "ideal") + "<g class=\"reliability\">\(elements.joined())</g>")
     }
 }

@@ -2,53 +2,53 @@ public import Foundation
 package import ImprintCore
 public import ImprintModel
 
-/// A page about a training run: how well the model does and where it fails, its curves, its photos and how to repeat it.
+/// An HTML report of a training run: metrics, training curves, mistakes, the data set and the command that repeats the run.
 ///
-/// One HTML file that needs nothing else, the photos in it included: no scripts, no fonts, no network. Light and dark follow
-/// the reader's system. docs/report.md tells how to read it.
+/// The page is one self-contained file with thumbnails of the photos, without scripts, external fonts or other network requests. docs/report.md
+/// explains how to read it.
 ///
 /// ```swift
 /// let evaluation = try classifier.evaluate(on: ImageFolder(at: photos))
-/// try Report(classifier.weights, evaluation: evaluation).write(to: URL(filePath: "report.html"))
+/// try Report(classifier.model, evaluation: evaluation).write(to: URL(filePath: "report.html"))
 /// ```
 public struct Report: Sendable {
-    /// The page.
+    /// The HTML of the page.
     public let html: String
 
-    /// Makes the page for a trained model; reads the photos that it shows.
+    /// Creates the page for a trained model, and reads the photos that it shows.
     ///
-    /// A photo that cannot be read any more leaves a place that says why.
+    /// The page shows an error message instead of an unreadable photo.
     /// - Parameters:
-    ///   - weights: The model.
-    ///   - evaluation: What the model says of photos that it was not trained on, by the labels of `weights`. Without it, the
-    ///     page has no confusion matrix, no reliability and no mistakes.
-    ///   - audit: What is remarkable about the data set.
+    ///   - model: The model.
+    ///   - evaluation: The evaluation of the model on photos that it was not trained on, with the labels of `model`. Without it, the
+    ///     page has no confusion matrix, no reliability diagram and no mistakes.
+    ///   - audit: The audit of the data set.
     ///   - command: The command line that repeats the run.
-    ///   - remark: What is to be said of that command.
-    ///   - seconds: How long training took.
-    ///   - threads: The number of threads that share the work.
+    ///   - remark: A note about the command.
+    ///   - seconds: The training time in seconds.
+    ///   - threads: The number of threads.
     public init(
-        _ weights: ModelFile, evaluation: Evaluation? = nil, audit: Audit? = nil, command: String? = nil,
+        _ model: ModelFile, evaluation: Evaluation? = nil, audit: Audit? = nil, command: String? = nil,
         remark: String? = nil, seconds: Double? = nil, threads: Int = 1
     ) {
         self.init(
-            weights, evaluation: evaluation, audit: audit, command: command, remark: remark, seconds: seconds,
+            model, evaluation: evaluation, audit: audit, command: command, remark: remark, seconds: seconds,
             workers: Workers(threads))
     }
 
     package init(
-        _ weights: ModelFile, evaluation: Evaluation? = nil, audit: Audit? = nil, command: String? = nil,
+        _ model: ModelFile, evaluation: Evaluation? = nil, audit: Audit? = nil, command: String? = nil,
         remark: String? = nil, seconds: Double? = nil, workers: Workers
     ) {
         precondition(
-            evaluation.map { $0.labels == weights.labels } ?? true,
-            "the evaluation is one of the labels \(evaluation?.labels ?? []), the model has \(weights.labels)")
-        let record = weights.training
+            evaluation.map { $0.labels == model.labels } ?? true,
+            "the evaluation has the labels \(evaluation?.labels ?? []), the model has \(model.labels)")
+        let record = model.training
         var labels = ""
         if let evaluation { labels += LabelMetricsTable.html(evaluation) }
         labels += LabelMetricsTable.curves(
             evaluation?.precisionRecall ?? record?.precisionRecall ?? [:],
-            thresholds: record?.thresholds ?? evaluation?.thresholds ?? [:], labels: weights.labels)
+            thresholds: record?.thresholds ?? evaluation?.thresholds ?? [:], labels: model.labels)
         let sections = [
             Section("curves", "Training curves", TrainingCurves.html(record?.history ?? [], kept: record?.kept)),
             Section(
@@ -59,24 +59,24 @@ public struct Report: Sendable {
                 "reliability", "Reliability",
                 evaluation.map { ReliabilityDiagram.html($0, calibration: record?.calibration) } ?? ""),
             Section(
-                "mistakes", "Mistakes", evaluation.map { Gallery(weights, workers: workers).html($0) } ?? ""),
+                "mistakes", "Mistakes", evaluation.map { Gallery(model, workers: workers).html($0) } ?? ""),
             Section(
                 "photos", "Data set",
                 DataSection.html(
-                    record, labels: weights.labels, marks: weights.detector?.marks.map(\.label) ?? [], audit: audit)),
-            Section("settings", "Settings", Page.table(Self.settings(weights))),
+                    record, labels: model.labels, logos: model.detector?.logos.map(\.label) ?? [], audit: audit)),
+            Section("settings", "Settings", Page.table(Self.settings(model))),
             Section(
                 "repeat", "Repeat this run",
                 command.map { command in
                     "<pre>\(escaped(command))</pre>" + (remark.map { "\n<p>\(escaped($0))</p>" } ?? "")
                 } ?? ""),
         ].filter { !$0.html.isEmpty }
-        let name = Self.name(weights)
+        let name = Self.name(model)
         html =
             Page(
-                title: "\(weights.network.name): \(name)", kind: .trainingReport,
+                title: "\(model.network.name): \(name)", kind: .trainingReport,
                 header: ReportHead(
-                    weights, name: name, evaluation: evaluation, seconds: seconds,
+                    model, name: name, evaluation: evaluation, seconds: seconds,
                     links: sections.map { ($0.id, $0.title) }
                 ).html,
                 body: sections.map { Page.section($0.title, id: $0.id, $0.html) }.joined(separator: "\n")
@@ -95,35 +95,35 @@ public struct Report: Sendable {
         init(_ id: String, _ title: String, _ html: String) { (self.id, self.title, self.html) = (id, title, html) }
     }
 
-    /// The labels, or how many there are.
-    private static func name(_ weights: ModelFile) -> String {
-        weights.labels.count <= 6 ? weights.labels.joined(separator: ", ") : "\(weights.labels.count) labels"
+    /// Returns the labels, or their number if there are many.
+    private static func name(_ model: ModelFile) -> String {
+        model.labels.count <= 6 ? model.labels.joined(separator: ", ") : "\(model.labels.count) labels"
     }
 
-    private static func calibration(_ weights: ModelFile) -> String {
-        if let detector = weights.detector {
-            let curves = detector.marks.map { mark in
-                (detector.marks.count > 1 ? "\(mark.label): " : "")
-                    + "slope \(compact(Double(mark.slope), digits: 3)), offset \(compact(Double(mark.offset), digits: 3))"
+    private static func calibration(_ model: ModelFile) -> String {
+        if let detector = model.detector {
+            let curves = detector.logos.map { logo in
+                (detector.logos.count > 1 ? "\(logo.label): " : "")
+                    + "slope \(compact(Double(logo.slope), digits: 3)), offset \(compact(Double(logo.offset), digits: 3))"
             }
-            return "logistic, \(curves.joined(separator: "; "))"
+            return "Platt scaling, \(curves.joined(separator: "; "))"
         }
-        return weights.training?.calibration.map { "temperature \(compact($0.temperature, digits: 4))" } ?? "none"
+        return model.training?.calibration.map { "temperature \(compact($0.temperature, digits: 4))" } ?? "none"
     }
 
     private static func fineTuning(_ record: TrainingRecord) -> [(String, String)] {
         var rows: [(String, String)] = []
-        if let trains = record.trains { rows.append(("trained of the base", trains.rawValue)) }
+        if let trains = record.trains { rows.append(("trainable layers", trains.rawValue)) }
         if let fineTuning = record.fineTuning {
             rows += [
-                ("layer decay", "\(fineTuning.layerDecay)"), ("epochs of a stage", "\(fineTuning.stageEpochs)"),
-                ("statistics of norms", fineTuning.keepsStatistics ? "kept" : "of the batch"),
+                ("layer decay", "\(fineTuning.layerDecay)"), ("epochs per stage", "\(fineTuning.stageEpochs)"),
+                ("batch normalization", fineTuning.keepsStatistics ? "running statistics" : "batch statistics"),
             ]
         }
         return rows
     }
 
-    /// The hyperparameters, in words.
+    /// Returns the names and values of the hyperparameters.
     private static func settings(_ record: TrainingRecord) -> [(String, String)] {
         switch record.hyperparameters {
         case .classifier(let values):
@@ -136,7 +136,7 @@ public struct Report: Sendable {
                     "augmentation",
                     values.augmentation.names.isEmpty ? "none" : values.augmentation.names.joined(separator: ",")
                 ), ("class weights", values.labelWeights.rawValue),
-                ("average", values.averageDecay.map { "\($0)" } ?? "none"),
+                ("EMA decay", values.averageDecay.map { "\($0)" } ?? "none"),
             ]
         case .detector(let values):
             let optimizer = values.optimizer
@@ -144,42 +144,43 @@ public struct Report: Sendable {
                 ("batch size", "\(values.batchSize)"),
                 (
                     "optimizer",
-                    "AdamW, β \(optimizer.beta1) and \(optimizer.beta2), weight decay \(optimizer.weightDecay); learning rates as the curve shows"
-                ), ("average", "\(values.averageDecay)"),
+                    "AdamW, β₁ \(optimizer.beta1), β₂ \(optimizer.beta2), weight decay \(optimizer.weightDecay); "
+                        + "see the training curves for the learning rates"
+                ), ("EMA decay", "\(values.averageDecay)"),
             ]
         }
     }
 
-    private static func settings(_ weights: ModelFile) -> [(String, String)] {
-        let input = weights.preprocessing
-        let recipe = weights.recipe.map { [("recipe", $0.summary)] } ?? []
+    private static func settings(_ model: ModelFile) -> [(String, String)] {
+        let input = model.preprocessing
+        let recipe = model.recipe.map { [("recipe", $0.summary)] } ?? []
         var rows =
             recipe + [
                 (
                     "network",
-                    "\(weights.network.name), \(counted(weights.parameters.layout.trainableCount, "parameter"))"
+                    "\(model.network.name), \(counted(model.parameters.layout.trainableCount, "parameter"))"
                 ),
                 (
                     "input",
                     "\(input.width)x\(input.height) pixels, \(input.channels == 1 ? "grey" : "colour"), \(input.cropAndScale.rawValue)"
                 ),
             ]
-        if let record = weights.training {
+        if let record = model.training {
             rows.append(
                 (
                     "epochs",
                     "\(record.history.count) of \(record.epochs)"
-                        + (record.keptEpoch.map { ", epoch \($0) is kept" } ?? "")
+                        + (record.keptEpoch.map { "; the model is that of epoch \($0)" } ?? "")
                 ))
             rows += settings(record)
             rows += fineTuning(record)
             rows += [
-                ("calibration", calibration(weights)),
-                ("seed", "\(record.seed)"), ("data set", record.dataDigest ?? "unknown"),
+                ("calibration", calibration(model)),
+                ("seed", "\(record.seed)"), ("data set digest", record.dataDigest ?? "unknown"),
             ]
         }
-        if let base = weights.base { rows.append(("base", base)) }
-        if let digest = weights.digest { rows.append(("weights", digest)) }
+        if let base = model.base { rows.append(("base model digest", base)) }
+        if let digest = model.digest { rows.append(("model digest", digest)) }
         return rows
     }
 }

@@ -2,66 +2,67 @@ internal import Foundation
 internal import ImprintCore
 internal import ImprintModel
 
-/// The top of a report: what the model is, how well it does, and where to find what.
+/// The header of a report: the model, its accuracy and the links to the sections.
 struct ReportHead {
     let html: String
 
     init(
-        _ weights: ModelFile, name: String, evaluation: Evaluation?, seconds: Double?,
+        _ model: ModelFile, name: String, evaluation: Evaluation?, seconds: Double?,
         links: [(id: String, title: String)]
     ) {
-        let record = weights.training
-        let score = evaluation.map(Score.init) ?? record.flatMap { Score($0, weights.labels) }
+        let record = model.training
+        let score = evaluation.map(Score.init) ?? record.flatMap { Score($0, model.labels) }
         let number = score.map { score in
             """
             <div><p class="score">\(percent(score.accuracy))</p>
-            <p>of \(score.photos) classified rightly<br>\
-            <span class="more">\(percent(score.interval.lowerBound)) to \(percent(score.interval.upperBound)) with 95 % confidence</span></p></div>
+            <p>of \(score.photos) classified correctly<br>\
+            <span class="more">95 % confidence interval: \(percent(score.interval.lowerBound)) to \
+            \(percent(score.interval.upperBound))</span></p></div>
             """
         }
-        let facts = Self.facts(weights, evaluation, seconds: seconds).map {
+        let facts = Self.facts(model, evaluation, seconds: seconds).map {
             "<div><dt>\($0.0)</dt><dd>\($0.1)</dd></div>"
         }
         let links = links.map { "<li><a href=\"#\($0.id)\">\(escaped($0.title))</a></li>" }
-        let input = weights.preprocessing
+        let input = model.preprocessing
         html = """
             <header>
-            <p class="kind">Training report · \(escaped(weights.network.name)), \(input.width)x\(input.height) pixels</p>
+            <p class="kind">Training report · \(escaped(model.network.name)), \(input.width)x\(input.height) pixels</p>
             <h1>\(isolated(name))</h1>
             <div class="head">
             \(number ?? "")
             <dl>\(facts.joined())</dl>
             </div>
-            <nav aria-label="Parts of this page"><ul>\(links.joined())</ul></nav>
+            <nav aria-label="Sections of this page"><ul>\(links.joined())</ul></nav>
             </header>
             """
     }
 
     private static func facts(
-        _ weights: ModelFile, _ evaluation: Evaluation?, seconds: Double?
+        _ model: ModelFile, _ evaluation: Evaluation?, seconds: Double?
     ) -> [(String, String)] {
         var facts: [(String, String)] = []
-        let counts = DataSection.counts(weights.training, weights.labels)
+        let counts = DataSection.counts(model.training, model.labels)
         let training = counts.reduce(0) { $0 + $1.images }
         let validation = counts.reduce(0) { $0 + $1.validationImages }
-        if training > 0 { facts.append(("photos to train on", grouped(training))) }
-        if validation > 0 { facts.append(("to validate on", grouped(validation))) }
+        if training > 0 { facts.append(("training photos", grouped(training))) }
+        if validation > 0 { facts.append(("validation photos", grouped(validation))) }
         if let skipped = evaluation?.skipped.count, skipped > 0 {
-            facts.append(("could not be read", grouped(skipped)))
+            facts.append(("unreadable photos", grouped(skipped)))
         }
-        if let history = weights.training?.history {
+        if let history = model.training?.history {
             facts.append(("epochs", "\(history.count)"))
-            if let kept = weights.training?.kept { facts.append(("epoch kept", "\(kept.epoch)")) }
+            if let kept = model.training?.kept { facts.append(("epoch of the model", "\(kept.epoch)")) }
         }
-        if let seconds { facts.append(("training took", clockTime(seconds))) }
+        if let seconds { facts.append(("training time", clockTime(seconds))) }
         return facts
     }
 
-    /// An accuracy and how much it says.
+    /// An accuracy with its confidence interval.
     private struct Score {
         let accuracy: Double
         let interval: ClosedRange<Double>
-        /// On what it was measured.
+        /// The photos of the evaluation, such as "60 photos of the validation set".
         let photos: String
 
         init(_ evaluation: Evaluation) {
@@ -71,15 +72,15 @@ struct ReportHead {
             photos = counted(count, "photo")
         }
 
-        /// That of the epoch kept, on the photos held out or else on those trained on.
+        /// Creates the score of the model's epoch: on the validation set, or else on the training set.
         init?(_ record: TrainingRecord, _ labels: [String]) {
-            guard let share = record.accuracy.map(Double.init), (0...1).contains(share) else { return nil }
+            guard let accuracy = record.accuracy.map(Double.init), (0...1).contains(accuracy) else { return nil }
             let validates = record.kept?.validationAccuracy != nil
             let count = DataSection.counts(record, labels).reduce(0) {
                 $0 + (validates ? $1.validationImages : $1.images)
             }
-            accuracy = share
-            interval = Evaluation.interval(hits: Int((share * Double(count)).rounded()), of: count)
+            self.accuracy = accuracy
+            interval = Evaluation.interval(hits: Int((accuracy * Double(count)).rounded()), of: count)
             photos = counted(count, "photo") + (validates ? " of the validation set" : " of the training set")
         }
     }

@@ -1,7 +1,7 @@
 extension Page {
-    /// How pages look.
+    /// The style sheet of pages.
     ///
-    /// Colours are told apart without hue too: by lightness, and points by being full or hollow.
+    /// Series also differ without hue: by lightness, and by filled or hollow points.
     package static let style = """
         :root { color-scheme: light dark; --ink: #1c2430; --soft: #566070; --paper: #fdfcfa; --panel: #f4f1eb; --faint: #d9d6d0;
           --first: #8a5a2b; --second: #2b6a8a; --hit: 43 106 138; --miss: 190 84 30 }

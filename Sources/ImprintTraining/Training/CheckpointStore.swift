@@ -5,19 +5,19 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// Where and how often a run is saved, so that it can go on.
+/// The options of checkpoints: where and how often a run saves its state, and whether it resumes.
 public struct CheckpointOptions: Sendable {
-    /// The name of the one file in the folder.
+    /// The name of the checkpoint file in the folder.
     public static let fileName = "checkpoint.safetensors"
 
-    /// The folder; it is made if there is none.
+    /// The checkpoint folder, which is created if necessary.
     public var folder: URL
-    /// The least time from one checkpoint to the next; a run that ends, or is stopped, is saved in any case.
+    /// The minimum time between two checkpoints; a run is also saved when it ends or is stopped.
     public var interval: Duration
-    /// Whether to go on from the checkpoint in the folder, if there is one.
+    /// Whether to resume from the checkpoint in the folder, if there is one.
     public var resumes: Bool
 
-    /// Makes options.
+    /// Creates options.
     public init(folder: URL, interval: Duration = .seconds(60), resumes: Bool = false) {
         self.folder = folder
         self.interval = interval
@@ -25,29 +25,29 @@ public struct CheckpointOptions: Sendable {
     }
 }
 
-/// The folder that a run's checkpoint lies in.
+/// The checkpoint folder of a run.
 final class CheckpointStore {
-    /// The one file in it.
+    /// The checkpoint file.
     let file: URL
-    /// The checkpoint to go on from.
+    /// The checkpoint to resume from; nil for a new run.
     let resumed: Checkpoint?
-    /// Whether the checkpoint of a run that has ended will be replaced.
+    /// Whether the run replaces the checkpoint of a finished run.
     let replacesFinished: Bool
     private let folder: FolderLock
     private let interval: Duration
     private let clock = ContinuousClock()
-    /// When a checkpoint was last written, or could not be.
-    private var tried: ContinuousClock.Instant
+    /// The time of the last attempt to write a checkpoint.
+    private var lastAttempt: ContinuousClock.Instant
     private var hasFailed = false
 
-    /// Makes the folder, and reads the checkpoint if it is to be gone on from.
-    /// - Throws: `ImprintError` if the checkpoint cannot be used or would be lost, `FileError` where the folder cannot be
-    ///   written to.
+    /// Creates and locks the folder, and reads its checkpoint.
+    /// - Throws: `ImprintError` if the checkpoint is unusable, or if a new run would replace that of an unfinished run; `FileError` if the
+    ///   folder is not writable.
     init(_ options: CheckpointOptions) throws {
         let folder = options.folder
         file = folder.appending(path: CheckpointOptions.fileName)
         interval = options.interval
-        tried = clock.now
+        lastAttempt = clock.now
         try AtomicFile.makeFolder(folder)
         try AtomicFile.checkWritable(file)
         self.folder = try FolderLock(folder)
@@ -61,11 +61,11 @@ final class CheckpointStore {
         do {
             checkpoint = try Checkpoint(contentsOf: file)
         } catch let error as ModelFileError {
-            // The user's own file is not to be removed, as a damaged checkpoint may be.
+            // A damaged checkpoint may be removed, but this is another file of the user.
             if case .notACheckpoint = error.problem { throw error }
             throw ImprintError.unusableCheckpoint(reason: "\(error)")
         } catch let error as SafetensorsError {
-            // Nothing is wrong with the file if memory is short.
+            // The file may be intact.
             if case .outOfMemory = error.problem { throw error }
             throw ImprintError.unusableCheckpoint(reason: "\(error)")
         }
@@ -78,17 +78,17 @@ final class CheckpointStore {
         }
     }
 
-    /// Whether it is time for the next checkpoint; one that failed is tried again after ten seconds at the earliest.
-    var isDue: Bool { clock.now - tried >= (hasFailed ? max(interval, .seconds(10)) : interval) }
+    /// Whether the next checkpoint is due; a failed one is tried again after ten seconds at the earliest.
+    var isDue: Bool { clock.now - lastAttempt >= (hasFailed ? max(interval, .seconds(10)) : interval) }
 
-    /// Writes a checkpoint in the place of the last one.
-    /// - Throws: `FileError` if it cannot be written; the last one is as it was.
+    /// Writes a checkpoint, which replaces the previous one.
+    /// - Throws: `FileError` if it cannot be written; the previous checkpoint stays.
     func save(_ checkpoint: Checkpoint) throws {
         hasFailed = true
-        defer { tried = clock.now }
+        defer { lastAttempt = clock.now }
         guard Checkpoint.canReplace(file) else {
             throw FileError.cannotWrite(
-                path: file.path, reason: "another file took the place of the checkpoint, and is not replaced",
+                path: file.path, reason: "the file is not a checkpoint, so it is not replaced",
                 remedy: "move that file away")
         }
         try checkpoint.write(to: file)
@@ -97,7 +97,7 @@ final class CheckpointStore {
 }
 
 extension Checkpoint {
-    /// Checks that a run with this beginning and these settings can go on from the checkpoint.
+    /// Checks that a run with this network, these labels and these settings can resume from the checkpoint.
     func checkFits(
         _ network: Network, labels: [String], settings: [String: String], file: URL
     )
@@ -116,11 +116,12 @@ extension Checkpoint {
     }
 }
 
-/// Keeps other processes from using a folder at the same time; it ends with the process at the latest.
+/// A lock that keeps other processes from using a folder; the system releases it when the process ends.
 private final class FolderLock {
     private let descriptor: Int32
 
-    /// - Throws: `ImprintError.checkpointInUse` if another process has it. A file system without locks does without.
+    /// Locks a folder, if its file system has locks.
+    /// - Throws: `ImprintError.checkpointInUse` if another process holds the lock.
     init(_ folder: URL) throws(ImprintError) {
         descriptor = open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         if flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK {

@@ -5,9 +5,9 @@ internal import ImprintNetwork
 
 /// Saves the state of a run at intervals, and reports the result.
 ///
-/// A disk that fails does not end a run, for the model may be saved elsewhere.
+/// A write error does not end the run, because the model may be saved elsewhere.
 final class CheckpointWriter: CheckpointPolicy {
-    /// Why the last checkpoint could not be written; nil if it was.
+    /// The reason why the last checkpoint could not be written; nil if it was written.
     private(set) var failure: FileError?
     private let store: CheckpointStore?
     private let onEvent: (TrainingEvent) -> Void
@@ -16,7 +16,7 @@ final class CheckpointWriter: CheckpointPolicy {
     private let settings: [String: String]
     private let images: Checkpoint.Images
 
-    /// - Parameter store: The folder of the checkpoint; nil if none is saved.
+    /// - Parameter store: The checkpoint folder; nil to save no checkpoints.
     init(
         _ store: CheckpointStore?, onEvent: @escaping (TrainingEvent) -> Void, network: Network, labels: [String],
         settings: [String: String], images: Checkpoint.Images

@@ -9,22 +9,23 @@ final class ClassificationObjective: TrainingObjective {
     struct Validation {
         let loss: Float
         let accuracy: Float
-        /// The logits of every photo that could be read, and its index among the loader's items.
+        /// The logits of every readable photo.
         let logits: [[Float]]
+        /// The index of each of these photos among the loader's items.
         let itemIndices: [Int]
     }
 
     let start: ClassifierConfiguration.StartingPoint
     /// The result of the last validation.
     private(set) var validation: Validation?
-    /// The weight of each label in the loss; nil if all are the same.
+    /// The weight of each label in the loss; nil if all are equal.
     let labelWeights: [Float]?
     private let hyperparameters: ClassifierHyperparameters
     private let threads: Int
     private let images: TrainingImages
     private let unreadable: UnreadablePhotos
     private let loss: SoftmaxCrossEntropy
-    /// For the photos of a step; compiled for a stage, at first for the last one, which the range test uses.
+    /// The plan of a training step, compiled for a stage: initially for the last one, which the range test uses.
     private var trainingPlan: ExecutionPlan?
     private var stage: Int
     private var validationPlan: ExecutionPlan?
@@ -42,8 +43,8 @@ final class ClassificationObjective: TrainingObjective {
         labelWeights =
             hyperparameters.labelWeights == .none
             ? nil
-            : images.counts(images.training).map { own in
-                Float(images.training.count) / Float(start.whole.network.output.channels * max(own, 1))
+            : images.counts(images.training).map { count in
+                Float(images.training.count) / Float(start.whole.network.output.channels * max(count, 1))
             }
         loss = SoftmaxCrossEntropy(labelSmoothing: hyperparameters.labelSmoothing, classWeights: labelWeights)
         stage = start.stages.count - 1
@@ -54,13 +55,13 @@ final class ClassificationObjective: TrainingObjective {
     var stepsPerEpoch: Int { (images.training.count + hyperparameters.batchSize - 1) / hyperparameters.batchSize }
 
     var plan: ExecutionPlan {
-        guard let trainingPlan else { preconditionFailure("a stage without a plan cannot be trained") }
+        guard let trainingPlan else { preconditionFailure("the stage has no plan") }
         return trainingPlan
     }
 
     private func makePlan() throws -> ExecutionPlan {
         let logits = try start.trained.network.logits()
-        let network = try start.keepsStatistics ? logits.keepingStatistics() : logits
+        let network = try start.keepsStatistics ? logits.withFrozenStatistics() : logits
         return try ExecutionPlan(
             network, parameters: start.trained.parameters,
             options: ExecutionPlan.Options(
@@ -71,7 +72,7 @@ final class ClassificationObjective: TrainingObjective {
 
     // MARK: Steps
 
-    func beginRound(_ round: Int, at step: Int, evaluated: Parameters) throws {
+    func beginRound(_ round: Int, at step: Int, evaluationParameters: Parameters) throws {
         let current = start.stages.stage(ofEpoch: round)
         if current != stage {
             let passes = plan.passCount
@@ -84,7 +85,7 @@ final class ClassificationObjective: TrainingObjective {
         batches = images.training.batches(epoch: round, from: step)
     }
 
-    /// Begins an epoch of the learning-rate range test, without a change of stage.
+    /// Begins an epoch of the learning-rate range test, without changing the stage.
     func beginRangeTest(epoch: Int) { batches = images.training.batches(epoch: epoch, from: 0) }
 
     func forward(round: Int, step: Int) throws -> StepLoss? {
@@ -111,19 +112,19 @@ final class ClassificationObjective: TrainingObjective {
         var sum = TrainingProgress.Sum()
         var logits: [[Float]] = []
         var itemIndices: [Int] = []
-        let labels = plan.network.output.channels
+        let labelCount = plan.network.output.channels
         try photos.forEachBatch(epoch: 0, onUnreadable: { unreadable.add($0) }) { batch in
             batch.write(to: plan.input)
             plan.forward(count: batch.count)
-            let values = plan.output.first(batch.count * labels)
+            let values = plan.output.first(batch.count * labelCount)
             let result = loss(logits: values, labels: batch.labels)
             sum.add(loss: result.loss, correct: result.correct, count: batch.count)
-            logits += (0..<batch.count).map { Array(values[($0 * labels)..<(($0 + 1) * labels)]) }
+            logits += (0..<batch.count).map { Array(values[($0 * labelCount)..<(($0 + 1) * labelCount)]) }
             itemIndices += batch.indices
         }
         validation = Validation(
             loss: sum.meanLoss, accuracy: sum.accuracy, logits: logits, itemIndices: itemIndices)
-        // An epoch does not count if too few validation photos were left in it.
+        // An epoch with too few readable validation photos does not count.
         if unreadable.affectsValidation, let problem = unreadable.problem { throw problem }
         return ValidationLoss(loss: sum.meanLoss, accuracy: sum.accuracy)
     }

@@ -5,19 +5,19 @@ internal import ImprintImages
 public import ImprintModel
 internal import ImprintNetwork
 
-/// How to train a classifier: the hyperparameters, and what does not belong into a model file.
+/// The configuration of a classifier's training: the hyperparameters, and settings that the model file does not record.
 ///
-/// Hyperparameters can be set directly: `configuration.epochs = 5` is `configuration.hyperparameters.epochs = 5`.
+/// Hyperparameters can be set directly: `configuration.epochs = 5` is short for `configuration.hyperparameters.epochs = 5`.
 @dynamicMemberLookup
 public struct ClassifierConfiguration: Sendable {
     /// The network that training starts from.
     public enum Start: Sendable {
-        /// The base model that comes with Imprint, all layers of which are fine-tuned; see `ModelFile.shippedBase()`.
+        /// The base model that comes with Imprint, with all layers trainable; see `ModelFile.shippedBase()`.
         case builtInBase
         /// A ready-made network with random parameters; see `Network.readyMadeNames`.
         case network(String, width: Double = 1)
         /// A trained model: its layers and parameters, with a new head if the labels differ.
-        case base(ModelFile, trains: FineTuning.Trains = .head)
+        case base(ModelFile, trains: FineTuning.TrainableLayers = .head)
     }
 
     /// The hyperparameters, which the model file records.
@@ -28,14 +28,14 @@ public struct ClassifierConfiguration: Sendable {
     public var validationFolder: URL?
     /// The number of threads; the result does not depend on it.
     public var threads = Processors.coreCount
-    /// How the model file stores tensors.
+    /// The precision of the tensors in the model file.
     public var precision = Safetensors.Precision.float32
-    /// The largest number of bytes of prepared photos in memory.
+    /// The maximum memory for preprocessed photos, in bytes.
     ///
     /// Nil means half of the available memory. The result does not depend on it.
     public var memoryLimit: Int?
 
-    /// Makes the default configuration.
+    /// Creates the default configuration.
     public init() {}
 
     /// A hyperparameter.
@@ -47,7 +47,7 @@ public struct ClassifierConfiguration: Sendable {
 
 extension ClassifierConfiguration {
     /// The trainable layers of the base model; nil if training starts from scratch.
-    var trains: FineTuning.Trains? {
+    var trains: FineTuning.TrainableLayers? {
         switch start {
         case .builtInBase: .all
         case .network: nil
@@ -55,7 +55,7 @@ extension ClassifierConfiguration {
         }
     }
 
-    /// How the base model is fine-tuned, if more than its head learns.
+    /// The fine-tuning hyperparameters; nil if only the head is trainable, or if training starts from scratch.
     var usedFineTuning: FineTuning? { trains == nil || trains == .head ? nil : hyperparameters.fineTuning }
 
     /// Checks that every value is in its range.
@@ -67,7 +67,7 @@ extension ClassifierConfiguration {
         }
     }
 
-    /// The validation photos.
+    /// The rule that splits the photos.
     var split: DatasetSplitRule {
         DatasetSplitRule(
             validation: validationFolder.map(DatasetSplitRule.Validation.folder) ?? .split(hyperparameters.validation),
@@ -79,17 +79,17 @@ extension HyperparameterProblem {
     func raise() throws(ImprintError) { throw .invalidSetting(name: name, found: found, expected: expected) }
 }
 
-/// How photos are divided into training and validation photos.
+/// The rule that splits photos into a training set and a validation set.
 struct DatasetSplitRule {
     enum Validation {
-        /// A share of the photos.
+        /// A fraction of the photos.
         case split(ValidationRule)
-        /// A folder of their own.
+        /// A separate folder.
         case folder(URL)
     }
 
     var validation: Validation
-    /// Whether near-duplicates stay together.
+    /// Whether near-duplicates and bursts stay on one side of the split.
     var keepsGroupsTogether: Bool
     var seed: UInt64
     var threads: Int

@@ -5,18 +5,18 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// Training a classifier of whole photos.
+/// The task of training a classifier of whole photos.
 struct ClassifierTask: TrainingTask {
     private let folder: ImageFolder
     private let configuration: ClassifierConfiguration
     private let start: ClassifierConfiguration.StartingPoint
     let fingerprint: [String: String]
-    /// The photos and the objective, once they exist.
+    /// The photos, after they are read.
     private var images: TrainingImages?
     private var unreadable: UnreadablePhotos?
     private let objective = Holder<ClassificationObjective>()
 
-    /// A value that is set while a run is prepared.
+    /// A shared reference to a value that is set later.
     private final class Holder<Value> {
         var value: Value?
     }
@@ -44,7 +44,7 @@ struct ClassifierTask: TrainingTask {
         earlier: Checkpoint.Images?, onEvent: (TrainingEvent) -> Void, checkContinues: () throws -> Void
     ) throws -> RunPhotos {
         let images = try TrainingImages(
-            folder, configuration, start: start, earlier: earlier, onEvent: onEvent, checkGoesOn: checkContinues)
+            folder, configuration, start: start, earlier: earlier, onEvent: onEvent, checkContinues: checkContinues)
         let unreadable = UnreadablePhotos(
             training: images.training.items, validation: images.validation?.items ?? [], labels: folder.labels)
         (self.images, self.unreadable) = (images, unreadable)
@@ -62,13 +62,14 @@ struct ClassifierTask: TrainingTask {
         var epochs = TrainingLoop.Rounds.Epochs(
             count: configuration.epochs, steps: objective.stepsPerEpoch,
             learningRate: configuration.learningRate ?? 0, decay: configuration.schedule)
-        epochs.warmUps = Set((0..<min(configuration.epochs, start.stages.lastBegins + 1)).filter(start.stages.isNew))
+        epochs.warmUps = Set(
+            (0..<min(configuration.epochs, start.stages.lastStageStart + 1)).filter(start.stages.startsStage))
         var options = TrainingLoop.Options(
             rounds: .epochs(epochs), optimizer: configuration.hyperparameters.optimizer,
-            averageDecay: configuration.averageDecay)
-        options.learningRateFactors = start.rateFactors
+            emaDecay: configuration.averageDecay)
+        options.learningRateFactors = start.learningRateFactors
         options.patience = configuration.patience
-        options.firstPatientRound = start.stages.lastBegins
+        options.firstPatientRound = start.stages.lastStageStart
         options.timeLimit = configuration.timeLimit
         return (objective, options)
     }
@@ -83,7 +84,7 @@ struct ClassifierTask: TrainingTask {
             try withoutActuallyEscaping(shouldStop) { shouldStop in
                 let search = try LearningRateRangeTest.run(
                     objective, optimizer: configuration.hyperparameters.optimizer,
-                    learningRateFactors: start.rateFactors
+                    learningRateFactors: start.learningRateFactors
                 ) { step in
                     onEvent(.searching(done: step, of: LearningRateSearch.stepCount))
                     return !shouldStop() && !isOutOfTime(loop)
@@ -100,10 +101,10 @@ struct ClassifierTask: TrainingTask {
         configuration.timeLimit.map { loop.seconds >= $0.seconds } ?? false
     }
 
-    func describe() -> (recipe: TrainingRecipe, parameterCount: Int, trainedCount: Int, epochs: Int) {
+    func describe() -> (recipe: TrainingRecipe, parameterCount: Int, trainableParameterCount: Int, epochs: Int) {
         (
             TrainingRecipe(trains: configuration.trains, base: start.base),
-            start.whole.parameters.layout.trainableCount, start.trainedCount, configuration.epochs
+            start.whole.parameters.layout.trainableCount, start.trainableParameterCount, configuration.epochs
         )
     }
 
@@ -133,7 +134,7 @@ struct ClassifierTask: TrainingTask {
             network: start.whole.network, parameters: try start.parameters(with: best), labels: folder.labels,
             preprocessing: start.preprocessing, training: record, base: start.base, precision: configuration.precision)
         if let calibration, let calibrated = try model.calibrated(calibration.temperature) { model = calibrated }
-        model = try model.rehearsing(
+        model = try model.addingRehearsal(
             images.training.items.map { ($0.url, $0.label) }, count: configuration.rehearsalImages,
             seed: configuration.seed, workers: Workers(configuration.threads))
         return (model, evaluation)

@@ -13,7 +13,7 @@ internal import ImprintNetwork
 /// for try await event in trainer.start() {
 ///     switch event {
 ///     case .epoch(let metrics, _): print(metrics.epoch, metrics.loss)
-///     case .finished(let result): try result.weights.write(to: URL(filePath: "model.imprint"))
+///     case .finished(let result): try result.model.write(to: URL(filePath: "model.imprint"))
 ///     default: break
 ///     }
 /// }
@@ -26,11 +26,11 @@ public struct ClassifierTrainer: BlockingTrainer {
     private let configuration: ClassifierConfiguration
     private let checkpoints: CheckpointOptions?
 
-    /// Makes a trainer.
+    /// Creates a trainer.
     /// - Parameters:
     ///   - photos: The photos, one sub-folder per label.
     ///   - configuration: The hyperparameters and the base model.
-    ///   - checkpoints: Where the run is saved, and whether it is resumed; nil to save no checkpoints.
+    ///   - checkpoints: The folder and interval of checkpoints, and whether to resume; nil to save no checkpoints.
     public init(
         photos: ImageFolder, configuration: ClassifierConfiguration = ClassifierConfiguration(),
         checkpoints: CheckpointOptions? = nil
@@ -40,7 +40,7 @@ public struct ClassifierTrainer: BlockingTrainer {
         self.checkpoints = checkpoints
     }
 
-    /// Starts training on a thread of its own.
+    /// Starts training on a background thread.
     /// - Returns: The run's events.
     public func start() -> TrainingRun { TrainingRun(self, shouldStop: { false }) }
 

@@ -9,7 +9,7 @@ struct DatasetSplit {
     var training: [ImageFolder.Item]
     var validation: [ImageFolder.Item] = []
     var leakage: TrainingStart.Leakage?
-    /// The folder of the images, and that of those to measure on if they have one of their own.
+    /// The folder of the images and, if there is one, the validation folder.
     var folders: [ImageFolder]
 
     init(
@@ -56,8 +56,8 @@ struct DatasetSplit {
                 throw ImprintError.labelMismatch(
                     folder: url.path(percentEncoded: false), unknown: unknown, labels: folder.labels)
             }
-            let places = other.labels.map { label in folder.labels.firstIndex(of: label) ?? 0 }
-            validation = other.items.map { ImageFolder.Item(url: $0.url, label: places[$0.label]) }
+            let labelIndices = other.labels.map { label in folder.labels.firstIndex(of: label) ?? 0 }
+            validation = other.items.map { ImageFolder.Item(url: $0.url, label: labelIndices[$0.label]) }
             folders.append(other)
             if let earlier, earlier.digests == folders.map(\.digest) {
                 leakage = earlier.leakage.flatMap(TrainingStart.Leakage.init)
@@ -71,38 +71,38 @@ struct DatasetSplit {
 }
 
 extension ImageFolder {
-    /// How many validation photos would leak in a random split, which the split by groups avoids.
+    /// Returns the leakage of a random split, which the split by groups avoids.
     fileprivate func avoidedLeakage(_ rule: ValidationRule, seed: UInt64, groups: ImageGroups) -> TrainingStart.Leakage
     {
         let random = randomSplitLeaks(rule, seed: seed, groups: groups)
         return .avoided(images: random.images, of: random.of, groups: groups.groups.count)
     }
 
-    /// Divides the items as an earlier split did.
+    /// Repeats an earlier split.
     ///
-    /// Those that it did not know are trained on, unless they show what an image held out shows.
+    /// New items become training images, unless they are in the group of a validation image.
     fileprivate func split(
         as earlier: Checkpoint.Images, groups: ImageGroups?
     ) -> (training: [Item], validation: [Item]) {
         let paths = items.map(path)
-        let (trained, keptBack) = (Set(earlier.training), Set(earlier.validation))
-        let groupsKeptBack = groups.map { groups in
-            Set(items.indices.filter { keptBack.contains(paths[$0]) }.map(groups.group))
+        let (training, validation) = (Set(earlier.training), Set(earlier.validation))
+        let validationGroups = groups.map { groups in
+            Set(items.indices.filter { validation.contains(paths[$0]) }.map(groups.group))
         }
-        let isKeptBack = items.indices.map { place in
-            if keptBack.contains(paths[place]) { return true }
-            guard let groups, let groupsKeptBack, !trained.contains(paths[place]) else { return false }
-            return groupsKeptBack.contains(groups.group(of: place))
+        let isValidation = items.indices.map { index in
+            if validation.contains(paths[index]) { return true }
+            guard let groups, let validationGroups, !training.contains(paths[index]) else { return false }
+            return validationGroups.contains(groups.group(of: index))
         }
         return (
-            items.indices.filter { !isKeptBack[$0] }.map { items[$0] },
-            items.indices.filter { isKeptBack[$0] }.map { items[$0] }
+            items.indices.filter { !isValidation[$0] }.map { items[$0] },
+            items.indices.filter { isValidation[$0] }.map { items[$0] }
         )
     }
 }
 
 extension TrainingStart.Leakage {
-    /// As a checkpoint keeps it.
+    /// The leakage as a checkpoint stores it.
     var record: [String: Int] {
         switch self {
         case .avoided(let images, let total, let groups): ["avoided": images, "of": total, "groups": groups]

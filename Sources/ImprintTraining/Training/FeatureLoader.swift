@@ -2,24 +2,24 @@ internal import ImprintCore
 internal import ImprintImages
 internal import ImprintNetwork
 
-/// What the head of a network reads of each image, computed once in prediction mode: then an epoch costs little more than the head.
+/// Batches of cached features, the input of the head: computed once per image, so an epoch costs little more than the head.
 ///
-/// Epochs have the order of the loader that the images come from. Features take a few kilobytes for each image.
+/// Batches have the order of the image loader. The features of an image take a few kilobytes.
 final class FeatureLoader: BatchSource {
     let items: [ImageFolder.Item]
     let skipped: [SkippedImage]
-    /// [images, channels].
+    /// The features, [images, channels].
     private let features: [Float]
     private let channels: Int
     private let order: BatchOrder
 
-    /// Computes the features of all images; those that can no longer be read are left out.
+    /// Computes the features of all images, except those that can no longer be read.
     /// - Parameters:
     ///   - images: The images.
-    ///   - part: What computes the features.
-    ///   - workers: The threads that share the work.
-    ///   - onDone: Told how many images are done; what it throws ends the work.
-    /// - Throws: `ImageError` if more than half of the images can no longer be read, and what `onDone` throws.
+    ///   - part: The part of the network that computes the features.
+    ///   - workers: The thread pool.
+    ///   - onDone: Called with the number of finished images; an error that it throws ends the computation.
+    /// - Throws: `ImageError` if more than half of the images can no longer be read; the errors of `onDone`.
     init(
         of images: BatchLoader, by part: ClassifierConfiguration.StartingPoint.Part, workers: Workers,
         onDone: (Int) throws -> Void
@@ -30,26 +30,26 @@ final class FeatureLoader: BatchSource {
                 .limitingThreads(for: part.network))
         let channels = part.network.output.count
         var features = [[Float]](repeating: [], count: images.count)
-        var lost: [SkippedImage] = []
+        var unreadable: [SkippedImage] = []
         var done = 0
-        try images.forEachBatch(epoch: 0, onUnreadable: { lost.append($0) }) { batch in
+        try images.forEachBatch(epoch: 0, onUnreadable: { unreadable.append($0) }) { batch in
             batch.write(to: plan.input)
             plan.forward(count: batch.count)
-            for (row, place) in batch.indices.enumerated() {
-                features[place] = Array(plan.output[(row * channels)..<((row + 1) * channels)])
+            for (row, index) in batch.indices.enumerated() {
+                features[index] = Array(plan.output[(row * channels)..<((row + 1) * channels)])
             }
             done += batch.count
             try onDone(done)
         }
-        let left = features.indices.filter { !features[$0].isEmpty }
-        items = left.map { images.items[$0] }
-        skipped = images.skipped + lost
-        order = images.order.with(count: left.count)
-        self.features = left.flatMap { features[$0] }
+        let readable = features.indices.filter { !features[$0].isEmpty }
+        items = readable.map { images.items[$0] }
+        skipped = images.skipped + unreadable
+        order = images.order.with(count: readable.count)
+        self.features = readable.flatMap { features[$0] }
         self.channels = channels
     }
 
-    /// The batches of an epoch; no photo of them ever becomes unreadable.
+    /// Returns the batches of an epoch; cached features never become unreadable.
     func batches(epoch: Int, from first: Int) -> any BatchIterator {
         FeatureBatches(self, order.batches(epoch: epoch), from: first)
     }
@@ -72,8 +72,8 @@ final class FeatureLoader: BatchSource {
             return Batch(index: index, labels: indices.map { loader.items[$0].label }, indices: Array(indices)) {
                 [loader] values in
                 for (row, item) in indices.enumerated() {
-                    let own = loader.features[(item * loader.channels)..<((item + 1) * loader.channels)]
-                    _ = values[(row * loader.channels)...].update(fromContentsOf: own)
+                    let features = loader.features[(item * loader.channels)..<((item + 1) * loader.channels)]
+                    _ = values[(row * loader.channels)...].update(fromContentsOf: features)
                 }
             }
         }

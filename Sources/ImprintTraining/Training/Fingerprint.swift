@@ -5,36 +5,36 @@ internal import ImprintNetwork
 
 // The fingerprint of a run: the hyperparameters that may not change when it is resumed.
 //
-// It is the JSON of the hyperparameters, one entry for each value. Those that do not change the run itself (the number of epochs, stop rules,
-// calibration) are left out.
+// It has one entry for each hyperparameter, encoded as JSON. It excludes those that do not change the training steps, such as the number of
+// epochs, the stop rules and the calibration.
 
-/// The values of hyperparameters by name, such as "label smoothing": each as JSON.
+/// Returns hyperparameters as JSON by their names in words, such as "label smoothing".
 func fingerprint(_ hyperparameters: some Encodable, without excluded: Set<String>) throws -> [String: String] {
     let object = try JSONSerialization.jsonObject(with: Data(json(hyperparameters).utf8))
-    var single: [String: Any] = [:]
+    var entries: [String: Any] = [:]
     for (name, value) in object as? [String: Any] ?? [:] where !excluded.contains(name) {
-        // A struct of several values has an entry for each; an enumeration is an object of one key.
+        // A struct with several values becomes an entry for each; an enumeration is an object with one key.
         if let parts = value as? [String: Any], parts.count > 1 {
-            single.merge(parts) { $1 }
+            entries.merge(parts) { $1 }
         } else {
-            single[name] = value
+            entries[name] = value
         }
     }
     var values: [String: String] = [:]
-    for (name, value) in single {
+    for (name, value) in entries {
         let text = try JSONSerialization.data(withJSONObject: value, options: [.sortedKeys, .fragmentsAllowed])
         values[words(name)] = String(decoding: text, as: UTF8.self).trimmingCharacters(in: ["\""])
     }
     return values
 }
 
-/// "labelSmoothing" as "label smoothing".
+/// Converts "labelSmoothing" to "label smoothing".
 private func words(_ name: String) -> String {
     name.reduce(into: "") { $0 += $1.isUppercase ? " \($1.lowercased())" : String($1) }
 }
 
 extension ClassifierConfiguration {
-    /// The network and the base model of the fingerprint.
+    /// Describes the network or the base model for the fingerprint.
     private func start(base: String?) -> String {
         switch start {
         case .network(let name, let width): "\(name), width \(width)"
@@ -42,7 +42,7 @@ extension ClassifierConfiguration {
         }
     }
 
-    /// The fingerprint.
+    /// Returns the fingerprint.
     /// - Parameter base: The digest of the base model.
     func fingerprint(base: String?) throws -> [String: String] {
         var excluded: Set = ["epochs", "patience", "timeLimit", "calibrates", "rehearsalImages"]
@@ -55,7 +55,7 @@ extension ClassifierConfiguration {
         return values
     }
 
-    /// The fingerprint of version 1.
+    /// Returns the fingerprint of version 1.
     func versionOneFingerprint(base: String?) -> [String: String] {
         let values = hyperparameters
         let validation =
@@ -88,8 +88,8 @@ extension ClassifierConfiguration {
 }
 
 extension DetectorConfiguration {
-    /// The fingerprint.
-    /// - Parameter data: The artwork and the backgrounds, in words.
+    /// Returns the fingerprint.
+    /// - Parameter data: Descriptions of the artwork and the backgrounds.
     func fingerprint(data: [String: String]) throws -> [String: String] {
         var excluded: Set = ["rehearsalImages", "poolSize"]
         if validationFolder != nil { excluded.insert("validation") }
@@ -98,7 +98,7 @@ extension DetectorConfiguration {
         return values.merging(data) { $1 }
     }
 
-    /// The fingerprint of version 1, which recorded the defaults of a classifier besides.
+    /// Returns the fingerprint of version 1, which also recorded the defaults of a classifier.
     func versionOneFingerprint(data: [String: String]) -> [String: String] {
         var classifier = ClassifierConfiguration()
         classifier.start = .network("logonet")

@@ -17,9 +17,9 @@ final class LearningRateRangeTest: TrainingObjective {
         self.onStep = onStep
     }
 
-    /// Runs the test with everything that the last stage trains.
-    /// - Parameter onStep: Receives the number of steps done; if it returns false, the test ends with what it has found by then.
-    /// - Returns: The result; nil if there were too few steps.
+    /// Runs the test with the trainable layers of the last stage.
+    /// - Parameter onStep: Called with the number of finished steps; if it returns false, the test ends with its result so far.
+    /// - Returns: The result; nil after too few steps.
     static func run(
         _ objective: ClassificationObjective, optimizer: OptimizerConfiguration, learningRateFactors: [String: Float],
         onStep: @escaping (_ done: Int) -> Bool
@@ -45,8 +45,7 @@ final class LearningRateRangeTest: TrainingObjective {
 
     var plan: ExecutionPlan { objective.plan }
 
-    func beginRound(_ round: Int, at step: Int, evaluated: Parameters) throws {
-        // The last stage, which the plan is compiled for.
+    func beginRound(_ round: Int, at step: Int, evaluationParameters: Parameters) throws {
         objective.beginRangeTest(epoch: epoch)
     }
 

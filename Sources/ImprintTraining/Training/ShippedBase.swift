@@ -2,23 +2,22 @@ internal import CImprintBase
 public import ImprintModel
 
 extension ModelFile {
-    /// The base that comes with Imprint: a LogoNet for 96x96 pixels that was trained on drawn marks alone (docs/base.md).
+    /// Returns the base model that comes with Imprint: a LogoNet for 96x96 pixels, trained on drawn logos only (docs/base.md).
     ///
-    /// It knows edges, shapes and strokes, which a few hundred photos do not teach:
+    /// It has learned features such as edges, shapes and strokes, for which a few hundred photos do not suffice. The default start
+    /// `ClassifierConfiguration.Start.builtInBase` is the same as:
     ///
     /// ```swift
     /// configuration.start = .base(try .shippedBase(), trains: .all)
     /// ```
-    ///
-    /// is what `imprint train` begins with if it is given photos alone.
     /// - Throws: `NetworkError.outOfMemory`.
     public static func shippedBase() throws -> ModelFile {
         var count = 0
-        let start = imprint_base_marks(&count)
+        let start = imprint_base_model(&count)
         let bytes = Array(UnsafeBufferPointer(start: start, count: count))
-        return try ModelFile(bytes, named: "the base that comes with Imprint")
+        return try ModelFile(bytes, named: "the built-in base model")
     }
 
-    /// The digest of the base that comes with Imprint.
+    /// The digest of the base model that comes with Imprint.
     static let shippedDigest = try? shippedBase().digest
 }

@@ -3,38 +3,38 @@ internal import ImprintImages
 internal import ImprintNetwork
 
 extension ClassifierConfiguration {
-    /// What training begins with.
+    /// The network and the parameters that training starts from, and its trainable layers.
     struct StartingPoint {
-        /// A network, or a part of one, and its numbers.
+        /// A network, or a part of one, with its parameters.
         struct Part {
             let network: Network
             let parameters: Parameters
         }
 
-        /// The whole network, with the numbers that it begins with.
+        /// The whole network with its initial parameters.
         let whole: Part
-        /// What computes the features once for each image, where nothing of it changes and images are not varied.
+        /// The frozen part that computes the features once per image; nil if it is trainable, or if images are augmented.
         let features: Part?
-        /// What runs in every step: the head where there are features, else the whole.
+        /// The part that runs in every step: the head if the features are cached, otherwise the whole network.
         let trained: Part
-        /// What of it is trained when.
+        /// The trainable layers of each stage.
         let stages: TrainingStages
         /// Factors of the learning rate by node.
-        let rateFactors: [String: Float]
-        /// Whether norms leave their statistics as they are.
+        let learningRateFactors: [String: Float]
+        /// Whether batch normalization uses and keeps its running statistics.
         let keepsStatistics: Bool
         let preprocessing: Preprocessing
-        /// The digest of the base, if there is one.
+        /// The digest of the base model, if there is one.
         let base: String?
 
-        /// How many numbers are trained, in the last stage at the latest.
-        var trainedCount: Int {
+        /// The number of parameters that are trainable in the last stage.
+        var trainableParameterCount: Int {
             whole.parameters.layout.entries.reduce(0) {
-                $1.parameter.role == .statistic || stages.last.contains($1.node) ? $0 : $0 + $1.parameter.count
+                $1.parameter.role == .statistic || stages.lastFrozen.contains($1.node) ? $0 : $0 + $1.parameter.count
             }
         }
 
-        /// The whole network's numbers, with those of the trained part.
+        /// Returns the parameters of the whole network with those of the trained part.
         func parameters(with trained: Parameters) throws -> Parameters {
             guard features != nil else { return trained }
             let parameters = try whole.parameters.copy()
@@ -43,7 +43,7 @@ extension ClassifierConfiguration {
         }
     }
 
-    /// Makes the network for so many labels: a new one, or the base with a head for them.
+    /// Creates the starting point for some labels: a new network, or the base model with a head for these labels.
     func startingPoint(labels: [String]) throws -> StartingPoint {
         switch start {
         case .builtInBase:
@@ -56,7 +56,8 @@ extension ClassifierConfiguration {
             let whole = StartingPoint.Part(
                 network: network, parameters: try Parameters(network, seed: hyperparameters.seed))
             return StartingPoint(
-                whole: whole, features: nil, trained: whole, stages: .single, rateFactors: [:], keepsStatistics: false,
+                whole: whole, features: nil, trained: whole, stages: .single, learningRateFactors: [:],
+                keepsStatistics: false,
                 preprocessing: Preprocessing(
                     width: network.input.width, height: network.input.height, channels: network.input.channels,
                     cropAndScale: hyperparameters.cropAndScale),
@@ -67,34 +68,35 @@ extension ClassifierConfiguration {
             }
             var factors: String?
             if hyperparameters.poolsMaximum {
-                guard let pooling = try network.poolingMaximum() else {
+                guard let pooling = try network.withConcatPooling() else {
                     throw ImprintError.noAveragePooling(network: network.name)
                 }
-                (network, factors) = (pooling.network, pooling.factors)
+                (network, factors) = (pooling.network, pooling.scaleName)
             }
             let stages = TrainingStages(of: network, trains, epochs: hyperparameters.fineTuning.stageEpochs)
-            guard hyperparameters.epochs > stages.lastBegins else {
+            guard hyperparameters.epochs > stages.lastStageStart else {
                 throw ImprintError.invalidSetting(
                     name: "epochs", found: "\(hyperparameters.epochs)",
                     expected:
-                        "at least \(stages.lastBegins + 1), for \(stages.count) stages that last "
-                        + "\(hyperparameters.fineTuning.stageEpochs) each but for the last")
+                        "at least \(stages.lastStageStart + 1), for \(stages.count) stages with "
+                        + "\(hyperparameters.fineTuning.stageEpochs) in each except the last")
             }
             let parameters = try Parameters(network, seed: hyperparameters.seed)
             parameters.load(from: base.parameters)
-            // A head for the same labels goes on from where it was; any other is drawn again.
+            // A head for the same labels keeps its parameters; any other is initialized again.
             let isNew = labels != base.labels || head != base.network.headName || hyperparameters.poolsMaximum
             for entry in parameters.layout.entries where entry.node == head && isNew {
                 parameters.draw(entry, seed: hyperparameters.seed)
             }
             if let factors, let count = parameters.layout[factors]?.parameter.count {
-                parameters[factors] = Array(repeating: Network.maximumFactor, count: count)
+                parameters[factors] = Array(repeating: Network.initialMaximumScale, count: count)
             }
             let whole = StartingPoint.Part(network: network, parameters: parameters)
             let parts = trains == .head && hyperparameters.augmentation.names.isEmpty ? try whole.splitAtHead() : nil
             return StartingPoint(
                 whole: whole, features: parts?.features, trained: parts?.head ?? whole, stages: stages,
-                rateFactors: trains == .head ? [:] : network.rateFactors(decay: hyperparameters.fineTuning.layerDecay),
+                learningRateFactors: trains == .head
+                    ? [:] : network.learningRateFactors(decay: hyperparameters.fineTuning.layerDecay),
                 keepsStatistics: trains != .head && hyperparameters.fineTuning.keepsStatistics,
                 preprocessing: base.preprocessing, base: try base.digest ?? base.tensorDigest())
         }
@@ -102,19 +104,19 @@ extension ClassifierConfiguration {
 }
 
 extension ClassifierConfiguration.StartingPoint.Part {
-    /// What comes before the head, and the head; nil if nothing comes before it.
+    /// Splits the network into the layers before the head and the head; nil if the head is the whole network.
     fileprivate func splitAtHead() throws -> (features: Self, head: Self)? {
         func part(_ network: Network) throws -> Self {
-            let own = try Parameters(ParameterLayout(network))
-            own.load(from: parameters)
-            return Self(network: network, parameters: own)
+            let partParameters = try Parameters(ParameterLayout(network))
+            partParameters.load(from: parameters)
+            return Self(network: network, parameters: partParameters)
         }
         return try network.splitAtHead().map { try (part($0.features), part($0.head)) }
     }
 }
 
 extension Network {
-    /// The same network with a head for another number of labels, and a softmax at its end; nil if it can have none.
+    /// Returns the network with a head for another number of labels and a softmax at its end; nil if it cannot have one.
     fileprivate func replacingHead(labels: Int) throws(NetworkError) -> Network? {
         guard headName != nil else { return try withNewHead(outputs: labels) }
         let network = try replacingHead(outputs: labels)

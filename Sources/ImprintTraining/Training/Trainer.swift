@@ -2,7 +2,7 @@ internal import Foundation
 
 /// Trains a model: `ClassifierTrainer` or `DetectorTrainer`.
 public protocol Trainer: Sendable {
-    /// Starts training on a thread of its own.
+    /// Starts training on a background thread.
     /// - Returns: The run's events.
     func start() -> TrainingRun
 }
@@ -12,7 +12,7 @@ package protocol BlockingTrainer: Trainer {
     /// Trains on the caller's thread.
     /// - Parameters:
     ///   - onEvent: Receives the events.
-    ///   - shouldStop: Called after each step; true ends training there.
+    ///   - shouldStop: Called after each step; if it returns true, training ends.
     /// - Throws: See `TrainingRun`.
     func train(onEvent: @escaping (TrainingEvent) -> Void, shouldStop: @escaping () -> Bool) throws -> TrainingResult
 }

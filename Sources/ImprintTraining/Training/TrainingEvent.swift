@@ -4,134 +4,133 @@ public import ImprintImages
 public import ImprintModel
 public import ImprintNetwork
 
-/// What happens during training, in the order in which it happens.
+/// An event of a training run, in chronological order.
 public enum TrainingEvent: Sendable {
-    /// So many of the images have been looked at, to find those that show the same.
+    /// Images are compared to find near-duplicates and bursts; `done` of them are finished.
     case comparing(done: Int, of: Int)
-    /// So many of the images to train and to measure on have been read.
+    /// Training and validation images are read; `done` of them are finished.
     case reading(done: Int, of: Int)
-    /// So many of these images have gone through the layers before the head, where it alone is trained and images are not varied:
-    /// then each has to do so but once.
+    /// The features that the head reads are computed once per image; `done` images are finished.
+    ///
+    /// Only runs that train nothing but the head, without data augmentation, send this event.
     case computingFeatures(done: Int, of: Int)
     /// The images are read and the plan is compiled.
     case started(TrainingStart)
-    /// So many steps of the search for a learning rate are done.
+    /// The learning-rate range test runs; `done` of its steps are finished.
     case searching(done: Int, of: Int)
-    /// A learning rate was found.
+    /// The range test found a learning rate.
     case learningRate(LearningRateSearch)
-    /// A batch is done: one step.
+    /// A step is finished.
     case batch(TrainingBatch)
-    /// An image could be read at the start and no longer can; training goes on without it. Told once for each image.
-    case lost(SkippedImage)
-    /// An epoch is done and has been measured; it took so many seconds.
+    /// An image has become unreadable; training continues without it. Sent once for each image.
+    case unreadable(SkippedImage)
+    /// An epoch is finished and validated; it took `seconds`.
     case epoch(EpochMetrics, seconds: Double)
-    /// The run has been saved, after so many whole epochs, and can go on from there.
+    /// The run wrote a checkpoint after `epochs` whole epochs.
     case checkpoint(URL, epochs: Int)
-    /// The run could not be saved; the last checkpoint is as it was, and training goes on. Told once, until saving succeeds again.
+    /// A checkpoint could not be written; the previous one stays, and training continues. Sent once, until a checkpoint is written again.
     case checkpointFailed(FileError)
-    /// The run has come to its end; nothing follows.
+    /// The run has ended; this is the last event.
     case finished(TrainingResult)
 }
 
-/// What training begins with.
+/// The properties of a run at its start.
 public struct TrainingStart: Sendable {
-    /// The way of training.
+    /// The kind of training.
     public let recipe: TrainingRecipe
     /// The labels, in the order of the network's outputs.
     public let labels: [String]
-    /// The number of images to train on.
+    /// The number of training images.
     public let trainingImages: Int
-    /// The number of images to measure progress on.
+    /// The number of validation images.
     public let validationImages: Int
-    /// The labels that no image to measure progress on bears, if there are such images.
+    /// The labels that no validation image has; empty without a validation set.
     public let labelsWithoutValidation: [String]
     /// The images that could not be read, each with its reason.
     public let skipped: [SkippedImage]
     /// The name of the network.
     public let network: String
-    /// How many numbers the network has, those that its statistics follow not counted.
+    /// The number of parameters of the network, without running statistics.
     public let parameterCount: Int
-    /// How many of them are trained; the others belong to a base and stay.
-    public let trainedCount: Int
-    /// How many epochs there are to be, at most.
+    /// The number of trainable parameters; the others are frozen.
+    public let trainableParameterCount: Int
+    /// The maximum number of epochs.
     public let epochs: Int
-    /// Where the run goes on from; nil if it begins.
+    /// The state that the run resumes from; nil for a new run.
     public let resumed: Resumption?
-    /// Whether the folder for checkpoints has that of a run that has ended, whose place this run takes.
+    /// Whether the run replaces the checkpoint of a finished run.
     public let replacesCheckpoint: Bool
-    /// What copies, near-duplicates and bursts have to do with validation; nil if nothing is validated on, or was not
-    /// compared.
+    /// The leakage between training and validation images; nil without a validation set, or if the images were not compared.
     public let leakage: Leakage?
 
-    /// Where a run goes on from.
+    /// The state that a run resumes from.
     public struct Resumption: Sendable, Hashable {
-        /// What was measured after each epoch that is done.
+        /// The metrics of each finished epoch.
         public let history: [EpochMetrics]
-        /// How many images of the next epoch have been seen.
+        /// The number of images of the next epoch that were already used.
         public let imagesSeen: Int
-        /// Whether the images are those of before; with others, the epoch begins again.
+        /// Whether the images are the same as before; otherwise the epoch starts again.
         public let hasSameImages: Bool
     }
 
-    /// Images to measure on that show what images to train on show.
+    /// Validation images that are near-duplicates of training images, or of the same burst.
     public enum Leakage: Sendable, Hashable {
-        /// The split kept `groups` groups together; at random, it would have leaked so many `of` the images to measure on.
+        /// The split kept `groups` groups together; a random split would have leaked `images` of the validation images.
         case avoided(images: Int, of: Int, groups: Int)
-        /// So many `of` the images in the folder to measure on have one of their group among those to train on.
+        /// `images` of the images in the validation folder have a training image in their group.
         case found(images: Int, of: Int)
     }
 }
 
-/// One step of training.
+/// A training step.
 public struct TrainingBatch: Sendable {
     /// The epoch, from 1.
     public let epoch: Int
-    /// How many epochs there are to be; less than in the settings where the time does not suffice.
+    /// The planned number of epochs; less than configured if the time limit does not suffice.
     public let epochs: Int
-    /// How many images of this epoch have been seen.
+    /// The number of images in this epoch so far.
     public let imagesSeen: Int
-    /// How many images an epoch has.
+    /// The number of images in an epoch.
     public let imagesPerEpoch: Int
     /// The mean loss of this epoch so far.
     public let loss: Float
-    /// The share of this epoch's images so far that were classified rightly, as they were seen.
+    /// The training accuracy of this epoch so far, measured before each update.
     public let accuracy: Float
 }
 
-/// What a run came to.
+/// The result of a run.
 public struct TrainingResult: Sendable {
-    /// Why a run ended.
+    /// The reason why a run ended.
     public enum Ending: String, Sendable, Codable {
-        /// All epochs are done.
+        /// All epochs are finished.
         case completed
-        /// The validation loss has not become less for as many epochs as the settings allow.
+        /// Early stopping: the validation loss has not improved for as many epochs as the patience allows.
         case noImprovement
-        /// The time is used up.
+        /// The time limit was reached.
         case timeLimit
-        /// Somebody asked for it.
+        /// The run was stopped.
         case stopped
-        /// Too few of the photos that the run read at its start can still be read; `TrainingResult.photosLost` has the reason. The model is the
-        /// best one up to then.
-        case photosLost
+        /// Too few photos are still readable; see `TrainingResult.photoError`. The model is the best one so far.
+        case tooFewReadablePhotos = "photosLost"
     }
 
-    /// The model: that of the epoch with the least validation loss, or of the last one where nothing is validated on.
-    public let weights: ModelFile
-    /// How the model does on the images to measure on; nil if there are none.
+    /// The model of the epoch with the lowest validation loss, or of the last epoch without a validation set.
+    public let model: ModelFile
+    /// The evaluation of the model on the validation set; nil without one.
     public let evaluation: Evaluation?
-    /// Why the run ended.
+    /// The reason why the run ended.
     public let ending: Ending
-    /// How long it took, over all parts of the run.
+    /// The training time in seconds, including the parts before a resume.
     public let seconds: Double
-    /// The images that could be read at the start and later could not.
-    public let lost: [SkippedImage]
-    /// Why training ended early because of its photos: more than half of the training or validation photos, or all of a label, cannot be read any
-    /// more; nil otherwise.
+    /// The images that became unreadable during the run.
+    public let unreadable: [SkippedImage]
+    /// The error of a run that ended with `tooFewReadablePhotos`; otherwise nil.
     ///
-    /// If too few validation photos are left, the model has no calibration and no evaluation.
-    public let photosLost: ImageError?
-    /// Why the run could not be saved at its end; nil if it was, or was not to be.
+    /// More than half of the training or validation photos, or all photos of a label, have become unreadable. If too few validation photos are
+    /// readable, the model has no calibration and no evaluation.
+    public let photoError: ImageError?
+    /// The error of the last checkpoint; nil if it was written, or if the run saves no checkpoints.
     public let checkpointFailure: FileError?
-    /// Whether a new run with the same images and settings gives the same model.
+    /// Whether a new run with the same images and configuration gives the same model.
     public let isRepeatable: Bool
 }

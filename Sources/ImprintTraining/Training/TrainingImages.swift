@@ -4,29 +4,29 @@ internal import ImprintCore
 internal import ImprintImages
 internal import ImprintModel
 
-/// The images of a run: what is trained on, and what is measured on.
+/// The training and validation images of a run.
 struct TrainingImages {
     let training: any BatchSource
-    /// nil if nothing is measured on.
+    /// The validation set; nil if there is none.
     let validation: (any BatchSource)?
     /// All images that could not be read.
     let skipped: [SkippedImage]
-    /// What copies, near-duplicates and bursts have to do with validation.
+    /// The leakage between training and validation images.
     let leakage: TrainingStart.Leakage?
-    /// The same as a checkpoint keeps it.
+    /// The images as a checkpoint stores them.
     let record: Checkpoint.Images
     private let labels: [String]
 
-    /// Divides the images and reads them, and computes their features where the start has a part for it.
+    /// Splits and reads the images, and computes their features if the starting point has a part for it.
     /// - Parameters:
-    ///   - earlier: The images that a run which goes on began with: they stay on their split.
-    ///   - checkGoesOn: Throws where the run is to end.
+    ///   - earlier: The images of the run to resume, if any: they stay on their side of the split.
+    ///   - checkContinues: Throws if the run should end.
     init(
         _ folder: ImageFolder, _ configuration: ClassifierConfiguration, start: ClassifierConfiguration.StartingPoint,
-        earlier: Checkpoint.Images?, onEvent: (TrainingEvent) -> Void, checkGoesOn: () throws -> Void
+        earlier: Checkpoint.Images?, onEvent: (TrainingEvent) -> Void, checkContinues: () throws -> Void
     ) throws {
         let split = try DatasetSplit(folder, configuration.split, earlier: earlier, onEvent: onEvent)
-        // What the comparison of all photos took is not needed any more.
+        // The comparison of the photos has freed its memory.
         SystemMemory.returnFreed()
         let total = split.training.count + split.validation.count
         func loader(
@@ -41,28 +41,28 @@ struct TrainingImages {
         }
         let memoryLimit = configuration.memoryLimit ?? SystemMemory.available / 2
         let training = try loader(split.training, isTraining: true, after: 0, memoryLimit: memoryLimit)
-        let readable =
+        let validationLoader =
             split.validation.isEmpty
             ? nil
             : try loader(
                 split.validation, isTraining: false, after: split.training.count,
                 memoryLimit: memoryLimit - training.cachedByteCount)
-        try checkGoesOn()
-        let read = training.count + (readable?.count ?? 0)
+        try checkContinues()
+        let read = training.count + (validationLoader?.count ?? 0)
         func source(_ images: BatchLoader, after done: Int) throws -> any BatchSource {
             guard let part = start.features, images.count > 0 else { return images }
             return try FeatureLoader(of: images, by: part, workers: Workers(configuration.threads)) {
                 onEvent(.computingFeatures(done: done + $0, of: read))
-                try checkGoesOn()
+                try checkContinues()
             }
         }
         self.training = try source(training, after: 0)
-        // Photos may have gone since they were read.
-        try SkippedImage.checkEnoughIsLeft(
+        // Photos may have become unreadable since.
+        try SkippedImage.checkEnoughAreReadable(
             of: split.training, readable: self.training.items, skipped: self.training.skipped, labels: folder.labels)
-        let measured = try readable.map { try source($0, after: training.count) }
-        validation = measured.flatMap { $0.count > 0 ? $0 : nil }
-        skipped = self.training.skipped + (measured?.skipped ?? [])
+        let validationSource = try validationLoader.map { try source($0, after: training.count) }
+        validation = validationSource.flatMap { $0.count > 0 ? $0 : nil }
+        skipped = self.training.skipped + (validationSource?.skipped ?? [])
         leakage = split.leakage
         labels = folder.labels
         let validationFolder = split.folders[split.folders.count - 1]
@@ -71,22 +71,22 @@ struct TrainingImages {
             validation: validation?.items.map(validationFolder.path) ?? [], leakage: split.leakage?.record)
     }
 
-    /// The number of images to measure on.
+    /// The number of validation images.
     var validationCount: Int { validation?.count ?? 0 }
 
-    /// The labels that no image to measure on bears, if there are such images.
+    /// The labels that no validation image has; empty without a validation set.
     var labelsWithoutValidation: [String] {
         guard let validation else { return [] }
         let present = Set(validation.items.map(\.label))
         return labels.indices.filter { !present.contains($0) }.map { labels[$0] }
     }
 
-    /// How many images of each label a loader has, in the order of the labels.
+    /// Returns the number of a loader's images of each label, in the order of the labels.
     func counts(_ loader: (any BatchSource)?) -> [Int] {
         (loader?.items ?? []).reduce(into: labels.map { _ in 0 }) { $0[$1.label] += 1 }
     }
 
-    /// The same by name, without those that have none.
+    /// Returns the number of a loader's images by label, without labels that have no images.
     func countsByLabel(_ loader: (any BatchSource)?) -> [String: Int] {
         Dictionary(uniqueKeysWithValues: zip(labels, counts(loader)).filter { $0.1 > 0 })
     }

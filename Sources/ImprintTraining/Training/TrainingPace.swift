@@ -1,4 +1,4 @@
-/// How fast a run goes, for whoever shows it.
+/// The speed and progress of a run.
 package struct TrainingPace {
     private let clock = ContinuousClock()
     private var first: (at: ContinuousClock.Instant, seen: Int)?
@@ -6,33 +6,33 @@ package struct TrainingPace {
 
     package init() {}
 
-    /// Takes note of a batch.
-    package mutating func take(_ batch: TrainingBatch) {
+    /// Records a batch.
+    package mutating func record(_ batch: TrainingBatch) {
         let now = clock.now
         last = (now, batch)
         first = first ?? (now, batch.imagesSeenInRun)
     }
 
-    /// How many images are trained on in a second; `nil` before there are two batches.
+    /// The number of training images per second; nil before the second batch.
     package var imagesPerSecond: Double? {
         guard let first, let last, last.batch.imagesSeenInRun > first.seen, last.at > first.at else { return nil }
         return Double(last.batch.imagesSeenInRun - first.seen) / (last.at - first.at).seconds
     }
 
-    /// How many seconds the rest takes at this pace.
+    /// The estimated number of seconds until the end; nil before the second batch.
     package var secondsLeft: Double? {
         guard let last, let rate = imagesPerSecond else { return nil }
         return Double(last.batch.epochs * last.batch.imagesPerEpoch - last.batch.imagesSeenInRun) / rate
     }
 
-    /// How much of the run is done, 0…1.
-    package var share: Double {
+    /// The finished fraction of the run, 0…1.
+    package var fractionCompleted: Double {
         guard let batch = last?.batch else { return 0 }
         return min(Double(batch.imagesSeenInRun) / Double(max(batch.epochs * batch.imagesPerEpoch, 1)), 1)
     }
 }
 
 extension TrainingBatch {
-    /// How many images have been seen since the first epoch.
+    /// The number of images since the first epoch.
     fileprivate var imagesSeenInRun: Int { (epoch - 1) * imagesPerEpoch + imagesSeen }
 }

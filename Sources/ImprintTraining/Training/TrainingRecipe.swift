@@ -1,42 +1,42 @@
 internal import ImprintModel
 
-/// The kind of training that a run does, which follows from its data and its settings.
+/// The kind of training of a run, which depends on its data and its configuration.
 public enum TrainingRecipe: String, Sendable, CaseIterable {
     /// Fine-tunes the base model that comes with Imprint on photos.
     case shippedBase
-    /// Trains a new classifier on photos.
-    case wholePhotos
+    /// Trains a classifier on photos from scratch.
+    case fromScratch = "wholePhotos"
     /// Trains the head of a base model on photos; its other layers are frozen.
     case head
     /// Fine-tunes a base model on photos.
     case fineTuning
     /// Trains a logo detector on composites of its artwork.
-    case artworkAlone
+    case artwork = "artworkAlone"
     /// Trains a logo detector on composites of its artwork, then also on photos of the logo.
     case artworkAndPhotos
 
-    /// What training does, as the start of a sentence: "Fine-tuning the base model that comes with Imprint".
+    /// The description of the recipe, such as "Fine-tuning the base model that comes with Imprint".
     public var summary: String {
         switch self {
         case .shippedBase: "Fine-tuning the base model that comes with Imprint"
-        case .wholePhotos: "Training a new classifier"
+        case .fromScratch: "Training a new classifier from scratch"
         case .head: "Training a new head on a frozen base model"
         case .fineTuning: "Fine-tuning a base model"
-        case .artworkAlone: "Training a logo detector from artwork"
+        case .artwork: "Training a logo detector from artwork"
         case .artworkAndPhotos: "Training a logo detector from artwork and photos of it"
         }
     }
 }
 
 extension TrainingRecipe {
-    /// The recipe for whole photos.
+    /// Creates the recipe of a classifier.
     /// - Parameters:
-    ///   - trains: What of a base is trained; nil if there is none.
-    ///   - base: The digest of the base.
-    init(trains: FineTuning.Trains?, base: String?) {
+    ///   - trains: The trainable layers of the base model; nil without a base model.
+    ///   - base: The digest of the base model.
+    init(trains: FineTuning.TrainableLayers?, base: String?) {
         self =
             switch trains {
-            case nil: .wholePhotos
+            case nil: .fromScratch
             case .head: .head
             case .all, .headFirst, .gradual:
                 base.map { $0 == ModelFile.shippedDigest } ?? false ? .shippedBase : .fineTuning
@@ -45,15 +45,15 @@ extension TrainingRecipe {
 }
 
 extension ModelFile {
-    /// The recipe that trained the model; nil if nothing is known of its training.
+    /// The recipe that trained the model; nil if it is unknown.
     var recipe: TrainingRecipe? {
         training.flatMap { training in
             guard let detector else {
-                // What of a base was trained was not written down at first.
+                // Old files do not record the trainable layers.
                 return training.trains == nil && base != nil ? nil : TrainingRecipe(trains: training.trains, base: base)
             }
-            let photos = detector.marks.reduce(0) { $0 + (training.trainingImages[$1.label] ?? 0) }
-            return photos > 0 ? .artworkAndPhotos : .artworkAlone
+            let photos = detector.logos.reduce(0) { $0 + (training.trainingImages[$1.label] ?? 0) }
+            return photos > 0 ? .artworkAndPhotos : .artwork
         }
     }
 }

@@ -3,17 +3,21 @@ internal import Imprint
 internal import ImprintSynthesis
 internal import Synchronization
 
-/// A run of training that has begun: the sequence of its events, for one reader.
+/// A training run: the asynchronous sequence of its events, for one reader.
 ///
-/// The run works on a thread of its own. It ends with the event `finished`, or with an error: `ImprintError` for settings out of
-/// range, a checkpoint that does not fit or a loss that is no longer a number, `ImageError` where too few images can be read,
-/// `NetworkError` where network and images do not fit together, `FileError` where the folder for checkpoints cannot be used.
+/// The run works on a background thread. It ends with the event `finished`, or with an error:
+/// - `ImprintError`: a setting is out of range, a checkpoint does not fit, or training diverged.
+/// - `ImageError`: too few images can be read.
+/// - `NetworkError`: the network and the images do not fit together.
+/// - `FileError`: the checkpoint folder cannot be used.
 ///
-/// `stop()` ends it in order: events go on to `finished`, with the model of the whole epochs that are done. Cancelling the task
-/// that reads the events ends it after the step that it is at, with a checkpoint and without further events; the loop then
-/// ends when the run has, and throws where no checkpoint could be written. While images are compared and read, a run ends after that. So does a run whose events nobody can read any more.
+/// `stop()` ends the run after the current step. The last event is `finished`, with the model of the completed epochs.
 ///
-/// A reader that is more than a thousand events behind misses some of what tells progress within an epoch, and nothing else.
+/// Cancelling the task that reads the events also ends the run after the current step. The run then writes a checkpoint, but sends no further
+/// events. The sequence ends when the run has ended, and throws if the checkpoint could not be written. A run whose events have no reader ends
+/// in the same way. While a run compares and reads images, it ends only after that.
+///
+/// A reader that is more than 1,000 events behind misses some events of progress within an epoch, but no others.
 public struct TrainingRun: AsyncSequence, Sendable {
     public typealias Element = TrainingEvent
 
@@ -37,66 +41,66 @@ public struct TrainingRun: AsyncSequence, Sendable {
                 if case ImprintError.stoppedTooEarly = error { state.end(nil) } else { state.end(error) }
             }
         }
-        // As the main thread has: photos are decoded and layers run on it.
+        // The stack size of a main thread, because the thread decodes photos and runs layers.
         thread.stackSize = 8 << 20
         thread.name = "imprint training"
         thread.start()
     }
 
-    /// Asks the run to end after the step that it is at.
+    /// Ends the run after the current step.
     public func stop() { state.stop() }
 
     public func makeAsyncIterator() -> Iterator { Iterator(events: events.makeAsyncIterator(), state: state) }
 
-    /// Gives one event after the other.
+    /// The iterator over the events.
     public struct Iterator: AsyncIteratorProtocol {
         var events: AsyncThrowingStream<TrainingEvent, any Error>.Iterator
         fileprivate let state: RunState
 
-        /// The next event; `nil` after the last, or where the task is cancelled and the run has come to its end.
+        /// Returns the next event; nil after the last one, or if the task is cancelled and the run has ended.
         public mutating func next() async throws -> TrainingEvent? {
             if let event = try await events.next() {
-                state.noteRead()
+                state.recordRead()
                 return event
             }
             guard Task.isCancelled else { return nil }
-            // A reader that was cancelled may remove the files next; it has not been told of an error yet.
+            // A cancelled reader may remove the files next, so it waits for the end; it has not received an error yet.
             if let error = await state.waitForEnd() { throw error }
             return nil
         }
     }
 }
 
-/// What the run's thread and its readers tell each other.
+/// The state that the run's thread and its reader share.
 private final class RunState: Sendable {
     private let stopping = Atomic(false)
-    /// How many events wait for the reader.
+    /// The number of events that the reader has not read.
     private let unread = Atomic(0)
     private let end = Mutex(End())
 
-    /// Who waits for the end, or what it came with.
+    /// The end of the run, and the tasks that wait for it.
     private struct End {
-        var hasCome = false
+        var hasEnded = false
         var error: (any Error)?
         var waiting: [CheckedContinuation<(any Error)?, Never>] = []
     }
 
     var isStopping: Bool { stopping.load(ordering: .relaxed) }
 
-    /// Whether an event is passed on; counts those that are.
+    /// Decides whether an event is sent to the reader, and counts it if it is.
     func admits(_ event: TrainingEvent) -> Bool {
         if unread.load(ordering: .relaxed) > 1000 && event.isProgress { return false }
         unread.add(1, ordering: .relaxed)
         return true
     }
 
-    func noteRead() { unread.subtract(1, ordering: .relaxed) }
+    func recordRead() { unread.subtract(1, ordering: .relaxed) }
 
     func stop() { stopping.store(true, ordering: .relaxed) }
 
     func end(_ error: (any Error)?) {
         let readers = end.withLock { end in
-            (end.hasCome, end.error) = (true, error)
+            (end.hasEnded, end.error) = (true, error)
             defer { end.waiting = [] }
             return end.waiting
         }
@@ -105,21 +109,21 @@ private final class RunState: Sendable {
 
     func waitForEnd() async -> (any Error)? {
         await withCheckedContinuation { continuation in
-            let (hasCome, error) = end.withLock { end in
-                if !end.hasCome { end.waiting.append(continuation) }
-                return (end.hasCome, end.error)
+            let (hasEnded, error) = end.withLock { end in
+                if !end.hasEnded { end.waiting.append(continuation) }
+                return (end.hasEnded, end.error)
             }
-            if hasCome { continuation.resume(returning: error) }
+            if hasEnded { continuation.resume(returning: error) }
         }
     }
 }
 
 extension TrainingEvent {
-    /// Whether the next event of its kind makes this one dispensable.
+    /// Whether the event reports progress, which the next event of its kind supersedes.
     fileprivate var isProgress: Bool {
         switch self {
         case .comparing, .reading, .computingFeatures, .searching, .batch, .checkpoint: true
-        case .started, .learningRate, .lost, .epoch, .checkpointFailed, .finished: false
+        case .started, .learningRate, .unreadable, .epoch, .checkpointFailed, .finished: false
         }
     }
 }

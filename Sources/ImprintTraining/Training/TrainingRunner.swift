@@ -5,7 +5,7 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// Runs a training task from its settings to the model, on the thread that calls it: checkpoints and resume, unreadable photos, events, result.
+/// Runs a training task on the caller's thread: checkpoints and resume, unreadable photos, events and the result.
 final class TrainingRunner<Task: TrainingTask> {
     private var task: Task
     private let checkpoints: CheckpointOptions?
@@ -79,13 +79,14 @@ final class TrainingRunner<Task: TrainingTask> {
         // Only a run with a model is saved as finished: otherwise it can be resumed.
         let isValidated = try validateBest(run)
         let (model, evaluation) = try task.makeModel(loop, best, isValidated: isValidated)
-        if photos.unreadable.problem != nil { ending = .photosLost }
-        let isWhole = ending != .stopped && ending != .photosLost
-        writer.save(isWhole ? loop.finishedState : loop.state)
+        if photos.unreadable.problem != nil { ending = .tooFewReadablePhotos }
+        let isComplete = ending != .stopped && ending != .tooFewReadablePhotos
+        writer.save(isComplete ? loop.finishedState : loop.state)
         let result = TrainingResult(
-            weights: model, evaluation: evaluation, ending: ending, seconds: loop.seconds,
-            lost: photos.unreadable.images, photosLost: photos.unreadable.problem, checkpointFailure: writer.failure,
-            isRepeatable: isWhole && loop.progress.isRepeatable && !task.hasTimeLimit)
+            model: model, evaluation: evaluation, ending: ending, seconds: loop.seconds,
+            unreadable: photos.unreadable.images, photoError: photos.unreadable.problem,
+            checkpointFailure: writer.failure,
+            isRepeatable: isComplete && loop.progress.isRepeatable && !task.hasTimeLimit)
         onEvent(.finished(result))
         return result
     }
@@ -99,8 +100,8 @@ final class TrainingRunner<Task: TrainingTask> {
                     validationImages: run.photos.validationCount,
                     labelsWithoutValidation: run.photos.labelsWithoutValidation, skipped: run.photos.skipped,
                     network: task.network.name, parameterCount: description.parameterCount,
-                    trainedCount: description.trainedCount, epochs: description.epochs, resumed: resumed,
-                    replacesCheckpoint: replacesCheckpoint, leakage: run.photos.leakage)))
+                    trainableParameterCount: description.trainableParameterCount, epochs: description.epochs,
+                    resumed: resumed, replacesCheckpoint: replacesCheckpoint, leakage: run.photos.leakage)))
     }
 
     /// Runs the loop; if too few photos are left, the run ends with the best model so far.
@@ -129,7 +130,7 @@ final class TrainingRunner<Task: TrainingTask> {
                 run.writer.save(loop.state)
                 throw error
             }
-            return .photosLost
+            return .tooFewReadablePhotos
         }
     }
 
@@ -152,7 +153,7 @@ final class TrainingRunner<Task: TrainingTask> {
     private func report(_ run: Run) {
         for image in run.photos.unreadable.takeNew() {
             run.loop.recordUnreadablePhoto()
-            onEvent(.lost(image))
+            onEvent(.unreadable(image))
         }
     }
 }

@@ -1,14 +1,14 @@
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// What of a network is trained, from stage to stage of a run.
+/// The frozen and trainable layers of each stage of a run (gradual unfreezing).
 struct TrainingStages {
-    /// For each stage the nodes that stay as they are.
+    /// The frozen nodes of each stage.
     let frozen: [Set<String>]
-    /// How many epochs each stage lasts, but for the last.
+    /// The number of epochs of each stage except the last.
     private let epochs: Int
 
-    /// One stage, in which everything is trained.
+    /// One stage with all layers trainable.
     static let single = TrainingStages(frozen: [[]], epochs: 1)
 
     private init(frozen: [Set<String>], epochs: Int) {
@@ -16,9 +16,9 @@ struct TrainingStages {
         self.epochs = epochs
     }
 
-    /// The stages in which a base is trained.
-    /// - Parameter epochs: How many epochs each lasts, but for the last.
-    init(of network: Network, _ trains: FineTuning.Trains, epochs: Int) {
+    /// Creates the stages of training a base model.
+    /// - Parameter epochs: The number of epochs of each stage except the last.
+    init(of network: Network, _ trains: FineTuning.TrainableLayers, epochs: Int) {
         let blocks = network.blocks
         func allBut(_ count: Int) -> Set<String> { blocks.dropLast(count).reduce(into: []) { $0.formUnion($1) } }
         switch trains {
@@ -32,19 +32,21 @@ struct TrainingStages {
 
     /// The number of stages.
     var count: Int { frozen.count }
-    /// What stays as it is to the end.
-    var last: Set<String> { frozen[count - 1] }
-    /// The epoch (from 0) with which the last stage begins.
-    var lastBegins: Int { (count - 1) * epochs }
-    /// The stage that an epoch (from 0) belongs to.
+    /// The frozen nodes of the last stage.
+    var lastFrozen: Set<String> { frozen[count - 1] }
+    /// The first epoch (from 0) of the last stage.
+    var lastStageStart: Int { (count - 1) * epochs }
+    /// Returns the stage of an epoch, both from 0.
     func stage(ofEpoch epoch: Int) -> Int { min(epoch / epochs, count - 1) }
-    /// Whether an epoch (from 0) is the first of a stage after the first.
-    func isNew(inEpoch epoch: Int) -> Bool { epoch > 0 && stage(ofEpoch: epoch) > stage(ofEpoch: epoch - 1) }
+    /// Whether an epoch (from 0) is the first of a stage after the first stage.
+    func startsStage(_ epoch: Int) -> Bool { epoch > 0 && stage(ofEpoch: epoch) > stage(ofEpoch: epoch - 1) }
 }
 
 extension Network {
-    /// The factor of each node's learning rate: 1 for the head's block, and for each block before it `decay` times that of the next.
-    func rateFactors(decay: Float) -> [String: Float] {
+    /// Returns the learning-rate factor of each node for layer-wise learning-rate decay.
+    ///
+    /// It is 1 for the head's block, and for each earlier block `decay` times the factor of the next block.
+    func learningRateFactors(decay: Float) -> [String: Float] {
         var factors: [String: Float] = [:]
         var factor: Float = 1
         for block in blocks.reversed() {

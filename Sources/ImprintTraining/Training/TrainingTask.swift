@@ -4,28 +4,28 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// What a kind of training adds to the common course of a run, which `TrainingRunner` is.
+/// A kind of training, such as that of a classifier, which `TrainingRunner` runs.
 protocol TrainingTask {
     /// The labels of the model.
     var labels: [String] { get }
     /// The network that is trained.
     var network: Network { get }
-    /// The hyperparameters that may not change when a run is resumed, by name.
+    /// The hyperparameters that must not change when a run is resumed, by name.
     var fingerprint: [String: String] { get }
-    /// The same under the names of version 1, for its checkpoints.
+    /// The fingerprint with the names of version 1, for its checkpoints.
     var versionOneFingerprint: [String: String] { get }
-    /// Whether the run depends on the speed of the machine.
+    /// Whether the run has a time limit, so that its result depends on the speed of the machine.
     var hasTimeLimit: Bool { get }
 
     /// Reads the photos.
     /// - Parameters:
-    ///   - earlier: The photos of the run that is resumed, if any: they keep their partitions.
-    ///   - checkContinues: Throws if the run is to end.
+    ///   - earlier: The photos of the run to resume, if any: they stay on their side of the split.
+    ///   - checkContinues: Throws if the run should end.
     mutating func readPhotos(
         earlier: Checkpoint.Images?, onEvent: (TrainingEvent) -> Void, checkContinues: () throws -> Void
     ) throws -> RunPhotos
 
-    /// Makes the objective and the loop's options, after the photos are read.
+    /// Creates the objective and the loop's options, after the photos are read.
     func makeObjective() throws -> (objective: any TrainingObjective, options: TrainingLoop.Options)
 
     /// Checks that a checkpoint fits the photos.
@@ -38,13 +38,13 @@ protocol TrainingTask {
         _ loop: TrainingLoop, onEvent: (TrainingEvent) -> Void, shouldStop: () -> Bool
     ) throws -> Bool
 
-    /// The total number of photos or patches of a round.
+    /// Returns the number of photos or patches of a round.
     func sampleCount(ofRound round: Int) -> Int
 
-    /// The recipe, and the numbers of parameters.
-    func describe() -> (recipe: TrainingRecipe, parameterCount: Int, trainedCount: Int, epochs: Int)
+    /// Returns the recipe, the number of parameters, the number of trainable ones, and the number of epochs.
+    func describe() -> (recipe: TrainingRecipe, parameterCount: Int, trainableParameterCount: Int, epochs: Int)
 
-    /// Makes the model of the best round.
+    /// Creates the model of the best round.
     /// - Parameter isValidated: Whether the objective has just validated the best round.
     func makeModel(
         _ loop: TrainingLoop, _ best: Parameters, isValidated: Bool
@@ -58,15 +58,15 @@ extension TrainingTask {
     ) throws -> Bool { true }
 }
 
-/// The photos of a run, as the runner needs them.
+/// The properties of a run's photos that the runner needs.
 struct RunPhotos {
     var trainingCount: Int
     var validationCount: Int
     var labelsWithoutValidation: [String]
     var skipped: [SkippedImage]
     var leakage: TrainingStart.Leakage?
-    /// What a checkpoint keeps.
+    /// The photos as a checkpoint stores them.
     var record: Checkpoint.Images
-    /// Those that could be read and no longer can be.
+    /// The photos that become unreadable during the run.
     var unreadable: UnreadablePhotos
 }

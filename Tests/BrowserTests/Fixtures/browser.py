@@ -1,26 +1,32 @@
-"""Opens a page in headless Chromium and says what a reader sees, as JSON.
+"""Opens a page in headless Chromium and prints its state as JSON.
 
     python3 browser.py URL [--width 1280] [--height 800] [--evaluate EXPRESSION | --file EXPRESSIONS.json]
                        [--wait-until EXPRESSION] [--steps STEPS.json] [--camera FILE.mjpeg] [--dark] [--no-script] [--print]
                        [--screenshot FILE.png] [--pdf FILE.pdf] [--timeout SECONDS]
 
-Prints {"values": {...}, "console": [...], "requests": [...]}: the value of each JavaScript expression by its name, what the
-page complained of, and every address that it asked for. A file of expressions is a JSON object of names and expressions; a
-single one has the name "value". With --no-script the page's own scripts do not run; the expressions still do.
+Prints {"values": {...}, "console": [...], "requests": [...]}: the values of the JavaScript expressions by name, the errors and
+warnings of the page, and all requested addresses. A file of expressions is a JSON object of names and expressions; the single
+expression of --evaluate has the name "value". With --no-script the scripts of the page do not run; expressions still do.
 
-A file of steps is a JSON array of what a user does on the way, each an object with one of these keys (and those in brackets):
-"wait": an expression that is to become true; "note": a name for the value of an expression ("value"); "click", "hold": a selector
-whose element the mouse presses, for so long ("seconds"); "key": a key that is pressed, for so long ("seconds"), with shift
-("shift"); "type": a text; "choose": a selector of a file input, and the file ("path"); "accessibility": a name for what assistive
-technology is told of the page; "reload": true, after which the page runs the script "first", if any, before its
-own; "behind": whether another page covers this one; "page": the number of the page that the following steps are about, where the next
-number opens the same address in a new page (with "signal": creates that file, waits for a second file of that name and ".answer",
-and opens the address in it). Questions that the
-page asks are answered with yes. With --camera, the page may use a camera that shows these pictures; without, there is none.
+A file of steps is a JSON array of user actions. Each step is an object with one of these keys:
 
-Chromium is the program that the environment variable IMPRINT_CHROMIUM names, else the first one on the PATH. It is steered by
-the DevTools protocol (https://chromedevtools.github.io/devtools-protocol/), has a profile of its own, and is ended in every
-case. Needs websocket-client.
+    "wait"           an expression; waits until it is true
+    "note"           a name; records the value of the expression "value" under this name
+    "click", "hold"  a selector; presses the mouse on the element for "seconds"
+    "key"            a key; presses it for "seconds", with the shift key if "shift" is true
+    "type"           a text to enter
+    "choose"         the selector of a file input; chooses the file "path"
+    "accessibility"  a name; records the role and name of all elements that assistive technology sees
+    "reload"         true; reloads the page, which first runs the script "first"
+    "behind"         true to cover the page with another page, false to uncover it
+    "page"           the number of a page; switches to it. The next unused number opens a new page with the same address. With
+                     "signal", creates that file, waits for a file of that name with the suffix ".answer", and opens its address.
+
+Dialogs of the page are accepted. With --camera, the page can use a camera that shows these frames; otherwise there is no camera.
+
+The environment variable IMPRINT_CHROMIUM names the program of Chromium; the default is the first one on the PATH. The script
+controls Chromium by the DevTools protocol (https://chromedevtools.github.io/devtools-protocol/), with a temporary profile, and
+always terminates it. Needs websocket-client.
 """
 
 import argparse
@@ -38,15 +44,15 @@ import websocket
 
 
 class Failure(Exception):
-    """What went wrong, in words for the one who runs this."""
+    """A failure with a message for the user of this script."""
 
 
 class Refused(Failure):
-    """Chromium's answer that it cannot do what it was asked, for example while a page reloads."""
+    """An error response of Chromium, for example while a page reloads."""
 
 
 class Browser:
-    """A Chromium with one page, for as long as the `with` block lasts."""
+    """A Chromium process with one page, which runs during a `with` block."""
 
     def __init__(self, timeout, camera=None):
         self.camera = camera
@@ -59,7 +65,7 @@ class Browser:
         program = os.environ.get("IMPRINT_CHROMIUM") or next(
             filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
         if not program:
-            raise Failure("there is no Chromium: install it, or name it in the environment variable IMPRINT_CHROMIUM")
+            raise Failure("Chromium is not installed. Install it, or set the environment variable IMPRINT_CHROMIUM")
         self.profile = tempfile.mkdtemp(prefix="imprint-browser-")
         arguments = [
             program, "--headless=new", "--disable-gpu", "--no-first-run", "--no-default-browser-check",
@@ -73,10 +79,10 @@ class Browser:
                 f"--use-file-for-fake-video-capture={self.camera}",
             ]
         if hasattr(os, "geteuid") and os.geteuid() == 0:
-            arguments.insert(1, "--no-sandbox")  # Chromium's sandbox refuses to work as root.
+            arguments.insert(1, "--no-sandbox")  # Chromium's sandbox does not work as root.
         try:
             self.log = open(os.path.join(self.profile, "log"), "w+", encoding="utf-8", errors="replace")
-            # A group of its own, so that all of its processes end with it.
+            # A new process group, so that all of its processes can be killed.
             self.process = subprocess.Popen(
                 arguments, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, start_new_session=True)
         except OSError as error:
@@ -96,20 +102,20 @@ class Browser:
             pass
         self.process.wait()
         self.log.close()
-        for _ in range(20):  # Processes that are just ending may still write.
+        for _ in range(20):  # Ending processes may still write files.
             shutil.rmtree(self.profile, ignore_errors=True)
             if not os.path.exists(self.profile):
                 break
             time.sleep(0.05)
 
     def connect(self):
-        """Waits for Chromium to say where it listens, and takes hold of a page."""
+        """Waits for Chromium's port, connects to it and opens a page."""
         port_file = os.path.join(self.profile, "DevToolsActivePort")
         lines = []
         while len(lines) < 2:
             if self.process.poll() is not None:
                 self.log.seek(0)
-                raise Failure(f"Chromium ended at once (status {self.process.returncode}): {self.log.read()[-2000:]}")
+                raise Failure(f"Chromium ended immediately (exit code {self.process.returncode}): {self.log.read()[-2000:]}")
             self.check_time("Chromium did not start")
             time.sleep(0.02)
             if os.path.exists(port_file):
@@ -122,7 +128,7 @@ class Browser:
         self.switch(1)
 
     def switch(self, number):
-        """Goes on with another page, the first being 1; the next number opens a new one."""
+        """Switches to another page, counted from 1; the next unused number opens a new page."""
         while len(self.pages) < number:
             self.session = None
             target = self.call("Target.createTarget", url="about:blank")["targetId"]
@@ -134,29 +140,29 @@ class Browser:
         self.call("Page.bringToFront")
 
     def hand_over(self, path):
-        """Creates a file, and waits until another program has written an address to a second file; gives that address."""
+        """Creates a file, waits until another program has written an address to a second file, and returns the address."""
         open(path, "w").close()
         while True:
-            self.check_time(f"nobody wrote {path}.answer")
+            self.check_time(f"{path}.answer was not written")
             if os.path.exists(f"{path}.answer"):
                 with open(f"{path}.answer", encoding="utf-8") as file:
                     return file.read()
             time.sleep(0.05)
 
-    def check_time(self, what):
+    def check_time(self, problem):
         if time.monotonic() > self.deadline:
-            raise Failure(f"{what} within {self.timeout} s")
+            raise Failure(f"{problem} within {self.timeout} s")
 
-    def receive(self, what):
-        """The next message; those that answer no question are kept as events."""
+    def receive(self, problem):
+        """Returns the next message, and records it if it is an event."""
         while True:
-            self.check_time(what)
+            self.check_time(problem)
             try:
                 message = json.loads(self.socket.recv())
             except websocket.WebSocketTimeoutException:
                 continue
             except (websocket.WebSocketException, OSError) as error:
-                raise Failure(f"Chromium is gone: {error}") from None
+                raise Failure(f"the connection to Chromium failed: {error}") from None
             if "method" in message:
                 self.events.append(message)
             if message.get("method") == "Page.javascriptDialogOpening":
@@ -164,7 +170,7 @@ class Browser:
             return message
 
     def send(self, method, **parameters):
-        """Asks a question, and gives its number."""
+        """Sends a request and returns its number."""
         self.sent += 1
         request = {"id": self.sent, "method": method, "params": parameters}
         if self.session:
@@ -173,7 +179,7 @@ class Browser:
         return self.sent
 
     def call(self, method, **parameters):
-        """The answer to one question."""
+        """Sends a request and returns its response."""
         number = self.send(method, **parameters)
         while True:
             message = self.receive(f"{method} was not answered")
@@ -183,7 +189,7 @@ class Browser:
                 return message["result"]
 
     def open(self, url):
-        """Opens a page and waits until all that belongs to it is loaded."""
+        """Opens a page and waits until it has loaded."""
         before = len(self.events)
         answer = self.call("Page.navigate", url=url)
         if "errorText" in answer:
@@ -192,14 +198,14 @@ class Browser:
             self.receive(f"{url} was not loaded")
 
     def evaluate(self, expression):
-        """The value of a JavaScript expression, a promise's too."""
+        """Returns the value of a JavaScript expression, or of its promise."""
         value, error = self.attempt(expression)
         if error:
             raise Failure(error)
         return value
 
     def attempt(self, expression):
-        """The value of a JavaScript expression and `None`, or `None` and why it has none."""
+        """Returns the value of a JavaScript expression and `None`, or `None` and an error message."""
         try:
             answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         except Refused as refused:
@@ -221,7 +227,7 @@ class Browser:
             time.sleep(0.05)
 
     def screenshot(self, path):
-        """The whole page, from top to bottom."""
+        """Writes an image of the whole page."""
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
         data = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]
@@ -229,12 +235,12 @@ class Browser:
             file.write(base64.b64decode(data))
 
     def press(self, selector, seconds):
-        """Presses the mouse in the middle of an element, which is brought into view."""
+        """Scrolls an element into view and presses the mouse in its middle."""
         quoted = json.dumps(selector)
         while True:
             self.check_time(f"{selector} was not hit by the mouse")
             self.wait_until(f"document.querySelector({quoted})?.checkVisibility() === true")
-            place = self.evaluate(f"""(() => {{
+            position = self.evaluate(f"""(() => {{
                 const element = document.querySelector({quoted});
                 element.scrollIntoView({{ block: "center", behavior: "instant" }});
                 window.wasMissed = false;
@@ -243,13 +249,13 @@ class Browser:
                 const box = element.getBoundingClientRect();
                 return {{ x: box.x + box.width / 2, y: box.y + box.height / 2 }};
             }})()""")
-            mouse = dict(place, button="left", clickCount=1)
+            mouse = dict(position, button="left", clickCount=1)
             self.call("Input.dispatchMouseEvent", type="mousePressed", **mouse)
-            # A page that changes on its own may move the element before the mouse comes down.
-            wasMissed, _ = self.attempt("window.wasMissed")
-            time.sleep(0 if wasMissed else seconds)
+            # The page may have moved the element before the press.
+            was_missed, _ = self.attempt("window.wasMissed")
+            time.sleep(0 if was_missed else seconds)
             self.call("Input.dispatchMouseEvent", type="mouseReleased", **mouse)
-            if not wasMissed:
+            if not was_missed:
                 return
 
     def key(self, name, seconds, shift):
@@ -262,14 +268,14 @@ class Browser:
         self.call("Input.dispatchKeyEvent", type="keyUp", **key)
 
     def accessibility(self):
-        """The role and name of everything that assistive technology is told of."""
+        """Returns the role and name of all elements that assistive technology sees."""
         nodes = self.call("Accessibility.getFullAXTree")["nodes"]
         return [
             {"role": node["role"]["value"], "name": str(node.get("name", {}).get("value", ""))}
             for node in nodes if not node["ignored"] and "value" in node.get("role", {})]
 
-    def take(self, step, values):
-        """Does one step; what it notes becomes a value."""
+    def execute(self, step, values):
+        """Executes a step and adds its recorded values to `values`."""
         seconds = step.get("seconds", 0)
         if "wait" in step:
             self.wait_until(step["wait"])
@@ -292,25 +298,25 @@ class Browser:
             self.open(self.evaluate("location.href"))
         elif "page" in step:
             address = self.hand_over(step["signal"]) if "signal" in step else self.evaluate("location.href")
-            isNew = step["page"] > len(self.pages)
+            is_new = step["page"] > len(self.pages)
             self.switch(step["page"])
-            if isNew:
+            if is_new:
                 self.open(address)
         elif "behind" in step:
             self.cover(step["behind"])
         else:
-            raise Failure(f"there is no step {step}")
+            raise Failure(f"unknown step {step}")
 
-    def cover(self, isBehind):
-        """Opens another page in front of this one, or closes it."""
-        if isBehind:
+    def cover(self, is_behind):
+        """Opens another page in front of this page, or closes it."""
+        if is_behind:
             self.other = self.call("Target.createTarget", url="about:blank")["targetId"]
         else:
             self.call("Target.closeTarget", targetId=self.other)
             self.call("Page.bringToFront")
 
-    def complaints(self):
-        """Errors and warnings of the page and about it."""
+    def problems(self):
+        """Returns the errors and warnings of the page."""
         found = []
         for event in self.events:
             parameters = event["params"]
@@ -324,14 +330,14 @@ class Browser:
         return found
 
     def requests(self):
-        """The addresses asked for; data that the page holds itself is none."""
+        """Returns the requested addresses, without data URLs."""
         urls = [
             event["params"]["request"]["url"] for event in self.events if event["method"] == "Network.requestWillBeSent"]
         return [url for url in urls if not url.startswith("data:")]
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Says what a reader of a page sees, as JSON.")
+    parser = argparse.ArgumentParser(description="Opens a page in headless Chromium and prints its state as JSON.")
     parser.add_argument("url")
     parser.add_argument("--width", type=int, default=1280)
     parser.add_argument("--height", type=int, default=800)
@@ -343,9 +349,9 @@ def main():
     parser.add_argument("--screenshot", metavar="FILE.png")
     parser.add_argument("--pdf", metavar="FILE.pdf")
     parser.add_argument("--dark", action="store_true")
-    parser.add_argument("--print", action="store_true", help="show the page as on paper")
+    parser.add_argument("--print", action="store_true", help="use the print style sheet")
     parser.add_argument("--no-script", action="store_true")
-    parser.add_argument("--timeout", type=float, default=60, help="seconds that all of it may take")
+    parser.add_argument("--timeout", type=float, default=60, help="maximum duration in seconds")
     options = parser.parse_args()
 
     expressions = {}
@@ -373,22 +379,22 @@ def main():
             browser.wait_until(options.wait_until)
         values = {}
         for step in steps:
-            browser.take(step, values)
+            browser.execute(step, values)
         values.update({name: browser.evaluate(expression) for name, expression in expressions.items()})
         if options.screenshot:
             browser.screenshot(options.screenshot)
         if options.pdf:
             with open(options.pdf, "wb") as file:
                 file.write(base64.b64decode(browser.call("Page.printToPDF", printBackground=True)["data"]))
-        # What the page did until now has been told before the answer to this.
+        # All earlier events of the page arrive before the response to this request.
         browser.call("Runtime.evaluate", expression="0")
-        result = {"values": values, "console": browser.complaints(), "requests": browser.requests()}
+        result = {"values": values, "console": browser.problems(), "requests": browser.requests()}
     print(json.dumps(result))
 
 
 if __name__ == "__main__":
-    # A script that is told to end still ends its browser.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("browser.py: ended from outside"))
+    # On SIGTERM, terminate the browser too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("browser.py: terminated by SIGTERM"))
     try:
         main()
     except Failure as failure:

@@ -1,4 +1,9 @@
-"""Says what is in a ZIP archive, as JSON: python3 list_zip.py FILE prints {"names": [...], "damaged": null, "list": [...]}."""
+"""Prints the contents of a ZIP archive of the studio as JSON.
+
+    python3 list_zip.py FILE
+
+Prints {"names": [...], "damaged": null, "list": [...], "jpegs": 2}.
+"""
 
 import json
 import sys

@@ -3,12 +3,12 @@
 
 #include <stdint.h>
 
-/// Begins to count what this thread asks for and gives back.
+/// Starts to count the allocations of this thread.
 void heap_meter_start(void);
 
-/// Ends counting.
-/// - Returns: the most bytes that were in use at once since `heap_meter_start`, beyond those at that time; -1 where nothing counts, because
-///   the C library is another one or a sanitizer has the heap.
+/// Stops counting.
+/// - Returns: The peak number of bytes allocated since `heap_meter_start`, or -1 if the C library is not glibc or a sanitizer
+///   manages the heap.
 int64_t heap_meter_stop(void);
 
 #endif

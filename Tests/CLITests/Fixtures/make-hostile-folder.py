@@ -1,8 +1,8 @@
-"""Makes a folder of two labels with GOOD pictures of many kinds and BAD files of many kinds.
+"""Creates a folder of two labels with GOOD readable images and BAD unreadable files, in many formats.
 
     python3 make-hostile-folder.py FOLDER GOOD BAD
 
-Prints a JSON object: the name of every bad file and what is wrong with it.
+Prints a JSON object that maps the name of every unreadable file to its kind.
 """
 
 import io
@@ -18,12 +18,12 @@ from PIL import Image
 
 folder, good, bad = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 draw = random.Random(1)
-numbers = numpy.random.default_rng(1)
+generator = numpy.random.default_rng(1)
 
 
-def picture(label, size=(40, 32)):
+def random_image(label, size=(40, 32)):
     brightness = 40 if label == "dark" else 180
-    samples = numbers.integers(brightness, brightness + 60, (size[1], size[0], 3))
+    samples = generator.integers(brightness, brightness + 60, (size[1], size[0], 3))
     return Image.fromarray(samples.astype("uint8"))
 
 
@@ -43,7 +43,7 @@ GOOD = [
     lambda image: ("png", encoded(image.convert("RGBA"), "PNG")),
     lambda image: ("webp", encoded(image, "WEBP")),
     lambda image: ("webp", encoded(image, "WEBP", lossless=True)),
-    lambda image: ("jpg", encoded(image, "PNG")),  # a wrong name
+    lambda image: ("jpg", encoded(image, "PNG")),  # a wrong extension
 ]
 
 
@@ -70,40 +70,40 @@ def cut(content, share):
 
 BAD = {
     "empty": lambda image: ("jpg", b""),
-    "text": lambda image: ("jpg", b"no picture at all\n"),
-    "a page": lambda image: ("jpg", b"<!doctype html><html><body>404</body></html>"),
+    "text": lambda image: ("jpg", b"not an image\n"),
+    "web page": lambda image: ("jpg", b"<!doctype html><html><body>404</body></html>"),
     "noise": lambda image: ("png", bytes(draw.randrange(256) for _ in range(500))),
     "zeros": lambda image: ("jpg", bytes(4096)),
-    "half a JPEG": lambda image: ("jpg", cut(encoded(image, "JPEG"), 0.5)),
-    "the head of a JPEG": lambda image: ("jpg", encoded(image, "JPEG")[:24]),
-    "a JPEG's mark alone": lambda image: ("jpg", b"\xff\xd8\xff"),
-    "half a PNG": lambda image: ("png", cut(encoded(image, "PNG"), 0.5)),
-    "a PNG without its end": lambda image: ("png", encoded(image, "PNG")[:-12]),
-    "half a WebP": lambda image: ("webp", cut(encoded(image, "WEBP"), 0.5)),
-    "half a lossless WebP": lambda image: ("webp", cut(encoded(image, "WEBP", lossless=True), 0.5)),
-    "a PNG of 100,000 x 100,000": lambda image: ("png", png_of_size(100_000, 100_000)),
-    "a PNG of no size": lambda image: ("png", png_of_size(0, 10)),
-    "a JPEG of 65,000 x 65,000": lambda image: ("jpg", jpeg_of_size(image, 65_000, 65_000)),
-    "a JPEG of no size": lambda image: ("jpg", jpeg_of_size(image, 0, 0)),
-    "a GIF": lambda image: ("gif", encoded(image, "GIF")),
-    "a TIFF": lambda image: ("tif", encoded(image, "TIFF")),
-    "half a HEIC": lambda image: ("heic", b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + bytes(40)),
-    "nothing but a signature": lambda image: ("png", b"\x89PNG\r\n\x1a\n"),
+    "half of a JPEG": lambda image: ("jpg", cut(encoded(image, "JPEG"), 0.5)),
+    "start of a JPEG": lambda image: ("jpg", encoded(image, "JPEG")[:24]),
+    "only a JPEG marker": lambda image: ("jpg", b"\xff\xd8\xff"),
+    "half of a PNG": lambda image: ("png", cut(encoded(image, "PNG"), 0.5)),
+    "PNG without its last chunk": lambda image: ("png", encoded(image, "PNG")[:-12]),
+    "half of a WebP": lambda image: ("webp", cut(encoded(image, "WEBP"), 0.5)),
+    "half of a lossless WebP": lambda image: ("webp", cut(encoded(image, "WEBP", lossless=True), 0.5)),
+    "PNG of 100,000 x 100,000": lambda image: ("png", png_of_size(100_000, 100_000)),
+    "PNG of size zero": lambda image: ("png", png_of_size(0, 10)),
+    "JPEG of 65,000 x 65,000": lambda image: ("jpg", jpeg_of_size(image, 65_000, 65_000)),
+    "JPEG of size zero": lambda image: ("jpg", jpeg_of_size(image, 0, 0)),
+    "GIF": lambda image: ("gif", encoded(image, "GIF")),
+    "TIFF": lambda image: ("tif", encoded(image, "TIFF")),
+    "half of a HEIC": lambda image: ("heic", b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + bytes(40)),
+    "only a PNG signature": lambda image: ("png", b"\x89PNG\r\n\x1a\n"),
 }
 
-wrong = {}
+kinds = {}
 for number in range(good + bad):
     label = ["bright", "dark"][number % 2]
-    place = folder / label
-    place.mkdir(parents=True, exist_ok=True)
-    image = picture(label)
+    label_folder = folder / label
+    label_folder.mkdir(parents=True, exist_ok=True)
+    image = random_image(label)
     if number < good:
         extension, content = GOOD[number // 2 % len(GOOD)](image)
-        (place / f"good {number}.{extension}").write_bytes(content)
+        (label_folder / f"good {number}.{extension}").write_bytes(content)
     else:
         kind = list(BAD)[(number - good) // 2 % len(BAD)]
         extension, content = BAD[kind](image)
         name = f"bad {number}.{extension}"
-        (place / name).write_bytes(content)
-        wrong[f"{label}/{name}"] = kind
-print(json.dumps(wrong))
+        (label_folder / name).write_bytes(content)
+        kinds[f"{label}/{name}"] = kind
+print(json.dumps(kinds))

@@ -1,4 +1,4 @@
-"""Runs a program and prints its most memory in bytes and its status."""
+"""Runs a program and prints its maximum resident memory in bytes and its exit code."""
 
 import os
 import sys

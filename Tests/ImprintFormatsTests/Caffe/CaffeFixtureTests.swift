@@ -9,7 +9,7 @@ import Testing
 
 private let fixtures = ImportFixtures("Caffe")
 
-/// Caffe models of both kinds, against what NumPy makes of the same numbers (Fixtures/make_caffe.py).
+/// Caffe models in the old and the new format, compared to NumPy (Fixtures/make_caffe.py).
 @Suite struct CaffeFixtureTests {
     private func importer(_ prototxt: String) -> ModelImporter {
         var importer = ImportFixtures.importer
@@ -21,31 +21,32 @@ private let fixtures = ImportFixtures("Caffe")
         try importer(name).read(fixtures.folder.appending(path: "\(name).caffemodel"))
     }
 
-    @Test("Confidences are NumPy's", arguments: fixtures.expected.keys.sorted())
+    @Test("Confidences equal those of NumPy", arguments: fixtures.expected.keys.sorted())
     func confidences(name: String) throws {
         try fixtures.check(read(name), as: name)
     }
 
-    @Test("All fixtures are there")
+    @Test("All fixtures exist")
     func all() { #expect(fixtures.expected.count == 22) }
 
-    @Test("A norm and the scale behind it are one layer, and channels are turned in the first weights")
+    @Test(
+        "A batch normalization and its scale become one layer, and the channel order is merged into the first weights")
     func layers() throws {
-        let kinds = try read("norm").weights.network.nodes.map { type(of: $0.layer).kind }
+        let kinds = try read("norm").model.network.nodes.map { type(of: $0.layer).kind }
         #expect(kinds == ["convolution", "batchNormalization", "leakyReLU", "flatten", "dense", "softmax"])
     }
 
-    @Test("Without numbers of one's own, means are those that came with Caffe")
+    @Test("The default means are those of Caffe's models")
     func means() throws {
         var importer = importer("packed")
         importer.normalization = nil
-        let model = try importer.read(fixtures.folder.appending(path: "packed.caffemodel"))
-        #expect(model.weights.preprocessing.mean == [123, 117, 104])
-        #expect(model.weights.preprocessing.scale == [1, 1, 1])
-        #expect(model.notes.contains { $0.contains("104, 117 and 123 from blue, green and red") })
+        let imported = try importer.read(fixtures.folder.appending(path: "packed.caffemodel"))
+        #expect(imported.model.preprocessing.mean == [123, 117, 104])
+        #expect(imported.model.preprocessing.scale == [1, 1, 1])
+        #expect(imported.notes.contains { $0.contains("104, 117 and 123 from blue, green and red") })
     }
 
-    @Test("What goes without saying is said where it is missing")
+    @Test("Missing or foreign files are rejected with the fix")
     func refusals() throws {
         let folder = fixtures.folder
         func text(_ importer: ModelImporter, _ file: URL) -> String {
@@ -58,7 +59,7 @@ private let fixtures = ImportFixtures("Caffe")
         }
         let packed = folder.appending(path: "packed.caffemodel")
         #expect(text(ModelImporter(), packed).contains("deploy.prototxt"))
-        // Weights of another net.
+        // The weights of another network.
         #expect(text(importer("groups"), packed).contains("first (Convolution) has 0 blobs in the .caffemodel"))
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "model.caffemodel")
@@ -67,7 +68,7 @@ private let fixtures = ImportFixtures("Caffe")
         }
     }
 
-    /// Reads the weights of "packed" with another architecture.
+    /// Returns the error of importing the weights of "packed" with another architecture; empty if there is none.
     private func problem(of prototxt: String) throws -> String {
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "deploy.prototxt")
@@ -86,7 +87,7 @@ private let fixtures = ImportFixtures("Caffe")
     private let input =
         #"layer { name: "i" type: "Input" top: "i" input_param { shape { dim: 1 dim: 3 dim: 9 dim: 8 } } }"#
 
-    @Test("An architecture that does not fit, or has layers that Imprint lacks, is refused with their names")
+    @Test("An architecture that does not match, or has unsupported layers, is rejected by layer name")
     func architectures() throws {
         let unknown = try problem(
             of: input + #"layer { name: "up" type: "Deconvolution" bottom: "i" top: "u" }"#
@@ -111,11 +112,11 @@ private let fixtures = ImportFixtures("Caffe")
         #expect(training.contains("Use the deploy.prototxt"), "\(training)")
         let mixed = try problem(of: input + #"layers { name: "r" type: RELU bottom: "i" top: "r" }"#)
         #expect(mixed.contains("mixes the old format"), "\(mixed)")
-        let open = try problem(of: "name: \"a\nlayer {")
-        #expect(open.contains("deploy.prototxt") && open.contains("line 1"), "\(open)")
+        let unterminated = try problem(of: "name: \"a\nlayer {")
+        #expect(unterminated.contains("deploy.prototxt") && unterminated.contains("line 1"), "\(unterminated)")
     }
 
-    @Test("The text of an architecture may be written in all ways of its format")
+    @Test("All syntax of the protobuf text format is accepted")
     func text() throws {
         let text = """
             # A comment; name: "no"
@@ -129,7 +130,7 @@ private let fixtures = ImportFixtures("Caffe")
             try Data(text.utf8).write(to: file)
             var importer = ImportFixtures.importer
             importer.prototxt = file
-            let network = try importer.read(fixtures.folder.appending(path: "packed.caffemodel")).weights.network
+            let network = try importer.read(fixtures.folder.appending(path: "packed.caffemodel")).model.network
             #expect(network.name == #"say "small"er"#)
             #expect(network.input == TensorShape(height: 9, width: 8, channels: 3))
         }

@@ -5,12 +5,12 @@ import Testing
 @testable import ImprintInterop
 @testable import ImprintModel
 
-/// What each kind of layer makes of a small picture, against numbers that were worked out apart.
+/// The output of each Core ML layer for a small image, compared to separately computed values.
 @Suite struct CoreMLLayerTests {
     struct Case: CustomTestStringConvertible, Sendable {
         let testDescription: String
         let add: @Sendable (inout CoreMLSample) -> Void
-        /// The logits for the channels x[c][i][j].
+        /// The expected logits for an image x[channel][row][column].
         let expected: @Sendable ([[[Float]]]) -> [Float]
 
         init(
@@ -20,7 +20,7 @@ import Testing
             (testDescription, self.add, self.expected) = (name, add, expected)
         }
 
-        /// One layer.
+        /// Creates a case with one layer.
         init(
             _ name: String, _ kind: Int, _ settings: @escaping @Sendable () -> [WireField],
             _ expected: @escaping @Sendable ([[[Float]]]) -> [Float]
@@ -34,12 +34,12 @@ import Testing
         { flat($0).map(function) }
     }
 
-    /// Windows of a channel that begin at rows and columns from `first` on, of what lies inside the picture.
+    /// Applies a function to `count` x `count` windows of a channel, from row and column `first` on, clipped to the image.
     private static func windows(
         _ x: [[Float]], _ kernel: Int, _ stride: Int, first: Int, count: Int, _ function: ([Float]) -> Float
     ) -> [Float] {
-        (0..<(count * count)).map { place in
-            let (top, left) = (place / count * stride + first, place % count * stride + first)
+        (0..<(count * count)).map { index in
+            let (top, left) = (index / count * stride + first, index % count * stride + first)
             return function(
                 (top..<(top + kernel)).flatMap { row in
                     (left..<(left + kernel)).compactMap { column in
@@ -53,9 +53,10 @@ import Testing
         Case("linear", 130, { [.message(5, [.float(1, 0.5), .float(2, -1)])] }, each { 0.5 * $0 - 1 }),
         Case("ReLU", 130, { [.message(10, [])] }, each { max($0, 0) }),
         Case("leakyReLU", 130, { [.message(15, [.float(1, 0.25)])] }, each { $0 > 0 ? $0 : 0.25 * $0 }),
-        Case("PReLU of one slope", 130, { [.message(25, [.weights(1, [0.5])])] }, each { $0 > 0 ? $0 : 0.5 * $0 }),
         Case(
-            "PReLU of the channels", 130, { [.message(25, [.weights(1, [0.5, 0.25])])] },
+            "PReLU with a shared slope", 130, { [.message(25, [.weights(1, [0.5])])] }, each { $0 > 0 ? $0 : 0.5 * $0 }),
+        Case(
+            "PReLU with a slope per channel", 130, { [.message(25, [.weights(1, [0.5, 0.25])])] },
             { x in flat(x).enumerated().map { $1 > 0 ? $1 : $1 * ($0 < 9 ? 0.5 : 0.25) } }),
         Case("tanh", 130, { [.message(30, [])] }, each { tanh($0) }),
         Case("scaledTanh", 130, { [.message(31, [.float(1, 2), .float(2, 0.5)])] }, each { 2 * tanh($0 * 0.5) }),
@@ -69,16 +70,16 @@ import Testing
             each { max(2 * $0 + 0.25, -0.5) }),
         Case("clip", 660, { [.float(1, -0.5), .float(2, 0.75)] }, each { min(max($0, -0.5), 0.75) }),
         Case("clampedReLU", 1460, { [.float(1, 0.5), .float(2, 1)] }, each { min($0 > 0 ? $0 : 0.5 * $0, 1) }),
-        Case("add a number", 230, { [.float(1, 3)] }, each { $0 + 3 }),
-        Case("multiply by a number", 231, { [.float(1, -2)] }, each { -2 * $0 }),
+        Case("add a scalar", 230, { [.float(1, 3)] }, each { $0 + 3 }),
+        Case("multiply by a scalar", 231, { [.float(1, -2)] }, each { -2 * $0 }),
         Case(
-            "x times its sigmoid",
+            "swish as a product",
             {
                 $0.add("gate", 130, [.message(40, [])])
                 $0.add("product", 231, from: ["image", "gate"])
             }, each { $0 / (1 + exp(-$0)) }),
         Case(
-            "a limit from above as converters wrote it",
+            "an upper limit as converters express it",
             {
                 $0.add("relu", 130, [.message(10, [])])
                 $0.add("minus", 231, [.float(1, -1)])
@@ -89,7 +90,7 @@ import Testing
 
     static let windows: [Case] = [
         Case(
-            "same convolution, the odd border behind", 100,
+            "same convolution, odd padding at the end", 100,
             {
                 [
                     .integer(1, 1), .integer(2, 2), .integers(20, [2, 2]), .message(51, []),
@@ -98,7 +99,7 @@ import Testing
             },
             { x in windows(x[0], 2, 1, first: 0, count: 3) { $0.reduce(0, +) } }),
         Case(
-            "same convolution, the odd border in front", 100,
+            "same convolution, odd padding at the start", 100,
             {
                 [
                     .integer(1, 1), .integer(2, 2), .integers(20, [2, 2]), .message(51, [.integer(1, 1)]),
@@ -106,7 +107,7 @@ import Testing
                 ]
             }, { x in windows(x[1], 2, 1, first: -1, count: 3) { $0.reduce(0, +) } }),
         Case(
-            "grouped convolution with steps and a bias", 100,
+            "grouped convolution with a stride and a bias", 100,
             {
                 [
                     .integer(1, 2), .integer(2, 1), .integer(10, 2), .integers(20, [2, 2]), .integers(30, [1, 1]),
@@ -123,7 +124,7 @@ import Testing
             { [.integers(10, [2, 2]), .integers(20, [2, 2]), .message(32, [.integers(10, [0, 0])])] },
             { x in x.flatMap { windows($0, 2, 2, first: 0, count: 2) { $0.max() ?? 0 } } }),
         Case(
-            "average pool that counts its border", 120,
+            "average pool that counts padding", 120,
             {
                 [
                     .integer(1, 1), .integers(10, [3, 3]), .integers(20, [2, 2]),
@@ -140,23 +141,23 @@ import Testing
                 ]
             }, { x in x.flatMap { windows($0, 3, 2, first: -1, count: 2) { $0.reduce(0, +) / 9 } } }),
         Case(
-            "average pool that leaves its border out", 120,
+            "average pool that excludes padding", 120,
             { [.integer(1, 1), .integers(10, [2, 2]), .integers(20, [1, 1]), .message(31, []), .integer(50, 1)] },
             { x in x.flatMap { windows($0, 2, 1, first: 0, count: 3) { $0.reduce(0, +) / Float($0.count) } } }),
         Case(
             "global average pool", 120, { [.integer(1, 1), .integer(60, 1)] },
             { x in x.map { flat([$0]).reduce(0, +) / 9 } }),
         Case(
-            "reduce to the greatest", 280, { [.integer(1, 7), .integer(3, 1)] },
+            "reduce to the maximum", 280, { [.integer(1, 7), .integer(3, 1)] },
             { x in x.map { flat([$0]).max() ?? 0 } }),
         Case(
             "reduce to the sum", 280, { [.integer(1, 0), .integer(3, 1)] }, { x in x.map { flat([$0]).reduce(0, +) } }),
         Case(
-            "reflected border", 200,
+            "reflection padding", 200,
             { [.message(2, []), .message(10, [.message(10, [.integer(1, 1)]), .message(10, [.integer(2, 1)])])] },
             { x in x.flatMap { channel in ([channel[1]] + channel).flatMap { $0 + [$0[1]] } } }),
         Case(
-            "replicated border", 200,
+            "replication padding", 200,
             { [.message(3, []), .message(10, [.message(10, [.integer(2, 1)]), .message(10, [.integer(1, 2)])])] },
             { x in x.flatMap { channel in (channel + [channel[2]]).flatMap { [$0[0], $0[0]] + $0 } } }),
         Case(
@@ -196,32 +197,32 @@ import Testing
             { [.integers(1, [2]), .weights(2, [2, 3]), .integer(3, 1), .integers(4, [2]), .weights(5, [1, -1])] },
             { x in flat([x[0]]).map { 2 * $0 + 1 } + flat([x[1]]).map { 3 * $0 - 1 } }),
         Case(
-            "bias of places", 250, { [.integers(1, [1, 3, 3]), .weights(2, (0..<9).map { Float($0) / 4 })] },
+            "bias per pixel", 250, { [.integers(1, [1, 3, 3]), .weights(2, (0..<9).map { Float($0) / 4 })] },
             { x in flat(x).enumerated().map { $1 + Float($0 % 9) / 4 } }),
         Case(
             "concat, split and slice",
             {
                 $0.add("split", 330, [.integer(1, 2)], to: ["first", "second"])
-                $0.add("turned", 320, from: ["second", "first"])
+                $0.add("swapped", 320, from: ["second", "first"])
                 $0.add("slice", 350, [.integer(1, 1), .integer(2, 2), .integer(3, 1)])
-                $0.add("all", 320, from: ["turned", "slice"])
+                $0.add("all", 320, from: ["swapped", "slice"])
             }, { x in flat([x[1], x[0], x[0]]) }),
         Case(
-            "sum, greatest and average of two",
+            "sum, maximum and average of two",
             {
                 $0.add("half", 231, [.float(1, 0.5)], from: ["image"])
                 $0.add("sum", 230, from: ["image", "half"])
-                $0.add("most", 260, from: ["sum", "image"])
-                $0.add("average", 240, from: ["most", "image"])
+                $0.add("maximum", 260, from: ["sum", "image"])
+                $0.add("average", 240, from: ["maximum", "image"])
             }, each { (max(1.5 * $0, $0) + $0) / 2 }),
         Case(
-            "a known tensor",
+            "a constant",
             {
-                $0.add("known", 290, [.integers(1, [2, 1, 1]), .weights(2, [4, 5])], from: [])
-                $0.add("sum", 230, from: ["image", "known"])
+                $0.add("constant", 290, [.integers(1, [2, 1, 1]), .weights(2, [4, 5])], from: [])
+                $0.add("sum", 230, from: ["image", "constant"])
             }, { x in flat([x[0]]).map { $0 + 4 } + flat([x[1]]).map { $0 + 5 } }),
         Case(
-            "inner product of channels last",
+            "inner product of a channels-last flatten",
             {
                 $0.add("flat", 301, [.integer(1, 1)])
                 $0.add(
@@ -233,16 +234,16 @@ import Testing
             }, { x in [x[1][0][0], x[0][0][0] + 1] }),
     ]
 
-    /// Layers of newer networks, in which tensors have any rank.
+    /// The newer layers for tensors of any rank.
     static let anyRank: [Case] = [
         Case(
             "transpose and flatten to two axes",
             {
-                $0.add("turned", 985, [.integers(1, [0, 2, 3, 1])])
+                $0.add("transposed", 985, [.integers(1, [0, 2, 3, 1])])
                 $0.add("flat", 1130, [.integer(1, 1)])
             }, { x in (0..<9).flatMap { [flat([x[0]])[$0], flat([x[1]])[$0]] } }),
         Case(
-            "product with a matrix of the file's",
+            "product with a constant matrix",
             {
                 let weights: [Float] = (0..<36).map { $0 == 1 || $0 == 27 ? 2 : 0 }
                 $0.add("flat", 1140, [.integers(1, [1, -1])])
@@ -254,26 +255,26 @@ import Testing
             "split and concat along an axis",
             {
                 $0.add("split", 975, [.integer(1, 1), .integers(3, [1, 1])], to: ["first", "second"])
-                $0.add("turned", 980, [.integer(1, -3)], from: ["second", "first"])
+                $0.add("swapped", 980, [.integer(1, -3)], from: ["second", "first"])
                 $0.add("flat", 1150, [.integers(1, [0, -1])])
             }, { x in flat([x[1], x[0]]) }),
         Case(
-            "a border of one number",
+            "constant padding",
             {
-                $0.add("border", 1155, [.float(1, 2), .integers(2, [0, 0, 0, 0, 1, 0, 0, 1])])
+                $0.add("padding", 1155, [.float(1, 2), .integers(2, [0, 0, 0, 0, 1, 0, 0, 1])])
                 $0.add("flat", 1130, [.integer(1, 1)])
             }, { x in x.flatMap { channel in [2, 2, 2, 2] + channel.flatMap { $0 + [2] } } }),
         Case(
-            "arithmetic with known tensors",
+            "arithmetic with constants",
             {
-                $0.add("known", 1070, [.integers(1, [2, 1, 1]), .weights(2, [4, 5])], from: [])
+                $0.add("constant", 1070, [.integers(1, [2, 1, 1]), .weights(2, [4, 5])], from: [])
                 $0.add("half", 1070, [.integers(1, [1]), .weights(2, [0.5])], from: [])
                 $0.add("one", 1070, [.integers(1, [1]), .weights(2, [1])], from: [])
-                $0.add("sum", 880, from: ["image", "known"])
-                $0.add("less", 905, from: ["known", "sum"])
-                $0.add("twice", 890, from: ["less", "half"])
-                $0.add("most", 875, from: ["twice", "half"])
-                $0.add("least", 870, from: ["most", "one"])
+                $0.add("sum", 880, from: ["image", "constant"])
+                $0.add("difference", 905, from: ["constant", "sum"])
+                $0.add("quotient", 890, from: ["difference", "half"])
+                $0.add("maximum", 875, from: ["quotient", "half"])
+                $0.add("minimum", 870, from: ["maximum", "one"])
                 $0.add("flat", 1130, [.integer(1, 1)])
             }, { x in flat(x).map { min(max(-2 * $0, 0.5), 1) } }),
         Case(
@@ -287,7 +288,7 @@ import Testing
         Case(
             "sum", 1270, { [.integers(1, [2, 3])] }, { x in x.map { flat([$0]).reduce(0, +) } }),
         Case(
-            "greatest", 1260, { [.integers(1, [2, 3])] }, { x in x.map { flat([$0]).max() ?? 0 } }),
+            "maximum", 1260, { [.integers(1, [2, 3])] }, { x in x.map { flat([$0]).max() ?? 0 } }),
         Case(
             "softmax along an axis",
             {
@@ -296,7 +297,7 @@ import Testing
             }, { x in x.map { flat([$0]).reduce(0, +) / 9 } }),
     ]
 
-    /// A picture of two channels, made of a grey one by a convolution of one pixel.
+    /// Returns a sample with an image of two channels (a 1x1 convolution of a grey image), its samples, and the image's values.
     private static func sample(isExact: Bool) -> (CoreMLSample, [UInt8], [[[Float]]]) {
         var sample = CoreMLSample()
         sample.input = "photo"
@@ -316,22 +317,24 @@ import Testing
         return (sample, samples, [rows, rows.map { $0.map { -0.5 * $0 + 0.25 } }])
     }
 
-    @Test("Layers give what the format says", arguments: activations + windows + tensors, [false, true])
+    @Test(
+        "Layers compute the output that the format specifies", arguments: activations + windows + tensors,
+        [false, true])
     func layers(of tested: Case, isExact: Bool) throws {
         let (start, samples, x) = Self.sample(isExact: isExact)
         var sample = start
         tested.add(&sample)
         sample.add("end", 301)
-        let found = try sample.read().weights.result(samples)
-        #expect(greatestDifference(found, softmax(tested.expected(x))) < 1e-5)
+        let found = try sample.read().model.result(samples)
+        #expect(maximumDifference(found, softmax(tested.expected(x))) < 1e-5)
     }
 
-    @Test("Layers of any rank give what the format says", arguments: anyRank)
+    @Test("Layers of any rank compute the output that the format specifies", arguments: anyRank)
     func layersOfAnyRank(of tested: Case) throws {
         let (start, samples, x) = Self.sample(isExact: true)
         var sample = start
         tested.add(&sample)
-        let found = try sample.read().weights.result(samples)
-        #expect(greatestDifference(found, softmax(tested.expected(x))) < 1e-5)
+        let found = try sample.read().model.result(samples)
+        #expect(maximumDifference(found, softmax(tested.expected(x))) < 1e-5)
     }
 }

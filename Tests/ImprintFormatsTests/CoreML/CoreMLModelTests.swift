@@ -5,10 +5,10 @@ import Testing
 @testable import ImprintInterop
 @testable import ImprintModel
 
-/// What a file says beside its layers: image, labels, weights in fewer bits, linear models, and what is refused.
+/// Importing the parts of a Core ML file other than layers: image, labels, quantized weights, linear models; and invalid files.
 @Suite struct CoreMLModelTests {
-    /// A convolution of the whole picture with these weights.
-    private func whole(
+    /// Returns a copy of `sample` with a convolution over the whole image.
+    private func withConvolution(
         _ sample: CoreMLSample, outputs: Int, _ weights: WireField, name: String = "conv"
     ) -> CoreMLSample {
         var sample = sample
@@ -36,63 +36,64 @@ import Testing
             ])
     }
 
-    @Test("A scaler becomes means and scales of red, green and blue, and blue first another order of the weights")
+    @Test("A scaler becomes the input normalization, and BGR is merged into the weights")
     func blueFirst() throws {
         var sample = CoreMLSample(width: 2, height: 1, colors: 30)
         sample.preprocessing = [scaler(1 / 64, blue: -1, green: -2, red: -3)]
         sample.labels = [strings(["a", "b"])]
-        let model = try whole(sample, outputs: 2, .weights(90, [1, 0, 2, 0, 3, 0, 0, 4, 0, 5, 0, 6])).read()
-        #expect(model.weights.preprocessing.mean == [192, 128, 64])
-        #expect(model.weights.preprocessing.scale == [0.015625, 0.015625, 0.015625])
-        #expect(model.weights.labels == ["a", "b"])
-        // Both pixels have these colours.
+        let imported = try withConvolution(sample, outputs: 2, .weights(90, [1, 0, 2, 0, 3, 0, 0, 4, 0, 5, 0, 6]))
+            .read()
+        #expect(imported.model.preprocessing.mean == [192, 128, 64])
+        #expect(imported.model.preprocessing.scale == [0.015625, 0.015625, 0.015625])
+        #expect(imported.model.labels == ["a", "b"])
+        // Both pixels have the same colour.
         let (red, green, blue) = (Float(200) / 64 - 3, Float(130) / 64 - 2, Float(60) / 64 - 1)
         let expected = softmax([blue + 2 * green + 3 * red, 4 * blue + 5 * green + 6 * red])
-        #expect(greatestDifference(try model.weights.result([200, 130, 60, 200, 130, 60]), expected) < 1e-6)
-        // [pixel, red green blue, output]
-        #expect(model.weights.parameters["conv.weight"] == [3, 0, 2, 0, 1, 0, 0, 6, 0, 5, 0, 4])
-        #expect(model.weights.network.nodes.count == 2)
+        #expect(maximumDifference(try imported.model.result([200, 130, 60, 200, 130, 60]), expected) < 1e-6)
+        // [pixel, channel (red, green, blue), output]
+        #expect(imported.model.parameters["conv.weight"] == [3, 0, 2, 0, 1, 0, 0, 6, 0, 5, 0, 4])
+        #expect(imported.model.network.nodes.count == 2)
     }
 
-    @Test("A scale of 0 is taken as 1, and that is said")
+    @Test("A scale of 0 is replaced by 1, with a note")
     func zeroScale() throws {
         var sample = CoreMLSample(width: 1, height: 1)
         sample.preprocessing = [scaler(0, gray: -5)]
-        let model = try whole(sample, outputs: 2, .weights(90, [1, 2])).read()
-        #expect(model.weights.preprocessing.mean == [5])
-        #expect(model.weights.preprocessing.scale == [1])
-        #expect(model.notes.contains { $0.contains("scales the image by 0") })
+        let imported = try withConvolution(sample, outputs: 2, .weights(90, [1, 2])).read()
+        #expect(imported.model.preprocessing.mean == [5])
+        #expect(imported.model.preprocessing.scale == [1])
+        #expect(imported.notes.contains { $0.contains("scales the image by 0") })
     }
 
-    @Test("A mean image is subtracted place by place")
+    @Test("A mean image is subtracted element by element")
     func meanImage() throws {
         var sample = CoreMLSample(width: 2, height: 1)
         sample.preprocessing = [.message(2, [.text(1, "image"), .message(11, [.floats(1, [10, 20])])])]
         sample.add("flat", 301)
-        let model = try sample.read()
-        #expect(greatestDifference(try model.weights.result([11, 23]), softmax([1, 3])) < 1e-6)
+        let imported = try sample.read()
+        #expect(maximumDifference(try imported.model.result([11, 23]), softmax([1, 3])) < 1e-6)
     }
 
-    @Test("Weights of 16 bits, and codes of fewer by a factor or a table")
+    @Test("Float16 weights, and quantized weights with scales or a lookup table")
     func weights() throws {
         func weights(_ field: [WireField]) throws -> [Float]? {
-            let sample = whole(CoreMLSample(width: 1, height: 1), outputs: 4, .message(90, field))
-            return try sample.read().weights.parameters["conv.weight"]
+            let sample = withConvolution(CoreMLSample(width: 1, height: 1), outputs: 4, .message(90, field))
+            return try sample.read().model.parameters["conv.weight"]
         }
         #expect(try weights([.bytes(2, [0, 0x3C, 0, 0xC0, 0, 0x38, 1, 0])]) == [1, -2, 0.5, 0x1p-24])
         let bytes: [UInt8] = [0, 1, 128, 255]
-        let one: WireField = .message(40, [.integer(1, 8), .message(101, [.floats(1, [0.5]), .floats(2, [-1])])])
-        #expect(try weights([.bytes(30, bytes), one]) == [-1, -0.5, 63, 126.5])
-        let each: WireField = .message(
+        let shared: WireField = .message(40, [.integer(1, 8), .message(101, [.floats(1, [0.5]), .floats(2, [-1])])])
+        #expect(try weights([.bytes(30, bytes), shared]) == [-1, -0.5, 63, 126.5])
+        let perOutput: WireField = .message(
             40, [.integer(1, 8), .message(101, [.floats(1, [1, 2, 3, 4]), .floats(2, [0, 0, 0, 1])])])
-        #expect(try weights([.bytes(30, bytes), each]) == [0, 2, 384, 1021])
-        // 3 bits each: 001 110 01|1 111, the highest first.
+        #expect(try weights([.bytes(30, bytes), perOutput]) == [0, 2, 384, 1021])
+        // 3 bits each, highest first: 001 110 01|1 111.
         let table: WireField = .message(40, [.integer(1, 3), .message(102, [.floats(1, [0, 1, 2, 3, 4, 5, 6, 7])])])
         #expect(try weights([.bytes(30, [0b0011_1001, 0b1111_0000]), table]) == [1, 6, 3, 7])
     }
 
     @Test(
-        "Weights that do not fit are refused",
+        "Weights that do not match the layer are rejected",
         arguments: [
             [.floats(1, [1, 2, 3])], [.bytes(2, [0, 0])], [.bytes(30, [1, 2, 3, 4])], [],
             [.bytes(30, [1, 2, 3, 4]), .message(40, [.integer(1, 9)])],
@@ -102,29 +103,29 @@ import Testing
             [.bytes(31, [1, 2, 3, 4])],
         ] as [[WireField]])
     func damagedWeights(fields: [WireField]) {
-        let sample = whole(CoreMLSample(width: 1, height: 1), outputs: 4, .message(90, fields))
+        let sample = withConvolution(CoreMLSample(width: 1, height: 1), outputs: 4, .message(90, fields))
         #expect(throws: ImportError.self) { try sample.read() }
     }
 
-    @Test("All layers that are not there are named at once, those of others' programs by their class")
+    @Test("All unsupported layers are listed at once, custom layers by their class")
     func unsupported() throws {
         var sample = CoreMLSample()
         sample.add("first", 165)
-        sample.add("own", 500, [.text(10, "MyLayer")])
+        sample.add("custom", 500, [.text(10, "MyLayer")])
         sample.add("second", 211)
         sample.add("back", 100, [.integer(60, 1)], from: ["image"])
         let error = #expect(throws: ImportError.self) { try sample.read() }
         #expect(
             error?.problem
                 == .unsupported([
-                    .init(operation: "mvn", node: "first"), .init(operation: "custom MyLayer", node: "own"),
+                    .init(operation: "mvn", node: "first"), .init(operation: "custom MyLayer", node: "custom"),
                     .init(operation: "resizeBilinear", node: "second"),
                     .init(operation: "convolution", node: "back", reason: "as a deconvolution"),
                 ]))
     }
 
     @Test(
-        "Models of other kinds are refused by their names",
+        "Models of other types are rejected by type",
         arguments: [(404, "kNearestNeighborsClassifier"), (2000, "textClassifier"), (303, "neuralNetworkRegressor")])
     func otherKinds(number: Int, name: String) throws {
         let bytes = WireField.encode([
@@ -157,47 +158,48 @@ import Testing
             ]))
     }
 
-    @Test("A linear model behind a network: all labels against the first, or each against the rest")
+    @Test("A linear model after a network, with a reference class or one-vs-rest")
     func linearModels() throws {
         let (x, y) = (Float(32) / 64, Float(96) / 64)
-        let against = try pipeline(0, rows: [[1, 2], [3, -1]], labels: ["a", "b", "c"])
-        #expect(against.weights.labels == ["a", "b", "c"])
+        let withReference = try pipeline(0, rows: [[1, 2], [3, -1]], labels: ["a", "b", "c"])
+        #expect(withReference.model.labels == ["a", "b", "c"])
         #expect(
-            greatestDifference(try against.weights.result([32, 96]), softmax([0, x + 2 * y, 3 * x - y + 0.5])) < 1e-6)
-        let each = try pipeline(1, rows: [[1, 2], [3, -1], [0, 1]], labels: ["a", "b", "c"])
+            maximumDifference(try withReference.model.result([32, 96]), softmax([0, x + 2 * y, 3 * x - y + 0.5])) < 1e-6
+        )
+        let oneVsRest = try pipeline(1, rows: [[1, 2], [3, -1], [0, 1]], labels: ["a", "b", "c"])
         let logits = [x + 2 * y, 3 * x - y + 0.5, y + 1]
         let expected = logits.map { softmax([0, $0])[1] }
-        #expect(greatestDifference(try each.weights.result([32, 96]), expected) < 1e-6)
-        #expect(each.notes.contains { $0.contains("do not add up to 1") })
+        #expect(maximumDifference(try oneVsRest.model.result([32, 96]), expected) < 1e-6)
+        #expect(oneVsRest.notes.contains { $0.contains("do not add up to 1") })
         #expect(throws: ImportError.self) { try pipeline(0, rows: [[1, 2]], labels: ["a", "b", "c"]) }
         #expect(throws: ImportError.self) { try pipeline(0, rows: [[1, 2], [1]], labels: ["a", "b", "c"]) }
     }
 
-    @Test("The input's size may be changed where the network allows it")
+    @Test("The input size can be changed if the network accepts it")
     func inputSize() throws {
         var sample = CoreMLSample(width: 4, height: 4)
         sample.add(
             "conv", 100,
             [.integer(1, 2), .integer(2, 1), .message(51, []), .weights(90, Array(repeating: 1, count: 18))])
         sample.add("pool", 120, [.integer(1, 1), .integer(60, 1)])
-        let model = try sample.read { $0.inputSize = Size2D(height: 6, width: 5) }
-        #expect(model.weights.network.input == TensorShape(height: 6, width: 5, channels: 1))
-        #expect(model.weights.preprocessing.width == 5)
+        let imported = try sample.read { $0.inputSize = Size2D(height: 6, width: 5) }
+        #expect(imported.model.network.input == TensorShape(height: 6, width: 5, channels: 1))
+        #expect(imported.model.preprocessing.width == 5)
     }
 
-    @Test("A sigmoid at the end is kept, and a tensor of probabilities is found by its name")
+    @Test("A sigmoid at the end is kept, and the output is found by the name of the probabilities")
     func ends() throws {
         var sample = CoreMLSample(width: 1, height: 2)
         sample.add("dense", 140, [.integer(1, 2), .integer(2, 2), .weights(20, [1, 2, 3, 4])])
         sample.add("scores", 130, [.message(40, [])])
         sample.add("unused", 231, [.float(1, 9)])
         sample.labels = [strings(["a", "b"]), .text(200, "scores")]
-        let model = try sample.read()
-        #expect(model.weights.network.nodes.last?.layer is Sigmoid)
-        #expect(model.weights.network.nodes.last?.name == "scores")
+        let imported = try sample.read()
+        #expect(imported.model.network.nodes.last?.layer is Sigmoid)
+        #expect(imported.model.network.nodes.last?.name == "scores")
     }
 
-    @Test("A limit from above that converters wrote with two factors becomes one layer")
+    @Test("An upper limit that converters express with two factors becomes one layer")
     func relu6() throws {
         var sample = CoreMLSample(width: 1, height: 2)
         sample.add("relu", 130, [.message(10, [])])
@@ -205,7 +207,7 @@ import Testing
         sample.add("threshold", 220, [.integer(1, 7), .float(2, -6)])
         sample.add("plus", 231, [.float(1, -1)])
         sample.add("flat", 301)
-        let kinds = try sample.read().weights.network.nodes.map { type(of: $0.layer).kind }
+        let kinds = try sample.read().model.network.nodes.map { type(of: $0.layer).kind }
         #expect(kinds == ["relu6", "flatten", "softmax"])
     }
 }

@@ -7,10 +7,10 @@ import Testing
 @testable import ImprintInterop
 @testable import ImprintModel
 
-/// Real models against what other programs compute with them.
+/// Published models, compared to the output of other programs.
 @Suite(
     "Core ML reference models",
-    .enabled(if: ReferenceData.has("models/MNIST.mlmodel"), "the reference models are not here"))
+    .enabled(if: ReferenceData.has("models/MNIST.mlmodel"), "the reference models are missing"))
 struct CoreMLReferenceTests {
     private struct Expected: Decodable {
         struct Image: Decodable {
@@ -31,7 +31,7 @@ struct CoreMLReferenceTests {
         let images: [Image]
     }
 
-    private func model(_ name: String) throws -> ImportedModel {
+    private func importModel(_ name: String) throws -> ImportedModel {
         try ModelImporter().read(ReferenceData.folder.appending(path: "models/\(name).mlmodel"))
     }
 
@@ -42,55 +42,55 @@ struct CoreMLReferenceTests {
         return try expected.images.map { ($0, try ImageFile.decode(folder.appending(path: $0.file))) }
     }
 
-    private func probabilities(_ model: ImportedModel, _ image: RasterImage) throws -> [Float] {
-        try model.weights.result(model.weights.preprocessing.prepare(image).samples)
+    private func probabilities(_ imported: ImportedModel, _ image: RasterImage) throws -> [Float] {
+        try imported.model.result(imported.model.preprocessing.prepare(image).samples)
     }
 
-    @Test("MNIST: grey, int64 labels, flattened with channels last")
+    @Test("MNIST: grey image, int64 labels, channels-last flatten")
     func mnist() throws {
-        let model = try model("MNIST")
-        #expect(model.weights.labels == (0...9).map(String.init))
+        let imported = try importModel("MNIST")
+        #expect(imported.model.labels == (0...9).map(String.init))
         for (expected, image) in try images("mnist") {
             let known = try #require(expected.mnist)
-            #expect(greatestDifference(try probabilities(model, image), known) < 1e-4, "\(expected.file)")
+            #expect(maximumDifference(try probabilities(imported, image), known) < 1e-4, "\(expected.file)")
         }
     }
 
-    @Test("Nudity: blue first, norms with a scale behind them, pools that round up")
+    @Test("Nudity: BGR image, batch normalizations with a scale, pools that round up")
     func nudity() throws {
-        let model = try model("Nudity")
-        #expect(model.weights.preprocessing.mean == [104, 117, 123])
+        let imported = try importModel("Nudity")
+        #expect(imported.model.preprocessing.mean == [104, 117, 123])
         for (expected, image) in try images("open_nsfw") {
-            let found = try probabilities(model, image)
+            let found = try probabilities(imported, image)
             let known = try #require(expected.nudity)
-            #expect(greatestDifference(found, known) < 1e-4, "\(expected.file)")
+            #expect(maximumDifference(found, known) < 1e-4, "\(expected.file)")
             let (isFirst, wasFirst) = (found[0] > found[1], known[0] > known[1])
             #expect(isFirst == wasFirst)
         }
     }
 
-    @Test("EfficientNet-Lite0: exact axes, borders of their own, clips")
+    @Test("EfficientNet-Lite0: exact axes, explicit padding, clips")
     func efficientNet() throws {
-        let model = try model("EfficientNetLite0")
+        let imported = try importModel("EfficientNetLite0")
         for (expected, image) in try images("efficientnet_lite0") {
-            let found = try probabilities(model, image)
+            let found = try probabilities(imported, image)
             let top = try #require(expected.top5)
             let first = found.firstIndex(of: found.max() ?? 0)
             #expect(first == top[0].index)
             for known in top {
                 let difference = abs(found[known.index] - known.prob)
                 #expect(difference < 1e-4, "\(expected.file)")
-                // The file has the first word alone of each of ImageNet's names.
+                // The file has only the first of each class's names in ImageNet.
                 let first = known.label.prefix { $0 != "," }
-                #expect(model.weights.labels[known.index].hasPrefix(first))
+                #expect(imported.model.labels[known.index].hasPrefix(first))
             }
         }
     }
 
-    @Test("A classifier of Create ML is refused in words")
+    @Test("A Create ML classifier is rejected with a fix")
     func createML() throws {
-        let error = #expect(throws: ImportError.self) { try model("VigetLogoClassifier") }
+        let error = #expect(throws: ImportError.self) { try importModel("VigetLogoClassifier") }
         #expect(error?.description.contains("VisionFeaturePrint") == true)
-        #expect(error?.description.contains("imprint train") == true)
+        #expect(error?.description.contains("Train a new model on the same photos") == true)
     }
 }

@@ -6,7 +6,7 @@ import ImprintNetwork
 @testable import ImprintInterop
 @testable import ImprintModel
 
-/// A field of a protobuf message that a test writes.
+/// A field of a protobuf message in a test file.
 enum WireField: Sendable {
     case integer(Int, Int)
     case float(Int, Float)
@@ -17,7 +17,7 @@ enum WireField: Sendable {
     case floats(Int, [Float])
     case doubles(Int, [Double])
 
-    /// The fields one after the other, as a file has them.
+    /// Encodes the fields in order.
     static func encode(_ fields: [WireField]) -> [UInt8] {
         fields.reduce(into: []) { $1.write(to: &$0) }
     }
@@ -58,18 +58,18 @@ enum WireField: Sendable {
     }
 }
 
-/// A Core ML file of one network, as tests make it.
+/// A Core ML file with one neural network.
 struct CoreMLSample {
     /// The name of the image.
     var input = "image"
     let width: Int
     let height: Int
-    /// 10 grey, 20 red first, 30 blue first.
+    /// The color space of the image: 10 is grey, 20 RGB, 30 BGR.
     let colors: Int
     var layers: [WireField] = []
     var preprocessing: [WireField] = []
     var labels: [WireField] = []
-    /// Whether the image has four axes, instead of five with that of a sequence.
+    /// Whether the image has four axes, instead of five with a sequence axis.
     var isExact = false
     var kind = 403
 
@@ -77,7 +77,7 @@ struct CoreMLSample {
         (self.width, self.height, self.colors) = (width, height, colors)
     }
 
-    /// A layer that makes a tensor of its own name; it reads the layer before where nothing is said.
+    /// Adds a layer; by default it reads the previous layer, and its output has its name.
     mutating func add(
         _ name: String, _ kind: Int, _ settings: [WireField] = [], from inputs: [String]? = nil,
         to outputs: [String]? = nil
@@ -110,23 +110,23 @@ struct CoreMLSample {
         WireField.encode([.integer(1, 4), .message(2, [image]), .message(kind, network)])
     }
 
-    /// The model that is made of it.
+    /// Imports the model.
     func read(_ change: (inout ModelImporter) -> Void = { _ in }) throws -> ImportedModel {
         try importCoreML(bytes, change)
     }
 }
 
 extension WireField {
-    /// Weights of 32 bits.
+    /// Returns a field with 32-bit weights.
     static func weights(_ number: Int, _ values: [Float]) -> WireField { .message(number, [.floats(1, values)]) }
 }
 
-/// Reads a Core ML model that is in memory, as if it lay in a file.
+/// Imports a Core ML model in memory through a temporary file.
 func importCoreML(_ bytes: [UInt8], _ change: (inout ModelImporter) -> Void = { _ in }) throws -> ImportedModel {
     try importModel(bytes, ending: "mlmodel", change)
 }
 
-/// Reads a model that is in memory, as if it lay in a file.
+/// Imports a model in memory through a temporary file.
 func importModel(
     _ bytes: [UInt8], ending: String, _ change: (inout ModelImporter) -> Void = { _ in }
 ) throws -> ImportedModel {
@@ -139,7 +139,7 @@ func importModel(
 }
 
 extension ModelFile {
-    /// The network's result for one image of samples in the order of rows, columns and channels.
+    /// Returns the output of the network for one image with samples [height, width, channels].
     func result(_ samples: [UInt8]) throws -> [Float] {
         let plan = try ExecutionPlan(
             network, parameters: parameters, options: ExecutionPlan.Options(batchSize: 1, mode: .prediction))
@@ -152,12 +152,13 @@ extension ModelFile {
     }
 }
 
-/// Probabilities of logits.
+/// Returns the softmax of logits.
 func softmax(_ logits: [Float]) -> [Float] {
     let powers = logits.map { exp(Double($0) - Double(logits.max() ?? 0)) }
     return powers.map { Float($0 / powers.reduce(0, +)) }
 }
 
-func greatestDifference(_ x: [Float], _ y: [Float]) -> Float {
+/// Returns the largest absolute difference of two arrays; infinity if their lengths differ.
+func maximumDifference(_ x: [Float], _ y: [Float]) -> Float {
     x.count == y.count ? zip(x, y).map { abs($0 - $1) }.max() ?? 0 : .infinity
 }

@@ -6,13 +6,13 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// A model to export, with images and what Imprint says of them.
+/// A model to export, with images and the expected outputs.
 struct ExportCase: Sendable, CustomTestStringConvertible {
     let name: String
     let network: Network
     var testDescription: String { name }
 
-    /// How many images there are.
+    /// The number of images.
     static let batch = 2
 
     private init(_ name: String, _ network: Network) {
@@ -20,7 +20,7 @@ struct ExportCase: Sendable, CustomTestStringConvertible {
         self.network = network
     }
 
-    /// A network of one layer over an image, whose values a dense layer tells apart.
+    /// Creates a network with these layers between a convolution and a dense layer.
     private init(_ name: String, channels: Int = 4, height: Int = 7, width: Int = 9, _ layers: any Layer...) throws {
         var net = NetworkBuilder(name: name, input: TensorShape(height: height, width: width, channels: 3))
         net.add(Convolution(outputChannels: channels, kernelSize: 1), named: "first")
@@ -31,7 +31,7 @@ struct ExportCase: Sendable, CustomTestStringConvertible {
         self.init(name, try net.network())
     }
 
-    /// A network that `add` makes of its first layer's result, a vector of 6 numbers or an image of 4 channels.
+    /// Creates a network that `add` completes after the first layer, which outputs a vector of 6 elements or an image of 4 channels.
     private init(
         _ name: String, overVector: Bool = false, channels: Int = 3,
         _ add: (inout NetworkBuilder) -> Void
@@ -49,13 +49,13 @@ struct ExportCase: Sendable, CustomTestStringConvertible {
 extension ExportCase {
     static let all: [ExportCase] = {
         do {
-            return try readyMade() + layers() + importedLayers() + graphs()
+            return try builtIn() + layers() + importedLayers() + graphs()
         } catch {
             preconditionFailure("\(error)")
         }
     }()
 
-    /// Networks that ONNX has operators for and Core ML has not.
+    /// The networks that only ONNX can express.
     static let onnxOnly: [ExportCase] = {
         do {
             return [
@@ -84,7 +84,7 @@ extension ExportCase {
         }
     }()
 
-    private static func readyMade() throws -> [ExportCase] {
+    private static func builtIn() throws -> [ExportCase] {
         [
             ExportCase("lenet", try .lenet(labels: 4, inputSize: 16, width: 0.2)),
             ExportCase("logonet", try .logonet(labels: 3, inputSize: 32, width: 0.25)),
@@ -164,10 +164,10 @@ extension ExportCase {
                 $0.add(Dense(outputChannels: 4))
                 let gate = $0.add(Sigmoid())
                 let gated = $0.add(MultiplyLayer(), to: ["first", gate])
-                let place = $0.add(MeanLayer(axes: .channels), to: [gated])
-                let number = $0.add(MeanLayer(axes: [.height, .width]), to: [place])
-                let sum = $0.add(AddLayer(), to: [gated, place, number])
-                let product = $0.add(MultiplyLayer(), to: [number, sum, place, gate])
+                let pixelMeans = $0.add(MeanLayer(axes: .channels), to: [gated])
+                let mean = $0.add(MeanLayer(axes: [.height, .width]), to: [pixelMeans])
+                let sum = $0.add(AddLayer(), to: [gated, pixelMeans, mean])
+                let product = $0.add(MultiplyLayer(), to: [mean, sum, pixelMeans, gate])
                 $0.add(MaximumLayer(), to: [gated, sum, product])
                 $0.add(Flatten())
                 $0.add(Dense(outputChannels: 3))
@@ -202,7 +202,7 @@ extension ExportCase {
         ]
     }
 
-    /// The version of Core ML's specification that the network takes with float32 weights.
+    /// The Core ML specification version that the network requires with float32 weights.
     var coreMLVersion: Int { name == "broadcast-freely" ? 4 : 1 }
 
     private static func graphs() throws -> [ExportCase] {
@@ -249,21 +249,21 @@ extension ExportCase {
     }
 }
 
-// MARK: Numbers
+// MARK: Parameters, images and outputs
 
 extension ExportCase {
-    /// The model, with random numbers of every kind of parameter.
-    /// - Parameter rounded: Whether weights are those that float16 can hold.
-    func weights(rounded: Bool = false) throws -> ModelFile {
+    /// Returns the model, with random parameters.
+    /// - Parameter rounded: Whether weights are rounded to float16.
+    func model(rounded: Bool = false) throws -> ModelFile {
         let parameters = try Parameters(network, seed: 7)
         for entry in parameters.layout.entries {
             var stream = RandomStream(seed: 3, entry.name)
             parameters.withValues(of: entry) { values in
-                for place in values.indices {
+                for index in values.indices {
                     switch (entry.parameter.role, entry.parameter.name) {
-                    case (.weight, _): values[place] = rounded ? Float(Float16(values[place])) : values[place]
-                    case (_, "runningVariance"), (_, "scale"): values[place] = stream.uniform(in: 0.5...1.5)
-                    default: values[place] = stream.uniform(in: -0.5...0.5)
+                    case (.weight, _): values[index] = rounded ? Float(Float16(values[index])) : values[index]
+                    case (_, "runningVariance"), (_, "scale"): values[index] = stream.uniform(in: 0.5...1.5)
+                    default: values[index] = stream.uniform(in: -0.5...0.5)
                     }
                 }
             }
@@ -271,7 +271,7 @@ extension ExportCase {
         var preprocessing = Preprocessing(
             width: network.input.width, height: network.input.height, channels: network.input.channels,
             cropAndScale: .scaleFit)
-        // Every second case has scales that differ.
+        // Some cases have a different scale for each channel.
         if preprocessing.channels == 3 && name.count % 2 == 0 {
             preprocessing.mean = [123.675, 116.28, 103.53]
             preprocessing.scale = [1 / 58.395, 1 / 57.12, 1 / 57.375]
@@ -281,18 +281,18 @@ extension ExportCase {
             labels: (0..<(try network.labelCount())).map { "label \($0) é" }, preprocessing: preprocessing)
     }
 
-    /// Samples of images, [batch, height, width, channels].
+    /// The samples of the images, [batch, height, width, channels].
     var samples: [UInt8] {
         var stream = RandomStream(seed: 11, name)
         return (0..<(Self.batch * network.input.count)).map { _ in UInt8(stream.uniform(in: 0...255)) }
     }
 
-    /// What Imprint says of the images.
-    func predictions(_ weights: ModelFile) throws -> (inputs: [Float], outputs: [Float]) {
+    /// Returns the normalized inputs and the outputs for the images.
+    func predictions(_ model: ModelFile) throws -> (inputs: [Float], outputs: [Float]) {
         let plan = try ExecutionPlan(
-            network, parameters: weights.parameters,
+            network, parameters: model.parameters,
             options: ExecutionPlan.Options(batchSize: Self.batch, mode: .prediction))
-        samples.withUnsafeBufferPointer { weights.preprocessing.normalize($0, into: plan.input) }
+        samples.withUnsafeBufferPointer { model.preprocessing.normalize($0, into: plan.input) }
         let inputs = Array(plan.input)
         plan.forward(count: Self.batch)
         return (inputs, Array(plan.output))

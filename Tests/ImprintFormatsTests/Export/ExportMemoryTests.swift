@@ -8,9 +8,10 @@ import Testing
 @testable import ImprintInterop
 @testable import ImprintModel
 
-/// What writing a large model takes.
+/// The memory that writing a large model takes.
 @Suite struct ExportMemoryTests {
-    @Test("Writing a model takes a fraction of its size, in any format", arguments: 0..<5) func fraction(
+    @Test("Writing a model takes less than a third of its size in memory, in any format", arguments: 0..<5)
+    func fraction(
         format: Int
     ) throws {
         var net = NetworkBuilder(name: "large", input: TensorShape(height: 32, width: 32, channels: 3))
@@ -20,7 +21,7 @@ import Testing
         net.add(Softmax())
         let network = try net.network()
         let parameters = try Parameters(network, seed: 1)
-        let weights = ModelFile(
+        let model = ModelFile(
             network: network, parameters: parameters, labels: ["a", "b"],
             preprocessing: Preprocessing(width: 32, height: 32, channels: 3))
         let bytes = parameters.layout.count * MemoryLayout<Float>.stride
@@ -28,11 +29,11 @@ import Testing
             let url = folder.appending(path: "model")
             let trial = ImportTrial {
                 switch format {
-                case 0: try weights.writeONNX(to: url)
-                case 1: try weights.writeCoreML(to: url, options: CoreMLOptions(precision: .float16))
-                case 2: try weights.write(to: url, as: .float32)
-                case 3: try weights.write(to: url, as: .float16)
-                default: try weights.write(to: url, as: .int8)
+                case 0: try model.writeONNX(to: url)
+                case 1: try model.writeCoreML(to: url, options: CoreMLOptions(precision: .float16))
+                case 2: try model.write(to: url, as: .float32)
+                case 3: try model.write(to: url, as: .float16)
+                default: try model.write(to: url, as: .int8)
                 }
             }
             #expect(trial.error == nil)
@@ -40,7 +41,7 @@ import Testing
         }
     }
 
-    @Test("A tensor larger than any memory is refused as too large, not as damaged") func outOfMemory() throws {
+    @Test("A tensor that exceeds the memory is rejected as too large, not as damaged") func outOfMemory() throws {
         #expect {
             try ImportError.Problem.checkMemory(forElements: 1 << 50)
         } throws: { error in

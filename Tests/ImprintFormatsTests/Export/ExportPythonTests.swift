@@ -4,22 +4,22 @@ import ImprintModel
 import TestSupport
 import Testing
 
-/// Other programs read what is exported, and say the same of images as Imprint does.
+/// Exported models, read by other programs and compared to Imprint's outputs.
 @Suite(
     .enabled(
-        if: Python.readsExports, "IMPRINT_PYTHON names no Python with onnx, onnxruntime and coremltools; see ./run"))
+        if: Python.readsExports, "IMPRINT_PYTHON is not a Python with onnx, onnxruntime and coremltools; see ./run"))
 struct ExportPythonTests {
-    /// What Python found.
+    /// The results of the Python script.
     private struct Report: Decodable {
-        /// For each file the greatest difference from Imprint's confidences.
+        /// The largest difference from Imprint's confidences, by file.
         let differences: [String: Double]
-        /// For each file what is wrong with it.
+        /// The problems by file.
         let problems: [String: [String]]
-        /// The Core ML files' versions of the specification.
+        /// The specification versions of the Core ML files.
         let versions: [String: Int]
     }
 
-    /// Starting Python and its packages takes longest, so they are asked about all files at once.
+    /// The results for all files; starting Python and its packages takes longest, so it happens only once.
     private static let report = Swift.Result {
         try withTemporaryFolder { folder in
             for item in ExportCase.all { try write(item, to: folder) }
@@ -33,27 +33,27 @@ struct ExportPythonTests {
 
     private static func write(_ item: ExportCase, to folder: URL, hasCoreML: Bool = true) throws {
         func file(_ ending: String) -> URL { folder.appending(path: "\(item.name)\(ending)") }
-        func numbers(_ values: [Float]) -> Data { values.withUnsafeBytes { Data($0) } }
+        func data(_ values: [Float]) -> Data { values.withUnsafeBytes { Data($0) } }
         let shape = item.network.input
         try JSONEncoder().encode([ExportCase.batch, shape.height, shape.width, shape.channels])
             .write(to: file(".shape"))
         try Data(item.samples).write(to: file(".samples"))
         for (rounded, ending) in [(false, ""), (true, "-half")] {
-            let weights = try item.weights(rounded: rounded)
+            let model = try item.model(rounded: rounded)
             let precision: Safetensors.Precision = rounded ? .float16 : .float32
-            let (inputs, outputs) = try item.predictions(weights)
-            try numbers(inputs).write(to: file(".normalized"))
-            try numbers(outputs).write(to: file("\(ending).expected"))
-            try weights.writeONNX(to: file("\(ending).onnx"), options: ONNXOptions(precision: precision))
+            let (inputs, outputs) = try item.predictions(model)
+            try data(inputs).write(to: file(".normalized"))
+            try data(outputs).write(to: file("\(ending).expected"))
+            try model.writeONNX(to: file("\(ending).onnx"), options: ONNXOptions(precision: precision))
             guard hasCoreML else { continue }
-            try weights.writeCoreML(to: file("\(ending).mlmodel"), options: CoreMLOptions(precision: precision))
+            try model.writeCoreML(to: file("\(ending).mlmodel"), options: CoreMLOptions(precision: precision))
         }
-        try item.weights().writeONNX(
+        try item.model().writeONNX(
             to: file("-samples.onnx"), options: ONNXOptions(containsPreprocessing: true))
     }
 
     @Test(
-        "ONNX passes its checker, and ONNX Runtime says the same within 0.00001",
+        "ONNX files pass the checker, and ONNX Runtime computes the same within 0.00001",
         arguments: ExportCase.all + ExportCase.onnxOnly)
     func onnx(_ item: ExportCase) throws {
         let report = try Self.report.get()
@@ -64,7 +64,7 @@ struct ExportPythonTests {
         }
     }
 
-    @Test("Core ML's messages compute the same in NumPy within 0.0001", arguments: ExportCase.all)
+    @Test("Core ML files give the same output in NumPy within 0.0001", arguments: ExportCase.all)
     func coreML(_ item: ExportCase) throws {
         let report = try Self.report.get()
         for (ending, version) in [("", 1), ("-half", 2)] {
@@ -77,6 +77,6 @@ struct ExportPythonTests {
 }
 
 extension Python {
-    /// Whether it has what reads exported models.
+    /// Whether the packages to read exported models are installed.
     static let readsExports = has("onnx", "onnxruntime", "coremltools")
 }

@@ -8,21 +8,21 @@ import Testing
 @testable import ImprintModel
 @testable import ImprintNetwork
 
-/// What is refused, and what is written whatever reads it.
+/// The bytes of exported files, and models that cannot be exported.
 @Suite struct ExportTests {
-    /// Writes both formats and gives their bytes.
-    private func exported(_ weights: ModelFile) throws -> [Data] {
+    /// Returns the bytes of the model in both formats.
+    private func exported(_ model: ModelFile) throws -> [Data] {
         try withTemporaryFolder { folder in
             let (onnx, coreML) = (folder.appending(path: "m.onnx"), folder.appending(path: "m.mlmodel"))
-            try weights.writeONNX(to: onnx)
-            try weights.writeCoreML(to: coreML)
+            try model.writeONNX(to: onnx)
+            try model.writeCoreML(to: coreML)
             return [try Data(contentsOf: onnx), try Data(contentsOf: coreML)]
         }
     }
 
-    /// Checks that an export fails in this way and leaves the file that was there.
+    /// Checks that an export fails with this problem and text, and keeps the existing file.
     private func expectRefusal(
-        _ problem: ExportError.Problem, _ words: String, _ write: (URL) throws -> Void,
+        _ problem: ExportError.Problem, _ message: String, _ write: (URL) throws -> Void,
         sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
         try withTemporaryFolder { folder in
@@ -31,13 +31,13 @@ import Testing
             let error = #expect(throws: ExportError.self, sourceLocation: sourceLocation) { try write(url) }
             #expect(error?.problem == problem, sourceLocation: sourceLocation)
             let text = error?.description ?? ""
-            #expect(text.hasPrefix("\(url.path): the export failed: ") && text.contains(words), "\(text)")
+            #expect(text.hasPrefix("\(url.path): the export failed: ") && text.contains(message), "\(text)")
             #expect(try Data(contentsOf: url) == Data("before".utf8), sourceLocation: sourceLocation)
             #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["m"])
         }
     }
 
-    private func weights(_ network: Network, change: (Parameters) -> Void = { _ in }) throws -> ModelFile {
+    private func model(_ network: Network, change: (Parameters) -> Void = { _ in }) throws -> ModelFile {
         let parameters = try Parameters(network, seed: 1)
         change(parameters)
         return ModelFile(
@@ -47,35 +47,35 @@ import Testing
                 width: network.input.width, height: network.input.height, channels: network.input.channels))
     }
 
-    @Test("Equal models give equal bytes, and float16 takes about half of them")
+    @Test("Equal models give equal bytes, and float16 files are about half as large")
     func bytes() throws {
-        let weights = try weights(.lenet(labels: 3, inputSize: 16))
-        #expect(try exported(weights) == exported(weights))
+        let model = try model(.lenet(labels: 3, inputSize: 16))
+        #expect(try exported(model) == exported(model))
         try withTemporaryFolder { folder in
             let (onnx, coreML) = (folder.appending(path: "m.onnx"), folder.appending(path: "m.mlmodel"))
-            try weights.writeONNX(to: onnx, options: ONNXOptions(precision: .float16))
-            try weights.writeCoreML(to: coreML, options: CoreMLOptions(precision: .float16))
-            for (half, whole) in zip([onnx, coreML], try exported(weights)) {
+            try model.writeONNX(to: onnx, options: ONNXOptions(precision: .float16))
+            try model.writeCoreML(to: coreML, options: CoreMLOptions(precision: .float16))
+            for (half, whole) in zip([onnx, coreML], try exported(model)) {
                 #expect(Double(try Data(contentsOf: half).count) < 0.55 * Double(whole.count))
             }
         }
     }
 
-    @Test("The export of a logo detector is refused with a reason")
+    @Test("The export of a logo detector is rejected with the reason")
     func detector() throws {
         let network = try Network.logoDetector()
-        let weights = ModelFile(
+        let model = ModelFile(
             network: network, parameters: try Parameters(network, seed: 2), labels: ["leaf", "other"],
             preprocessing: Preprocessing(width: 96, height: 96, cropAndScale: .scaleFill),
-            detector: DetectorHead(levels: [96], stride: 16, span: 44, marks: [.init(label: "leaf")]))
-        try expectRefusal(.detector, "Export an image classifier") { try weights.writeONNX(to: $0) }
-        try expectRefusal(.detector, "Export an image classifier") { try weights.writeCoreML(to: $0) }
+            detector: DetectorHead(levels: [96], stride: 16, span: 44, logos: [.init(label: "leaf")]))
+        try expectRefusal(.detector, "Export an image classifier") { try model.writeONNX(to: $0) }
+        try expectRefusal(.detector, "Export an image classifier") { try model.writeCoreML(to: $0) }
     }
 
-    @Test("A weight beyond float16 is named; one that is not finite, and labels that do not fit, are refused")
-    func numbers() throws {
+    @Test("Weights beyond float16, values that are not finite, and mismatched labels are rejected")
+    func invalidModels() throws {
         let network = try Network.lenet(labels: 2, inputSize: 16, width: 0.1)
-        let large = try weights(network) { $0["head.weight"]?[3] = -70_000 }
+        let large = try model(network) { $0["head.weight"]?[3] = -70_000 }
         let problem = ExportError.Problem.exceedsFloat16(tensor: "head.weight", value: -70_000)
         try expectRefusal(problem, "head.weight has the value -70000.0") {
             try large.writeONNX(to: $0, options: ONNXOptions(precision: .float16))
@@ -84,7 +84,7 @@ import Testing
             try large.writeCoreML(to: $0, options: CoreMLOptions(precision: .float16))
         }
         #expect(try exported(large).count == 2)
-        let diverged = try weights(network) { $0["head.bias"]?[1] = .nan }
+        let diverged = try model(network) { $0["head.bias"]?[1] = .nan }
         let unlabelled = ModelFile(
             network: network, parameters: try Parameters(network, seed: 1), labels: ["one"],
             preprocessing: Preprocessing(width: 16, height: 16, channels: 1))
@@ -94,78 +94,78 @@ import Testing
         }
     }
 
-    @Test("What devices cannot train is refused with the layer that stands in the way")
+    @Test("A network that Core ML cannot train is rejected with the layer that prevents it")
     func notUpdatable() throws {
-        func network(_ layers: any Layer...) throws -> ModelFile {
+        func classifier(_ layers: any Layer...) throws -> ModelFile {
             var net = NetworkBuilder(name: "small", input: TensorShape(height: 4, width: 4, channels: 3))
             for layer in layers { net.add(layer) }
-            return try weights(net.network())
+            return try model(net.network())
         }
         let updatable = CoreMLOptions(isUpdatable: true)
         let dense = Dense(outputChannels: 2)
         let cases: [(ModelFile, String)] = [
-            (try network(GlobalAveragePool(), Softmax()), "it has no dense layer and no convolution"),
-            (try network(GlobalAveragePool(), dense), "does not end in a softmax"),
-            (try network(GlobalAveragePool(), dense, Softmax(), Dropout()), "does not end in a softmax"),
-            (try network(GlobalAveragePool(), dense, LeakyReLU(), Softmax()), "\"leakyReLU1\" is between"),
-            (try network(GlobalAveragePool(), dense, Softmax(), Softmax()), "\"softmax1\" is between"),
+            (try classifier(GlobalAveragePool(), Softmax()), "it has no dense layer and no convolution"),
+            (try classifier(GlobalAveragePool(), dense), "does not end in a softmax"),
+            (try classifier(GlobalAveragePool(), dense, Softmax(), Dropout()), "does not end in a softmax"),
+            (try classifier(GlobalAveragePool(), dense, LeakyReLU(), Softmax()), "\"leakyReLU1\" is between"),
+            (try classifier(GlobalAveragePool(), dense, Softmax(), Softmax()), "\"softmax1\" is between"),
         ]
-        for (weights, words) in cases {
+        for (model, message) in cases {
             try withTemporaryFolder { folder in
-                let error = #expect(throws: ExportError.self, "\(words)") {
-                    try weights.writeCoreML(to: folder.appending(path: "m"), options: updatable)
+                let error = #expect(throws: ExportError.self, "\(message)") {
+                    try model.writeCoreML(to: folder.appending(path: "m"), options: updatable)
                 }
-                #expect(error?.description.contains(words) == true, "\(error?.description ?? "")")
+                #expect(error?.description.contains(message) == true, "\(error?.description ?? "")")
             }
         }
         try expectRefusal(.notUpdatable(reason: "its weights must be float32, not float16"), "float16") {
             let options = CoreMLOptions(precision: .float16, isUpdatable: true)
-            try network(GlobalAveragePool(), dense, Softmax()).writeCoreML(to: $0, options: options)
+            try classifier(GlobalAveragePool(), dense, Softmax()).writeCoreML(to: $0, options: options)
         }
     }
 
-    @Test("A layer that Core ML cannot express is named with its node; ONNX has it")
+    @Test("Layers that Core ML cannot express are listed by node, and ONNX can express them")
     func unsupported() throws {
         var net = NetworkBuilder(name: "small", input: TensorShape(height: 4, width: 4, channels: 3))
         net.add(LocalResponseNormalization(size: 4), named: "even")
         net.add(ReLU())
         net.add(LocalResponseNormalization(size: 2), named: "too")
         net.add(GlobalAveragePool())
-        let weights = try weights(net.network())
+        let model = try model(net.network())
         let layers = [("even", 4), ("too", 2)].map {
             UnsupportedLayer(
                 node: $0, kind: "localResponseNormalization",
                 reason: "Core ML requires an odd number of channels for the normalization window, not \($1)")
         }
-        let words =
+        let message =
             "Core ML cannot express the layer \"even\" of kind localResponseNormalization (Core ML requires"
-        try expectRefusal(.unsupported(format: "Core ML", layers: layers), words) { try weights.writeCoreML(to: $0) }
-        try withTemporaryFolder { try weights.writeONNX(to: $0.appending(path: "m")) }
+        try expectRefusal(.unsupported(format: "Core ML", layers: layers), message) { try model.writeCoreML(to: $0) }
+        try withTemporaryFolder { try model.writeONNX(to: $0.appending(path: "m")) }
     }
 
-    @Test("ONNX has no operator of set 17 for a GELU by tanh, and Core ML none for layers of ConvNeXt: they are named")
+    @Test("Layers of ConvNeXt that a format cannot express are listed: three for Core ML, and a tanh GELU for ONNX")
     func convNeXt() throws {
-        func network(_ layer: any Layer) throws -> ModelFile {
+        func classifier(_ layer: any Layer) throws -> ModelFile {
             var net = NetworkBuilder(name: "small", input: TensorShape(height: 4, width: 4, channels: 3))
             net.add(layer, named: "odd")
             net.add(GlobalAveragePool())
-            return try weights(net.network())
+            return try model(net.network())
         }
         for (layer, kind) in [(LayerNormalization(), "layerNormalization"), (GELU(), "gelu"), (Erf(), "erf")]
             as [(any Layer, String)]
         {
-            let named = UnsupportedLayer(node: "odd", kind: kind, reason: "Imprint cannot export it to Core ML")
-            try expectRefusal(.unsupported(format: "Core ML", layers: [named]), "\"odd\" of kind \(kind)") {
-                try network(layer).writeCoreML(to: $0)
+            let unsupported = UnsupportedLayer(node: "odd", kind: kind, reason: "Imprint cannot export it to Core ML")
+            try expectRefusal(.unsupported(format: "Core ML", layers: [unsupported]), "\"odd\" of kind \(kind)") {
+                try classifier(layer).writeCoreML(to: $0)
             }
         }
-        let named = UnsupportedLayer(node: "odd", kind: "gelu", reason: "Imprint cannot export it to ONNX")
-        try expectRefusal(.unsupported(format: "ONNX", layers: [named]), "\"odd\" of kind gelu") {
-            try network(GELU(approximatesTanh: true)).writeONNX(to: $0)
+        let unsupported = UnsupportedLayer(node: "odd", kind: "gelu", reason: "Imprint cannot export it to ONNX")
+        try expectRefusal(.unsupported(format: "ONNX", layers: [unsupported]), "\"odd\" of kind gelu") {
+            try classifier(GELU(approximatesTanh: true)).writeONNX(to: $0)
         }
     }
 
-    @Test("Every kind of layer is among the networks that other programs are asked about")
+    @Test("The export cases cover every layer type")
     func kinds() {
         let found = (ExportCase.all + ExportCase.onnxOnly).flatMap { $0.network.nodes.map { type(of: $0.layer).kind } }
         #expect(Set(found) == Set(LayerRegistry.all.map { $0.kind }))

@@ -7,11 +7,11 @@ import Testing
 @testable import ImprintInterop
 @testable import ImprintModel
 
-/// What is exported comes back as it was.
+/// Importing exported models restores the original.
 @Suite struct ReimportTests {
-    /// Writes a model and reads it again.
+    /// Writes a model and imports it again.
     private func reimported(
-        _ weights: ModelFile, as name: String, _ write: (URL) throws -> Void
+        as name: String, _ write: (URL) throws -> Void
     ) throws -> ImportedModel {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: name)
@@ -21,80 +21,80 @@ import Testing
     }
 
     private func expectEqual(
-        _ model: ImportedModel, _ weights: ModelFile, sourceLocation: SourceLocation = #_sourceLocation
+        _ imported: ImportedModel, _ model: ModelFile, sourceLocation: SourceLocation = #_sourceLocation
     ) {
-        #expect(model.weights.network == weights.network, sourceLocation: sourceLocation)
-        #expect(model.weights.labels == weights.labels, sourceLocation: sourceLocation)
-        #expect(model.weights.preprocessing == weights.preprocessing, sourceLocation: sourceLocation)
-        #expect(model.notes.isEmpty, "\(model.notes)", sourceLocation: sourceLocation)
-        for entry in weights.parameters.layout.entries {
+        #expect(imported.model.network == model.network, sourceLocation: sourceLocation)
+        #expect(imported.model.labels == model.labels, sourceLocation: sourceLocation)
+        #expect(imported.model.preprocessing == model.preprocessing, sourceLocation: sourceLocation)
+        #expect(imported.notes.isEmpty, "\(imported.notes)", sourceLocation: sourceLocation)
+        for entry in model.parameters.layout.entries {
             #expect(
-                model.weights.parameters[entry.name]?.map(\.bitPattern)
-                    == weights.parameters[entry.name]?.map(\.bitPattern), "\(entry.name)",
+                imported.model.parameters[entry.name]?.map(\.bitPattern)
+                    == model.parameters[entry.name]?.map(\.bitPattern), "\(entry.name)",
                 sourceLocation: sourceLocation)
         }
     }
 
-    @Test("From ONNX, also with its preprocessing in the graph", arguments: ExportCase.all + ExportCase.onnxOnly)
+    @Test("ONNX, with and without the preprocessing in the graph", arguments: ExportCase.all + ExportCase.onnxOnly)
     func onnx(_ item: ExportCase) throws {
-        let weights = try item.weights()
-        expectEqual(try reimported(weights, as: "m.onnx") { try weights.writeONNX(to: $0) }, weights)
-        let whole = ONNXOptions(containsPreprocessing: true)
-        expectEqual(try reimported(weights, as: "m.onnx") { try weights.writeONNX(to: $0, options: whole) }, weights)
-        let rounded = try item.weights(rounded: true)
+        let model = try item.model()
+        expectEqual(try reimported(as: "m.onnx") { try model.writeONNX(to: $0) }, model)
+        let withPreprocessing = ONNXOptions(containsPreprocessing: true)
+        expectEqual(try reimported(as: "m.onnx") { try model.writeONNX(to: $0, options: withPreprocessing) }, model)
+        let rounded = try item.model(rounded: true)
         let half = ONNXOptions(precision: .float16)
-        expectEqual(try reimported(rounded, as: "m.onnx") { try rounded.writeONNX(to: $0, options: half) }, rounded)
+        expectEqual(try reimported(as: "m.onnx") { try rounded.writeONNX(to: $0, options: half) }, rounded)
     }
 
-    @Test("From Core ML", arguments: ExportCase.all)
+    @Test("Core ML", arguments: ExportCase.all)
     func coreML(_ item: ExportCase) throws {
-        let weights = try item.weights()
-        expectEqual(try reimported(weights, as: "m.mlmodel") { try weights.writeCoreML(to: $0) }, weights)
-        let rounded = try item.weights(rounded: true)
+        let model = try item.model()
+        expectEqual(try reimported(as: "m.mlmodel") { try model.writeCoreML(to: $0) }, model)
+        let rounded = try item.model(rounded: true)
         let half = CoreMLOptions(precision: .float16)
         expectEqual(
-            try reimported(rounded, as: "m.mlmodel") { try rounded.writeCoreML(to: $0, options: half) }, rounded)
+            try reimported(as: "m.mlmodel") { try rounded.writeCoreML(to: $0, options: half) }, rounded)
     }
 
-    /// A small model whose file is changed after it was exported.
+    /// Imports a small model from a file that was changed after the export.
     private func changed(_ change: (inout Data) throws -> Void) throws -> (ImportedModel, ModelFile) {
         let item = try #require(ExportCase.all.first { $0.name == "lenet" })
-        let weights = try item.weights()
-        let model = try reimported(weights, as: "m.onnx") { url in
-            try weights.writeONNX(to: url)
+        let model = try item.model()
+        let imported = try reimported(as: "m.onnx") { url in
+            try model.writeONNX(to: url)
             var data = try Data(contentsOf: url)
             try change(&data)
             try data.write(to: url)
         }
-        return (model, weights)
+        return (imported, model)
     }
 
-    @Test("A graph that was changed since counts, not what the file says of the one before")
+    @Test("The graph takes precedence over metadata of an earlier graph")
     func changedGraph() throws {
-        // Another activation of the same length of name, in the graph alone.
-        let (model, weights) = try changed { data in
+        // Change an activation only in the graph, to one with a name of the same length.
+        let (imported, model) = try changed { data in
             let range = try #require(data.range(of: Data("Relu".utf8)))
             data.replaceSubrange(range, with: Data("Tanh".utf8))
         }
-        #expect(model.weights.network != weights.network)
-        #expect(model.weights.network.nodes.contains { $0.layer is Tanh })
-        #expect(model.weights.labels == weights.labels)
+        #expect(imported.model.network != model.network)
+        #expect(imported.model.network.nodes.contains { $0.layer is Tanh })
+        #expect(imported.model.labels == model.labels)
     }
 
-    @Test("Weights that were changed since count")
+    @Test("Weights that were changed after the export are imported")
     func changedWeights() throws {
-        let (model, weights) = try changed { data in
-            let bias = try #require(weightsBias)
+        let (imported, model) = try changed { data in
+            let bias = try #require(headBias)
             let range = try #require(data.range(of: bias))
             data.replaceSubrange(range, with: Data(count: range.count))
         }
-        #expect(model.weights.network == weights.network)
-        #expect(model.weights.parameters["head.bias"]?.allSatisfy { $0 == 0 } == true)
+        #expect(imported.model.network == model.network)
+        #expect(imported.model.parameters["head.bias"]?.allSatisfy { $0 == 0 } == true)
     }
 
-    /// The bytes of the last bias of the model that is changed.
-    private var weightsBias: Data? {
-        let weights = try? ExportCase.all.first { $0.name == "lenet" }?.weights()
-        return weights?.parameters["head.bias"].map { values in values.withUnsafeBytes { Data($0) } }
+    /// The bytes of the head's bias in the exported model.
+    private var headBias: Data? {
+        let model = try? ExportCase.all.first { $0.name == "lenet" }?.model()
+        return model?.parameters["head.bias"].map { values in values.withUnsafeBytes { Data($0) } }
     }
 }

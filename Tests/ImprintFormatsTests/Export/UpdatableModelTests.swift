@@ -6,18 +6,18 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-/// Every field that Core ML's validator asks of a model that devices train.
+/// All fields that Core ML's validator requires of an updatable model.
 @Suite(
     .enabled(
-        if: Python.readsExports, "IMPRINT_PYTHON names no Python with onnx, onnxruntime and coremltools; see ./run"))
+        if: Python.readsExports, "IMPRINT_PYTHON is not a Python with onnx, onnxruntime and coremltools; see ./run"))
 struct UpdatableModelTests {
-    /// What Python says of the file.
+    /// The content of the file, as Python reads it.
     private struct Description: Decodable {
         struct Layer: Decodable, Equatable {
             let name, kind: String
             let isUpdatable: Bool
-            /// Whether weights and bias are updatable, as far as the layer has them.
-            let numbers: [Bool]
+            /// Whether weights and bias are updatable; empty for a layer without them.
+            let flags: [Bool]
         }
         struct Feature: Decodable, Equatable {
             struct Kind: Decodable, Equatable {
@@ -41,7 +41,7 @@ struct UpdatableModelTests {
                 let range: Range
             }
             struct Number: Decodable, Equatable {
-                // A minimum of 0 is the default, which the JSON leaves out.
+                // A minimum of 0 is the default, which the JSON omits.
                 struct Range: Decodable, Equatable { let maxValue: Double }
                 let defaultValue: Double
                 let range: Range
@@ -68,19 +68,19 @@ struct UpdatableModelTests {
         var net = NetworkBuilder(name: "small", input: TensorShape(height: 6, width: 5, channels: 3))
         for (name, layer) in layers { net.add(layer, named: name) }
         let network = try net.network()
-        let weights = ModelFile(
+        let model = ModelFile(
             network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b"],
             preprocessing: Preprocessing(width: 5, height: 6))
         return try withTemporaryFolder { folder in
             let url = folder.appending(path: "m.mlmodel")
-            try weights.writeCoreML(to: url, options: CoreMLOptions(isUpdatable: true))
+            try model.writeCoreML(to: url, options: CoreMLOptions(isUpdatable: true))
             return try JSONDecoder().decode(
                 Description.self,
                 from: Python.output(of: "ImprintFormatsTests/Fixtures/check_exports.py", ["describe", url.path]))
         }
     }
 
-    @Test("A dense layer at the end is trained, with everything that the validator asks for")
+    @Test("A dense layer at the end is updatable, with all fields that the validator requires")
     func dense() throws {
         let found = try describe([
             ("first", Convolution(outputChannels: 4, kernelSize: 3)), ("loss", GlobalAveragePool()),
@@ -89,10 +89,10 @@ struct UpdatableModelTests {
         #expect(found.version == 4 && found.isUpdatable)
         #expect(
             found.layers == [
-                .init(name: "first", kind: "convolution", isUpdatable: false, numbers: [false, false]),
-                .init(name: "loss", kind: "pooling", isUpdatable: false, numbers: []),
-                .init(name: "head", kind: "innerProduct", isUpdatable: true, numbers: [true, true]),
-                .init(name: "probabilities", kind: "softmax", isUpdatable: false, numbers: []),
+                .init(name: "first", kind: "convolution", isUpdatable: false, flags: [false, false]),
+                .init(name: "loss", kind: "pooling", isUpdatable: false, flags: []),
+                .init(name: "head", kind: "innerProduct", isUpdatable: true, flags: [true, true]),
+                .init(name: "probabilities", kind: "softmax", isUpdatable: false, flags: []),
             ])
         let image = Description.Feature(
             name: "image",
@@ -115,7 +115,7 @@ struct UpdatableModelTests {
         #expect(updates.shuffle.defaultValue)
     }
 
-    @Test("A convolution before layers with a gradient is trained; what has no bias needs none")
+    @Test("A convolution before layers with a gradient is updatable, even without a bias")
     func convolution() throws {
         let found = try describe([
             ("head", Convolution(outputChannels: 2, kernelSize: 3, hasBias: false)), ("norm", BatchNormalization()),
@@ -123,6 +123,6 @@ struct UpdatableModelTests {
             ("mean", GlobalAveragePool()), ("flatten", Flatten()), ("end", Softmax()),
         ])
         #expect(found.layers.map(\.isUpdatable) == [true] + [Bool](repeating: false, count: 7))
-        #expect(found.layers.first?.numbers == [true, false])
+        #expect(found.layers.first?.flags == [true, false])
     }
 }

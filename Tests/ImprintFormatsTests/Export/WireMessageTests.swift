@@ -15,7 +15,7 @@ import Testing
         return bytes
     }
 
-    @Test("Integers are varints, negative ones of ten bytes; high field numbers take more bytes")
+    @Test("Integers are varints, negative ones take ten bytes, and high field numbers take more bytes")
     func integers() throws {
         #expect(try bytes { $0.add(1, 150) } == [0x08, 0x96, 0x01])
         #expect(try bytes { $0.add(1, 0) } == [0x08, 0x00])
@@ -25,7 +25,7 @@ import Testing
         #expect(try bytes { $0.add(6, packed: [3, 270, 86_942]) } == [0x32, 6, 3, 0x8E, 2, 0x9E, 0xA7, 5])
     }
 
-    @Test("Numbers are little-endian, texts UTF-8")
+    @Test("Floating-point numbers are little-endian, and strings are UTF-8")
     func others() throws {
         #expect(try bytes { $0.add(1, Float(-2)) } == [0x0D, 0, 0, 0, 0xC0])
         #expect(try bytes { $0.add(1, Double(1)) } == [0x09, 0, 0, 0, 0, 0, 0, 0xF0, 0x3F])
@@ -35,25 +35,25 @@ import Testing
     }
 
     @Test(
-        "Messages within messages know their lengths, also of what is made later, and nothing is made before it is written"
+        "Nested messages have correct lengths, and deferred fields are encoded only when written"
     )
     func nested() throws {
-        var made = 0
+        var callCount = 0
         var inner = MessageBuilder()
         inner.add(1, 1)
         inner.add(2, byteCount: 200) { body in
-            made += 1
+            callCount += 1
             try [UInt8](repeating: 7, count: 200).withUnsafeBytes(body)
         }
         inner.add(3, 1)
         var outer = MessageBuilder()
         outer.add(1, inner)
         outer.add(2, MessageBuilder())
-        #expect(made == 0)
+        #expect(callCount == 0)
         var parts: [[UInt8]] = []
         try outer.write { parts.append(Array($0)) }
-        #expect(made == 1)
-        // 2 bytes, 3 and 200, and 2.
+        #expect(callCount == 1)
+        // The lengths are 2, 3 + 200 and 2 bytes.
         let head: [UInt8] = [0x0A, 207, 1, 0x08, 1, 0x12, 200, 1]
         #expect(parts == [head, [UInt8](repeating: 7, count: 200), [0x18, 1, 0x12, 0]])
     }

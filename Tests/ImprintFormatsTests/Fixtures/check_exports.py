@@ -1,9 +1,9 @@
-"""The other half of ExportPythonTests: what onnx, ONNX Runtime, coremltools and NumPy make of exported models.
+"""Checks exported models with onnx, ONNX Runtime, coremltools and NumPy, for ExportPythonTests and UpdatableModelTests.
 
-    check_exports.py FOLDER   prints for each file in it problems, the greatest difference from Imprint's confidences, and the
-                              version of Core ML's specification, as JSON
+    check_exports.py FOLDER   prints for each file, as JSON: problems, the largest difference from Imprint's confidences
+                              and the Core ML specification version
     check_exports.py describe FILE.mlmodel
-                              prints what a Core ML file says of updates on a device, as JSON
+                              prints the training parameters of a Core ML file as JSON
 
 Needs: pip install numpy onnx onnxruntime coremltools (written against onnx 1.23, onnxruntime 1.31, coremltools 9).
 """
@@ -40,12 +40,12 @@ def onnx_problems(path):
     if metadata["imprint.input"] != ("samples" if wants_samples else "normalized"):
         found.append(f"input {metadata['imprint.input']}")
     if len(graph.input) != 1 or len(graph.output) != 1:
-        found.append("inputs or outputs that are not one")
+        found.append("expected one input and one output")
     for value in [graph.input[0], graph.output[0]]:
         if value.type.tensor_type.shape.dim[0].dim_param != "batch":
-            found.append(f"{value.name} has no open batch")
+            found.append(f"{value.name} has no dynamic batch axis")
     if len(graph.output[0].type.tensor_type.shape.dim) != 2:
-        found.append("an output that is no list of vectors")
+        found.append("expected an output of two axes")
     for tensor in graph.initializer:
         if not tensor.raw_data:
             found.append(f"{tensor.name} is not raw data")
@@ -71,24 +71,24 @@ def core_ml_problems(path, spec):
         found.append(f"inputs {list(loaded.input_description)}")
     network, description = spec.neuralNetworkClassifier, spec.description
     if description.predictedFeatureName != "classLabel" or description.predictedProbabilitiesName != "probabilities":
-        found.append("other names of the outputs")
+        found.append("unexpected names of the outputs")
     types = [(o.name, o.type.WhichOneof("Type")) for o in description.output]
     if types != [("classLabel", "stringType"), ("probabilities", "dictionaryType")]:
         found.append(f"outputs {types}")
     if description.output[1].type.dictionaryType.WhichOneof("KeyType") != "stringKeyType":
-        found.append("probabilities without labels as keys")
+        found.append("the keys of the probabilities are not strings")
     metadata = dict(description.metadata.userDefined)
     if set(metadata) != KEYS or json.loads(metadata["imprint.labels"]) != list(network.stringClassLabels.vector):
         found.append(f"metadata {sorted(metadata)}")
     if network.preprocessing[0].featureName != "image" or not network.preprocessing[0].scaler.channelScale:
-        found.append("no scaler of the image")
-    made = {"image"}
+        found.append("no scaler for the image")
+    defined = {"image"}
     for layer in network.layers:
-        if not set(layer.input) <= made or set(layer.output) & made:
-            found.append(f"{layer.name} reads what is not there, or makes what is")
-        made |= set(layer.output)
-    if network.labelProbabilityLayerName not in made or len({l.name for l in network.layers}) != len(network.layers):
-        found.append("names that are not there, or twice")
+        if not set(layer.input) <= defined or set(layer.output) & defined:
+            found.append(f"{layer.name} has an undefined input, or redefines an output")
+        defined |= set(layer.output)
+    if network.labelProbabilityLayerName not in defined or len({l.name for l in network.layers}) != len(network.layers):
+        found.append("undefined or duplicate names")
     return found
 
 
@@ -109,7 +109,7 @@ def check(folder):
             compare(name, path, onnx_problems(path), onnx_confidences(path, inputs))
         for ending in ["", "-half"]:
             path = folder / f"{name}{ending}.mlmodel"
-            # Some layers are ONNX's only.
+            # Core ML cannot express some networks.
             if not path.exists():
                 continue
             spec = coremltools.utils.load_spec(str(path))
@@ -119,7 +119,7 @@ def check(folder):
 
 
 def describe(path):
-    """What Core ML's validator looks at in a model that devices train."""
+    """The fields of an updatable model that Core ML's validator checks."""
     spec = coremltools.utils.load_spec(path)
     network = spec.neuralNetworkClassifier
     layers = []
@@ -127,7 +127,7 @@ def describe(path):
         kind = layer.WhichOneof("layer")
         parameters = getattr(layer, kind)
         flags = [getattr(parameters, f).isUpdatable for f in ("weights", "bias") if hasattr(parameters, f)]
-        layers.append({"name": layer.name, "kind": kind, "isUpdatable": layer.isUpdatable, "numbers": flags})
+        layers.append({"name": layer.name, "kind": kind, "isUpdatable": layer.isUpdatable, "flags": flags})
     return {
         "version": spec.specificationVersion,
         "isUpdatable": spec.isUpdatable,

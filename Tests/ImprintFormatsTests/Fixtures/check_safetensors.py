@@ -1,8 +1,8 @@
-"""The other half of SafetensorsPythonTests: what Python's own safetensors package makes of our files, and we of its.
+"""Reads and writes files with Python's safetensors package, for SafetensorsPythonTests.
 
     check_safetensors.py describe FILE   prints metadata and tensors as JSON (values as exact hexadecimal floats)
-    check_safetensors.py write FILE      writes the file that the Swift test reads back
-    check_safetensors.py digest FILE     prints the digest of the tensors, computed as docs/weights-file.md says
+    check_safetensors.py write FILE      writes the file that the Swift test reads
+    check_safetensors.py digest FILE     prints the digest of the tensors, computed as docs/weights-file.md specifies
 
 Needs: pip install safetensors numpy (written against safetensors 0.6, numpy 2).
 """

@@ -1,9 +1,9 @@
-"""Exports a network of torchvision with random weights by torch.onnx: export_torchvision.py FOLDER NETWORK EXPORTER
+"""Exports a torchvision network with random weights to ONNX: export_torchvision.py FOLDER NETWORK EXPORTER
 
-EXPORTER is "dynamo" (the exporter of torch.export, weights in a file beside), "script" (the older one, operator set 17)
-or "script-13" (operator set 13). FOLDER gets model.onnx, `image` (float32, rows, columns, channels) and `logits`, the
-result of ONNX Runtime; the versions are printed as JSON. It ran with torch 2.15.0, torchvision 0.29.2, onnx 1.23.2,
-onnxscript 0.7.2, onnxruntime 1.32.0.
+EXPORTER is "dynamo" (the torch.export exporter with external weights), "script" (the TorchScript exporter with opset
+17) or "script-13" (opset 13). The script writes model.onnx, `image` (float32 [height, width, channels]) and `logits`,
+the output of ONNX Runtime, to FOLDER, and prints the versions as JSON. Tested with torch 2.15.0, torchvision 0.29.2,
+onnx 1.23.2, onnxscript 0.7.2, onnxruntime 1.32.0.
 """
 
 import json
@@ -24,7 +24,7 @@ side = 299 if name == "inception_v3" else 224
 options = {"init_weights": True, "aux_logits": True} if name == "inception_v3" else {}
 model = getattr(torchvision.models, name)(weights=None, **options)
 
-# Norms with statistics, factors and shifts that do something: those of random images, so that no layer's output vanishes.
+# Batch normalizations get random scales and shifts, and the statistics of random images, so that no output vanishes.
 norms = [module for module in model.modules() if isinstance(module, torch.nn.BatchNorm2d)]
 for norm in norms:
     torch.nn.init.uniform_(norm.weight, 0.5, 1.5)
@@ -45,7 +45,7 @@ model.eval()
 
 image = torch.randn(1, 3, side, side)
 file = folder / "model.onnx"
-# The exporters print their progress, which is not what this script is asked for.
+# The exporters print their progress. Keep it out of the standard output of this script.
 output, sys.stdout = sys.stdout, sys.stderr
 if exporter == "dynamo":
     torch.onnx.export(model, (image,), file, dynamo=True, external_data=True, verbose=False)

@@ -1,7 +1,7 @@
-"""Makes small Caffe models, and with NumPy alone what they give: python3 make_caffe.py
+"""Makes small Caffe models, and computes their expected outputs with NumPy: python3 make_caffe.py
 
-The messages are written here, by the numbers of caffe.proto; what a layer computes follows the code of Caffe's layers.
-The image is 9 high and 8 wide; sample i in the order of rows, columns, red, green, blue is 37 * i % 256.
+The script encodes the messages of caffe.proto itself, and the layers follow the code of Caffe. The image has 9 rows and
+8 columns; sample i of [rows, columns, (red, green, blue)] is 37 * i % 256.
 """
 
 import json
@@ -17,12 +17,12 @@ MEAN = np.array([96, 128, 160], np.float32)
 random = np.random.default_rng(11)
 
 
-def numbers(*shape, around=0.0, spread=0.5):
+def random_values(*shape, around=0.0, spread=0.5):
     return (np.round(random.normal(size=shape) * spread * 64) / 64 + around).astype(np.float32)
 
 
 def image():
-    """Blue first, as OpenCV reads photos."""
+    """The normalized image in BGR, as OpenCV reads photos."""
     samples = (np.arange(HEIGHT * WIDTH * 3) * 37 % 256).astype(np.float32).reshape(HEIGHT, WIDTH, 3)
     return ((samples - MEAN) / 64).transpose(2, 0, 1)[::-1].astype(np.float64)
 
@@ -50,11 +50,11 @@ def integer(number, value):
 
 
 def blob(values, form="shape"):
-    """A BlobProto: its shape as a message or in four old fields, its numbers packed, one by one, or of 64 bits."""
+    """A BlobProto, with its shape as a message or in four legacy fields, and its values packed, unpacked or 64-bit."""
     values = np.asarray(values, np.float32)
     if form == "legacy":
         lengths = (1,) * (4 - values.ndim) + values.shape
-        head = b"".join(integer(place + 1, length) for place, length in enumerate(lengths))
+        head = b"".join(integer(index + 1, length) for index, length in enumerate(lengths))
     else:
         head = bytes_field(7, bytes_field(1, b"".join(varint(length) for length in values.shape)))
     if form == "single":
@@ -68,7 +68,7 @@ V1_TYPES = {"Convolution": 4, "InnerProduct": 14, "Pooling": 17, "ReLU": 18, "So
 
 
 def caffemodel(weights, form="shape", is_old=False):
-    """A NetParameter with the numbers of layers: {name: (type, [arrays])}."""
+    """A NetParameter with the weights of layers: {name: (type, [arrays])}."""
     result = text(1, "small")
     for name, (kind, arrays) in weights.items():
         if is_old:
@@ -80,7 +80,7 @@ def caffemodel(weights, form="shape", is_old=False):
     return result
 
 
-# What layers compute
+# Layers
 
 
 def convolve(x, weight, bias=None, stride=1, pad=0, dilation=1, group=1):
@@ -99,7 +99,7 @@ def convolve(x, weight, bias=None, stride=1, pad=0, dilation=1, group=1):
 
 
 def pool(x, kernel, stride, pad, is_max, floors=False):
-    """pooling_layer.cpp: sizes are rounded up, and an average counts the border at the near side and `pad` at the far one."""
+    """Pooling as in pooling_layer.cpp: output sizes are rounded up, and averages count the padding."""
     sizes = []
     for length in x.shape[1:]:
         room = (length + 2 * pad - kernel) / stride
@@ -151,28 +151,28 @@ def layer(name, kind, parameters="", bottom="image", top=None, word="layer"):
 
 
 def head(x, bottom, weights, word="layer"):
-    """A dense layer over all numbers, which gives logits of about 1, and a softmax."""
+    """A dense layer over all elements, which gives logits of about 1, and a softmax."""
     flat = x.flatten()
     weight = (random.normal(size=(3, flat.size)) / np.linalg.norm(flat)).astype(np.float32)
-    bias = numbers(3)
+    bias = random_values(3)
     weights["head"] = ("InnerProduct", [weight, bias])
     kinds = ("INNER_PRODUCT", "SOFTMAX") if word == "layers" else ("InnerProduct", "Softmax")
     lines = layer("head", kinds[0], "inner_product_param { num_output: 3 }", bottom, word=word)
     return lines + layer("probabilities", kinds[1], bottom="head", word=word), softmax(weight @ flat + bias)
 
 
-# Each gives a prototxt, the numbers of layers, what the net gives, and how the numbers are stored.
+# Each function returns a prototxt, the weights of layers, the expected output, and the options for the weight file.
 
 
 def one(line, y, arrays=None, kind=None, **options):
-    """A net of one layer, named "layer", and a head."""
+    """A network of one layer, named "layer", and a head."""
     weights = {"layer": (kind, arrays)} if arrays else {}
     rest, expected = head(y, "layer", weights)
     return INPUT + line + rest, weights, expected, options
 
 
 def stored(form):
-    x, weight, bias = image(), numbers(4, 3, 3, 2), numbers(4)
+    x, weight, bias = image(), random_values(4, 3, 3, 2), random_values(4)
     line = layer(
         "layer", "Convolution",
         "convolution_param { num_output: 4 kernel_h: 3 kernel_w: 2 stride: 2 pad: 1 dilation: 1 }")
@@ -180,8 +180,8 @@ def stored(form):
 
 
 def version_1():
-    """Layers of the older kind, with types in capitals, old shapes and an old input."""
-    x, weight, bias, weights = image(), numbers(4, 3, 3, 3), numbers(4), {}
+    """Layers in the old format, with types in capitals, legacy shapes and a legacy input."""
+    x, weight, bias, weights = image(), random_values(4, 3, 3, 3), random_values(4), {}
     y = relu(convolve(x, weight, bias, 2))
     weights["conv"] = ("Convolution", [weight, bias])
     rest, expected = head(y, "conv", weights, word="layers")
@@ -198,9 +198,10 @@ def new_net_of_old_weights():
 
 
 def norm():
-    """Sums that are too large by a factor, and a scale behind; all in place."""
-    x, weight = image(), numbers(4, 3, 3, 3)
-    mean, variance, gamma, beta = numbers(4), np.abs(numbers(4)) + 0.5, numbers(4, around=1), numbers(4)
+    """Statistics that are accumulated sums, followed by a scale; all layers work in place."""
+    x, weight = image(), random_values(4, 3, 3, 3)
+    mean, variance = random_values(4), np.abs(random_values(4)) + 0.5
+    gamma, beta = random_values(4, around=1), random_values(4)
     y = convolve(x, weight, pad=1)
     y = (y - of_channels(mean)) / np.sqrt(of_channels(variance) + 1e-4) * of_channels(gamma) + of_channels(beta)
     y = relu(y, 0.1)
@@ -224,7 +225,7 @@ def norm_of_nothing():
     """A scale factor of 0 makes mean and variance 0."""
     x = image()
     line = layer("layer", "BatchNorm", "batch_norm_param { eps: 0.5 }")
-    arrays = [numbers(3), numbers(3), np.array([0.0])]
+    arrays = [random_values(3), random_values(3), np.array([0.0])]
     return one(line, x / np.sqrt(0.5), arrays, "BatchNorm")
 
 
@@ -245,7 +246,7 @@ def pools():
 
 
 def uneven_pools():
-    """Rounded up without a border, where the last windows are cut off."""
+    """Pools that round up without padding, so that the last windows are clipped."""
     x = image()
     lines = layer("max", "Pooling", "pooling_param { pool: MAX kernel_size: 3 stride: 2 }")
     lines += layer("layer", "Pooling", "pooling_param { pool: AVE kernel_h: 2 kernel_w: 3 stride_h: 2 stride_w: 2 }", "max")
@@ -267,7 +268,7 @@ def global_pools():
 
 
 def eltwise():
-    x, first, second, weights = image(), numbers(3, 3, 1, 1), numbers(3, 3, 1, 1), {}
+    x, first, second, weights = image(), random_values(3, 3, 1, 1), random_values(3, 3, 1, 1), {}
     a, b = convolve(x, first), convolve(x, second)
     weights["a"], weights["b"] = ("Convolution", [first]), ("Convolution", [second])
     parameters = "convolution_param { num_output: 3 kernel_size: 1 bias_term: false }"
@@ -291,7 +292,7 @@ def lrn():
 
 
 def prelu(is_shared):
-    slopes = numbers(1 if is_shared else 3)
+    slopes = random_values(1 if is_shared else 3)
     line = layer("layer", "PReLU", "prelu_param { channel_shared: true }" if is_shared else "")
     return one(line, relu(image(), of_channels(slopes)), [slopes[0] if is_shared else slopes], "PReLU")
 
@@ -304,7 +305,7 @@ def curves():
     ]:
         lines += layer(name, kind, parameters)
     lines += layer("layer", "Concat", bottom="sigmoid tanh elu clip bias")
-    shift = numbers(3)
+    shift = random_values(3)
     y = [1 / (1 + np.exp(-x)), np.tanh(x), np.where(x > 0, x, 0.5 * (np.exp(x) - 1)), np.clip(x, -0.5, 1)]
     y = np.concatenate(y + [x + of_channels(shift)])
     weights = {"bias": ("Bias", [shift])}
@@ -313,7 +314,7 @@ def curves():
 
 
 def slices():
-    x, weight, weights = image(), numbers(6, 3, 1, 1), {}
+    x, weight, weights = image(), random_values(6, 3, 1, 1), {}
     weights["conv"] = ("Convolution", [weight])
     y = convolve(x, weight)
     lines = layer("conv", "Convolution", "convolution_param { num_output: 6 kernel_size: 1 bias_term: false }")
@@ -327,7 +328,7 @@ def slices():
 
 
 def groups():
-    x, first, second, bias, weights = image(), numbers(6, 1, 3, 3), numbers(4, 3, 2, 2), numbers(4), {}
+    x, first, second, bias, weights = image(), random_values(6, 1, 3, 3), random_values(4, 3, 2, 2), random_values(4), {}
     weights["first"], weights["second"] = ("Convolution", [first]), ("Convolution", [second, bias])
     lines = layer(
         "first", "Convolution",
@@ -341,7 +342,7 @@ def groups():
 
 
 def phases():
-    """What only training has: layers with rules, losses, and data."""
+    """Layers only for training: layers with phase rules, losses, and data."""
     x = image()
     lines = 'layer { name: "data" type: "Data" top: "image" top: "label" include { phase: TRAIN } }\n'
     lines += layer("noise", "Power", "power_param { scale: 9 } include { phase: TRAIN }", "image", "image")
@@ -364,7 +365,7 @@ def transposed():
 
 
 def reshaped():
-    x, weight, weights = image(), numbers(6, 3, 1, 1), {}
+    x, weight, weights = image(), random_values(6, 3, 1, 1), {}
     weights["conv"] = ("Convolution", [weight])
     y = convolve(x, weight)
     lines = layer("conv", "Convolution", "convolution_param { num_output: 6 kernel_size: 1 bias_term: false }")

@@ -1,6 +1,6 @@
-"""Makes small Core ML models with coremltools 9, and with NumPy alone what they give: python3 make_coreml.py
+"""Makes small Core ML models with coremltools 9, and computes their expected outputs with NumPy: python3 make_coreml.py
 
-The image is 9 high and 8 wide; sample i in the order of rows, columns, red, green, blue is 37 * i % 256.
+The image has 9 rows and 8 columns; sample i of [rows, columns, (red, green, blue)] is 37 * i % 256.
 """
 
 import json
@@ -19,23 +19,24 @@ BIAS = np.array([-1.5, -2, -2.5], np.float32)  # red, green, blue
 random = np.random.default_rng(7)
 
 
-def numbers(*shape, around=0.0):
-    # Multiples of 1/64, so that 16 bits hold them.
+def random_values(*shape, around=0.0):
+    # Multiples of 1/64, which float16 represents exactly.
     return (np.round(random.normal(size=shape) * 24) / 64 + around).astype(np.float32)
 
 
-CONV = numbers(8, 3, 3, 3)
-GROUPED = numbers(8, 4, 2, 2)
-DENSE = numbers(3, 8)
-DENSE_BIAS, CONV_BIAS = numbers(3), numbers(8)
-GAMMA, BETA, MEAN, VARIANCE = numbers(8, around=1), numbers(8), numbers(8), np.abs(numbers(8)) + 0.5
-SLOPES = np.abs(numbers(8))
+CONV = random_values(8, 3, 3, 3)
+GROUPED = random_values(8, 4, 2, 2)
+DENSE = random_values(3, 8)
+DENSE_BIAS, CONV_BIAS = random_values(3), random_values(8)
+GAMMA, BETA = random_values(8, around=1), random_values(8)
+MEAN, VARIANCE = random_values(8), np.abs(random_values(8)) + 0.5
+SLOPES = np.abs(random_values(8))
 
 
-def image(blue_first=False):
+def image(is_bgr=False):
     samples = (np.arange(HEIGHT * WIDTH * 3) * 37 % 256).astype(np.float32).reshape(HEIGHT, WIDTH, 3)
     x = (samples * np.float32(SCALE) + BIAS).transpose(2, 0, 1)
-    return x[::-1] if blue_first else x
+    return x[::-1] if is_bgr else x
 
 
 def same(length, kernel, stride):
@@ -93,7 +94,7 @@ def normalized(x):
     return (x - of_channels(MEAN)) / np.sqrt(of_channels(VARIANCE) + 1e-3) * of_channels(GAMMA) + of_channels(BETA)
 
 
-def network(blue_first):
+def network(is_bgr):
     builder = NeuralNetworkBuilder(
         [("image", datatypes.Array(3, HEIGHT, WIDTH))],
         [("probabilities", datatypes.Array(3))],
@@ -119,10 +120,10 @@ def network(blue_first):
     builder.add_softmax("softmax", "dense", "probabilities")
     builder.set_class_labels([7, 8, 9], prediction_blob="probabilities")
     builder.set_pre_processing_parameters(
-        image_input_names=["image"], is_bgr=blue_first, red_bias=float(BIAS[0]), green_bias=float(BIAS[1]),
+        image_input_names=["image"], is_bgr=is_bgr, red_bias=float(BIAS[0]), green_bias=float(BIAS[1]),
         blue_bias=float(BIAS[2]), image_scale=SCALE,
     )
-    x = convolve(image(blue_first), CONV, CONV_BIAS, 2, [same(n, 3, 2)[::-1] for n in (HEIGHT, WIDTH)])
+    x = convolve(image(is_bgr), CONV, CONV_BIAS, 2, [same(n, 3, 2)[::-1] for n in (HEIGHT, WIDTH)])
     x = normalized(x)
     x = np.where(x > 0, x, of_channels(SLOPES) * x)
     x = convolve(x, GROUPED, np.zeros(8), 1, [(1, 0), (0, 1)], groups=2)
@@ -130,7 +131,7 @@ def network(blue_first):
     return builder.spec, softmax(DENSE @ x.mean((1, 2)) + DENSE_BIAS)
 
 
-def program(opset, precision, blue_first):
+def program(opset, precision, is_bgr):
     @mb.program(input_specs=[mb.TensorSpec(shape=(1, 3, HEIGHT, WIDTH))], opset_version=opset)
     def build(image):
         x = mb.conv(x=image, weight=CONV, bias=CONV_BIAS, pad_type="same", strides=[2, 2])
@@ -146,8 +147,8 @@ def program(opset, precision, blue_first):
         x = mb.reduce_mean(x=x, axes=[2, 3], keep_dims=False)
         return mb.softmax(x=mb.linear(x=x, weight=DENSE, bias=DENSE_BIAS), axis=-1)
 
-    color = ct.colorlayout.BGR if blue_first else ct.colorlayout.RGB
-    bias = BIAS[::-1] if blue_first else BIAS
+    color = ct.colorlayout.BGR if is_bgr else ct.colorlayout.RGB
+    bias = BIAS[::-1] if is_bgr else BIAS
     model = ct.convert(
         build,
         inputs=[
@@ -158,7 +159,7 @@ def program(opset, precision, blue_first):
         convert_to="mlprogram",
         compute_precision=precision,
     )
-    x = convolve(image(blue_first), CONV, CONV_BIAS, 2, [same(n, 3, 2) for n in (HEIGHT, WIDTH)])
+    x = convolve(image(is_bgr), CONV, CONV_BIAS, 2, [same(n, 3, 2) for n in (HEIGHT, WIDTH)])
     x = normalized(np.clip(x, 0, 6))
     x = np.concatenate([x[4:], x[:4] * sigmoid(x[:4])])
     x = pool(x, 2, 2, [(1, 0), (0, 0)], np.max)
@@ -168,11 +169,11 @@ def program(opset, precision, blue_first):
     return model, softmax(DENSE @ x.mean((1, 2)) + DENSE_BIAS)
 
 
-MATRIX, MATRIX_BIAS, OFFSETS = numbers(400, 4), numbers(1, 4), numbers(1, 3, 1, 1)
+MATRIX, MATRIX_BIAS, OFFSETS = random_values(400, 4), random_values(1, 4), random_values(1, 3, 1, 1)
 
 
 def operations():
-    """Operations that the other program does not have."""
+    """The operations that the other program does not contain."""
 
     @mb.program(input_specs=[mb.TensorSpec(shape=(1, 3, HEIGHT, WIDTH))], opset_version=ct.target.iOS15)
     def build(image):
@@ -225,11 +226,11 @@ def save(name, model, probabilities):
     expected[name] = [float(p) for p in probabilities]
 
 
-for blue_first in (False, True):
-    spec, probabilities = network(blue_first)
-    save("network-bgr.mlmodel" if blue_first else "network-rgb.mlmodel", spec, probabilities)
+for is_bgr in (False, True):
+    spec, probabilities = network(is_bgr)
+    save("network-bgr.mlmodel" if is_bgr else "network-rgb.mlmodel", spec, probabilities)
     half = quantization_utils.quantize_weights(ct.models.MLModel(spec, skip_model_load=True), 16)
-    if blue_first:
+    if is_bgr:
         save("network-float16.mlmodel", half.get_spec() if hasattr(half, "get_spec") else half, probabilities)
 
 save("operations.mlpackage", *operations())

@@ -1,7 +1,7 @@
-"""Makes small ONNX models, and with ONNX Runtime what they give: python3 make_onnx.py
+"""Makes small ONNX models, and computes their expected outputs with ONNX Runtime: python3 make_onnx.py
 
-The image is 9 high and 8 wide; sample i in the order of rows, columns, red, green, blue is 37 * i % 256. Written with
-onnx 1.23.2 and onnxruntime 1.31.1.
+The image has 9 rows and 8 columns; sample i of [rows, columns, (red, green, blue)] is 37 * i % 256.
+Written with onnx 1.23.2 and onnxruntime 1.31.1.
 """
 
 import json
@@ -20,8 +20,8 @@ random = np.random.default_rng(9)
 FLOAT, HALF, INT = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT64
 
 
-def numbers(*shape, around=0.0, spread=0.5):
-    # Multiples of 1/64, so that 16 bits hold them.
+def random_values(*shape, around=0.0, spread=0.5):
+    # Multiples of 1/64, which float16 represents exactly.
     return (np.round(random.normal(size=shape) * spread * 64) / 64 + around).astype(np.float32)
 
 
@@ -31,7 +31,7 @@ def image():
 
 
 class Model:
-    """A graph that grows node by node; `x` is the name of the last result."""
+    """A graph that is built node by node; `x` is the name of the last output."""
 
     def __init__(self, opset=13, channels_last=False, batch=1):
         self.opset, self.channels_last, self.batch = opset, channels_last, batch
@@ -52,7 +52,7 @@ class Model:
         return self.constant(np.array(values, np.int64))
 
     def add(self, kind, *others, x=None, count=1, name=None, domain=None, **attributes):
-        """A node that reads the last result, and the names or numbers in `others`."""
+        """Adds a node that reads the last output, and the names or constants in `others`."""
         inputs = [o if isinstance(o, str) else self.constant(o) for o in ((x or self.x,) + others)]
         return self.node(kind, inputs, count, name, domain, **attributes)
 
@@ -64,7 +64,7 @@ class Model:
         return outputs[0] if count == 1 else outputs
 
     def conv(self, outputs, inputs, kernel, group=1, bias=True, **attributes):
-        others = [numbers(outputs, inputs // group, *kernel)] + ([numbers(outputs)] if bias else [])
+        others = [random_values(outputs, inputs // group, *kernel)] + ([random_values(outputs)] if bias else [])
         return self.add("Conv", *others, group=group, kernel_shape=kernel, **attributes)
 
     def proto(self, output=None):
@@ -77,7 +77,7 @@ class Model:
         return onnx.shape_inference.infer_shapes(model)
 
     def head(self):
-        """Logits of about 1 from all numbers, by an operator that every version has."""
+        """Adds a product of all elements with a matrix, which gives logits of about 1."""
         x = run(self.proto(), self.channels_last)
         self.add("Flatten")
         weight = random.normal(size=(x.size, LABELS)) / np.linalg.norm(x)
@@ -88,7 +88,7 @@ class Model:
 def run(model, channels_last=False, path=None):
     onnxruntime.set_default_logger_severity(4)
     options = onnxruntime.SessionOptions()
-    # As it is written, without what an optimiser would make of it.
+    # Run the graph without optimizations.
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(
         path or model.SerializeToString(), options, providers=["CPUExecutionProvider"])
@@ -101,7 +101,7 @@ def softmax(x):
     return e / e.sum()
 
 
-# Each gives a model, and what its numbers are: "logits" unless said otherwise.
+# Each function returns a model and the kind of its output; without a kind, the output is "logits".
 
 
 def clip_attributes():
@@ -114,7 +114,9 @@ def clip_attributes():
 def initializers_in_inputs():
     m = Model(9)
     m.conv(4, 3, [3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
-    m.add("BatchNormalization", numbers(4, around=1), numbers(4), numbers(4), np.abs(numbers(4)) + 0.5, epsilon=1e-3)
+    m.add(
+        "BatchNormalization", random_values(4, around=1), random_values(4), random_values(4),
+        np.abs(random_values(4)) + 0.5, epsilon=1e-3)
     m.add("Relu")
     m.head()
     m.inputs = [helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in m.initializers]
@@ -128,7 +130,7 @@ def opset_11():
     m.add("Clip", np.float32(-0.25), "")
     m.add("GlobalAveragePool")
     m.add("Squeeze", axes=[2, 3])
-    m.add("Gemm", numbers(4, LABELS), numbers(LABELS))
+    m.add("Gemm", random_values(4, LABELS), random_values(LABELS))
     m.add("Unsqueeze", axes=[2])
     m.add("Softmax", axis=1)  # over all axes from this one on
     return m, "probabilities"
@@ -141,7 +143,7 @@ def opset_13():
     m.add("Clip", np.float32(0), np.float32(6))
     m.add("ReduceMean", axes=[2, 3], keepdims=1)
     m.add("Squeeze", m.ints(2, 3))
-    m.add("Gemm", numbers(LABELS, 4, spread=1), numbers(LABELS), transB=1)
+    m.add("Gemm", random_values(LABELS, 4, spread=1), random_values(LABELS), transB=1)
     m.add("Softmax")
     return m, "probabilities"
 
@@ -167,9 +169,9 @@ def opset_22():
 
 
 def stored_as(change):
-    """Weights in another form than raw 32 bits."""
+    """A model whose weights are not raw float32 data."""
     m = Model(13)
-    weight, bias = change(m, numbers(4, 3, 3, 3), "weight"), change(m, numbers(4), "bias")
+    weight, bias = change(m, random_values(4, 3, 3, 3), "weight"), change(m, random_values(4), "bias")
     m.node("Conv", ["image", weight, bias])
     return m.head()
 
@@ -215,8 +217,8 @@ def constant_nodes(m, values, name):
     return m.node("Constant", [], value=numpy_helper.from_array(values, name))
 
 
-def turned_weights(m, values, name):
-    """Channels last, as TensorFlow has them, and turned in the graph."""
+def transposed_weights(m, values, name):
+    """Weights in TensorFlow's channels-last layout, which the graph transposes."""
     if values.ndim < 4:
         return m.constant(values, name)
     return m.node("Transpose", [m.constant(values.transpose(2, 3, 1, 0).copy(), name)], perm=[3, 2, 0, 1])
@@ -237,13 +239,13 @@ def constant_values():
     return m.head()
 
 
-def gemm(turned):
+def gemm(is_transposed):
     m = Model(13)
     m.conv(5, 3, [3, 3])
     m.add("GlobalMaxPool")
     m.add("Flatten")
-    weight = numbers(LABELS, 5) if turned else numbers(5, LABELS)
-    m.add("Gemm", weight, numbers(1, LABELS), alpha=0.5, beta=2.0, transB=int(turned), name="logits")
+    weight = random_values(LABELS, 5) if is_transposed else random_values(5, LABELS)
+    m.add("Gemm", weight, random_values(1, LABELS), alpha=0.5, beta=2.0, transB=int(is_transposed), name="logits")
     return m
 
 
@@ -293,38 +295,38 @@ def grouped():
 
 
 def channels_last():
-    """As converters from TensorFlow write it."""
+    """A channels-last graph, as TensorFlow converters write it."""
     m = Model(13, channels_last=True, batch="unk__1")
     m.add("Transpose", perm=[0, 3, 1, 2])
     m.conv(4, 3, [3, 3], strides=[2, 2], auto_pad="SAME_UPPER")
     m.add("Transpose", perm=[0, 2, 3, 1])
-    m.add("Add", numbers(4))
-    m.add("Mul", numbers(1, 1, 1, 4))
+    m.add("Add", random_values(4))
+    m.add("Mul", random_values(1, 1, 1, 4))
     m.add("Relu")
     x = m.x
     m.add("ReduceMean", x=x, axes=[1, 2], keepdims=1)
     m.add("Sigmoid")
     m.node("Mul", [x, m.x])
-    m.add("MatMul", numbers(4, 3))  # over the channels of each place
+    m.add("MatMul", random_values(4, 3))  # over the channels of each pixel
     m.add("Reshape", m.ints(-1, 5 * 4 * 3))
-    m.add("MatMul", numbers(60, LABELS, spread=0.2))
-    m.add("Add", numbers(LABELS), name="logits")
+    m.add("MatMul", random_values(60, LABELS, spread=0.2))
+    m.add("Add", random_values(LABELS), name="logits")
     return m
 
 
 def written_norm():
-    """Batch normalisation as arithmetic, its statistics computed in the graph."""
+    """Batch normalization as arithmetic, with statistics that the graph computes."""
     m = Model(13)
     m.conv(4, 3, [3, 3])
     x = m.x
-    mean, variance = m.constant(numbers(4, 1, 1)), m.constant(np.abs(numbers(4, 1, 1)) + 0.5)
+    mean, variance = m.constant(random_values(4, 1, 1)), m.constant(np.abs(random_values(4, 1, 1)) + 0.5)
     m.add("Add", np.float32(1e-3), x=variance)
     root = m.add("Sqrt")
     factor = m.add("Reciprocal")
     m.add("Sub", mean, x=x)
     m.add("Mul", factor)
-    m.add("Mul", numbers(4, 1, 1, around=1))
-    x = m.add("Add", numbers(1, 4, 1, 1))
+    m.add("Mul", random_values(4, 1, 1, around=1))
+    x = m.add("Add", random_values(1, 4, 1, 1))
     m.add("Sub", mean, x=x)
     m.add("Div", root)
     m.add("Relu")
@@ -332,7 +334,7 @@ def written_norm():
 
 
 def shape_chain():
-    """Flattening as PyTorch wrote it once, and a Pad whose amounts are computed."""
+    """Flattening as old PyTorch versions export it, and a Pad with computed amounts."""
     m = Model(13, batch="batch")
     m.conv(4, 3, [3, 3])
     x = m.x
@@ -378,7 +380,7 @@ def activations():
         ("Sigmoid", {}), ("Relu", {}), ("Neg", {}),
     ]:
         parts.append(m.add(kind, x="image", **attributes))
-    parts.append(m.add("PRelu", numbers(3, 1, 1), x="image"))
+    parts.append(m.add("PRelu", random_values(3, 1, 1), x="image"))
     parts.append(m.node("Mul", ["image", m.add("Sigmoid", x="image")]))
     parts.append(m.node("Mul", [m.add("HardSigmoid", x="image", alpha=1 / 6, beta=0.5), "image"]))
     parts.append(m.add("Max", np.float32(-0.5), x="image"))
@@ -390,14 +392,14 @@ def activations():
 
 def arithmetic():
     m = Model(13)
-    first, second = m.conv(4, 3, [3, 3]), m.add("Conv", numbers(4, 3, 3, 3), x="image")
-    third = m.add("Conv", numbers(4, 3, 3, 3), x="image")
+    first, second = m.conv(4, 3, [3, 3]), m.add("Conv", random_values(4, 3, 3, 3), x="image")
+    third = m.add("Conv", random_values(4, 3, 3, 3), x="image")
     m.node("Sum", [first, second, third])
     m.node("Sub", [m.x, second])
     m.node("Max", [m.x, third])
-    m.node("Sub", [m.constant(numbers(4, 1, 1)), m.x])
-    m.node("Mul", [m.x, m.constant(numbers(7, 1))])
-    m.add("Div", np.abs(numbers(1, 4, 1, 6)) + 1)
+    m.node("Sub", [m.constant(random_values(4, 1, 1)), m.x])
+    m.node("Mul", [m.x, m.constant(random_values(7, 1))])
+    m.add("Div", np.abs(random_values(1, 4, 1, 6)) + 1)
     scale = m.add("GlobalAveragePool")
     m.add("Mul", first, x=scale)
     m.add("Mul", m.constant(np.float32(0.1)))
@@ -438,32 +440,33 @@ def upsampled():
 def transposed():
     m = Model(11)
     m.conv(6, 3, [3, 3], strides=[2, 2])
-    m.add("ConvTranspose", numbers(6, 2, 3, 2), numbers(4), group=2, strides=[2, 3], pads=[1, 0, 0, 2],
+    m.add("ConvTranspose", random_values(6, 2, 3, 2), random_values(4), group=2, strides=[2, 3], pads=[1, 0, 0, 2],
           output_padding=[1, 2], dilations=[2, 1], kernel_shape=[3, 2])
     m.add("Relu")
-    m.add("ConvTranspose", numbers(4, 1, 4, 4), group=4, strides=[2, 2], pads=[1, 1, 1, 1])
-    m.add("ConvTranspose", numbers(4, 5, 1, 1), x=m.add("GlobalAveragePool"))
+    m.add("ConvTranspose", random_values(4, 1, 4, 4), group=4, strides=[2, 2], pads=[1, 1, 1, 1])
+    m.add("ConvTranspose", random_values(4, 5, 1, 1), x=m.add("GlobalAveragePool"))
     return m.head()
 
 
 def transposed_sizes():
-    """Results whose size is given, and not the border that is cut off."""
+    """Transposed convolutions that specify the output size instead of the padding."""
     m = Model(11)
     m.conv(3, 3, [3, 3], strides=[3, 3])
     x = m.x
     parts = [
-        m.add("ConvTranspose", numbers(3, 2, 4, 4), x=x, strides=[3, 3], output_shape=[7, 4]),
-        m.add("ConvTranspose", numbers(3, 2, 4, 4), x=x, strides=[3, 3], output_shape=[7, 4], auto_pad="SAME_UPPER"),
-        m.add("ConvTranspose", numbers(3, 2, 4, 3), x=x, strides=[3, 2], auto_pad="SAME_UPPER"),
-        m.add("ConvTranspose", numbers(3, 2, 4, 3), x=x, strides=[3, 2], auto_pad="SAME_LOWER"),
-        m.add("ConvTranspose", numbers(3, 2, 3, 2), x=x, strides=[3, 2], auto_pad="VALID"),
+        m.add("ConvTranspose", random_values(3, 2, 4, 4), x=x, strides=[3, 3], output_shape=[7, 4]),
+        m.add(
+            "ConvTranspose", random_values(3, 2, 4, 4), x=x, strides=[3, 3], output_shape=[7, 4], auto_pad="SAME_UPPER"),
+        m.add("ConvTranspose", random_values(3, 2, 4, 3), x=x, strides=[3, 2], auto_pad="SAME_UPPER"),
+        m.add("ConvTranspose", random_values(3, 2, 4, 3), x=x, strides=[3, 2], auto_pad="SAME_LOWER"),
+        m.add("ConvTranspose", random_values(3, 2, 3, 2), x=x, strides=[3, 2], auto_pad="VALID"),
     ]
     m.node("Concat", [m.add("Flatten", x=part) for part in parts], axis=1)
     return m.head()
 
 
 def written_layer_norm():
-    """As exporters write it before operator set 17: over the last axis, over the second, and over all values."""
+    """Decomposed layer normalizations as before opset 17: over the last axis, the second axis, and all elements."""
     m = Model(13)
 
     def normalize(axes, square, epsilon):
@@ -476,20 +479,20 @@ def written_layer_norm():
     m.conv(5, 3, [3, 3], strides=[2, 2])
     m.add("Transpose", perm=[0, 2, 3, 1])
     normalize([-1], "Pow", 1e-6)
-    m.add("Mul", numbers(5, around=1))
-    m.add("Add", numbers(5))
+    m.add("Mul", random_values(5, around=1))
+    m.add("Add", random_values(5))
     m.add("Transpose", perm=[0, 3, 1, 2])
     m.conv(4, 5, [1, 1])
     normalize([1], "Mul", 0.5)
-    m.add("Mul", numbers(4, 1, 1, around=1))
+    m.add("Mul", random_values(4, 1, 1, around=1))
     m.conv(3, 4, [2, 2])
     normalize([1, 2, 3], "Pow", 1e-5)
-    m.add("Add", numbers(3, 1, 1))
+    m.add("Add", random_values(3, 1, 1))
     return m.head()
 
 
 def gathered_axes():
-    """A Gather that only gives an axis more axes, as torch.export writes as_strided."""
+    """A Gather that reshapes an axis into several, as torch.export writes as_strided."""
     m = Model(13)
     m.conv(6, 3, [3, 3])
     m.add("GlobalAveragePool")
@@ -500,7 +503,7 @@ def gathered_axes():
 
 
 def sigmoid_map():
-    """An end that spans height and width, in the order of channels, rows, columns."""
+    """An output that is a score map [channels, height, width]."""
     m = Model(13)
     m.conv(2, 3, [3, 3], strides=[3, 3])
     m.add("Sigmoid")
@@ -530,15 +533,17 @@ def one_logit():
 
 
 def single_pixel():
-    """Maps of one pixel, on which axes of length 1 could be anything: channels last, and back."""
+    """Feature maps of one pixel, whose axes of length 1 are ambiguous: channels last, and back."""
     m = Model(13)
     m.conv(5, 3, [3, 3])
     m.add("GlobalAveragePool")
     m.add("Transpose", perm=[0, 2, 3, 1])
     # The second axis is the height.
-    m.add("BatchNormalization", numbers(1, around=1), numbers(1), numbers(1), np.abs(numbers(1)) + 0.5)
-    m.add("MatMul", numbers(5, 4))
-    m.add("Add", numbers(4))
+    m.add(
+        "BatchNormalization", random_values(1, around=1), random_values(1), random_values(1),
+        np.abs(random_values(1)) + 0.5)
+    m.add("MatMul", random_values(5, 4))
+    m.add("Add", random_values(4))
     m.add("Transpose", perm=[0, 3, 1, 2])
     x = m.x
     m.add("Pad", m.ints(0, 0, 0, 1, 0, 0, 2, 0))
@@ -549,18 +554,18 @@ def single_pixel():
 
 
 def single_axes():
-    """A row of pixels and one channel as the last axis, constants of more axes than the tensor, and axes that are joined."""
+    """A row of pixels, a single channel as the last axis, constants with more axes than the tensor, and joined axes."""
     m = Model(11)
     m.conv(3, 3, [9, 1])
     rows = m.add("Transpose", perm=[0, 2, 3, 1])
     m.add("ReduceMean", x=rows, axes=[3], keepdims=1)
-    one = m.add("MatMul", numbers(1, 3))
+    one = m.add("MatMul", random_values(1, 3))
     m.node("Concat", [rows, one], axis=3)
     m.add("Softmax", axis=1)
     m.add("Mul", np.float32(8))
     m.add("Transpose", perm=[0, 3, 1, 2])
     m.add("Flatten")
-    m.add("Add", numbers(1, 1, 48))
+    m.add("Add", random_values(1, 1, 48))
     m.add("Squeeze", axes=[0])
     return m.head()
 
@@ -570,11 +575,11 @@ def gelu():
     parts = [m.add("Gelu", x="image"), m.add("Gelu", x="image", approximate="tanh"), m.add("Erf", x="image")]
     root, one, half = np.float32(2**0.5), np.float32(1), np.float32(0.5)
     gate = m.add("Add", one, x=m.add("Erf", x=m.add("Div", root, x="image")))
-    # Three ways to write it.
+    # Three equivalent decompositions.
     parts.append(m.add("Mul", half, x=m.node("Mul", ["image", gate])))
     parts.append(m.node("Mul", [m.add("Mul", half, x=gate), "image"]))
     parts.append(m.node("Mul", [m.add("Div", np.float32(2), x="image"), gate]))
-    # Not quite.
+    # Almost a GELU.
     parts.append(m.node("Mul", [m.add("Add", half, x=gate), "image"]))
     m.node("Concat", parts, axis=1)
     m.conv(4, 21, [1, 1])
@@ -584,29 +589,29 @@ def gelu():
 def layer_norm():
     m = Model(17)
     m.conv(4, 3, [3, 3])
-    m.add("LayerNormalization", numbers(4, 7, 6, around=1), numbers(4, 7, 6), axis=1)
+    m.add("LayerNormalization", random_values(4, 7, 6, around=1), random_values(4, 7, 6), axis=1)
     m.add("Reshape", m.ints(0, 4, 7, 6))
-    m.add("LayerNormalization", numbers(168, around=1), x=m.add("Flatten"), epsilon=0.5)
+    m.add("LayerNormalization", random_values(168, around=1), x=m.add("Flatten"), epsilon=0.5)
     return m.head()
 
 
 def layer_norm_broadcast():
-    """Scales and shifts that are broadcast: by channel, by row and by column."""
+    """Scales and shifts that are broadcast along channels, rows and columns."""
     m = Model(17)
     m.conv(4, 3, [3, 3])
-    m.add("Flatten", x=m.add("LayerNormalization", numbers(4, 1, 1, around=1), numbers(1, 7, 1), axis=1))
+    m.add("Flatten", x=m.add("LayerNormalization", random_values(4, 1, 1, around=1), random_values(1, 7, 1), axis=1))
     m.add("Reshape", m.ints(0, 4, 7, 6))
-    m.add("Flatten", x=m.add("LayerNormalization", numbers(6, around=1), numbers(1, 1, 7, 6), axis=1))
+    m.add("Flatten", x=m.add("LayerNormalization", random_values(6, around=1), random_values(1, 1, 7, 6), axis=1))
     return m.head()
 
 
 def layer_norm_pixel(m, channels):
     m.add("Transpose", perm=[0, 2, 3, 1])
-    m.add("LayerNormalization", numbers(channels, around=1), numbers(channels), axis=-1, epsilon=1e-6)
+    m.add("LayerNormalization", random_values(channels, around=1), random_values(channels), axis=-1, epsilon=1e-6)
 
 
 def convnext():
-    """Two blocks of ConvNeXt as torch.onnx writes them, and its head."""
+    """Two ConvNeXt blocks as torch.onnx exports them, and the head."""
     m = Model(17)
     m.conv(6, 3, [2, 2], strides=[2, 2])
     layer_norm_pixel(m, 6)
@@ -615,20 +620,20 @@ def convnext():
         shortcut = m.x
         m.conv(6, 6, [3, 3], group=6, pads=[1, 1, 1, 1])
         layer_norm_pixel(m, 6)
-        m.node("Add", [m.constant(numbers(8)), m.add("MatMul", numbers(6, 8))])
+        m.node("Add", [m.constant(random_values(8)), m.add("MatMul", random_values(6, 8))])
         x = m.x
         m.add("Erf", x=m.add("Div", np.float32(2**0.5)))
         m.node("Mul", [x, m.add("Add", np.float32(1))])
         m.add("Mul", np.float32(0.5))
-        m.node("Add", [m.constant(numbers(6)), m.add("MatMul", numbers(8, 6))])
+        m.node("Add", [m.constant(random_values(6)), m.add("MatMul", random_values(8, 6))])
         m.add("Transpose", perm=[0, 3, 1, 2])
-        m.node("Mul", [m.constant(numbers(6, 1, 1)), m.x])
+        m.node("Mul", [m.constant(random_values(6, 1, 1)), m.x])
         m.node("Add", [m.x, shortcut])
     m.add("GlobalAveragePool")
     layer_norm_pixel(m, 6)
     m.add("Transpose", perm=[0, 3, 1, 2])
     m.add("Flatten")
-    m.add("Gemm", numbers(LABELS, 6), numbers(LABELS), transB=1)
+    m.add("Gemm", random_values(LABELS, 6), random_values(LABELS), transB=1)
     return m
 
 
@@ -647,7 +652,7 @@ FIXTURES = {
     "double-data": lambda: stored_as(double_data),
     "double-raw": lambda: stored_as(double_raw),
     "constant-nodes": lambda: stored_as(constant_nodes),
-    "turned-weights": lambda: stored_as(turned_weights),
+    "turned-weights": lambda: stored_as(transposed_weights),
     "constant-values": constant_values,
     "gemm": lambda: gemm(False),
     "gemm-turned": lambda: gemm(True),
@@ -680,15 +685,15 @@ FIXTURES = {
     "transposed-sizes": transposed_sizes,
     "layer-norm-broadcast": layer_norm_broadcast,
 }
-# Models that are refused: they do not give one score for each label.
+# Models that the importer rejects, because they do not output one score for each label.
 MAPS = {"sigmoid-map"}
 
 
 def unsupported():
-    """Two operators that Imprint lacks, among others."""
+    """A model with two operators that Imprint does not support."""
     m = Model(13)
     m.conv(4, 3, [3, 3])
-    m.add("InstanceNormalization", numbers(4), numbers(4), name="instance")
+    m.add("InstanceNormalization", random_values(4), random_values(4), name="instance")
     m.add("Relu")
     m.node("ArgMax", [m.x], name="arg")
     return m.proto()
@@ -712,7 +717,7 @@ def main():
             continue
         y = {"logits": softmax, "probabilities": lambda x: x, "logarithms": np.exp, "logit": lambda x: 1 / (1 + np.exp(-x))}[kind](y)
         expected[f"{name}.onnx"] = [round(float(value), 8) for value in y]
-    # Weights in a file beside.
+    # A model with external weights.
     proto = grouped().proto()
     onnx.save(
         proto, FOLDER / "external.onnx", save_as_external_data=True, location="external.bin", size_threshold=0)

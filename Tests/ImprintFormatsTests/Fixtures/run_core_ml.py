@@ -1,12 +1,12 @@
-"""Runs the layers of a Core ML neural network in NumPy, by what NeuralNetwork.proto says of each: for check_exports.py.
+"""Runs a Core ML neural network in NumPy as NeuralNetwork.proto specifies, for check_exports.py.
 
-It is written from the format's description alone and knows nothing of Imprint. Arrays are [images, channels, height, width].
+It implements only the specification, independently of Imprint. Arrays are [images, channels, height, width].
 """
 
 import numpy
 
 
-def numbers(weights):
+def values_of(weights):
     if weights.float16Value:
         return numpy.frombuffer(weights.float16Value, "<f2").astype(numpy.float64)
     return numpy.array(weights.floatValue, numpy.float64)
@@ -26,13 +26,13 @@ def windows(x, kernel, stride, dilation=(1, 1)):
 
 def convolution(p, x):
     groups, kernel = p.nGroups or 1, tuple(p.kernelSize)
-    weights = numbers(p.weights).reshape(groups, p.outputChannels // groups, p.kernelChannels, *kernel)
+    weights = values_of(p.weights).reshape(groups, p.outputChannels // groups, p.kernelChannels, *kernel)
     assert p.WhichOneof("ConvolutionPaddingType") == "valid" and not p.isDeconvolution
     views = windows(numpy.pad(x, amounts(p.valid.paddingAmounts)), kernel, p.stride, p.dilationFactor)
     views = views.reshape(len(x), groups, -1, *views.shape[2:])
     y = numpy.einsum("ngcijhw,gochw->ngoij", views, weights, optimize=True)
     y = y.reshape(len(x), p.outputChannels, *y.shape[3:])
-    return y + numbers(p.bias)[:, None, None] if p.hasBias else y
+    return y + values_of(p.bias)[:, None, None] if p.hasBias else y
 
 
 def pooling(p, x):
@@ -54,7 +54,7 @@ def activation(p, x):
     if kind == "linear":
         return q.alpha * x + q.beta
     if kind == "PReLU":
-        return numpy.where(x > 0, x, numbers(q.alpha)[:, None, None] * x)
+        return numpy.where(x > 0, x, values_of(q.alpha)[:, None, None] * x)
     return {
         "ReLU": lambda: numpy.maximum(x, 0),
         "leakyReLU": lambda: numpy.where(x > 0, x, q.alpha * x),
@@ -67,12 +67,12 @@ def activation(p, x):
 
 
 def inner_product(p, x):
-    y = x.reshape(len(x), -1) @ numbers(p.weights).reshape(p.outputChannels, p.inputChannels).T
-    return (y + numbers(p.bias) if p.hasBias else y)[:, :, None, None]
+    y = x.reshape(len(x), -1) @ values_of(p.weights).reshape(p.outputChannels, p.inputChannels).T
+    return (y + values_of(p.bias) if p.hasBias else y)[:, :, None, None]
 
 
 def batchnorm(p, x):
-    gamma, beta, mean, variance = (numbers(w)[:, None, None] for w in (p.gamma, p.beta, p.mean, p.variance))
+    gamma, beta, mean, variance = (values_of(w)[:, None, None] for w in (p.gamma, p.beta, p.mean, p.variance))
     assert len(gamma) == p.channels
     return (x - mean) / numpy.sqrt(variance + (p.epsilon or 1e-5)) * gamma + beta
 
@@ -83,7 +83,7 @@ def softmax(p, x):
 
 
 def shaped(weights, shape):
-    return numbers(weights).reshape(*shape, *[1] * (3 - len(shape)))
+    return values_of(weights).reshape(*shape, *[1] * (3 - len(shape)))
 
 
 def scale(p, x):
@@ -131,20 +131,20 @@ def slice_(p, x):
     return x[:, p.startIndex : p.endIndex]
 
 
-def limited(inputs):
-    """What add and multiply of version 1 repeat: channels, places, single numbers, of one whole."""
+def check_broadcast(inputs):
+    """Checks that the inputs have the shapes that add and multiply of version 1 can broadcast."""
     whole = max((x.shape[1:] for x in inputs), key=numpy.prod)
     c, h, w = whole
     assert all(x.shape[1:] in [whole, (c, 1, 1), (1, h, w), (1, 1, 1)] for x in inputs), [x.shape for x in inputs]
 
 
 def add(p, *inputs):
-    limited(inputs)
+    check_broadcast(inputs)
     return sum(inputs[1:], inputs[0])
 
 
 def multiply(p, *inputs):
-    limited(inputs)
+    check_broadcast(inputs)
     y = inputs[0]
     for x in inputs[1:]:
         y = y * x
@@ -182,7 +182,7 @@ LAYERS = {
 
 
 def confidences(spec, samples):
-    """What a neuralNetworkClassifier says of images [images, height, width, channels] in RGB or grey, 0…255."""
+    """The confidences of a neuralNetworkClassifier for RGB or grey images [images, height, width, channels], 0…255."""
     image = spec.description.input[0].type.imageType
     grey = image.colorSpace == 10
     assert samples.shape[1:] == (image.height, image.width, 1 if grey else 3)

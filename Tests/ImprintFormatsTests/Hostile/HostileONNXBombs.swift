@@ -6,37 +6,37 @@ import TestSupport
 @testable import ImprintModel
 
 extension HostileONNXTests {
-    /// Few bytes that stand for more than memory has, or for more steps than anyone waits for.
+    /// Small files that describe huge tensors or a huge number of operations.
     static let bombs: [HostileModel] = [
-        graph("2^40 numbers of one", .unsupported, "ConstantOfShape") {
+        graph("a filled constant of 2^40 elements", .unsupported, "ConstantOfShape") {
             $0.initializers = [.integers("shape", [1], [1 << 40])]
             $0.node("ConstantOfShape", ["shape"])
         },
-        graph("65,536 numbers, 2,000 times", .exceedsLimit, "many times larger") { sample in
+        graph("2,000 filled constants of 65,536 elements", .exceedsLimit, "many times larger") { sample in
             sample.initializers = [.integers("shape", [1], [1 << 16])]
             for _ in 0..<2000 { sample.node("ConstantOfShape", ["shape"]) }
         },
-        graph("numbers that double sixty times", .unsupported, "Concat") { sample in
+        graph("a constant that doubles sixty times", .unsupported, "Concat") { sample in
             sample.initializers = [.integers("c", [1], [1])]
-            for turn in 0..<60 {
-                let name = turn == 0 ? "c" : "c\(turn)"
-                sample.node("Concat", [name, name], [.integer("axis", 0)], to: "c\(turn + 1)")
+            for index in 0..<60 {
+                let name = index == 0 ? "c" : "c\(index)"
+                sample.node("Concat", [name, name], [.integer("axis", 0)], to: "c\(index + 1)")
             }
         },
         graph("channels that double sixty times", .exceedsLimit, "more than any image model") { sample in
-            for turn in 0..<60 {
-                let name = turn == 0 ? "image" : "c\(turn)"
-                sample.node("Concat", [name, name], [.integer("axis", 1)], to: "c\(turn + 1)")
+            for index in 0..<60 {
+                let name = index == 0 ? "image" : "c\(index)"
+                sample.node("Concat", [name, name], [.integer("axis", 1)], to: "c\(index + 1)")
             }
         },
-        graph("2^15 numbers at 2^16 places", .unsupported, "Gather") {
+        graph("a gather of 2^16 from 2^15 elements", .unsupported, "Gather") {
             $0.initializers = [
                 .bytes("data", type: 2, [1, 1 << 15], Array(repeating: 0, count: 1 << 15)),
-                .bytes("places", type: 2, [1 << 16], Array(repeating: 0, count: 1 << 16)),
+                .bytes("indices", type: 2, [1 << 16], Array(repeating: 0, count: 1 << 16)),
             ]
-            $0.node("Gather", ["data", "places"], [.integer("axis", 0)])
+            $0.node("Gather", ["data", "indices"], [.integer("axis", 0)])
         },
-        graph("a sum of a row and a column", .unsupported, "Add") {
+        graph("a broadcast sum of a row and a column", .unsupported, "Add") {
             $0.initializers = [
                 .bytes("row", type: 2, [1, 1 << 15], Array(repeating: 0, count: 1 << 15)),
                 .bytes("column", type: 2, [1 << 15, 1], Array(repeating: 0, count: 1 << 15)),
@@ -45,51 +45,53 @@ extension HostileONNXTests {
         },
         graph("100,000 weights scaled 2,000 times", .exceedsLimit, "already read too often") { sample in
             sample.initializers = [.floats("w0", [100_000], Array(repeating: 1, count: 100_000))]
-            for turn in 0..<2000 { sample.node("Mul", ["w\(turn)", "w0"], to: "w\(turn + 1)") }
+            for index in 0..<2000 { sample.node("Mul", ["w\(index)", "w0"], to: "w\(index + 1)") }
         },
         graph("100,000 weights scaled 100 times, all results kept", .exceedsLimit, "many times larger") {
             $0.initializers = [
                 .floats("w", [100_000], Array(repeating: 1, count: 100_000)), .floats("two", [], [2]),
             ]
-            for turn in 0..<100 { $0.node("Mul", ["w", "two"], to: "w\(turn)") }
+            for index in 0..<100 { $0.node("Mul", ["w", "two"], to: "w\(index)") }
             $0.node("Sum", (0..<100).map { "w\($0)" })
         },
-        graph("a Constant of 100,000 numbers, read 2,000 times", .exceedsLimit, "already read too often") { sample in
+        graph("a Constant of 100,000 elements that 2,000 nodes read", .exceedsLimit, "already read too often") {
+            sample in
             let many = ONNXSample.Tensor.floats("", [100_000], Array(repeating: 1, count: 100_000))
             sample.node("Constant", [], [.tensor("value", many)], to: "many")
-            for turn in 0..<2000 {
-                sample.node("Clip", [turn == 0 ? "image" : "c\(turn - 1)", "many"], to: "c\(turn)")
+            for index in 0..<2000 {
+                sample.node("Clip", [index == 0 ? "image" : "c\(index - 1)", "many"], to: "c\(index)")
             }
         },
-        graph("nothing of 2^62, turned", .malformed, "has the shape") {
+        graph("a transposed empty tensor with axes of 2^31", .malformed, "has the shape") {
             $0.initializers = [.floats("c", [0, 1 << 31, 1 << 31, 1 << 31], [])]
             $0.node("Transpose", ["c"])
         },
-        graph("20,000 nodes of one name", .malformed, "which no earlier") { sample in
-            for turn in 0..<20_000 {
-                sample.node("Relu", [turn == 0 ? "image" : "r\(turn - 1)"], to: "r\(turn)", named: "relu")
+        graph("20,000 nodes with the same name", .malformed, "which no earlier") { sample in
+            for index in 0..<20_000 {
+                sample.node("Relu", [index == 0 ? "image" : "r\(index - 1)"], to: "r\(index)", named: "relu")
             }
-            sample.node("Relu", ["nothing"])
+            sample.node("Relu", ["undefined"])
         },
         graph("the same weights in 2,000 layers", .exceedsLimit, "many times") { sample in
             sample.initializers = [.floats("w", [64, 3, 16, 16], Array(repeating: 1, count: 64 * 768))]
             sample.image = [1, 3, 64, 64]
-            for turn in 0..<2000 { sample.node("Conv", ["image", "w"], to: "c\(turn)") }
+            for index in 0..<2000 { sample.node("Conv", ["image", "w"], to: "c\(index)") }
         },
         graph("2,000 factors of 100,000 channels", .exceedsLimit, "many times") { sample in
             sample.image = [1, 1, 400, 250]
             sample.initializers = [.floats("two", [], [2])]
             sample.node("Flatten", ["image"], [], to: "m0")
             sample.node("Softmax", ["m0"], [.integer("axis", 1)], to: "m1")
-            for turn in 1..<2000 { sample.node("Mul", ["m\(turn)", "two"], to: "m\(turn + 1)") }
+            for index in 1..<2000 { sample.node("Mul", ["m\(index)", "two"], to: "m\(index + 1)") }
         },
-        graph("the first of a million numbers, 2,000 times", .exceedsLimit, "already read too often") { sample in
+        graph("a constant of a million elements that 2,000 nodes read", .exceedsLimit, "already read too often") {
+            sample in
             sample.initializers = [.floats("many", [1 << 20], Array(repeating: 1, count: 1 << 20))]
-            for turn in 0..<2000 {
-                sample.node("Clip", [turn == 0 ? "image" : "c\(turn - 1)", "many"], to: "c\(turn)")
+            for index in 0..<2000 {
+                sample.node("Clip", [index == 0 ? "image" : "c\(index - 1)", "many"], to: "c\(index)")
             }
         },
-        graph("an image of 2^28 numbers in another order", .exceedsLimit, "more than") {
+        graph("a permuted image of 2^28 elements", .exceedsLimit, "more than") {
             $0.image = [1, 3, 1 << 13, 1 << 13]
             $0.node("Flatten")
             $0.node("Softmax", ["Flatten0"], [.integer("axis", 1)])
@@ -99,12 +101,12 @@ extension HostileONNXTests {
             $0.node("Flatten")
             $0.node("Softmax", ["Flatten0"], [.integer("axis", 1)])
         },
-        graph("a plane of a row", .exceedsLimit, "many times") {
+        graph("a row broadcast to a large image", .exceedsLimit, "many times") {
             $0.image = [1, 1, 1 << 13, 1 << 13]
             $0.initializers = [.bytes("row", type: 1, [1 << 13], Array(repeating: 0, count: 1 << 15))]
             $0.node("Add", ["image", "row"])
         },
-        graph("half of 2^28 numbers in one axis", .exceedsLimit, "more than 1048576 indices") {
+        graph("a slice of 2^27 elements", .exceedsLimit, "more than 1048576 indices") {
             $0.image = [1, 1, 1 << 14, 1 << 14]
             $0.initializers = [.integers("a", [1], [0]), .integers("b", [1], [1 << 27]), .integers("axis", [1], [1])]
             $0.node("Flatten")
@@ -112,12 +114,12 @@ extension HostileONNXTests {
         },
     ]
 
-    /// Weights in another file.
+    /// Creates a model with external weights.
     private static func external(
-        _ name: String, _ kind: HostileModel.Kind, _ words: String, _ entries: KeyValuePairs<String, String>,
+        _ name: String, _ kind: HostileModel.Kind, _ message: String, _ entries: KeyValuePairs<String, String>,
         prepare: @escaping @Sendable (URL) throws -> Void = { _ in }
     ) -> HostileModel {
-        return HostileModel(name, kind, words) { folder in
+        HostileModel(name, kind, message) { folder in
             let inner = folder.appending(path: "model")
             try FileManager.default.createDirectory(at: inner, withIntermediateDirectories: true)
             try Data(repeating: 0, count: 12).write(to: folder.appending(path: "outside"))
@@ -143,19 +145,21 @@ extension HostileONNXTests {
         external(
             "a file in the folder above", .malformed, "expected a file in the model's folder",
             ["location": "../outside"]),
-        external("steps up after steps down", .malformed, "expected a file in", ["location": "a/../../outside"]),
-        external("a path from the root", .malformed, "expected a file in", ["location": "/etc/hostname"]),
         external(
-            "a link out of the folder", .malformed, "expected a file in", ["location": "l"],
+            "a path that leaves the folder in the middle", .malformed, "expected a file in",
+            ["location": "a/../../outside"]),
+        external("an absolute path", .malformed, "expected a file in", ["location": "/etc/hostname"]),
+        external(
+            "a link to a file outside of the folder", .malformed, "expected a file in", ["location": "l"],
             prepare: link("l", to: "../outside")),
         external(
             "a link to a device", .malformed, "expected a file in", ["location": "l"],
             prepare: link("l", to: "/dev/zero")),
         external("a link to itself", .unreadable, "cannot be read", ["location": "l"], prepare: link("l", to: "l")),
         external("the folder itself", .malformed, "expected a file in", ["location": "."]),
-        external("no name", .malformed, "no path of its external data", ["offset": "0"]),
-        external("a name with a zero in it", .malformed, "expected a file in", ["location": "inside\0"]),
-        external("a file that is not there", .unreadable, "cannot be read", ["location": "missing"]),
+        external("no path", .malformed, "no path of its external data", ["offset": "0"]),
+        external("a path with a zero byte", .malformed, "expected a file in", ["location": "inside\0"]),
+        external("a missing file", .unreadable, "cannot be read", ["location": "missing"]),
         external("an offset beyond the end", .malformed, "an offset beyond", ["location": "inside", "offset": "13"]),
         external("a negative offset", .malformed, "an offset beyond", ["location": "inside", "offset": "-4"]),
         external(
@@ -163,10 +167,10 @@ extension HostileONNXTests {
             ["location": "inside", "offset": "18446744073709551616"]),
         external("a length beyond the end", .malformed, "more elements than", ["location": "inside", "length": "13"]),
         external(
-            "a length that wraps round", .malformed, "more elements than",
+            "a length that overflows", .malformed, "more elements than",
             ["location": "inside", "offset": "4", "length": "9223372036854775807"]),
         external(
-            "fewer numbers than the shape", .malformed, "8 bytes for the shape", ["location": "inside", "length": "8"]),
+            "fewer elements than the shape", .malformed, "8 bytes for the shape", ["location": "inside", "length": "8"]),
         external("a pipe", .unreadable, "not a file", ["location": "pipe"]) {
             _ = mkfifo($0.appending(path: "pipe").path, 0o600)
         },

@@ -8,9 +8,9 @@ import Testing
 @testable import ImprintInterop
 @testable import ImprintModel
 
-/// What an import of a model that is right takes, of some size.
+/// The memory that importing a large valid model takes.
 @Suite struct ImportMemoryTests {
-    /// A model of 8 million numbers in eight equal layers.
+    /// Returns a model with 8 million parameters, most of them in eight equal layers.
     private func model() throws -> ModelFile {
         var net = NetworkBuilder(name: "large", input: TensorShape(height: 2, width: 2, channels: 3))
         net.add(Convolution(outputChannels: 1024, kernelSize: 1))
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test(
-        "An import takes twice the weights as 32-bit numbers and little more, however few bits they have in the file",
+        "An import needs at most 2.5 times the weights as 32-bit values, for any precision in the file",
         arguments: [Safetensors.Precision.float32, .float16])
     func twice(precision: Safetensors.Precision) throws {
         let model = try model()
@@ -40,7 +40,7 @@ import Testing
             let coreML = ImportTrial(url)
             for (name, trial) in [("ONNX", onnx), ("Core ML", coreML)] {
                 #expect(trial.error == nil)
-                // Half as much again: no third copy of all.
+                // There is never a third copy of all weights.
                 if let peak = trial.peak { #expect(2 * peak < 5 * bytes, "\(name): \(peak) of \(bytes)") }
             }
         }

@@ -7,25 +7,26 @@ import Testing
 @testable import ImprintInterop
 @testable import ImprintModel
 
-/// What became of one import: whether there is a model, and what it took.
+/// The result of one import, with the time and memory that it took.
 struct ImportTrial {
-    /// What an import may take beside twice its weights as 32-bit numbers: the orders of axes and the names of a network, of which a few bytes of
-    /// a file may ask for many.
+    /// The memory that an import may use beyond twice its weights as 32-bit values.
+    ///
+    /// A few bytes of a file may describe many permuted channels and node names.
     static let allowance = 24 << 20
 
-    /// Why there is no model; nil if there is one.
+    /// The error; nil if the import succeeded.
     let error: (any Error)?
-    /// The most bytes in use at once; nil if nothing counts them.
+    /// The peak memory in bytes; nil if it is not measured.
     let peak: Int?
-    /// How long this thread was at work, whatever else the machine does.
+    /// The processor time of this thread in seconds.
     let seconds: Double
 
-    /// Reads a file.
+    /// Imports a file.
     init(_ url: URL, _ importer: ModelImporter = ModelImporter()) {
         self.init { _ = try importer.read(url) }
     }
 
-    /// Does what reads a file.
+    /// Measures a function that reads a file.
     init(reading: () throws -> Void) {
         var error: (any Error)?
         let start = Self.processorSeconds
@@ -43,8 +44,8 @@ struct ImportTrial {
         return Double(time.tv_sec) + Double(time.tv_nsec) * 1e-9
     }
 
-    /// Checks that what went wrong has a name, in little time and memory.
-    /// - Parameter bytes: How many bytes the weights have as 32-bit numbers.
+    /// Checks that the error is of a known type, and that time and memory are within their limits.
+    /// - Parameter bytes: The size of the weights as 32-bit values.
     func check(weights bytes: Int, _ name: @autoclosure () -> String, sourceLocation: SourceLocation = #_sourceLocation)
     {
         switch error {
@@ -54,12 +55,12 @@ struct ImportTrial {
         if let peak, peak > 2 * bytes + Self.allowance {
             Issue.record("\(name()): \(peak) bytes for weights of \(bytes)", sourceLocation: sourceLocation)
         }
-        // A sanitizer, with which nothing counts the memory, takes its own time.
+        // Memory is not measured with a sanitizer, which also takes more time.
         if seconds > (peak == nil ? 20 : 2) { Issue.record("\(name()): \(seconds) s", sourceLocation: sourceLocation) }
     }
 }
 
-/// A file that no writer makes, and why it must be refused.
+/// An invalid file, and the expected error.
 struct HostileModel: CustomTestStringConvertible, Sendable {
     /// The kinds of errors.
     enum Kind: Sendable {
@@ -68,28 +69,28 @@ struct HostileModel: CustomTestStringConvertible, Sendable {
 
     let testDescription: String
     let kind: Kind
-    /// What the error has to say.
-    let words: String
-    /// Makes the files in a folder; gives the importer that reads the first of them.
+    /// A part of the error message.
+    let message: String
+    /// Writes the files to a folder, and returns the model file and its importer.
     let make: @Sendable (_ folder: URL) throws -> (URL, ModelImporter)
 
     init(
-        _ name: String, _ kind: Kind, _ words: String,
+        _ name: String, _ kind: Kind, _ message: String,
         make: @escaping @Sendable (_ folder: URL) throws -> (URL, ModelImporter)
     ) {
-        (testDescription, self.kind, self.words, self.make) = (name, kind, words, make)
+        (testDescription, self.kind, self.message, self.make) = (name, kind, message, make)
     }
 
-    /// A file alone.
-    init(_ name: String, _ kind: Kind, _ words: String, bytes: @escaping @Sendable () -> [UInt8]) {
-        self.init(name, kind, words) { folder in
+    /// Creates a model of a single file.
+    init(_ name: String, _ kind: Kind, _ message: String, bytes: @escaping @Sendable () -> [UInt8]) {
+        self.init(name, kind, message) { folder in
             let url = folder.appending(path: "model")
             try Data(bytes()).write(to: url)
             return (url, ModelImporter())
         }
     }
 
-    /// Imports it and compares the error.
+    /// Imports the file and checks the error.
     func check() throws {
         try withTemporaryFolder { folder in
             let (url, importer) = try make(folder)
@@ -101,11 +102,11 @@ struct HostileModel: CustomTestStringConvertible, Sendable {
                 .reduce(0, +)
             trial.check(weights: size, testDescription)
             guard let error = trial.error else {
-                Issue.record("\(testDescription): it was read")
+                Issue.record("\(testDescription): the import succeeded")
                 return
             }
             #expect(Self.kind(of: error) == kind, "\(error)")
-            #expect("\(error)".contains(words), "\(error)")
+            #expect("\(error)".contains(message), "\(error)")
             #expect("\(error)".hasPrefix(folder.path), "\(error)")
         }
     }

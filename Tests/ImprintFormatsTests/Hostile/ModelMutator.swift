@@ -1,15 +1,16 @@
 import ImprintCore
 
-/// Makes of files such as no writer makes, always the same of one seed.
+/// Creates invalid variants of files, deterministically for each seed.
 struct ModelMutator {
     private var stream: RandomStream
 
-    init(_ name: String, _ turn: Int) { stream = RandomStream(seed: 8, name, turn) }
+    /// Creates the mutator of one iteration.
+    init(_ name: String, _ iteration: Int) { stream = RandomStream(seed: 8, name, iteration) }
 
-    /// A number below `count`.
+    /// Returns a random index below `count`.
     mutating func index(below count: Int) -> Int { stream.index(below: count) }
 
-    /// A file of bytes with some changed, taken away, put in again or moved, or the end of another behind its beginning.
+    /// Returns a file with some bytes changed, removed, repeated or moved, or with the end of another file.
     mutating func bytes(_ original: [UInt8], _ other: [UInt8]) -> [UInt8] {
         var bytes = original
         for _ in 0..<(1 + stream.index(below: 4)) {
@@ -25,17 +26,17 @@ struct ModelMutator {
             case 5: bytes.insert(contentsOf: bytes[start..<end], at: stream.index(below: bytes.count + 1))
             case 6:
                 let part = Array(bytes[start..<end])
-                let place = stream.index(below: bytes.count - part.count + 1)
-                bytes.replaceSubrange(place..<(place + part.count), with: part)
-            // A length or number blown up, in place of one byte.
+                let offset = stream.index(below: bytes.count - part.count + 1)
+                bytes.replaceSubrange(offset..<(offset + part.count), with: part)
+            // Replace one byte by an extreme length or number.
             case 7:
                 let number = WireTree.limits[stream.index(below: WireTree.limits.count)]
                 bytes.replaceSubrange(start..<(start + 1), with: WireTree.bytes(of: UInt64(bitPattern: Int64(number))))
-            // The same, in as many bytes as there were.
+            // Overwrite up to eight bytes with an extreme number.
             case 8:
                 let number = WireTree.limits[stream.index(below: WireTree.limits.count)]
-                for place in start..<min(start + 8, bytes.count) {
-                    bytes[place] = UInt8(truncatingIfNeeded: number >> (8 * (place - start)))
+                for index in start..<min(start + 8, bytes.count) {
+                    bytes[index] = UInt8(truncatingIfNeeded: number >> (8 * (index - start)))
                 }
             default: bytes = Array(bytes[..<start] + other[stream.index(below: other.count + 1)...])
             }
@@ -43,7 +44,7 @@ struct ModelMutator {
         return bytes
     }
 
-    /// A protobuf message with fields changed and all lengths right, or with bytes changed.
+    /// Returns a protobuf message with changed fields and correct lengths, or with changed bytes.
     mutating func message(_ original: [UInt8], _ other: [UInt8]) -> [UInt8] {
         guard stream.chance(0.7), var tree = WireTree(original[...]), let source = WireTree(other[...]) else {
             return bytes(original, other)
@@ -52,7 +53,7 @@ struct ModelMutator {
         return tree.bytes
     }
 
-    /// A text with words changed for other words and for numbers that no writer writes, or with bytes changed.
+    /// Returns a text with words replaced by other words and extreme numbers, or with changed bytes.
     mutating func text(_ original: [UInt8], _ other: [UInt8]) -> [UInt8] {
         guard stream.chance(0.7) else { return bytes(original, other) }
         func words(_ text: [UInt8]) -> [ArraySlice<UInt8>] { text.split(separator: UInt8(ascii: " ")) }
@@ -61,11 +62,11 @@ struct ModelMutator {
             WireTree.limits.map { ArraySlice("\($0)".utf8) }
             + ["1e38", "nan", "inf", "-0.5", "\"", "{", "}", "[", "]"].map { ArraySlice($0.utf8) }
         for _ in 0..<(1 + stream.index(below: 3)) {
-            let place = stream.index(below: all.count)
+            let index = stream.index(below: all.count)
             switch stream.index(below: 4) {
-            case 0: all.remove(at: place)
-            case 1: all.insert(all[place], at: stream.index(below: all.count))
-            default: all[place] = others[stream.index(below: others.count)]
+            case 0: all.remove(at: index)
+            case 1: all.insert(all[index], at: stream.index(below: all.count))
+            default: all[index] = others[stream.index(below: others.count)]
             }
             if all.isEmpty { break }
         }

@@ -1,17 +1,17 @@
-/// An ONNX file as tests make it; what the last node makes is the result.
+/// An ONNX file, whose output is that of the last node.
 struct ONNXSample {
-    /// The lengths of the image's axes.
+    /// The shape of the image.
     var image = [1, 3, 4, 4]
     var opset: Int? = 12
     var initializers: [Tensor] = []
-    /// The lengths of the result's axes; not declared if `nil`.
+    /// The declared shape of the output; nil if it is not declared.
     var outputShape: [Int]?
-    /// What comes behind the fields of the graph.
+    /// Additional fields of the graph.
     var more: [WireField] = []
     private var nodes: [WireField] = []
     private var last = "image"
 
-    /// A property of a node.
+    /// An attribute of a node.
     enum Attribute: Sendable {
         case integer(String, Int)
         case float(String, Float)
@@ -33,7 +33,7 @@ struct ONNXSample {
         }
     }
 
-    /// Known numbers.
+    /// A constant tensor.
     struct Tensor: Sendable {
         let fields: [WireField]
 
@@ -49,7 +49,7 @@ struct ONNXSample {
             Tensor(fields: [.integers(1, shape), .integer(2, type), .text(8, name), .bytes(9, bytes)])
         }
 
-        /// Numbers in another file.
+        /// Creates a tensor in an external data file.
         static func external(_ name: String, _ shape: [Int], _ entries: KeyValuePairs<String, String>) -> Tensor {
             Tensor(
                 fields: [.integers(1, shape), .integer(2, 1), .text(8, name), .integer(14, 1)]
@@ -57,7 +57,7 @@ struct ONNXSample {
         }
     }
 
-    /// Adds a node that reads the result of the one before where nothing is said.
+    /// Adds a node; by default it reads the output of the previous node.
     mutating func node(
         _ operation: String, _ inputs: [String]? = nil, _ attributes: [Attribute] = [], to output: String? = nil,
         named name: String? = nil
@@ -73,7 +73,7 @@ struct ONNXSample {
         last = output
     }
 
-    /// A node as its fields.
+    /// Adds a node with these fields.
     mutating func node(_ fields: [WireField], to output: String) {
         nodes.append(.message(1, fields))
         last = output

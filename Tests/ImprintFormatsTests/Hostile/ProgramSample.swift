@@ -1,17 +1,17 @@
-/// A Core ML file with a program, as tests make it, with weights in a file beside it; what the last operation makes is the result.
+/// A Core ML file with an ML program and its weight file; its output is that of the last operation.
 struct ProgramSample {
-    /// An element type, by its number.
+    /// An element type, by its code in the file.
     enum Element: Int {
         case bool = 1, float16 = 10, float32 = 11, int8 = 21, int32 = 23, int64 = 24, uint8 = 31
     }
 
     var (width, height) = (4, 4)
-    /// The bytes behind the head of the file of weights.
+    /// The content of the weight file after its header.
     var blobs: [UInt8] = []
     private var operations: [WireField] = []
     private var last = "image"
 
-    /// What a parameter is bound to.
+    /// The argument of a parameter.
     enum Argument: Sendable {
         case name(String)
         case names([String])
@@ -38,11 +38,12 @@ struct ProgramSample {
                 .message(3, [.message(1, [.message(4, [.text(1, text)])])]),
             ])
         }
-        /// Numbers of the file of weights, whose record is at a place in it.
+        /// Creates a tensor in the weight file.
+        /// - Parameter offset: The offset of its record.
         static func stored(
-            _ element: Element, _ shape: [Int], at place: Int, file: String = "@model_path/weights"
+            _ element: Element, _ shape: [Int], at offset: Int, file: String = "@model_path/weights"
         ) -> Argument {
-            .value([ProgramSample.type(element, shape), .message(5, [.text(1, file), .integer(2, place)])])
+            .value([ProgramSample.type(element, shape), .message(5, [.text(1, file), .integer(2, offset)])])
         }
 
         fileprivate var fields: [WireField] {
@@ -65,11 +66,11 @@ struct ProgramSample {
             ])
     }
 
-    fileprivate static func value(_ element: Element, _ shape: [Int], _ numbers: WireField, kind: Int) -> [WireField] {
-        [type(element, shape), .message(3, [.message(1, [.message(kind, [numbers])])])]
+    fileprivate static func value(_ element: Element, _ shape: [Int], _ elements: WireField, kind: Int) -> [WireField] {
+        [type(element, shape), .message(3, [.message(1, [.message(kind, [elements])])])]
     }
 
-    /// Adds an operation that reads the result of the one before as x where nothing is said.
+    /// Adds an operation; by default its parameter x is the output of the previous operation.
     mutating func add(
         _ type: String, _ parameters: KeyValuePairs<String, Argument> = [:], readsLast: Bool = true,
         to outputs: [String]? = nil
@@ -85,7 +86,7 @@ struct ProgramSample {
         last = outputs.last ?? last
     }
 
-    /// Adds known numbers.
+    /// Adds a constant.
     mutating func constant(_ name: String, _ argument: Argument) {
         guard case .value(let value) = argument else { return }
         operations.append(
@@ -94,20 +95,21 @@ struct ProgramSample {
                 [.text(1, "const"), .message(3, [.text(1, name)]), .message(5, [.text(1, "val"), .message(2, value)])]))
     }
 
-    /// Adds numbers to the file of weights; gives the place of their record.
+    /// Adds bytes to the weight file, and returns the offset of their record.
     mutating func store(_ bytes: [UInt8], length: Int? = nil, offset: Int? = nil) -> Int {
-        let place = 64 + blobs.count
+        let recordOffset = 64 + blobs.count
         func little(_ number: Int, _ count: Int) -> [UInt8] {
             (0..<count).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
         }
         var record =
-            little(0xDEAD_BEEF, 4) + little(2, 4) + little(length ?? bytes.count, 8) + little(offset ?? place + 64, 8)
+            little(0xDEAD_BEEF, 4) + little(2, 4) + little(length ?? bytes.count, 8)
+            + little(offset ?? recordOffset + 64, 8)
         record += Array(repeating: 0, count: 40)
         blobs += record + bytes + Array(repeating: 0, count: (64 - bytes.count % 64) % 64)
-        return place
+        return recordOffset
     }
 
-    /// The file of weights.
+    /// The weight file.
     var weights: [UInt8] { [1, 0, 0, 0, 2, 0, 0, 0] + Array(repeating: 0, count: 56) + blobs }
 
     var bytes: [UInt8] {

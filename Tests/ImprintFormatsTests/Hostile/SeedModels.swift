@@ -7,9 +7,9 @@ import TestSupport
 @testable import ImprintInterop
 @testable import ImprintModel
 
-/// Small models that are right, of which hostile ones are made.
+/// Small valid models, from which the tests make invalid ones.
 enum SeedModels {
-    /// A network with the layers that most have.
+    /// Returns a network with the most common layers.
     private static func classifier() throws -> ModelFile {
         var net = NetworkBuilder(name: "seed", input: TensorShape(height: 8, width: 8, channels: 3))
         net.add(
@@ -33,20 +33,20 @@ enum SeedModels {
     }
 
     private static func written(_ write: (ModelFile, URL) throws -> Void) throws -> [UInt8] {
-        let weights = try classifier()
+        let model = try classifier()
         return try withTemporaryFolder { folder in
             let url = folder.appending(path: "model")
-            try write(weights, url)
+            try write(model, url)
             return [UInt8](try Data(contentsOf: url))
         }
     }
 
-    /// ONNX files: whole, in half of the bytes with preprocessing, and one that computes shapes.
+    /// Returns ONNX files: float32, float16 with preprocessing, and one that computes shapes.
     static func onnx() throws -> [[UInt8]] {
         var shapes = ONNXSample()
         shapes.node("Shape", ["image"], to: "shape")
-        shapes.node("Constant", [], [.tensor("value", .integers("", [2], [0, 1]))], to: "places")
-        shapes.node("Gather", ["shape", "places"], [.integer("axis", 0)], to: "some")
+        shapes.node("Constant", [], [.tensor("value", .integers("", [2], [0, 1]))], to: "chosen")
+        shapes.node("Gather", ["shape", "chosen"], [.integer("axis", 0)], to: "some")
         shapes.node("Slice", ["some"], [.integers("starts", [0]), .integers("ends", [1])], to: "batch")
         shapes.initializers.append(.integers("rest", [1], [-1]))
         shapes.node("Concat", ["batch", "rest"], [.integer("axis", 0)], to: "target")
@@ -66,7 +66,7 @@ enum SeedModels {
         ]
     }
 
-    /// Core ML files: whole, in half of the bytes, one that a device can train, and one with codes of 1 and 4 bits.
+    /// Returns Core ML files: float32, float16, updatable, and one with weights of 1 and 4 bits.
     static func coreML() throws -> [[UInt8]] {
         var codes = CoreMLSample(width: 4, height: 4)
         codes.labels = [.message(100, [.text(1, "a"), .text(1, "b")])]
@@ -99,10 +99,10 @@ enum SeedModels {
         ]
     }
 
-    /// A file of weights of Imprint's own.
-    static func weights() throws -> [UInt8] { try written { try $0.write(to: $1) } }
+    /// Returns a model file of Imprint.
+    static func modelFile() throws -> [UInt8] { try written { try $0.write(to: $1) } }
 
-    /// Architectures of Caffe with the weights of each, in words that one space is between.
+    /// Returns Caffe architectures with their weights; single spaces separate the words.
     static func caffe() -> [(prototxt: [UInt8], weights: [UInt8])] {
         let new = """
             name: "new" layer { name: "image" type: "Input" top: "image" input_param { shape { dim: 1 dim: 3 dim: 6 dim: 6 } } } \
@@ -156,13 +156,13 @@ enum SeedModels {
     }
 }
 
-/// A `.caffemodel` of layers with blobs, each with shape and numbers.
-func caffeWeights(_ layers: [(name: String, blobs: [(shape: [Int], numbers: [Float])])]) -> [UInt8] {
+/// Encodes a `.caffemodel` of layers with blobs.
+func caffeWeights(_ layers: [(name: String, blobs: [(shape: [Int], values: [Float])])]) -> [UInt8] {
     WireField.encode(
         layers.map { layer in
             .message(
                 100,
                 [.text(1, layer.name)]
-                    + layer.blobs.map { .message(7, [.message(7, [.integers(1, $0.shape)]), .floats(5, $0.numbers)]) })
+                    + layer.blobs.map { .message(7, [.message(7, [.integers(1, $0.shape)]), .floats(5, $0.values)]) })
         })
 }

@@ -1,6 +1,6 @@
 import ImprintCore
 
-/// A protobuf message taken apart, so that a test changes one field and all lengths around it stay right.
+/// A parsed protobuf message, in which a test can change one field while all lengths stay correct.
 struct WireTree {
     private(set) var fields: [Field]
 
@@ -17,7 +17,7 @@ struct WireTree {
         case message(WireTree)
     }
 
-    /// Reads a message; bytes that are one are taken for one.
+    /// Parses a message; bytes that are a valid message become a nested message.
     init?(_ bytes: ArraySlice<UInt8>, depth: Int = 0) {
         fields = []
         var rest = bytes
@@ -56,7 +56,7 @@ struct WireTree {
         return nil
     }
 
-    /// The message's bytes.
+    /// The encoded message.
     var bytes: [UInt8] {
         fields.reduce(into: []) { result, field in
             func put(_ type: UInt64, _ content: [UInt8]) {
@@ -74,7 +74,7 @@ struct WireTree {
         }
     }
 
-    /// A number in as few bytes as it takes.
+    /// Encodes a number as a varint.
     static func bytes(of number: UInt64) -> [UInt8] {
         var (rest, bytes): (UInt64, [UInt8]) = (number, [])
         while rest >= 0x80 {
@@ -86,29 +86,29 @@ struct WireTree {
 }
 
 extension WireTree {
-    /// Numbers at which readers go wrong.
+    /// Numbers that often reveal errors in parsers.
     static let limits: [Int] = [
         0, 1, 2, 3, 7, 255, 65_536, 1 << 24, 1 << 31 - 1, 1 << 31, 1 << 40, 1 << 62, .max, -1, -2, .min,
     ]
 
     /// Changes a field anywhere in the message.
-    /// - Parameter other: Another message, of which a field may come in.
+    /// - Parameter other: Another message, from which a field may be copied.
     mutating func change(_ stream: inout RandomStream, with other: WireTree) {
         guard !fields.isEmpty else { return }
-        let place = stream.index(below: fields.count)
-        if case .message(var inner) = fields[place].content, stream.chance(0.85) {
+        let index = stream.index(below: fields.count)
+        if case .message(var inner) = fields[index].content, stream.chance(0.85) {
             let others = other.fields.compactMap { if case .message(let message) = $0.content { message } else { nil } }
             inner.change(&stream, with: others.isEmpty ? other : others[stream.index(below: others.count)])
-            fields[place].content = .message(inner)
+            fields[index].content = .message(inner)
             return
         }
         switch stream.index(below: 8) {
-        case 0: fields.remove(at: place)
-        case 1: fields.insert(fields[place], at: stream.index(below: fields.count + 1))
-        case 2: fields.swapAt(place, stream.index(below: fields.count))
-        case 3: fields[place].number = UInt64(1 + stream.index(below: 32))
-        case 4 where !other.fields.isEmpty: fields[place] = other.fields[stream.index(below: other.fields.count)]
-        default: Self.change(&fields[place].content, &stream)
+        case 0: fields.remove(at: index)
+        case 1: fields.insert(fields[index], at: stream.index(below: fields.count + 1))
+        case 2: fields.swapAt(index, stream.index(below: fields.count))
+        case 3: fields[index].number = UInt64(1 + stream.index(below: 32))
+        case 4 where !other.fields.isEmpty: fields[index] = other.fields[stream.index(below: other.fields.count)]
+        default: Self.change(&fields[index].content, &stream)
         }
     }
 

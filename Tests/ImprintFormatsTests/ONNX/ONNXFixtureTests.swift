@@ -9,35 +9,35 @@ import Testing
 
 private let fixtures = ImportFixtures("ONNX")
 
-/// Models that the package onnx wrote, against what ONNX Runtime makes of the same image (Fixtures/make_onnx.py).
+/// Models that the package onnx wrote, compared to ONNX Runtime (Fixtures/make_onnx.py).
 @Suite struct ONNXFixtureTests {
     private func read(_ name: String) throws -> ImportedModel {
         try ImportFixtures.importer.read(fixtures.folder.appending(path: name))
     }
 
-    @Test("Confidences are ONNX Runtime's", arguments: fixtures.expected.keys.sorted())
+    @Test("Confidences equal those of ONNX Runtime", arguments: fixtures.expected.keys.sorted())
     func confidences(name: String) throws {
         try fixtures.check(read(name), as: name)
     }
 
-    @Test("All fixtures are there")
+    @Test("All fixtures exist")
     func all() { #expect(fixtures.expected.count == 46) }
 
     private func layers(_ name: String) throws -> [String] {
-        try read(name).weights.network.nodes.map { type(of: $0.layer).kind }
+        try read(name).model.network.nodes.map { type(of: $0.layer).kind }
     }
 
-    @Test("Operators become the layers that are made for them")
+    @Test("Operators become the corresponding layers")
     func layers() throws {
         #expect(
             try layers("turned-weights.onnx") == ["convolution", "flatten", "dense", "softmax"],
-            "axes are followed, not moved")
+            "transposes need no layer")
         #expect(try layers("channels-last.onnx").contains("multiply"))
         #expect(
             try layers("written-norm.onnx") == [
                 "convolution", "affine", "relu", "flatten", "dense", "softmax",
             ])
-        // Convolutions in groups need the order; others take it into their weights.
+        // Grouped convolutions need the channel order as a layer; others merge it into their weights.
         #expect(
             try layers("shuffle.onnx") == [
                 "convolution", "selectChannels", "convolution", "selectChannels", "flatten", "dense", "softmax",
@@ -46,14 +46,14 @@ private let fixtures = ImportFixtures("ONNX")
         #expect(try layers("activations.onnx").filter { $0 == "swish" || $0 == "hardSwish" }.count == 3)
     }
 
-    @Test("A map of scores is refused as no classifier, not as damaged")
+    @Test("A model with a score map is rejected as not a classifier, not as damaged")
     func map() throws {
         let error = #expect(throws: ImportError.self) { try read("sigmoid-map.onnx") }
         #expect(error?.problem == .notScores([1, 2, 3, 2]))
         #expect(error?.description.contains("Expected one score for each label") == true)
     }
 
-    @Test("ConvNeXt's blocks become layer normalizations and GELUs, however a GELU is written")
+    @Test("Layer normalizations and GELUs are recognized in all decompositions")
     func convNeXt() throws {
         #expect(
             try layers("convnext.onnx").filter { ["layerNormalization", "gelu", "erf"].contains($0) } == [
@@ -61,7 +61,7 @@ private let fixtures = ImportFixtures("ONNX")
             ])
         let gelu = try layers("gelu.onnx")
         #expect(gelu.filter { $0 == "gelu" }.count == 5)
-        #expect(gelu.filter { $0 == "multiply" }.count == 1, "what is not quite a GELU stays as it is written")
+        #expect(gelu.filter { $0 == "multiply" }.count == 1, "an expression that is almost a GELU is not converted")
         #expect(try layers("layer-norm.onnx").filter { $0 == "layerNormalization" }.count == 2)
         #expect(
             try layers("written-layer-norm.onnx") == [
@@ -70,10 +70,10 @@ private let fixtures = ImportFixtures("ONNX")
             ])
     }
 
-    @Test("Transposed convolutions keep the sizes that the file gives")
+    @Test("Transposed convolutions have the output sizes of the file")
     func transposedConvolutions() throws {
         let shapes = { (name: String) in
-            let network = try read(name).weights.network
+            let network = try read(name).model.network
             return zip(network.nodes, network.shapes).filter { $0.0.layer is TransposedConvolution }.map(\.1)
         }
         #expect(try shapes("transposed.onnx").count == 3)
@@ -83,23 +83,23 @@ private let fixtures = ImportFixtures("ONNX")
             ])
     }
 
-    @Test("A sigmoid's end stays as it is, and so does a softmax's")
+    @Test("A softmax or sigmoid is added only to logits")
     func endings() throws {
-        let model = try read("sigmoid-flat.onnx")
-        #expect(model.weights.network.nodes.allSatisfy { !($0.layer is Softmax) })
-        #expect(model.notes.contains { $0.contains("each label has an independent confidence") })
-        #expect(model.weights.labels == (0..<12).map(String.init))
+        let imported = try read("sigmoid-flat.onnx")
+        #expect(imported.model.network.nodes.allSatisfy { !($0.layer is Softmax) })
+        #expect(imported.notes.contains { $0.contains("each label has an independent confidence") })
+        #expect(imported.model.labels == (0..<12).map(String.init))
         for name in ["opset-11.onnx", "opset-13.onnx", "log-softmax.onnx"] {
             #expect(try layers(name).filter { $0 == "softmax" }.count == 1)
             #expect(try !read(name).notes.contains { $0.contains("logits") })
         }
         #expect(try read("gemm.onnx").notes.contains { $0.contains("a softmax was added") })
         let single = try read("one-logit.onnx")
-        #expect(single.weights.network.nodes.last?.layer is Sigmoid)
+        #expect(single.model.network.nodes.last?.layer is Sigmoid)
         #expect(single.notes.contains { $0.contains("a sigmoid was added") })
     }
 
-    @Test("What cannot be read is named all at once, with its nodes")
+    @Test("All unsupported operators are listed at once, with their nodes")
     func unsupported() throws {
         let error = #expect(throws: ImportError.self) { try read("unsupported.onnx") }
         #expect(
@@ -111,7 +111,7 @@ private let fixtures = ImportFixtures("ONNX")
         #expect(error?.description.contains(#"InstanceNormalization "instance""#) == true)
     }
 
-    /// Copies the model whose weights are in a file beside it; gives what reading it throws.
+    /// Copies the model with external weights, and returns the error of importing it; empty if there is none.
     private func external(
         location: String? = nil, _ change: (URL) throws -> Void = { _ in }
     ) throws -> String {
@@ -123,7 +123,7 @@ private let fixtures = ImportFixtures("ONNX")
             try data.write(to: folder.appending(path: "external.bin"))
             try data.write(to: outer.appending(path: "elsew.bin"))
             if let location {
-                // Of the same length, so that no other length in the file changes.
+                // The same length keeps all other lengths in the file valid.
                 try #require(location.utf8.count == "external.bin".utf8.count)
                 while let range = bytes.range(of: Data("external.bin".utf8)) {
                     bytes.replaceSubrange(range, with: Data(location.utf8))
@@ -132,8 +132,8 @@ private let fixtures = ImportFixtures("ONNX")
             try bytes.write(to: folder.appending(path: "external.onnx"))
             try change(folder)
             do {
-                let model = try ImportFixtures.importer.read(folder.appending(path: "external.onnx"))
-                try fixtures.check(model, as: "external.onnx")
+                let imported = try ImportFixtures.importer.read(folder.appending(path: "external.onnx"))
+                try fixtures.check(imported, as: "external.onnx")
                 return ""
             } catch {
                 return "\(error)"
@@ -141,7 +141,7 @@ private let fixtures = ImportFixtures("ONNX")
         }
     }
 
-    @Test("Weights in a file beside the model are read in its folder, and nowhere else")
+    @Test("External weights are read only from the folder of the model")
     func externalWeights() throws {
         #expect(try external() == "")
         #expect(
@@ -168,11 +168,11 @@ private let fixtures = ImportFixtures("ONNX")
         #expect(short.contains("external.bin"))
     }
 
-    @Test("Another size of image, where the network allows it")
+    @Test("The input size can be changed if the network accepts it")
     func inputSize() throws {
         var importer = ImportFixtures.importer
         importer.inputSize = Size2D(height: 12, width: 16)
-        let network = try importer.read(fixtures.folder.appending(path: "opset-13.onnx")).weights.network
+        let network = try importer.read(fixtures.folder.appending(path: "opset-13.onnx")).model.network
         #expect(network.input == TensorShape(height: 12, width: 16, channels: 3))
         let error = #expect(throws: ImportError.self) {
             try importer.read(fixtures.folder.appending(path: "grouped.onnx"))
@@ -180,15 +180,15 @@ private let fixtures = ImportFixtures("ONNX")
         #expect(error?.description.contains("logits") == true)
     }
 
-    @Test("Blue first where it is said")
+    @Test("The channel order BGR is applied to the image")
     func blueFirst() throws {
         var importer = ImportFixtures.importer
         importer.normalization = ModelImporter.InputNormalization(mean: [160, 128, 96], scale: [1 / 64], isBGR: true)
-        let model = try importer.read(fixtures.folder.appending(path: "channels-last.onnx"))
-        let turned = stride(from: 0, to: 216, by: 3).flatMap { place in
-            [2, 1, 0].map { ImportFixtures.samples[place + $0] }
+        let imported = try importer.read(fixtures.folder.appending(path: "channels-last.onnx"))
+        let bgr = stride(from: 0, to: 216, by: 3).flatMap { pixel in
+            [2, 1, 0].map { ImportFixtures.samples[pixel + $0] }
         }
         let expected = try #require(fixtures.expected["channels-last.onnx"])
-        #expect(greatestDifference(try model.weights.result(turned), expected) < 1e-5)
+        #expect(maximumDifference(try imported.model.result(bgr), expected) < 1e-5)
     }
 }

@@ -6,7 +6,7 @@ import Testing
 @testable import ImprintInterop
 @testable import ImprintModel
 
-/// What an ONNX file must say, in files that the test writes field by field.
+/// Invalid and unsupported ONNX files, which the test writes field by field.
 @Suite struct ONNXModelTests {
     private func tensor(_ name: String, _ shape: [Int], type: Int, _ data: WireField...) -> [WireField] {
         [.integers(1, shape), .integer(2, type), .text(8, name)] + data
@@ -21,7 +21,7 @@ import Testing
         return .message(number, [.text(1, name), .message(2, [.message(1, [.integer(1, 1), .message(2, lengths)])])])
     }
 
-    /// Reads a model of one node over an image of 2x2 grey pixels; gives what is wrong with it.
+    /// Returns the error of importing a model with a grey image of 2x2 pixels; empty if there is none.
     private func problem(
         of nodes: [WireField], _ initializers: [[WireField]] = [], image: [Int] = [1, 1, 2, 2], opset: Int? = 13
     ) throws -> String {
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test("A model needs a known version of the operators")
+    @Test("The opset must be supported")
     func opset() throws {
         let nodes = [node("Flatten", ["image"])]
         #expect(try problem(of: nodes) == "")
@@ -49,20 +49,20 @@ import Testing
         }
     }
 
-    @Test("Inputs that are no image are refused in words")
+    @Test("Inputs that are not images are rejected with the reason")
     func image() throws {
         let nodes = [node("Flatten", ["image"])]
-        for (shape, words) in [
+        for (shape, message) in [
             ([1, 4, 2, 2], "images with 4 channels"), ([1, 4], "has 2 axes"),
             ([1, 1, 0, 2], "Set the input size"), ([1, 1, 1 << 20, 2], "expected 1x1 to 16384x16384"),
         ] {
             let text = try problem(of: nodes, image: shape)
-            #expect(text.contains(words), "\(text)")
+            #expect(text.contains(message), "\(text)")
         }
     }
 
     @Test(
-        "Weights that are not what their shape says are named",
+        "Weights that do not match their shape are rejected by name",
         arguments: [
             ([4], 1, WireField.floats(4, [1, 2, 3]), "has 3 elements for the shape [4]"),
             ([4], 1, .bytes(9, [0, 0, 0]), "has 3 bytes for the shape [4], expected 16"),
@@ -73,15 +73,15 @@ import Testing
             ([4], 8, .text(6, "a"), "the element type 8"),
             ([1 << 17], 3, .bytes(9, [UInt8](repeating: 0, count: 1 << 17)), "131072 integers"),
         ] as [([Int], Int, WireField, String)])
-    func weights(shape: [Int], type: Int, data: WireField, words: String) throws {
+    func weights(shape: [Int], type: Int, data: WireField, message: String) throws {
         let text = try problem(of: [node("Add", ["image", "weight"])], [tensor("weight", shape, type: type, data)])
         #expect(text.contains(#"the tensor "weight""#) || text.contains("elements for the shape"), "\(text)")
-        #expect(text.contains(words), "\(text)")
+        #expect(text.contains(message), "\(text)")
     }
 
-    @Test("Nodes that read what nothing makes, or lack an input, are named")
+    @Test("Nodes with an undefined or missing input are rejected by name")
     func missing() throws {
-        #expect(try problem(of: [node("Relu", ["nothing"])]).contains(#"node reads "nothing""#))
+        #expect(try problem(of: [node("Relu", ["undefined"])]).contains(#"node reads "undefined""#))
         #expect(try problem(of: [node("Conv", ["image"])]).contains("node (Conv) has no input 2"))
         let foreign = try problem(of: [
             .message(
@@ -90,7 +90,7 @@ import Testing
         #expect(foreign.contains(#"com.microsoft.Gelu "node""#), "\(foreign)")
     }
 
-    @Test("Enlarging in another way than by repetition is refused")
+    @Test("Resize is only supported if it repeats pixels")
     func resize() throws {
         func attribute(_ name: String, _ text: String) -> WireField {
             .message(5, [.text(1, name), .text(4, text), .integer(20, 3)])
@@ -99,19 +99,20 @@ import Testing
         func text(_ attributes: WireField...) throws -> String {
             try problem(of: [node("Resize", ["image", "", "scales"], attributes)], [scales])
         }
-        #expect(try text().contains("one score for each label"), "the layer is supported, but a map is no result")
+        #expect(
+            try text().contains("one score for each label"), "the layer is supported, but the output is a feature map")
         #expect(try text(attribute("mode", "linear")).contains("expected nearest"))
         #expect(try text(attribute("coordinate_transformation_mode", "align_corners")).contains("repeat each pixel"))
         #expect(try text(attribute("nearest_mode", "ceil")).contains("repeat each pixel"))
         #expect(
             try text(attribute("coordinate_transformation_mode", "asymmetric")).contains("repeat each pixel"),
-            "rounding makes the first of three numbers two")
+            "rounding repeats the first of three pixels only twice")
     }
 }
 
-/// Known numbers of shapes that no file needs.
+/// Constant folding with extreme shapes.
 @Suite struct ConstantArithmeticTests {
-    @Test("Lengths beyond what can be counted are no shape, even where another length is 0")
+    @Test("A product of lengths that overflows is invalid, even if another length is 0")
     func products() {
         #expect(checkedProduct([]) == 1)
         #expect(checkedProduct([3, 0, 4]) == 0)
@@ -122,7 +123,7 @@ import Testing
         #expect(empty.reshaped(to: [0, 1 << 62, 4]) == nil)
     }
 
-    @Test("Axes change their order")
+    @Test("Transposing permutes the axes")
     func transposed() {
         let x = Constant(shape: [2, 3, 2], integers: Array(0..<12))
         #expect(x.transposed([2, 0, 1])?.shape == [2, 2, 3])
@@ -132,7 +133,7 @@ import Testing
         #expect(Constant(shape: [], floats: [7]).transposed(nil)?.floats == [7])
     }
 
-    @Test("Parts along an axis, and no more of them than a shape has")
+    @Test("Gathering selects slices along an axis, up to a limit")
     func gathered() {
         let x = Constant(shape: [2, 3], floats: [0, 1, 2, 3, 4, 5])
         #expect(x.gathered([2, -3], along: 1, shape: [2], upTo: 1 << 16)?.floats == [2, 0, 5, 3])

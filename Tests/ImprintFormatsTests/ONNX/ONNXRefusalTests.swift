@@ -7,7 +7,7 @@ import Testing
 @testable import ImprintInterop
 @testable import ImprintModel
 
-/// Valid ONNX graphs: those with large weights in Constant nodes are read, and none is called damaged.
+/// Valid ONNX graphs: large weights in Constant nodes are accepted, and no valid file is reported as damaged.
 @Suite struct ONNXRefusalTests {
     private static func sample(_ make: (inout ONNXSample) -> Void) -> ONNXSample {
         var sample = ONNXSample()
@@ -17,7 +17,7 @@ import Testing
     }
 
     private func read(_ sample: ONNXSample) throws -> ModelFile {
-        try importModel(sample.bytes, ending: "onnx").weights
+        try importModel(sample.bytes, ending: "onnx").model
     }
 
     private func problem(of sample: ONNXSample) -> ImportError.Problem? {
@@ -29,12 +29,12 @@ import Testing
         }
     }
 
-    /// More numbers than any shape has: 1,400 x 3 x 4 x 4.
+    /// More elements than the limit for folded shapes: 1,400 x 3 x 4 x 4.
     private static let weight = ONNXSample.Tensor.floats(
         "w", [1400, 3, 4, 4], (0..<67_200).map { Float($0 % 37 - 18) / 64 })
     private static let factors = ONNXSample.Tensor.floats("f", [1400, 1, 1, 1], (0..<1400).map { Float($0 % 5) - 2 })
 
-    /// A convolution whose weights are made of `weight`.
+    /// Returns a graph with a convolution, whose weights "made" `make` computes.
     private static func convolution(_ make: (inout ONNXSample) -> Void) -> ONNXSample {
         sample {
             make(&$0)
@@ -43,12 +43,12 @@ import Testing
         }
     }
 
-    @Test("Weights of any size may be in a Constant node, and be computed from others")
+    @Test("Weights of any size can be Constant nodes, or be computed by constant folding")
     func largeConstants() throws {
         func weights(_ make: (inout ONNXSample) -> Void) throws -> [Float] {
-            let file = try read(Self.convolution(make))
-            let entry = try #require(file.parameters.layout.entries.first { $0.parameter.name == "weight" })
-            return try #require(file.parameters[entry.name])
+            let model = try read(Self.convolution(make))
+            let entry = try #require(model.parameters.layout.entries.first { $0.parameter.name == "weight" })
+            return try #require(model.parameters[entry.name])
         }
         let plain = try weights {
             $0.initializers = [Self.weight]
@@ -68,11 +68,11 @@ import Testing
             $0.node("Mul", ["w", "f"], to: "product")
             $0.node("Sub", ["product", "w"], to: "made")
         }
-        // The channels of a result are the fastest axis.
+        // The output channels are the fastest axis.
         #expect(channels == plain.indices.map { plain[$0] * (Float($0 % 1400 % 5) - 2) - plain[$0] })
     }
 
-    @Test("A detector is refused as one, whether its operators are known or not")
+    @Test("A detector is rejected as one, with supported or unsupported operators")
     func detectors() {
         func detector(_ shape: [Int], _ operation: String) -> ONNXSample {
             Self.sample {
@@ -89,7 +89,7 @@ import Testing
         #expect(problem(of: unknown) == .notScores([1, 84, 8400]))
     }
 
-    @Test("Boxes of several maps, joined along an axis of pixels, are not taken for channels")
+    @Test("A concatenation of boxes along an axis of pixels is not treated as channels")
     func joinedPixels() throws {
         let joined = Self.sample {
             $0.initializers = [.integers("shape", [3], [1, 3, 16])]
@@ -97,20 +97,20 @@ import Testing
             $0.node("Concat", ["a", "a"], [.integer("axis", 2)], to: "both")
         }
         guard case .unsupported(let operations)? = problem(of: joined) else {
-            Issue.record("it was read, or called something else")
+            Issue.record("expected another error")
             return
         }
         #expect(operations.map(\.operation) == ["Concat"])
     }
 
-    @Test("A form that is not supported has the name of its operator, and a batch of several images its reason")
+    @Test("Errors name the unsupported operator, or the fixed batch size")
     func names() {
-        let turned = Self.sample {
+        let transposed = Self.sample {
             $0.node("Transpose", nil, [.integers("perm", [0, 3, 1, 2])])
             $0.node("GlobalAveragePool", nil, to: "pool")
         }
-        guard case .unsupported(let operations)? = problem(of: turned) else {
-            Issue.record("it was read, or called something else")
+        guard case .unsupported(let operations)? = problem(of: transposed) else {
+            Issue.record("expected another error")
             return
         }
         #expect(operations.map(\.operation) == ["GlobalAveragePool"])
@@ -121,7 +121,7 @@ import Testing
         }
         batch.image = [8, 3, 4, 4]
         guard case .unsuitableModel(let found, _)? = problem(of: batch) else {
-            Issue.record("it was read, or called something else")
+            Issue.record("expected another error")
             return
         }
         #expect(found.contains("batches of 8 images"))

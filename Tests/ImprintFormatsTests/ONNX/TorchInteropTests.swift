@@ -7,7 +7,7 @@ import Testing
 @testable import ImprintInterop
 @testable import ImprintModel
 
-/// Networks of torchvision with random weights, exported by torch.onnx (Fixtures/export_torchvision.py), against ONNX Runtime.
+/// torchvision networks with random weights, exported by torch.onnx (Fixtures/export_torchvision.py), compared to ONNX Runtime.
 @Suite(
     .serialized,
     .enabled(if: Python.exportsTorchvision, "IMPRINT_PYTHON has no torch and torchvision; see CONTRIBUTING.md"))
@@ -18,7 +18,7 @@ struct TorchInteropTests {
     ]
 
     @Test(
-        "Logits are ONNX Runtime's within a thousandth of the largest, whichever exporter wrote the file",
+        "Logits differ from ONNX Runtime by less than 0.001 of the largest logit, for every exporter",
         arguments: networks, ["dynamo", "script", "script-13"])
     func logits(network: String, exporter: String) throws {
         try withTemporaryFolder { folder in
@@ -30,34 +30,35 @@ struct TorchInteropTests {
         }
     }
 
-    /// The greatest difference of a logit from ONNX Runtime's, as a share of the largest.
+    /// Returns the largest difference of a logit from ONNX Runtime, relative to the largest logit.
     static func difference(in folder: URL) throws -> Float {
-        let model = try ModelImporter().read(folder.appending(path: "model.onnx"))
-        func numbers(_ name: String) throws -> [Float] {
+        let imported = try ModelImporter().read(folder.appending(path: "model.onnx"))
+        func values(in name: String) throws -> [Float] {
             try Data(contentsOf: folder.appending(path: name)).withUnsafeBytes { bytes in
                 stride(from: 0, to: bytes.count, by: 4).map { bytes.loadUnaligned(fromByteOffset: $0, as: Float.self) }
             }
         }
-        let (found, expected) = try (model.logits(numbers("image")), numbers("logits"))
+        let (found, expected) = try (imported.logits(values(in: "image")), values(in: "logits"))
         let largest = try #require(expected.map(\.magnitude).max())
-        try #require(largest > 0.01, "the logits say nothing")
-        return greatestDifference(found, expected) / largest
+        try #require(largest > 0.01, "the logits are too small to compare")
+        return maximumDifference(found, expected) / largest
     }
 }
 
 extension Python {
-    /// Whether it has what exports networks of torchvision.
+    /// Whether the packages to export torchvision networks are installed.
     static let exportsTorchvision = has("torch", "torchvision", "onnxscript", "onnxruntime")
 }
 
 extension ImportedModel {
-    /// What the network gives for numbers of an image before the softmax that the import added.
+    /// Returns the logits for a normalized image, before the softmax that the import added.
     func logits(_ image: [Float]) throws -> [Float] {
-        let network = weights.network
+        let network = model.network
         try #require(network.nodes.last?.layer is Softmax)
-        let shorter = try Network(name: network.name, input: network.input, nodes: network.nodes.dropLast())
+        let withoutSoftmax = try Network(name: network.name, input: network.input, nodes: network.nodes.dropLast())
         let plan = try ExecutionPlan(
-            shorter, parameters: weights.parameters, options: ExecutionPlan.Options(batchSize: 1, mode: .prediction))
+            withoutSoftmax, parameters: model.parameters,
+            options: ExecutionPlan.Options(batchSize: 1, mode: .prediction))
         try #require(plan.input.count == image.count)
         _ = plan.input.update(fromContentsOf: image)
         plan.forward(count: 1)

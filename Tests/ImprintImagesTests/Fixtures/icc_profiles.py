@@ -1,4 +1,4 @@
-"""Small ICC profiles (version 2, and parametric curves of version 4), written from nothing but numbers."""
+"""Creates small ICC profiles (version 2, and parametric curves of version 4) without an ICC library."""
 
 import struct
 
@@ -33,7 +33,7 @@ def srgb_curve():
 
 
 def profile(kind, space, connection, tags, version=2):
-    """A profile of a class ("mntr", "prtr"), for samples of a space, that leads to "XYZ " or "Lab "."""
+    """Returns a profile: `kind` is its class ("mntr", "prtr"), `connection` the connection space ("XYZ ", "Lab ")."""
     start = 128 + 4 + 12 * len(tags)
     table, data = struct.pack(">I", len(tags)), b""
     for signature, content in tags.items():
@@ -46,7 +46,7 @@ def profile(kind, space, connection, tags, version=2):
 
 
 def rgb(name, curve=None, extra=0):
-    """A matrix profile; `extra` bytes make it longer than a segment of a JPEG."""
+    """Returns a matrix profile; `extra` bytes make it longer than a JPEG segment."""
     red, green, blue = map(xyz, PRIMARIES[name])
     curve = curve or srgb_curve()
     tags = {"desc": text(name), "wtpt": xyz(D50), "rXYZ": red, "gXYZ": green, "bXYZ": blue,
@@ -61,7 +61,7 @@ def grey(exponent):
 
 
 def cmyk():
-    """A printer whose inks are somewhat dull: a table of two points a side, whose 16 corners are L*a*b* colours."""
+    """Returns the profile of a printer with dull inks: a 2x2x2x2 table whose 16 corners are L*a*b* colours."""
     inks = [(60, -35, -45), (50, 70, 0), (90, -5, 85)]
     corners = b""
     for corner in range(16):

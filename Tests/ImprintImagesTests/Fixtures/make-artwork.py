@@ -2,7 +2,7 @@
 
     python3 make-artwork.py
 
-Needs numpy alone. Each pixel is the mean of 4x4 samples; the same files come out everywhere.
+Requires only numpy. Each pixel is the mean of 4x4 samples; the output is the same on every machine.
 """
 
 import struct
@@ -21,27 +21,27 @@ def grid():
 
 
 def blend(layers):
-    """Lays layers, a mask and a colour each, over each other: premultiplied samples, averaged."""
-    picture = np.zeros((SIDE * SAMPLES, SIDE * SAMPLES, 4))
+    """Composites layers, each a mask and a colour or None to erase, and averages the samples of each pixel."""
+    image = np.zeros((SIDE * SAMPLES, SIDE * SAMPLES, 4))
     for mask, color in layers:
-        picture[mask] = (0, 0, 0, 0) if color is None else (*color, 255)
-    picture = picture.reshape(SIDE, SAMPLES, SIDE, SAMPLES, 4).mean(axis=(1, 3))
-    alpha = picture[..., 3:]
-    colors = np.divide(picture[..., :3] * 255, alpha, out=np.zeros_like(picture[..., :3]), where=alpha > 0)
+        image[mask] = (0, 0, 0, 0) if color is None else (*color, 255)
+    image = image.reshape(SIDE, SAMPLES, SIDE, SAMPLES, 4).mean(axis=(1, 3))
+    alpha = image[..., 3:]
+    colors = np.divide(image[..., :3] * 255, alpha, out=np.zeros_like(image[..., :3]), where=alpha > 0)
     return np.concatenate([colors, alpha], axis=2).round().astype(np.uint8)
 
 
 def stroke(x, y, x1, y1, x2, y2, half):
-    """The points within `half` of a line."""
+    """Returns the mask of the points within `half` of a line segment."""
     dx, dy = x2 - x1, y2 - y1
     t = np.clip(((x - x1) * dx + (y - y1) * dy) / (dx * dx + dy * dy), 0, 1)
     return (x - x1 - t * dx) ** 2 + (y - y1 - t * dy) ** 2 < half * half
 
 
 def leaf():
-    """A leaf of one colour with a stalk, its veins left out: nothing of it is symmetric."""
+    """Draws a leaf in one colour with a stalk and transparent veins. It has no symmetry."""
     x, y = grid()
-    # Two circles whose overlap is the blade, leaning to the right.
+    # The blade is the overlap of two circles, tilted to the right.
     u, v = 0.8 * x - 0.6 * y, 0.6 * x + 0.8 * y
     blade = ((u + 0.15) ** 2 + (v - 0.62) ** 2 < 1.05) & ((u + 0.15) ** 2 + (v + 0.62) ** 2 < 1.05)
     stalk = stroke(u, v, -0.8, 0, -1.15, 0.16, 0.05)
@@ -54,7 +54,7 @@ def leaf():
 
 
 def crest():
-    """A shield in blue with a golden border, a white F and a red dot."""
+    """Draws a blue shield with a golden border, a white F and a red dot."""
     x, y = grid()
 
     def shield(inset):

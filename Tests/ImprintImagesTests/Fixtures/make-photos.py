@@ -1,8 +1,9 @@
-"""Writes small photos of every kind into a folder, with what Pillow makes of them, upright and in sRGB.
+"""Writes small photos of many formats to a folder and prints the pixels that Pillow decodes, upright and in sRGB.
 
     python make-photos.py FOLDER
 
-prints a list of {"name", "width", "height", "channels", "samples" (base64)}. With Pillow 13.0.0, pillow-heif 1.8.1.
+The output is a JSON list of {"name", "width", "height", "channels", "samples" (base64)}.
+Requires Pillow 13.0.0 and pillow-heif 1.8.1.
 """
 
 import base64
@@ -21,13 +22,13 @@ import icc_profiles as icc
 
 folder = pathlib.Path(sys.argv[1])
 pillow_heif.register_heif_opener()
-answers = []
+references = []
 P3, ADOBE, GREY = icc.rgb("Display P3"), icc.rgb("Adobe RGB", icc.gamma(2.2)), icc.grey(1.6)
 WIDTH, HEIGHT = 48, 32
 
 
-def picture(mode="RGB", width=WIDTH, height=HEIGHT):
-    """Strong colours without sharp edges; no symmetry."""
+def gradient(mode="RGB", width=WIDTH, height=HEIGHT):
+    """Returns an image with strong colours, without sharp edges or symmetry."""
     y, x = numpy.mgrid[0:height, 0:width].astype(float)
     x, y = x / width, y / height
     channels = [230 - 200 * x, 30 + 200 * y, 40 + 90 * x + 100 * y * x, 255 * (0.2 + 0.8 * y)]
@@ -37,7 +38,7 @@ def picture(mode="RGB", width=WIDTH, height=HEIGHT):
 
 
 def in_srgb(image):
-    """The image upright and in sRGB, by Pillow."""
+    """Returns the image upright and in sRGB."""
     profile = image.info.get("icc_profile")
     image = ImageOps.exif_transpose(image)
     if image.mode == "P":
@@ -53,15 +54,15 @@ def in_srgb(image):
     return image.convert("RGBA" if image.mode in ("LA", "RGBA") else "RGB")
 
 
-def answer(name, samples):
+def add_reference(name, samples):
     height, width, channels = samples.shape
-    answers.append({"name": name, "width": width, "height": height, "channels": channels,
-                    "samples": base64.b64encode(samples.astype(numpy.uint8).tobytes()).decode()})  # fmt: skip
+    references.append({"name": name, "width": width, "height": height, "channels": channels,
+                       "samples": base64.b64encode(samples.astype(numpy.uint8).tobytes()).decode()})  # fmt: skip
 
 
 def add(name, data, expected=None):
     (folder / name).write_bytes(data)
-    answer(name, numpy.asarray(in_srgb(Image.open(folder / name))) if expected is None else expected)
+    add_reference(name, numpy.asarray(in_srgb(Image.open(folder / name))) if expected is None else expected)
 
 
 def saved(image, **options):
@@ -77,7 +78,7 @@ def exif(orientation):
 
 
 def png(samples, chunks, depth=8):
-    """A PNG of RGB or RGBA samples with the chunks given, some of which Pillow does not write."""
+    """Returns a PNG of RGB or RGBA samples with these extra chunks, some of which Pillow cannot write."""
 
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -109,17 +110,17 @@ def three_bytes(number):
 
 
 def jpegs():
-    rgb = picture()
+    rgb = gradient()
     for orientation in range(1, 9):
         add(f"orientation-{orientation}.jpg",
             saved(rgb, format="JPEG", quality=95, exif=exif(orientation), icc_profile=P3))  # fmt: skip
     add("p3.jpg", saved(rgb, format="JPEG", quality=95, icc_profile=P3))
     add("adobe-rgb-progressive.jpg", saved(rgb, format="JPEG", quality=95, icc_profile=ADOBE, progressive=True))
     add("srgb.jpg", saved(rgb, format="JPEG", quality=95, icc_profile=icc.rgb("sRGB")))
-    add("grey-profile.jpg", saved(picture("L"), format="JPEG", quality=95, icc_profile=GREY))
-    add("cmyk-profile.jpg", saved(picture("CMYK"), format="JPEG", quality=95, icc_profile=icc.cmyk()))
+    add("grey-profile.jpg", saved(gradient("L"), format="JPEG", quality=95, icc_profile=GREY))
+    add("cmyk-profile.jpg", saved(gradient("CMYK"), format="JPEG", quality=95, icc_profile=icc.cmyk()))
 
-    # A profile in several segments, which come in any order.
+    # A profile in several segments, whose order in the file is arbitrary.
     parts = saved(rgb, format="JPEG", quality=95, icc_profile=icc.rgb("Display P3", extra=150_000))
     start = parts.index(b"\xff\xe2")
     segments, position = [], start
@@ -140,14 +141,14 @@ def rgb_of(data):
 
 
 def pngs():
-    rgb, rgba = picture(), picture("RGBA")
+    rgb, rgba = gradient(), gradient("RGBA")
     for orientation in range(1, 9):
         add(f"orientation-{orientation}.png", saved(rgba, format="PNG", exif=exif(orientation)))
     add("p3.png", saved(rgb, format="PNG", icc_profile=P3))
     add("alpha-adobe-rgb.png", saved(rgba, format="PNG", icc_profile=ADOBE))
     add("palette-p3.png", saved(rgb.quantize(64), format="PNG", icc_profile=P3))
-    add("grey-profile.png", saved(picture("L"), format="PNG", icc_profile=GREY))
-    add("grey-alpha-profile.png", saved(picture("LA"), format="PNG", icc_profile=GREY))
+    add("grey-profile.png", saved(gradient("L"), format="PNG", icc_profile=GREY))
+    add("grey-alpha-profile.png", saved(gradient("LA"), format="PNG", icc_profile=GREY))
     samples, opaque = numpy.asarray(rgba), numpy.asarray(rgb)
     as_p3 = numpy.asarray(in_srgb(Image.open(folder / "p3.png")))
     add("16-bit-p3.png", png(samples.astype(int) * 257, [iccp(P3)], depth=16),
@@ -168,7 +169,7 @@ def pngs():
 
 
 def webps():
-    rgb, rgba = picture(), picture("RGBA")
+    rgb, rgba = gradient(), gradient("RGBA")
     for orientation in range(1, 9):
         add(f"orientation-{orientation}.webp",
             saved(rgb, format="WEBP", lossless=True, exif=exif(orientation), icc_profile=P3))  # fmt: skip
@@ -180,24 +181,24 @@ def webps():
     add("animated-p3.webp",
         saved(frames[0], format="WEBP", lossless=True, save_all=True, append_images=frames[1:], icc_profile=P3),
         numpy.asarray(in_srgb(Image.open(folder / "p3.png"))))  # fmt: skip
-    # A first frame that covers a part of the picture, which Pillow does not write.
-    small = saved(picture("RGB", 20, 10), format="WEBP", lossless=True)[12:]
-    place = three_bytes(4 // 2) + three_bytes(6 // 2) + three_bytes(20 - 1) + three_bytes(10 - 1)
+    # The first frame covers only a part of the image, which Pillow cannot write.
+    small = saved(gradient("RGB", 20, 10), format="WEBP", lossless=True)[12:]
+    frame_rectangle = three_bytes(4 // 2) + three_bytes(6 // 2) + three_bytes(20 - 1) + three_bytes(10 - 1)
     add("animated-part.webp", riff([
         (b"VP8X", bytes((0x12, 0, 0, 0)) + three_bytes(WIDTH - 1) + three_bytes(HEIGHT - 1)),
-        (b"ANIM", bytes(6)), (b"ANMF", place + three_bytes(100) + b"\0" + small)]))  # fmt: skip
+        (b"ANIM", bytes(6)), (b"ANMF", frame_rectangle + three_bytes(100) + b"\0" + small)]))  # fmt: skip
 
 
 def heics():
-    rgb, rgba = picture("RGB", 64, 48), picture("RGBA", 64, 48)
+    rgb, rgba = gradient("RGB", 64, 48), gradient("RGBA", 64, 48)
     best = {"format": "HEIF", "quality": 95, "chroma": 444}
     for orientation in range(1, 9):
         add(f"orientation-{orientation}.heic", saved(rgb, exif=exif(orientation), icc_profile=P3, **best))
     add("half-colour.heic", saved(rgb, format="HEIF", quality=90))
     add("alpha.heic", saved(rgba, **best))
     add("alpha-p3.heic", saved(rgba, icc_profile=P3, **best))
-    add("grid-p3.heic", saved(picture("RGB", 300, 200), tile_size=128, icc_profile=P3, **best))
-    add("grid-turned.heic", saved(picture("RGB", 300, 200), tile_size=128, exif=exif(6), **best))
+    add("grid-p3.heic", saved(gradient("RGB", 300, 200), tile_size=128, icc_profile=P3, **best))
+    add("grid-turned.heic", saved(gradient("RGB", 300, 200), tile_size=128, exif=exif(6), **best))
     shown = saved(rgb, **best)
     as_p3 = Image.open(io.BytesIO(shown)).convert("RGB")
     as_p3.info["icc_profile"] = P3
@@ -214,4 +215,4 @@ jpegs()
 pngs()
 webps()
 heics()
-print(json.dumps(answers))
+print(json.dumps(references))

@@ -24,7 +24,7 @@ def text(data):
 
 
 def smooth_photo(mode):
-    """A picture without sharp edges, which JPEG keeps nearly as it is."""
+    """Returns an image without sharp edges, which JPEG hardly changes."""
     channels = len(Image.new(mode, (1, 1)).getbands())
     image = Image.new(mode, SIZE)
     for y in range(SIZE[1]):
@@ -41,7 +41,7 @@ def encoded(image, **options):
 
 
 def ycck(image):
-    """A YCCK JPEG, which Pillow cannot write but libturbojpeg makes of CMYK pixels; the pixels are stored inverted."""
+    """Returns a YCCK JPEG with inverted pixels; Pillow cannot write one, so libturbojpeg encodes the CMYK pixels."""
     turbo = ctypes.CDLL(ctypes.util.find_library("turbojpeg"))
     turbo.tjInitCompress.restype = ctypes.c_void_p
     pixels = bytes(255 - value for value in image.tobytes())
@@ -54,7 +54,7 @@ def ycck(image):
 
 
 def rarely_subsampled(image):
-    """A JPEG with colour at a third of the resolution, which Pillow cannot write."""
+    """Returns a JPEG whose chroma has a third of the resolution, which Pillow cannot write."""
     command = ["cjpeg", "-quality", "95", "-sample", "3x1"]
     return subprocess.run(command, input=encoded(image, format="PPM"), capture_output=True, check=True).stdout
 
@@ -92,7 +92,7 @@ def resizes(source, sizes):
 
 
 def rings():
-    """Rings that become finer and finer outwards: where detail is not taken away, they turn into false patterns."""
+    """Returns an image of rings that become finer outwards, so that scaling down without a filter shows aliasing."""
     image = Image.new("RGB", (160, 120))
     for y in range(120):
         for x in range(160):

@@ -1,8 +1,8 @@
-"""Writes what Pillow makes of photos: upright, in sRGB, the short side scaled to SIDE pixels, the middle.
+"""Preprocesses photos with Pillow: upright, in sRGB, short side scaled to SIDE pixels, centre crop.
 
     python resize-photos.py SIDE OUTPUT PHOTO...
 
-OUTPUT gets SIDE * SIDE * 3 bytes for each photo. With Pillow 13.0.0.
+Writes SIDE * SIDE * 3 bytes for each photo to OUTPUT. Requires Pillow 13.0.0.
 """
 
 import io
@@ -19,7 +19,7 @@ with open(output, "wb") as file:
         image = ImageOps.exif_transpose(image).convert("RGB")
         if profile:
             image = ImageCms.profileToProfile(image, ImageCms.ImageCmsProfile(io.BytesIO(profile)), srgb)
-        # Scaled and cut in one step: cut by whole pixels, the middle would be off by up to half a pixel.
+        # Scale and crop in one step: cropping to whole pixels would shift the image by up to half a pixel.
         length = min(image.size)
         left, top = (image.width - length) / 2, (image.height - length) / 2
         box = (left, top, left + length, top + length)

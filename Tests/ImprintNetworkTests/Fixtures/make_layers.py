@@ -1,12 +1,12 @@
-"""Writes layers.json: what PyTorch makes of small networks, losses and optimiser steps.
+"""Writes layers.json: the results of small networks, losses and optimiser steps in PyTorch.
 
 Run:  python3 -m venv .venv && .venv/bin/pip install torch numpy
       .venv/bin/python Tests/ImprintNetworkTests/Fixtures/make_layers.py
 
-Inputs, parameters and upstream gradients are not stored: both sides compute them with `tensor` below, in the layout of
-the Swift side (activations [N, H, W, C]; weights [kernel height, kernel width, inputs / groups, outputs] and
-[inputs, outputs]). PyTorch computes in float64 from those float32 numbers, so that its own rounding stays out of the
-comparison. Networks and options are written as Imprint encodes them itself.
+Inputs, parameters and upstream gradients are not stored: Python and Swift compute them with the formula in `tensor`, in
+the layout of Imprint (activations [N, H, W, C]; weights [kernel height, kernel width, inputs / groups, outputs] and
+[inputs, outputs]). PyTorch computes in float64 from these float32 values, so its rounding errors do not affect the
+comparison. Networks and options have the JSON format of Imprint.
 """
 
 import functools
@@ -22,10 +22,10 @@ import torch.nn.functional as F
 torch.set_num_threads(1)
 
 
-# --- Numbers from a formula ---
+# --- Values from a formula ---
 
 def tensor(spec, shape):
-    """SplitMix64 of the element's index, 24 bits of it: uniform in −0.5 ..< 0.5, times scale, plus offset; float32."""
+    """Returns u · scale + offset as float32; u is uniform in −0.5 ..< 0.5, from 24 bits of SplitMix64 of the index."""
     z = np.arange(1, int(np.prod(shape)) + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     z += np.uint64(spec["seed"] * 0xBF58476D1CE4E5B9 % 2**64)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -43,13 +43,13 @@ def leaf(spec, shape):
     return torch.tensor(tensor(spec, shape).astype(np.float64), requires_grad=True)
 
 
-def numbers(values):
-    """Rounded to nine significant digits; what is too small for float32, and so for a decoder of it, is 0."""
+def rounded(values):
+    """Rounds to nine significant digits; values below the smallest normal float32 become 0."""
     values = torch.as_tensor(values).detach().reshape(-1).tolist()
     return [float(f"{v:.9g}") if abs(v) >= np.finfo(np.float32).tiny else 0.0 for v in values]
 
 
-# --- Descriptions, as Imprint encodes them ---
+# --- Descriptions in the JSON format of Imprint ---
 
 def size(value):
     height, width = value if isinstance(value, tuple) else (value, value)
@@ -57,7 +57,7 @@ def size(value):
 
 
 def padding(value):
-    """"valid", "same", one number for all sides, or (top, left, bottom, right)."""
+    """Encodes "valid", "same", one size for all sides, or (top, left, bottom, right)."""
     if isinstance(value, str):
         return value
     sides = value if isinstance(value, tuple) else (value,) * 4
@@ -105,8 +105,8 @@ def pixels(x):
 
 
 def sides(p, x):
-    """The border (left, right, top, bottom), as F.pad takes it. "same" makes the output ⌈input / stride⌉ long and
-    gives the far side the odd pixel, as TensorFlow and Core ML do."""
+    """Returns the padding (left, right, top, bottom) for F.pad. With "same" the output length is ⌈input / stride⌉, and an
+    odd pixel is added at the bottom or right, as in TensorFlow and Core ML."""
     if isinstance(p["padding"], dict):
         return [p["padding"][side] for side in ("left", "right", "top", "bottom")]
     if p["padding"] == "valid":
@@ -198,7 +198,7 @@ def run_mean(p, w, x):
 
 
 def run_response(p, w, x):
-    """Of an even size ONNX, and so Imprint, takes the odd channel from above and PyTorch from below."""
+    """For an even size, ONNX and Imprint use one channel more above the centre, PyTorch one more below."""
     x = planes(x).flip(1)
     return pixels(F.local_response_norm(x, p["size"], p["alpha"], p["beta"], p["bias"]).flip(1))
 
@@ -244,7 +244,7 @@ LAYERS = {
 
 
 def layer_case(name, input, *nodes, batch=2, images=None, frozen=()):
-    """Runs `nodes` forward and backward. Seeds: 1 the images, 2 the gradient of the output, 11… the parameters."""
+    """Runs `nodes` forward and backward. Seed 1 is for images, 2 for the output gradient, 11… for parameters."""
     images = images or spec(1)
     x = leaf(images, [batch, *input])
     activations = {"input": x}
@@ -265,7 +265,7 @@ def layer_case(name, input, *nodes, batch=2, images=None, frozen=()):
             y = run_norm(p, w, *inputs, frozen=n["name"] in frozen)
         else:
             if kind == "relu" and n["inputs"] != ["input"]:
-                # Rounding must not decide on which side of the kink a value lies.
+                # Rounding must not move a value to the other side of the kink.
                 assert inputs[0].abs().min() > 1e-4, f"{name}: too close to the kink"
             y = LAYERS[kind](p, w, *inputs)
         activations[n["name"]] = y
@@ -283,10 +283,10 @@ def layer_case(name, input, *nodes, batch=2, images=None, frozen=()):
         "input": images,
         "outputGradient": upstream,
         "parameters": specs,
-        "output": numbers(y),
-        "inputGradient": numbers(x.grad),
-        "parameterGradients": {name: numbers(w.grad) for name, w in trained.items()},
-        "statistics": {name: numbers(w) for name, w in statistics.items()},
+        "output": rounded(y),
+        "inputGradient": rounded(x.grad),
+        "parameterGradients": {name: rounded(w.grad) for name, w in trained.items()},
+        "statistics": {name: rounded(w) for name, w in statistics.items()},
     }
 
 
@@ -457,8 +457,8 @@ def loss_case(name, batch, classes, smoothing=0.0, weights=None, logits=None):
     options = {"labelSmoothing": smoothing} | ({} if weights is None else {"classWeights": weights})
     return {
         "name": name, "batch": batch, "classes": classes, "labels": labels, "options": options, "logits": logits,
-        "loss": numbers(loss)[0], "correct": int((x.argmax(dim=1) == torch.tensor(labels)).sum()),
-        "gradient": numbers(x.grad)}
+        "loss": rounded(loss)[0], "correct": int((x.argmax(dim=1) == torch.tensor(labels)).sum()),
+        "gradient": rounded(x.grad)}
 
 
 def loss_cases():
@@ -478,8 +478,8 @@ def loss_cases():
 # --- Optimiser ---
 
 def sgd_case(name, factors=(1, 1, 1, 1, 1), rate=0.1, momentum=0.0, nesterov=False, decay=0.0, clipping=None):
-    """Five steps of a dense layer's weight [4, 3] and bias [3]; the decay is on the weight alone. Seeds: 11 and 12
-    the parameters, 100 + step and 200 + step the gradients of weight and bias."""
+    """Runs five steps on the weight [4, 3] and bias [3] of a dense layer; only the weight decays. Seeds 11 and 12 are for
+    the parameters, 100 + step and 200 + step for the gradients of weight and bias."""
     shapes = {"layer.weight": [4, 3], "layer.bias": [3]}
     specs = {"layer.weight": spec(11), "layer.bias": spec(12)}
     w = {name: leaf(specs[name], shape) for name, shape in shapes.items()}
@@ -501,8 +501,8 @@ def sgd_case(name, factors=(1, 1, 1, 1, 1), rate=0.1, momentum=0.0, nesterov=Fal
         "network": {"name": name, "input": {"height": 1, "width": 1, "channels": 4}, "nodes": [dense(3)]},
         "options": options | ({} if clipping is None else {"gradientClipping": clipping}),
         "factors": list(factors), "parameters": specs, "gradients": gradients,
-        "gradientNorms": numbers(torch.stack(norms)),
-        "result": {parameter: numbers(values) for parameter, values in w.items()}}
+        "gradientNorms": rounded(torch.stack(norms)),
+        "result": {parameter: rounded(values) for parameter, values in w.items()}}
 
 
 def sgd_cases():
@@ -514,13 +514,13 @@ def sgd_cases():
         sgd_case("momentum and weight decay", momentum=0.9, decay=0.05),
         sgd_case("nesterov and weight decay", momentum=0.9, nesterov=True, decay=0.05),
         sgd_case("momentum under a schedule", factors=(0.25, 1, 0.5, 0.1, 0.05), momentum=0.9, decay=0.05),
-        # Between the gradients' norms, so that some are clipped and some are not.
+        # The limit clips some of the gradients.
         sgd_case("momentum and clipping", momentum=0.9, clipping=22.0),
     ]
 
 
 def write(path, sections):
-    """One line per case, so that a change shows as the lines of the cases it touches."""
+    """Writes one line per case, so that diffs are short."""
     def lines(section):
         if not isinstance(section, list):
             return json.dumps(section)

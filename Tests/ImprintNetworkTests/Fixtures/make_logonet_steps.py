@@ -3,10 +3,10 @@
 Run:  python3 -m venv .venv && .venv/bin/pip install torch numpy
       .venv/bin/python Tests/ImprintNetworkTests/Fixtures/make_logonet_steps.py
 
-LogoNet: four blocks of convolution 3x3 (border 1, no bias), batch normalisation, ReLU and 2x2 max pooling with 32, 64,
-128 and 256 channels; global average; dense layer of 2. Parameters and images are not stored: both sides compute them
-with `uniform` below, in the layout of the Swift side (images [N, H, W, C]; weights [height, width, inputs, outputs]
-and [inputs, outputs]). The steps run in float32 and once more in float64, both are written.
+LogoNet: four blocks of 3x3 convolution (padding 1, no bias), batch normalisation, ReLU and 2x2 max pooling with 32, 64,
+128 and 256 channels; global average pooling; dense layer with 2 outputs. Parameters and images are not stored: Python
+and Swift compute them with the formula in `uniform`, in the layout of Imprint (images [N, H, W, C]; weights [height,
+width, inputs, outputs] and [inputs, outputs]). The file has the results in float32 and in float64.
 """
 
 import json
@@ -21,13 +21,13 @@ import torch.nn.functional as F
 torch.set_num_threads(1)
 
 STEPS = 10
-# Rounding errors grow from step to step, the faster the higher the rate: at .005 errors of 5e-6 in every convolution
-# change the losses by less than 3e-4 relatively, at .02 by up to 4e-3.
+# Rounding errors grow with every step, and faster with a higher learning rate: errors of 5e-6 in every convolution change
+# the losses by less than 3e-4 (relative) at .005, and by up to 4e-3 at .02.
 RATE, MOMENTUM, WEIGHT_DECAY = 0.005, 0.9, 1e-4
 
 
 def uniform(seed, shape):
-    """SplitMix64 of the element's index, 24 bits of it: uniform in −0.5 ..< 0.5; float64."""
+    """Returns float64 values, uniform in −0.5 ..< 0.5, from 24 bits of SplitMix64 of the index."""
     z = np.arange(1, int(np.prod(shape)) + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     z += np.uint64(seed * 0xBF58476D1CE4E5B9 % 2**64)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -37,8 +37,8 @@ def uniform(seed, shape):
 
 
 def parameter_table():
-    """(name, shape, scale, offset) in order; the seed is 1 + the place. Weights have the variance 2 / fan-in (He) and
-    1 / fan-in (the dense layer); a uniform number of width 1 has the variance 1 / 12."""
+    """Returns (name, shape, scale, offset) of each parameter; the seed is 1 + the index. Weights have variance 2 / fan-in
+    (He), and 1 / fan-in in the dense layer; a uniform distribution of width 1 has variance 1 / 12."""
     table, inputs = [], 3
     for block, outputs in enumerate((32, 64, 128, 256), start=1):
         table += [
@@ -50,7 +50,7 @@ def parameter_table():
 
 
 def batch(step, count, size, dtype):
-    """Images of −1 ..< 1, the first channel brighter by 0.2 · label, and labels."""
+    """Returns images in −1 ..< 1, whose first channel is brighter by 0.2 · label, and their labels."""
     labels = [(step + i) % 2 for i in range(count)]
     images = uniform(1000 + step, [count, size, size, 3]) * 2.0
     images[..., 0] += 0.2 * np.array(labels).reshape(-1, 1, 1)
@@ -58,10 +58,10 @@ def batch(step, count, size, dtype):
 
 
 def train(count, size, dtype):
-    """The losses of ten steps, the norms of the first step's gradients and those of all numbers after the last."""
+    """Returns the losses of ten steps, the gradient norms of the first step and the parameter norms after the last."""
     w = {
-        name: torch.tensor((uniform(1 + place, shape) * scale + offset).astype(np.float32)).to(dtype).requires_grad_()
-        for place, (name, shape, scale, offset) in enumerate(parameter_table())}
+        name: torch.tensor((uniform(1 + index, shape) * scale + offset).astype(np.float32)).to(dtype).requires_grad_()
+        for index, (name, shape, scale, offset) in enumerate(parameter_table())}
     running = {}
     for block in range(1, 5):
         channels = w[f"norm{block}.scale"].shape[0]
@@ -98,8 +98,8 @@ def train(count, size, dtype):
 def case(count, size):
     single, double = train(count, size, torch.float32), train(count, size, torch.float64)
     difference = max(abs(a / b - 1) for a, b in zip(single["losses"], double["losses"]))
-    print(f"{size}x{size}, batch {count}: float32 and float64 losses differ by at most {difference:.2g}, relatively")
-    assert difference < 1e-3, "the run is chaotic; lower the rate"
+    print(f"{size}x{size}, batch {count}: maximum relative difference of float32 and float64 losses {difference:.2g}")
+    assert difference < 1e-3, "float32 and float64 diverge; lower the learning rate"
     return {"inputSize": size, "batch": count, "float32": single, "float64": double}
 
 
@@ -110,8 +110,8 @@ if __name__ == "__main__":
         "options": {"learningRate": RATE, "momentum": MOMENTUM, "nesterov": False, "weightDecay": WEIGHT_DECAY},
         "steps": STEPS,
         "parameters": {
-            name: {"seed": 1 + place, "shape": shape, "scale": scale, "offset": offset}
-            for place, (name, shape, scale, offset) in enumerate(parameter_table())},
+            name: {"seed": 1 + index, "shape": shape, "scale": scale, "offset": offset}
+            for index, (name, shape, scale, offset) in enumerate(parameter_table())},
         "images": {"firstSeed": 1000, "scale": 2.0, "labelOffset": 0.2},
         "cases": [case(8, 96), case(5, 33)],
     }

@@ -9,26 +9,27 @@ import ImprintImages
 @testable import ImprintSynthesis
 @testable import ImprintTraining
 
-/// Writes photos of noise, a folder for each label, and paints what the label shows at a random place of each.
+/// Writes noise images into one folder per label, and calls `painting` to draw the object of the label at a random position of each.
 func writeNoise(
     to folder: URL, labels: [String], count: Int,
     painting: (_ label: String, _ image: inout RasterImage, _ left: Int, _ top: Int) throws -> Void
 ) throws {
     for label in labels {
-        let place = folder.appending(path: label)
-        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        let labelFolder = folder.appending(path: label)
+        try FileManager.default.createDirectory(at: labelFolder, withIntermediateDirectories: true)
         for index in 0..<count {
             var random = RandomStream(seed: 3, label, index)
             var image = RasterImage(width: 120, height: 90, channels: 3)
             for sample in image.samples.indices { image.samples[sample] = UInt8(100 + random.index(below: 100)) }
             let (left, top) = (10 + random.index(below: 60), 10 + random.index(below: 40))
             try painting(label, &image, left, top)
-            try ImageFile.write(image, to: place.appending(path: "\(index).png"))
+            try ImageFile.write(image, to: labelFolder.appending(path: "\(index).png"))
         }
     }
 }
 
-/// Trains on photos and artwork: a few steps of a phase of composites, and of one with all kinds of patches, or the standard phases.
+/// Trains a detector on photos and artwork, and returns the result.
+/// - Parameter steps: The steps of a phase of composites and of a phase with all kinds of patches; nil for the standard phases.
 func trainDetector(
     _ artwork: [String: [Artwork]], photos: ImageFolder, backgrounds: [URL]? = nil, steps: [Int]?, poolSize: Int,
     checkpoints: CheckpointOptions? = nil, onEvent: @escaping (TrainingEvent) -> Void = { _ in },

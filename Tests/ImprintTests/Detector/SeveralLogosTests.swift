@@ -11,8 +11,8 @@ import Testing
 @testable import ImprintModel
 @testable import ImprintTraining
 
-/// Training from the artwork of two logos, on drawn photos; a few steps of each phase.
-@Suite("Training from the artwork of several logos", .timeLimit(.minutes(5))) struct SpotMarksTests {
+/// Tests of training a detector of two logos on synthetic photos, with a few steps per phase.
+@Suite("Detectors of several logos", .timeLimit(.minutes(5))) struct SeveralLogosTests {
     private static func file(_ name: String) -> URL {
         packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures/artwork-\(name).png")
     }
@@ -24,7 +24,7 @@ import Testing
         ]
     }
 
-    /// Writes photos of noise; those of a logo's label show it, 28 pixels wide.
+    /// Writes photos of noise; those with the label of a logo show it, 28 pixels wide.
     private func writePhotos(to folder: URL, labels: [String], count: Int = 4) throws {
         try writeNoise(to: folder, labels: labels, count: count) { label, image, left, top in
             guard label != "other" else { return }
@@ -40,6 +40,7 @@ import Testing
         }
     }
 
+    /// Trains a detector and returns the result.
     private func run(
         _ folder: URL, artwork: [String: [Artwork]]? = nil, threads: Int = 1, validation: URL? = nil,
         checkpoints: CheckpointOptions? = nil, onEvent: @escaping (TrainingEvent) -> Void = { _ in },
@@ -55,16 +56,16 @@ import Testing
         }
     }
 
-    @Test("A run gives the same file on any number of threads, and stopped and resumed after every step")
-    func sameBits() throws {
-        try withTemporaryFolder { place in
-            let photos = place.appending(path: "photos")
+    @Test("The model file is bitwise identical for any number of threads, and if training is resumed after every step")
+    func deterministic() throws {
+        try withTemporaryFolder { scratch in
+            let photos = scratch.appending(path: "photos")
             try writePhotos(to: photos, labels: ["crest", "leaf", "other"])
-            let expected = try bytes(of: run(photos).weights)
+            let expected = try bytes(of: run(photos).model)
             for threads in [2, 4] {
-                #expect(try bytes(of: run(photos, threads: threads).weights) == expected)
+                #expect(try bytes(of: run(photos, threads: threads).model) == expected)
             }
-            let options = CheckpointOptions(folder: place.appending(path: "run"), interval: .zero, resumes: true)
+            let options = CheckpointOptions(folder: scratch.appending(path: "run"), interval: .zero, resumes: true)
             var result: TrainingResult?
             for _ in 0..<6 where result?.ending != .completed {
                 var steps = 0
@@ -75,25 +76,25 @@ import Testing
                 } catch ImprintError.stoppedTooEarly {}
             }
             #expect(result?.ending == .completed)
-            #expect(try bytes(of: #require(result).weights) == expected)
+            #expect(try bytes(of: #require(result).model) == expected)
             let other = ["crest": try #require(Self.artwork()["crest"]), "leaf": try #require(Self.artwork()["crest"])]
             #expect(throws: ImprintError.self) { try run(photos, artwork: other, checkpoints: options) }
         }
     }
 
-    @Test("The model says which and where, alike when it is read back; there need be no photo of some logos")
+    @Test("Observations have labels and boxes, also after saving and loading; a logo may have no photos")
     func model() throws {
-        try withTemporaryFolder { place in
-            let photos = place.appending(path: "photos")
+        try withTemporaryFolder { scratch in
+            let photos = scratch.appending(path: "photos")
             try writePhotos(to: photos, labels: ["crest", "other"])
             var start: TrainingStart?
             let result = try run(photos, onEvent: { if case .started(let event) = $0 { start = event } })
             #expect(start?.labels == ["crest", "leaf", "other"] && start?.labelsWithoutValidation == ["leaf"])
-            let detector = try #require(result.weights.detector)
-            #expect(detector.marks.map(\.label) == ["crest", "leaf"])
-            #expect(result.weights.network.output.channels == 2)
-            let file = place.appending(path: "m.imprint")
-            try result.weights.write(to: file)
+            let detector = try #require(result.model.detector)
+            #expect(detector.logos.map(\.label) == ["crest", "leaf"])
+            #expect(result.model.network.output.channels == 2)
+            let file = scratch.appending(path: "m.imprint")
+            try result.model.write(to: file)
             let classifier = try ImageClassifier(contentsOf: file)
             let photo = photos.appending(path: "crest/0.png")
             let observations = try classifier.classify(photo)
@@ -107,35 +108,35 @@ import Testing
             for (label, confidence) in zip(evaluation.labels, found.confidences) {
                 #expect(observations.first { $0.label == label }?.confidence == confidence)
             }
-            // What was measured in training is what the file gives.
-            for measured in try #require(result.evaluation).results {
-                let again = evaluation.results.first { $0.url.path == measured.url.path }
-                #expect(again?.confidences == measured.confidences)
+            // The evaluation of the saved model equals that of training.
+            for expected in try #require(result.evaluation).results {
+                let found = evaluation.results.first { $0.url.path == expected.url.path }
+                #expect(found?.confidences == expected.confidences)
             }
-            let report = Report(result.weights, evaluation: evaluation).html
-            #expect(report.contains("this place, larger") && !report.contains("class=\"missing\""))
-            #expect(report.contains("There is no photo of <bdi>leaf</bdi> to train on"))
-            #expect(report.contains("logistic, crest: slope"))
+            let report = Report(result.model, evaluation: evaluation).html
+            #expect(report.contains("the detection, enlarged") && !report.contains("class=\"missing\""))
+            #expect(report.contains("There are no training photos of <bdi>leaf</bdi>"))
+            #expect(report.contains("Platt scaling, crest: slope"))
         }
     }
 
-    @Test("A folder to validate on may have logos that the photos lack, and the other way round")
+    @Test("The validation folder may contain logos that the training photos lack, and vice versa")
     func validationFolder() throws {
-        try withTemporaryFolder { place in
-            let (photos, validation) = (place.appending(path: "photos"), place.appending(path: "validation"))
+        try withTemporaryFolder { scratch in
+            let (photos, validation) = (scratch.appending(path: "photos"), scratch.appending(path: "validation"))
             try writePhotos(to: photos, labels: ["crest", "other"], count: 2)
             try writePhotos(to: validation, labels: ["leaf", "other"], count: 2)
             let result = try run(photos, validation: validation)
-            let labels = try #require(result.evaluation).results.map { result.weights.labels[$0.label] }
+            let labels = try #require(result.evaluation).results.map { result.model.labels[$0.label] }
             #expect(labels == ["leaf", "leaf", "other", "other"])
-            #expect(result.weights.training?.trainingImages == ["crest": 2, "other": 2])
-            #expect(result.weights.training?.validationImages == ["leaf": 2, "other": 2])
+            #expect(result.model.training?.trainingImages == ["crest": 2, "other": 2])
+            #expect(result.model.training?.validationImages == ["leaf": 2, "other": 2])
 
-            try writePhotos(to: place.appending(path: "unknown"), labels: ["other"], count: 1)
+            try writePhotos(to: scratch.appending(path: "unknown"), labels: ["other"], count: 1)
             try FileManager.default.moveItem(
-                at: place.appending(path: "unknown/other"), to: place.appending(path: "unknown/elsewhere"))
+                at: scratch.appending(path: "unknown/other"), to: scratch.appending(path: "unknown/elsewhere"))
             let error = #expect(throws: ImprintError.self) {
-                try run(photos, validation: place.appending(path: "unknown"))
+                try run(photos, validation: scratch.appending(path: "unknown"))
             }
             guard case .labelMismatch(_, ["elsewhere"], let known) = error else {
                 Issue.record("\(String(describing: error))")
@@ -145,81 +146,80 @@ import Testing
         }
     }
 
-    @Test("Exactly one label has no artwork, and the error says which there are") func labels() throws {
-        try withTemporaryFolder { place in
-            let photos = place.appending(path: "photos")
+    @Test("Exactly one label must have no artwork, otherwise the error lists the labels") func labels() throws {
+        try withTemporaryFolder { scratch in
+            let photos = scratch.appending(path: "photos")
             try writePhotos(to: photos, labels: ["crest", "leaf"], count: 1)
             let path = photos.path
             let none = #expect(throws: ImprintError.self) { try run(photos) }
             #expect(none == .notOneLabelWithoutLogo(found: [], logos: ["crest", "leaf"], folder: path))
-            #expect(none?.description.contains("no label but crest, leaf, expected one more") == true)
+            #expect(none?.description.contains("no label besides crest, leaf. Expected one more") == true)
             let leaf = ["leaf": try #require(Self.artwork()["leaf"])]
             try writePhotos(to: photos, labels: ["other"], count: 1)
             let two = #expect(throws: ImprintError.self) { try run(photos, artwork: leaf) }
             #expect(two == .notOneLabelWithoutLogo(found: ["crest", "other"], logos: ["leaf"], folder: path))
-            #expect(two?.description.contains("the labels crest, other without artwork, expected one") == true)
+            #expect(two?.description.contains("the labels crest, other without artwork. Expected one") == true)
         }
     }
 
-    @Test("Patches bear their mark: composites in equal shares, photos by their label, hard negatives none")
+    @Test("Composites show every logo equally often, photos the logo of their label, hard negatives no logo")
     func patches() throws {
         let backdrops = try Backdrops([], size: 96, workers: Workers(1))
         let compositors = try ["crest", "leaf"].map { label in
             Compositor(
                 artworks: try #require(Self.artwork()[label]), backdrops: backdrops, seed: 1, label: label)
         }
-        let picture = PatchSource(RasterImage(width: 120, height: 120))
+        let photo = PatchSource(RasterImage(width: 120, height: 120))
         let patches = DetectorPatches(
-            compositors: compositors, negatives: [picture],
-            positives: [DetectorPatches.Positive(picture: picture, mark: 1)],
+            compositors: compositors, negatives: [photo],
+            positives: [DetectorPatches.Positive(source: photo, logo: 1)],
             unreadable: UnreadablePhotos(training: [], validation: [], labels: []), seed: 1,
             workers: Workers(1), batchSize: 64, poolSize: 4)
         patches.located = [
-            DetectorPatches.Finding(picture: 0, peak: PyramidScanner.Peak(score: 1, x: 60, y: 60, side: 100))
+            DetectorPatches.Detection(imageIndex: 0, peak: PyramidScanner.Peak(score: 1, x: 60, y: 60, side: 100))
         ]
         var memory = [UInt8](
             repeating: 0, count: 64 * DetectorHead.patchSide * DetectorHead.patchSide * 3)
-        func marks(_ composites: Float, _ hardNegatives: Float, _ located: Float, step: Int) throws -> [Int?] {
+        func logos(_ composites: Float, _ hardNegatives: Float, _ located: Float, step: Int) throws -> [Int?] {
             let phase = DetectorPhase(
                 steps: 1, learningRate: 0, composites: composites, hardNegatives: hardNegatives, background: 0,
-                mined: 0,
-                located: located)
+                mined: 0, located: located)
             return try memory.withUnsafeMutableBufferPointer { try patches.fill($0, of: phase, step: step) }
-                .map { $0?.mark }
+                .map { $0?.logo }
         }
-        let composites = try marks(1, 0, 0, step: 0)
+        let composites = try logos(1, 0, 0, step: 0)
         #expect((16...48).contains(composites.count { $0 == 0 }))
         #expect(composites.count { $0 == 0 } + composites.count { $0 == 1 } == 64)
-        #expect(try marks(0, 1, 0, step: 1).allSatisfy { $0 == nil })
-        #expect(try marks(0, 0, 1, step: 2).allSatisfy { $0 == 1 })
+        #expect(try logos(0, 1, 0, step: 1).allSatisfy { $0 == nil })
+        #expect(try logos(0, 0, 1, step: 2).allSatisfy { $0 == 1 })
     }
 
-    @Test("One scan sees in each map what a network of this map alone sees") func scan() throws {
-        let network = try Network.logoDetector(marks: 2)
+    @Test("Each heat map of a detector equals that of a detector with only this logo") func scan() throws {
+        let network = try Network.logoDetector(logos: 2)
         let parameters = try Parameters(network, seed: 1)
         let head = try #require(parameters["head.weight"])
         var random = RandomStream(seed: 1, "picture")
-        let picture = RasterImage(
+        let image = RasterImage(
             width: 100, height: 70, channels: 3, samples: (0..<21_000).map { _ in UInt8(random.index(below: 256)) })
         func scan(_ parameters: Parameters, _ network: Network) throws -> [PyramidScanner.Scan] {
             try PyramidScanner(
                 network, parameters: parameters, preprocessing: .logoDetector,
-                detector: DetectorHead(levels: [96, 136], stride: 16, span: 44, marks: [])
-            ).scan(picture, peaks: 3)
+                detector: DetectorHead(levels: [96, 136], stride: 16, span: 44, logos: [])
+            ).scan(image, peaks: 3)
         }
         let both = try scan(parameters, network)
         #expect(both.count == 2 && both[0] != both[1])
-        for mark in 0..<2 {
-            let single = try Network.logoDetector()
-            let alone = try Parameters(single, seed: 1)
-            for entry in alone.layout.entries where !entry.name.hasPrefix("head") {
-                alone[entry.name] = parameters[entry.name]
+        for logo in 0..<2 {
+            let singleNetwork = try Network.logoDetector()
+            let singleParameters = try Parameters(singleNetwork, seed: 1)
+            for entry in singleParameters.layout.entries where !entry.name.hasPrefix("head") {
+                singleParameters[entry.name] = parameters[entry.name]
             }
-            alone["head.weight"] = stride(from: mark, to: head.count, by: 2).map { head[$0] }
-            let expected = try #require(scan(alone, single).first)
-            #expect(abs(both[mark].score - expected.score) < 1e-4)
-            #expect(both[mark].peaks.map(\.x) == expected.peaks.map(\.x))
-            #expect(both[mark].peaks.map(\.y) == expected.peaks.map(\.y))
+            singleParameters["head.weight"] = stride(from: logo, to: head.count, by: 2).map { head[$0] }
+            let expected = try #require(scan(singleParameters, singleNetwork).first)
+            #expect(abs(both[logo].score - expected.score) < 1e-4)
+            #expect(both[logo].peaks.map(\.x) == expected.peaks.map(\.x))
+            #expect(both[logo].peaks.map(\.y) == expected.peaks.map(\.y))
         }
     }
 }

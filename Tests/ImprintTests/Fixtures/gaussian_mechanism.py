@@ -1,8 +1,9 @@
-"""The reference values of GaussianMechanismTests: the ε of noise of z times a person's greatest part, for δ, with 60 digits.
+"""Prints the reference values of GaussianMechanismTests: ε for a noise multiplier z and δ, computed with 60 digits.
 
     gaussian_mechanism.py    prints rows of z, δ, ε
 
-Both terms of Φ(1/(2z) − εz) − e^ε Φ(−1/(2z) − εz) as they stand; mpmath has digits and exponents enough. Needs: pip install mpmath.
+ε is the smallest value for which Φ(1/(2z) − εz) − e^ε Φ(−1/(2z) − εz) ≤ δ. With mpmath the formula can be evaluated directly.
+Requires: pip install mpmath.
 """
 
 from mpmath import erfc, exp, mp, mpf, nstr, sqrt

@@ -11,7 +11,7 @@ import Testing
 @testable import ImprintTraining
 
 @Suite("The Gaussian mechanism") struct GaussianMechanismTests {
-    /// What Fixtures/gaussian_mechanism.py printed: the multiple of noise, δ and ε.
+    /// The output of Fixtures/gaussian_mechanism.py: the noise multiplier, δ and ε.
     private static let reference: [(multiplier: Double, delta: Double, epsilon: Double)] = [
         (0.001, 0.001, 503089.23384843879),
         (0.001, 1e-5, 504263.89292065408),
@@ -42,14 +42,14 @@ import Testing
         (100000, 1e-10, 3.923565897214771e-5),
     ]
 
-    @Test("ε is that of sixty digits", arguments: reference)
+    @Test("ε equals the reference values, which were computed with 60 digits", arguments: reference)
     func epsilon(multiplier: Double, delta: Double, expected: Double) {
         let found = GaussianMechanism.epsilon(multiplier: multiplier, delta: delta)
         #expect(abs(found - expected) <= 1e-9 * expected, "\(found)")
     }
 
-    @Test("More noise and a larger δ never give a larger ε, however large or small")
-    func monotony() {
+    @Test("ε never increases with the noise multiplier or with δ, even for extreme values")
+    func monotonicity() {
         let multipliers = stride(from: -3.0, through: 6, by: 0.25).map { pow(10, $0) }
         for delta in [1e-300, 1e-12, 1e-5, 0.3] {
             let found = multipliers.map { GaussianMechanism.epsilon(multiplier: $0, delta: delta) }
@@ -59,15 +59,15 @@ import Testing
         }
     }
 
-    @Test("Random numbers have the moments and the tails of a normal distribution") func normal() {
+    @Test("Gaussian samples have the moments and the tails of a normal distribution") func normal() {
         var stream = RandomStream(seed: 3, "normal")
-        let numbers = (0..<200_000).map { _ in stream.gaussian() }
-        func mean(_ of: (Double) -> Double) -> Double { numbers.reduce(0) { $0 + of($1) } / Double(numbers.count) }
-        // Each within five deviations of a mean of so many.
+        let samples = (0..<200_000).map { _ in stream.gaussian() }
+        func mean(_ of: (Double) -> Double) -> Double { samples.reduce(0) { $0 + of($1) } / Double(samples.count) }
+        // Within five standard errors: √200,000 = 447.2.
         #expect(abs(mean { $0 }) < 5 / 447.2)
         #expect(abs(mean { $0 * $0 } - 1) < 5 * 1.4143 / 447.2)
         #expect(abs(mean { $0 * $0 * $0 * $0 } - 3) < 5 * 9.798 / 447.2)
-        // 0.0027 of them are beyond 3, of the sum of twelve uniform numbers 0.0021.
+        // The share beyond 3 is 0.0027. For the sum of twelve uniform samples it would be 0.0021.
         #expect(abs(mean { abs($0) > 3 ? 1 : 0 } - 0.0027) < 0.0004)
     }
 }

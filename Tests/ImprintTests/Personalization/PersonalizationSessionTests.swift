@@ -12,11 +12,11 @@ import Testing
 @testable import ImprintSynthesis
 @testable import ImprintTraining
 
-/// Teaching one photo at a time.
+/// Tests of personalization with one or several photos at a time.
 @Suite struct PersonalizationSessionTests {
     private let photos = stripes(2, count: 4) + stripes(5, count: 4)
 
-    @Test("A new label is learnt from a few photos, and the old ones are kept")
+    @Test("Training adds a label from a few photos and keeps the accuracy of the base's labels")
     func newLabel() throws {
         let base = try leftOrRightClassifier()
         let session = try PersonalizationSession(base)
@@ -24,7 +24,7 @@ import Testing
         let classifier = session.classifier
         #expect(classifier.labels == ["left", "right", "stripes"] && base.labels == ["left", "right"])
         for photo in stripes(2, count: 10, seed: 9) { #expect(try classifier.classify(photo)[0].label == "stripes") }
-        try withPictures(perLabel: 10, seed: 77) { folder in
+        try withImages(perLabel: 10, seed: 77) { folder in
             let before = try base.evaluate(on: ImageFolder(at: folder)).accuracy
             let after = try classifier.evaluate(on: ImageFolder(at: folder)).accuracy
             #expect(after >= before - 0.051, "\(before) \(after)")
@@ -32,24 +32,24 @@ import Testing
         #expect(try classifier.classify(photos[0]).map(\.confidence).reduce(0, +) - 1 < 1e-5)
     }
 
-    @Test("Several photos at once tell how far it is, and are taken back at once", arguments: [0, 1])
+    @Test("Adding several photos reports progress, and is undone in one step", arguments: [0, 1])
     func several(blocks: Int) throws {
         var configuration = PersonalizationConfiguration()
         configuration.blocks = blocks
         let base = try leftOrRightClassifier()
         let session = try PersonalizationSession(base, configuration: configuration)
-        let shown = stripes(2, count: 5).map { (photo: ImageSource.image($0), label: "stripes") }
-        var looked: [Int] = []
+        let examples = stripes(2, count: 5).map { (photo: ImageSource.image($0), label: "stripes") }
+        var extracted: [Int] = []
         var steps: [PersonalizationProgress.Step] = []
-        try session.teach(shown) { progress in
+        try session.teach(examples) { progress in
             switch progress {
-            case .looked(let done, let total):
-                looked.append(done)
+            case .extractedFeatures(let done, let total):
+                extracted.append(done)
                 #expect(total == 5)
             case .step(let step): steps.append(step)
             }
         }
-        #expect(looked.last == 5 && looked == looked.sorted())
+        #expect(extracted.last == 5 && extracted == extracted.sorted())
         #expect(steps.count > 5 && steps.map(\.step) == steps.map(\.step).sorted())
         #expect(steps.allSatisfy { $0.loss.isFinite && (0...1).contains($0.accuracy) && $0.step <= $0.steps })
         let (first, last) = (try #require(steps.first), try #require(steps.last))
@@ -58,32 +58,32 @@ import Testing
         #expect(try session.undo())
         #expect(try session.classifier.classify(photos[0]) == base.classify(photos[0]) && session.exampleCount == 0)
         #expect(throws: ImageError.self) {
-            try session.teach([shown[0], (photo: .data(Data("no picture".utf8)), label: "stripes")])
+            try session.teach([examples[0], (photo: .data(Data("no image".utf8)), label: "stripes")])
         }
         let control = PersonalizationControl()
         #expect(throws: CancellationError.self) {
-            try session.teach(shown, control: control) { if case .step = $0 { control.cancel() } }
+            try session.teach(examples, control: control) { if case .step = $0 { control.cancel() } }
         }
         #expect(session.exampleCount == 0 && session.classifier.labels == ["left", "right"])
         configuration.memoryLimit = 1000
         let small = try PersonalizationSession(base, configuration: configuration)
-        var seen = 0
+        var extractedCount = 0
         #expect(throws: ImprintError.self) {
-            try small.teach(Array(repeating: shown[0], count: 1000)) {
-                if case .looked(let done, _) = $0 { seen = done }
+            try small.teach(Array(repeating: examples[0], count: 1000)) {
+                if case .extractedFeatures(let done, _) = $0 { extractedCount = done }
             }
         }
-        // It does not look at all of them before it says so.
-        #expect(seen < 500)
+        // The call throws before it has extracted the features of all photos.
+        #expect(extractedCount < 500)
     }
 
-    @Test("What is taken back is as it was, to the last bit; so is the base")
+    @Test("undo() restores the previous confidences bitwise, and those of the base")
     func undo() throws {
         let base = try leftOrRightClassifier()
         let session = try PersonalizationSession(base)
         var versions: [[Classification]] = [try base.classify(photos[0])]
-        for (place, photo) in photos.enumerated() {
-            try session.teach(photo, as: place < 4 ? "stripes" : "left")
+        for (index, photo) in photos.enumerated() {
+            try session.teach(photo, as: index < 4 ? "stripes" : "left")
             versions.append(try session.classifier.classify(photos[0]))
         }
         #expect(Set(versions).count == versions.count)
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test(
-        "What was saved gives the same confidences as the session, with and without adapted blocks",
+        "A saved personalization gives the same confidences as the session, with and without adapted blocks",
         arguments: [0, 1, 2])
     func saved(blocks: Int) throws {
         var configuration = PersonalizationConfiguration()
@@ -118,7 +118,7 @@ import Testing
             #expect(read.record == Personalization.Record(examples: ["stripes": 1, "right": 1]))
             let loaded = try base.personalized(with: read)
             #expect(try photos.map { try loaded.classify($0) } == photos.map { try session.classifier.classify($0) })
-            // A copy of the whole model rounds in another order at most.
+            // The personalized copy of the whole model differs at most in rounding.
             let whole = try ImageClassifier(leftOrRight().personalized(with: read))
             for photo in photos {
                 let (one, other) = (try whole.classify(photo)[0], try loaded.classify(photo)[0])
@@ -128,18 +128,18 @@ import Testing
         #expect(try base.classify(photos[5]) == before)
     }
 
-    @Test("The same photos give the same personalization; features are those of the photo alone")
+    @Test("The same photos in the same order give an identical personalization")
     func repeatable() throws {
-        func taught(_ photos: [RasterImage]) throws -> Personalization? {
+        func personalization(_ photos: [RasterImage]) throws -> Personalization? {
             let session = try PersonalizationSession(leftOrRightClassifier())
             for photo in photos { try session.teach(photo, as: "stripes") }
             return session.personalization
         }
-        #expect(try taught(photos) == taught(photos))
-        #expect(try taught(photos) != taught(Array(photos.dropLast())))
+        #expect(try personalization(photos) == personalization(photos))
+        #expect(try personalization(photos) != personalization(Array(photos.dropLast())))
     }
 
-    @Test("A correction lowers the confidence in the label that it is about")
+    @Test("A correction lowers the confidence in the wrong label")
     func correction() throws {
         let base = try leftOrRightClassifier()
         let session = try PersonalizationSession(base)
@@ -153,7 +153,7 @@ import Testing
         #expect(session.exampleCount == 1)
     }
 
-    @Test("A label that is forgotten is gone, and comes back when that is taken back")
+    @Test("forget() removes a label, and undo() restores it")
     func forget() throws {
         let session = try PersonalizationSession(leftOrRightClassifier())
         try session.teach(photos[0], as: "stripes")
@@ -171,8 +171,8 @@ import Testing
         #expect(session.personalization == nil)
     }
 
-    @Test("A session goes on from what was saved, and forgets labels of it")
-    func goesOn() throws {
+    @Test("A session continues from an existing personalization, and can forget its labels")
+    func continues() throws {
         let first = try PersonalizationSession(leftOrRightClassifier())
         for photo in stripes(2, count: 4) { try first.teach(photo, as: "stripes") }
         let second = try PersonalizationSession(first.classifier)
@@ -181,10 +181,10 @@ import Testing
         #expect(second.classifier.labels == ["left", "right", "stripes", "wide"])
         #expect(second.personalization?.record.examples == ["stripes": 4, "wide": 4])
         for (width, label) in [(2, "stripes"), (5, "wide")] {
-            let right = try stripes(width, count: 10, seed: 4).count {
+            let correct = try stripes(width, count: 10, seed: 4).count {
                 try second.classifier.classify($0)[0].label == label
             }
-            #expect(right >= 8, "\(label)")
+            #expect(correct >= 8, "\(label)")
         }
         try second.forget("stripes")
         #expect(second.classifier.labels == ["left", "right", "wide"])
@@ -192,16 +192,16 @@ import Testing
         #expect(second.personalization == first.personalization)
     }
 
-    @Test("Features of the base's photos keep it from forgetting")
+    @Test("Rehearsal features reduce forgetting")
     func rehearsal() throws {
-        /// By how much confidences in what the base was trained on change.
+        /// Returns the total change of confidences on photos like those that the base was trained on.
         func change(_ weight: Float) throws -> Float {
             var configuration = PersonalizationConfiguration()
             configuration.rehearsalWeight = weight
             let base = try leftOrRightClassifier()
             let session = try PersonalizationSession(base, configuration: configuration)
             for photo in photos { try session.teach(photo, as: "left") }
-            return try withPictures(perLabel: 8, seed: 31) { folder in
+            return try withImages(perLabel: 8, seed: 31) { folder in
                 try ImageFolder(at: folder).items.reduce(0) { sum, item in
                     let (before, after) = (
                         try base.confidences(of: item.url), try session.classifier.confidences(of: item.url)
@@ -215,43 +215,43 @@ import Testing
         #expect(with < without / 3, "\(with) and \(without)")
     }
 
-    @Test("Other threads classify with one version or another, never with something between")
+    @Test("Concurrent classifications use exactly one version of the classifier each")
     func hotSwap() throws {
         let session = try PersonalizationSession(leftOrRightClassifier())
         let photo = photos[7]
         var versions = [try session.classifier.classify(photo)]
         let isDone = Atomic(false)
-        let seen = Mutex(Set<[Classification]>())
+        let observed = Mutex(Set<[Classification]>())
         let failures = Atomic(0)
-        // Threads of their own: work that is queued may wait until nothing is left to see.
+        // Dedicated threads: queued work might start only after the last change.
         let readers = DispatchGroup()
-        let haveBegun = DispatchSemaphore(value: 0)
+        let started = DispatchSemaphore(value: 0)
         for _ in 0..<2 {
             readers.enter()
             Thread.detachNewThread {
                 defer { readers.leave() }
-                // Collected apart: threads that wait for one Mutex all the time are a race to ThreadSanitizer, which does not know it.
-                var own = Set<[Classification]>()
-                defer { seen.withLock { $0.formUnion(own) } }
+                // Collected per thread, because ThreadSanitizer does not support Mutex and reports races on frequent locks.
+                var local = Set<[Classification]>()
+                defer { observed.withLock { $0.formUnion(local) } }
                 var isFirst = true
                 while isFirst || !isDone.load(ordering: .acquiring) {
                     if let observations = try? session.classifier.classify(photo) {
-                        own.insert(observations)
+                        local.insert(observations)
                     } else {
                         failures.add(1, ordering: .relaxed)
                     }
-                    if isFirst { haveBegun.signal() }
+                    if isFirst { started.signal() }
                     isFirst = false
                 }
             }
         }
-        for _ in 0..<2 { haveBegun.wait() }
+        for _ in 0..<2 { started.wait() }
         defer { isDone.store(true, ordering: .releasing) }
-        for place in 0..<24 {
-            if place % 4 == 3 {
+        for index in 0..<24 {
+            if index % 4 == 3 {
                 try session.undo()
             } else {
-                try session.teach(photos[place % 7], as: place % 2 == 0 ? "stripes" : "left")
+                try session.teach(photos[index % 7], as: index % 2 == 0 ? "stripes" : "left")
             }
             versions.append(try session.classifier.classify(photo))
         }
@@ -259,10 +259,10 @@ import Testing
         readers.wait()
         #expect(failures.load(ordering: .relaxed) == 0)
         let known = Set(versions)
-        #expect(seen.withLock { $0.isSubset(of: known) && $0.count > 1 })
+        #expect(observed.withLock { $0.isSubset(of: known) && $0.count > 1 })
     }
 
-    @Test("Settings out of range are errors that say what is expected")
+    @Test("Settings out of range are rejected")
     func settings() throws {
         let changes: [(inout PersonalizationConfiguration) -> Void] = [
             { $0.views = 0 }, { $0.rank = 65 }, { $0.penalty = -1 }, { $0.rehearsalWeight = .nan }, { $0.blocks = 9 },
@@ -277,15 +277,17 @@ import Testing
         }
     }
 
-    @Test("A session keeps to its memory")
+    @Test("A session rejects photos that exceed the memory limit")
     func memory() throws {
         var configuration = PersonalizationConfiguration()
-        // One view of 32 channels takes 128 bytes.
+        // One view with 32 channels needs 128 bytes.
         (configuration.views, configuration.memoryLimit) = (1, 300)
         let session = try PersonalizationSession(leftOrRightClassifier(), configuration: configuration)
         try session.teach(photos[0], as: "left")
         try session.teach(photos[1], as: "left")
-        #expect(throws: ImprintError.featuresExceedMemoryLimit(byteCount: 384, limit: 300)) { try session.teach(photos[2], as: "left") }
+        #expect(throws: ImprintError.featuresExceedMemoryLimit(byteCount: 384, limit: 300)) {
+            try session.teach(photos[2], as: "left")
+        }
         #expect(session.exampleCount == 2)
         try session.undo()
         try session.teach(photos[2], as: "left")
@@ -294,19 +296,19 @@ import Testing
     @Test(
         "Logo detectors are personalized with the features at the positions that score highest",
         arguments: [["logo"], ["logo", "leaf"]])
-    func detector(marks: [String]) throws {
-        let pictures = [2, 5].flatMap { stripes($0, count: 3) }
-        let model = try detectorModel(marks: marks)
+    func detector(logos: [String]) throws {
+        let images = [2, 5].flatMap { stripes($0, count: 3) }
+        let model = try detectorModel(logos: logos)
         let base = try ImageClassifier(model)
-        let before = try pictures.map { try base.confidence("logo", $0) }
+        let before = try images.map { try base.confidence("logo", $0) }
         let session = try PersonalizationSession(base)
-        for (place, picture) in pictures.enumerated() { try session.teach(picture, as: place < 3 ? "logo" : "nothing") }
-        let after = try pictures.map { try session.classifier.confidence("logo", $0) }
+        for (index, image) in images.enumerated() { try session.teach(image, as: index < 3 ? "logo" : "nothing") }
+        let after = try images.map { try session.classifier.confidence("logo", $0) }
         #expect((after[..<3].min() ?? 0) > (after[3...].max() ?? 1), "\(before) \(after)")
-        #expect(try pictures.map { try base.confidence("logo", $0) } == before)
-        #expect(try session.classifier.classify(pictures[0]).first { $0.label == "logo" }?.box != nil)
-        #expect(throws: ImprintError.cannotAddLabel("tree", known: ["nothing"] + marks)) {
-            try session.teach(pictures[0], as: "tree")
+        #expect(try images.map { try base.confidence("logo", $0) } == before)
+        #expect(try session.classifier.classify(images[0]).first { $0.label == "logo" }?.box != nil)
+        #expect(throws: ImprintError.cannotAddLabel("tree", known: ["nothing"] + logos)) {
+            try session.teach(images[0], as: "tree")
         }
     }
 }

@@ -9,12 +9,12 @@ import Testing
 @testable import ImprintTraining
 
 @Suite("Confusion table and curves") struct ConfusionTableTests {
-    /// The numbers in the cells, row by row.
+    /// Returns the counts in the cells, row by row.
     private func cells(_ html: String) -> [Int] {
         html.matches(of: /<b>([^<]+)<\/b>/).compactMap { Int($0.output.1.filter(\.isNumber)) }
     }
 
-    @Test("Each count is a cell, with its share of the row", arguments: [1, 2, 7, 20]) func all(labels: Int) {
+    @Test("Each cell has a count and its share of the row", arguments: [1, 2, 7, 20]) func all(labels: Int) {
         let matrix = (0..<labels).map { row in (0..<labels).map { $0 == row ? 90 : row < $0 ? 10 : 0 } }
         let html = ConfusionTable.html(labels: (0..<labels).map { "l\($0)" }, matrix: matrix)
         #expect(cells(html) == matrix.flatMap { $0 })
@@ -24,8 +24,8 @@ import Testing
         if labels == 2 { #expect(html.contains("<b>10</b><small>10\u{a0}%</small>")) }
     }
 
-    @Test("Of more labels, those that were confused most are shown, and the others added up") func many() {
-        // Labels 3 and 25 are taken for each other; of the others, the later ones less often than the earlier ones.
+    @Test("With many labels, the most confused labels are shown and the others are summed up") func many() {
+        // Label 3 is most often confused with label 25. Among the other labels, later ones are confused less often.
         let matrix = (0..<30).map { row in
             (0..<30).map { column in
                 switch (row, column) {
@@ -48,25 +48,26 @@ import Testing
 
     private func history(_ count: Int, validates: Bool = true) -> [EpochMetrics] {
         (1...count).map { epoch in
-            let away = Float(abs(epoch - count / 2))
+            let distance = Float(abs(epoch - count / 2))
             return EpochMetrics(
-                epoch: epoch, loss: 1 / Float(epoch), accuracy: 0.5, validationLoss: validates ? 1 + away : nil,
+                epoch: epoch, loss: 1 / Float(epoch), accuracy: 0.5, validationLoss: validates ? 1 + distance : nil,
                 validationAccuracy: validates ? 0.4 : nil, learningRate: 0.01)
         }
     }
 
-    @Test("Each curve has a point for each epoch", arguments: [1, 2, 6, 500]) func points(epochs: Int) {
+    @Test("Each curve has one point per epoch", arguments: [1, 2, 6, 500]) func points(epochs: Int) {
         let html = TrainingCurves.html(history(epochs))
         #expect(html.components(separatedBy: "<circle").count - 1 == 5 * epochs)
         #expect(html.contains("<title>validation, epoch \(epochs): "))
         #expect(html.contains(">best: \(max(epochs / 2, 1))</text>"))
         #expect(TrainingCurves.bestEpoch(history(epochs))?.epoch == max(epochs / 2, 1))
-        let bare = TrainingCurves.html(history(epochs, validates: false))
-        #expect(bare.components(separatedBy: "<circle").count - 1 == 3 * epochs)
-        #expect(!bare.contains("key validation") && bare.contains("There is no validation set"))
+        let withoutValidation = TrainingCurves.html(history(epochs, validates: false))
+        #expect(withoutValidation.components(separatedBy: "<circle").count - 1 == 3 * epochs)
+        #expect(!withoutValidation.contains("key validation"))
+        #expect(withoutValidation.contains("There is no validation set"))
     }
 
-    @Test("Without an epoch there are no curves; numbers that are none have no point") func unusual() {
+    @Test("Without epochs there are no curves, and values that are not finite have no point") func unusual() {
         #expect(TrainingCurves.html([]) == "")
         var history = history(3)
         history[1].validationLoss = .nan

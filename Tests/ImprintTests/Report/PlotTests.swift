@@ -21,21 +21,21 @@ import Testing
     }
 
     @Test(
-        "An axis of amounts begins at 0 and covers the greatest with a few round numbers",
+        "An axis of amounts starts at 0, includes the maximum and has a few ticks at round values",
         arguments: [0.00002, 0.013, 0.69, 1, 2.3, 17, 999, 1e7])
-    func amounts(greatest: Double) {
-        let axis = Plot.Axis.amounts(upTo: greatest)
-        #expect(axis.range.lowerBound == 0 && axis.range.upperBound >= greatest * 0.999999)
+    func amounts(maximum: Double) {
+        let axis = Plot.Axis.amounts(upTo: maximum)
+        #expect(axis.range.lowerBound == 0 && axis.range.upperBound >= maximum * 0.999999)
         #expect((3...6).contains(axis.ticks.count))
         #expect(axis.ticks.allSatisfy { axis.text($0).count <= 6 }, "\(axis.ticks.map(axis.text))")
     }
 
-    @Test("Without an amount, the axis is that of 0 to 1", arguments: [0, -1, .nan, Double.infinity])
-    func noAmounts(greatest: Double) {
-        #expect(Plot.Axis.amounts(upTo: greatest).range == 0...1)
+    @Test("Without a positive finite maximum the axis is 0 to 1", arguments: [0, -1, .nan, Double.infinity])
+    func noAmounts(maximum: Double) {
+        #expect(Plot.Axis.amounts(upTo: maximum).range == 0...1)
     }
 
-    @Test("An axis of epochs has its ends and a few round numbers", arguments: [1, 2, 3, 7, 8, 60, 500, 100_000])
+    @Test("An axis of epochs has ticks at 1 and at a few round values", arguments: [1, 2, 3, 7, 8, 60, 500, 100_000])
     func epochs(count: Int) {
         let axis = Plot.Axis.epochs(count)
         #expect(axis.ticks.first == 1 && (axis.ticks.last ?? 0) <= Double(count))
@@ -45,20 +45,20 @@ import Testing
     }
 
     @Test(
-        "An axis of shares begins where all of them are high",
+        "An axis of percentages starts above 0 if all values are high",
         arguments: [(0.1, 0.0), (0.5, 0.5), (0.79, 0.5), (0.93, 0.8)])
-    func shares(least: Double, start: Double) {
-        let axis = Plot.Axis.shares(from: least)
+    func percentages(minimum: Double, start: Double) {
+        let axis = Plot.Axis.percentages(from: minimum)
         #expect(axis.range == start...1 && axis.ticks.count == (start == 0.8 ? 5 : 6))
         #expect(axis.text(axis.ticks[0]).hasSuffix("%"))
     }
 
-    @Test("Values beyond an axis are drawn at its end") func clamped() {
-        let plot = Plot(x: .epochs(3), y: .shares())
+    @Test("Values outside the range of an axis are drawn at its ends") func clamped() {
+        let plot = Plot(x: .epochs(3), y: .percentages())
         #expect(plot.row(7) == plot.row(1) && plot.row(-1) == plot.row(0) && plot.column(9) == plot.column(3))
     }
 
-    @Test("Numbers are short and never say nothing or all of what is almost so") func numbers() {
+    @Test("Percentages are never rounded to 0 % or 100 %, and large counts are grouped") func formatting() {
         #expect(
             wholePercent(0) == "0\u{a0}%" && wholePercent(0.0001) == "<1\u{a0}%" && wholePercent(0.5) == "50\u{a0}%")
         #expect(wholePercent(0.9999) == ">99\u{a0}%" && wholePercent(1) == "100\u{a0}%")

@@ -11,31 +11,31 @@ import Testing
 @Suite("Report") struct ReportTests {
     private let awkward = "<b>&\"x\" 猫 قطة"
 
-    /// A model, and an evaluation in which of every label the first `wrong` photos are given the label after.
+    /// Calls `body` with a model, its photos, and an evaluation in which the first `wrong` photos of each label are misclassified.
     private func withRun<Result>(
         wrong: Int, _ body: (ModelFile, Evaluation, ImageFolder) throws -> Result
     ) throws -> Result {
-        try withPictures(["left", "right", awkward], perLabel: 6) { folder in
-            let weights = try train(folder, quickTraining(epochs: 2) { $0.validation = .fraction(0.3) })
+        try withImages(["left", "right", awkward], perLabel: 6) { folder in
+            let model = try train(folder, quickTraining(epochs: 2) { $0.validation = .fraction(0.3) })
             let images = try ImageFolder(at: folder)
-            var seen: [Int: Int] = [:]
+            var counts: [Int: Int] = [:]
             let results = images.items.map { item in
-                seen[item.label, default: 0] += 1
-                let isWrong = (seen[item.label] ?? 0) <= wrong
+                counts[item.label, default: 0] += 1
+                let isWrong = (counts[item.label] ?? 0) <= wrong
                 var confidences: [Float] = [0.1, 0.1, 0.1]
                 confidences[(item.label + (isWrong ? 1 : 0)) % 3] = 0.8
                 return Evaluation.Result(url: item.url, label: item.label, confidences: confidences)
             }
-            return try body(weights, Evaluation(labels: weights.labels, results: results, skipped: []), images)
+            return try body(model, Evaluation(labels: model.labels, results: results, skipped: []), images)
         }
     }
 
     private func count(_ part: String, in html: String) -> Int { html.components(separatedBy: part).count - 1 }
 
-    @Test("The page has every part, escaped, and needs nothing else") func parts() throws {
-        try withRun(wrong: 2) { weights, evaluation, images in
+    @Test("The report has all sections, escapes text and loads no other resources") func parts() throws {
+        try withRun(wrong: 2) { model, evaluation, images in
             let report = Report(
-                weights, evaluation: evaluation, audit: Audit(images, workers: Workers(1)),
+                model, evaluation: evaluation, audit: Audit(images, workers: Workers(1)),
                 command: "imprint train \"a b\" --output <m>", remark: "Not <quite>.", seconds: 61, workers: Workers(2))
             let html = report.html
             let parts = ["curves", "confusion", "labels", "reliability", "mistakes", "photos", "settings", "repeat"]
@@ -48,7 +48,7 @@ import Testing
                 html.contains("<pre>imprint train &quot;a b&quot; --output &lt;m&gt;</pre>\n<p>Not &lt;quite&gt;.</p>"))
             #expect(html.contains("&lt;b&gt;&amp;&quot;x&quot; 猫 قطة"))
             #expect(!html.contains("<b>&"))
-            // Each mistake as a photo and as a map.
+            // Each mistake is shown as a photo and as a saliency map.
             #expect(count("<img src=\"data:image/jpeg;base64,", in: html) == 12)
             for word in ["<script", "http:", "https:", "url(", "@import"] { #expect(!html.contains(word), "\(word)") }
             try withTemporaryFolder { folder in
@@ -59,70 +59,70 @@ import Testing
         }
     }
 
-    @Test("A model alone has a page of what is known") func bare() throws {
-        try withRun(wrong: 0) { weights, _, _ in
-            let html = Report(weights).html
+    @Test("A report without an evaluation has only the sections of the model") func modelOnly() throws {
+        try withRun(wrong: 0) { model, _, _ in
+            let html = Report(model).html
             #expect(html.contains("<section id=\"curves\"") && html.contains(" of the validation set"))
             for part in ["confusion", "reliability", "mistakes", "repeat"] { #expect(!html.contains("\"\(part)\"")) }
             let untrained = ModelFile(
-                network: weights.network, parameters: weights.parameters, labels: weights.labels,
-                preprocessing: weights.preprocessing)
+                network: model.network, parameters: model.parameters, labels: model.labels,
+                preprocessing: model.preprocessing)
             #expect(Report(untrained).html.contains("<section id=\"settings\""))
             #expect(!Report(untrained).html.contains("class=\"score\""))
         }
     }
 
-    @Test("Without mistakes the page says so, and shows what was least certain") func noMistakes() throws {
-        try withRun(wrong: 0) { weights, evaluation, _ in
-            let html = Report(weights, evaluation: evaluation).html
-            #expect(html.contains("Not one: all 18 photos"))
+    @Test("Without mistakes the report shows the least certain photos") func noMistakes() throws {
+        try withRun(wrong: 0) { model, evaluation, _ in
+            let html = Report(model, evaluation: evaluation).html
+            #expect(html.contains("No mistakes: all 18 photos"))
             #expect(count("<img ", in: html) == 24)
         }
     }
 
-    @Test("At most 24 mistakes are shown, the surest") func manyMistakes() throws {
-        try withRun(wrong: 6) { weights, evaluation, _ in
+    @Test("The report shows at most 24 mistakes, those with the highest confidence") func manyMistakes() throws {
+        try withRun(wrong: 6) { model, evaluation, _ in
             let many = Evaluation(
                 labels: evaluation.labels, results: evaluation.results + evaluation.results, skipped: [])
-            let html = Report(weights, evaluation: many, workers: Workers(2)).html
-            #expect(count("<img ", in: html) == 48 && html.contains("36 of 36 photos were classified wrongly"))
+            let html = Report(model, evaluation: many, workers: Workers(2)).html
+            #expect(count("<img ", in: html) == 48 && html.contains("36 of 36 photos were misclassified"))
         }
     }
 
-    @Test("A photo that is gone or damaged leaves a place that says why") func missing() throws {
-        try withRun(wrong: 1) { weights, evaluation, _ in
+    @Test("The report shows the reason in place of a missing or damaged photo") func missing() throws {
+        try withRun(wrong: 1) { model, evaluation, _ in
             let wrong = evaluation.results.filter { $0.predicted != $0.label }
             try FileManager.default.removeItem(at: wrong[0].url)
             try Data("none".utf8).write(to: wrong[1].url)
-            let html = Report(weights, evaluation: evaluation).html
+            let html = Report(model, evaluation: evaluation).html
             #expect(count("<img ", in: html) == 2 && count("class=\"missing\"", in: html) == 2)
             #expect(html.contains("cannot be read"))
         }
     }
 
-    @Test("A model that cannot be used leaves places that say why") func unusable() throws {
-        try withRun(wrong: 1) { weights, evaluation, _ in
-            for entry in weights.parameters.layout.entries {
-                weights.parameters[entry.name] = Array(repeating: 1e30, count: entry.parameter.count)
+    @Test("The report shows the reason in place of saliency maps that cannot be computed") func unusable() throws {
+        try withRun(wrong: 1) { model, evaluation, _ in
+            for entry in model.parameters.layout.entries {
+                model.parameters[entry.name] = Array(repeating: 1e30, count: entry.parameter.count)
             }
-            let html = Report(weights, evaluation: evaluation).html
+            let html = Report(model, evaluation: evaluation).html
             #expect(count("class=\"missing\"", in: html) == 3)
-            #expect(html.contains(escapedForHTML("\(ImprintError.noConfidence(network: "logonet"))")))
+            #expect(html.contains(escapedForHTML("\(ImprintError.nonFiniteOutput(network: "logonet"))")))
         }
     }
 
-    @Test("A record from a damaged file gives a page all the same") func hostileRecord() throws {
-        try withRun(wrong: 1) { weights, evaluation, _ in
-            var record = try #require(weights.training)
-            for label in weights.labels {
+    @Test("A training record with invalid values does not prevent a report") func hostileRecord() throws {
+        try withRun(wrong: 1) { model, evaluation, _ in
+            var record = try #require(model.training)
+            for label in model.labels {
                 record.trainingImages[label] = .max
                 record.validationImages[label] = label == "left" ? .min : .max
             }
-            let numbers: [Float] = [.nan, .infinity, -.infinity, .greatestFiniteMagnitude, -1, .leastNonzeroMagnitude]
-            record.history = zip([Int.max, .min, 0, -7, 1, 1], numbers).map { epoch, number in
+            let values: [Float] = [.nan, .infinity, -.infinity, .greatestFiniteMagnitude, -1, .leastNonzeroMagnitude]
+            record.history = zip([Int.max, .min, 0, -7, 1, 1], values).map { epoch, value in
                 EpochMetrics(
-                    epoch: epoch, loss: number, accuracy: number, validationLoss: number, validationAccuracy: number,
-                    learningRate: number)
+                    epoch: epoch, loss: value, accuracy: value, validationLoss: value, validationAccuracy: value,
+                    learningRate: value)
             }
             record.precisionRecall = [
                 "left": [
@@ -131,21 +131,21 @@ import Testing
                 ]
             ]
             let damaged = ModelFile(
-                network: weights.network, parameters: weights.parameters, labels: weights.labels,
-                preprocessing: weights.preprocessing, training: record)
+                network: model.network, parameters: model.parameters, labels: model.labels,
+                preprocessing: model.preprocessing, training: record)
             for evaluation in [evaluation, nil] {
                 #expect(Report(damaged, evaluation: evaluation).html.contains("<section id=\"settings\""))
             }
         }
     }
 
-    @Test("Photos that could not be read are told") func skipped() throws {
-        try withRun(wrong: 0) { weights, evaluation, _ in
+    @Test("The report contains the number of unreadable photos") func skipped() throws {
+        try withRun(wrong: 0) { model, evaluation, _ in
             let file = URL(filePath: "/gone.jpg")
             let evaluation = Evaluation(
                 labels: evaluation.labels, results: evaluation.results,
                 skipped: [SkippedImage(url: file, reason: .unreadable(file: file, reason: "gone"))])
-            #expect(Report(weights, evaluation: evaluation).html.contains("<dt>could not be read</dt><dd>1</dd>"))
+            #expect(Report(model, evaluation: evaluation).html.contains("<dt>unreadable photos</dt><dd>1</dd>"))
         }
     }
 
@@ -154,10 +154,10 @@ import Testing
             .replacing("\"", with: "&quot;")
     }
 
-    @Test("The same run gives the same page, whatever the number of threads") func deterministic() throws {
-        try withRun(wrong: 2) { weights, evaluation, _ in
-            let pages = [1, 3].map { Report(weights, evaluation: evaluation, workers: Workers($0)).html }
-            #expect(pages[0] == pages[1])
+    @Test("The report is identical for any number of threads") func deterministic() throws {
+        try withRun(wrong: 2) { model, evaluation, _ in
+            let reports = [1, 3].map { Report(model, evaluation: evaluation, workers: Workers($0)).html }
+            #expect(reports[0] == reports[1])
         }
     }
 }

@@ -9,12 +9,14 @@ import TestSupport
 import Testing
 
 @Suite("Requests") struct RequestTests {
-    @Test("Says what the classifier says, of files, bytes, pixels and images", arguments: CropAndScale.allCases)
+    @Test(
+        "A request returns the classifier's observations for files, data, pixels and images",
+        arguments: CropAndScale.allCases)
     func sources(cropAndScale: CropAndScale) async throws {
         let classifier = try smallModel()
         var request = ClassificationRequest(classifier)
         request.cropAndScale = cropAndScale
-        let image = picture()
+        let image = testImage()
         try await withTemporaryFolder { folder in
             let file = folder.appending(path: "x.jpg")
             try ImageFile.write(image, to: file)
@@ -26,30 +28,32 @@ import Testing
         #expect(try await request.perform(on: .image(image)) == expected)
         let pixels = try PixelBuffer(width: 30, height: 20, layout: .rgb, bytes: image.samples)
         #expect(try await request.perform(on: .pixels(pixels)) == expected)
-        let turned = try classifier.classify(Orientation.right.upright(image), cropAndScale: cropAndScale)
-        #expect(try await request.perform(on: .pixels(pixels, orientation: .right)) == turned)
+        let rotated = try classifier.classify(Orientation.right.upright(image), cropAndScale: cropAndScale)
+        #expect(try await request.perform(on: .pixels(pixels, orientation: .right)) == rotated)
         let png = Data(try ImageFile.encodePNG(image))
-        #expect(try await request.perform(on: .data(png, orientation: .right)) == turned)
+        #expect(try await request.perform(on: .data(png, orientation: .right)) == rotated)
     }
 
-    @Test("Grey and transparent pixels are those of such images", arguments: [PixelBuffer.Layout.gray, .rgba])
+    @Test(
+        "Grayscale and RGBA pixels give the same result as images with these channels",
+        arguments: [PixelBuffer.Layout.gray, .rgba])
     func channels(layout: PixelBuffer.Layout) async throws {
         let classifier = try smallModel()
-        let image = picture(channels: layout.bytesPerPixel)
+        let image = testImage(channels: layout.bytesPerPixel)
         let pixels = try PixelBuffer(width: 30, height: 20, layout: layout, bytes: image.samples)
         let observations = try await ClassificationRequest(classifier).perform(on: .pixels(pixels))
         #expect(try observations == classifier.classify(image))
     }
 
     @Test(
-        "A region is the picture that is cut out there, whatever the orientation",
+        "Classifying a region equals classifying the cropped image, for any orientation",
         arguments: Orientation.allCases, [CropAndScale.centerCrop, .scaleFit])
     func region(orientation: Orientation, cropAndScale: CropAndScale) async throws {
         let classifier = try smallModel(cropAndScale: cropAndScale)
-        let stored = picture()
+        let stored = testImage()
         let upright = orientation.upright(stored)
         let (columns, rows) = (upright.width / 2, upright.height / 5)
-        let cut = RasterImage(
+        let cropped = RasterImage(
             width: columns, height: rows, channels: 3,
             samples: (0..<rows).flatMap { row in
                 let start = ((row + 2 * rows) * upright.width + columns / 2 - columns / 2) * 3
@@ -59,16 +63,16 @@ import Testing
         request.regionOfInterest = NormalizedRectangle(x: 0, y: 0.4, width: 0.5, height: 0.2)
         let pixels = try PixelBuffer(width: 30, height: 20, layout: .rgb, bytes: stored.samples)
         let observations = try await request.perform(on: .pixels(pixels, orientation: orientation))
-        #expect(try observations == classifier.classify(cut))
+        #expect(try observations == classifier.classify(cropped))
     }
 
-    @Test("A small region of a large JPEG is decoded as large as it is needed")
+    @Test("A small region of a large JPEG is decoded with sufficient resolution")
     func regionOfLargePhoto() async throws {
         let classifier = try smallModel()
         var large = RasterImage(width: 800, height: 640)
         for row in 0..<640 {
             for column in 0..<800 {
-                // Stripes that are gone where the photo is shrunk.
+                // Stripes that vanish if the photo is scaled down.
                 large.samples[(row * 800 + column) * 3] = column / 10 % 2 == 0 ? 0 : 255
             }
         }
@@ -82,50 +86,50 @@ import Testing
         }
     }
 
-    @Test("What is no region is an error that says so")
-    func wrongRegion() async throws {
+    @Test("A region that is not inside the image is an error")
+    func invalidRegion() async throws {
         var request = ClassificationRequest(try smallModel())
         request.regionOfInterest = NormalizedRectangle(x: 0.5, y: 0, width: 0.6, height: 1)
-        let error = await #expect(throws: ImprintError.self) { try await request.perform(on: .image(picture())) }
+        let error = await #expect(throws: ImprintError.self) { try await request.perform(on: .image(testImage())) }
         #expect("\(try #require(error))".contains("regionOfInterest is x 0.5, y 0.0, width 0.6, height 1.0"))
     }
 
-    @Test("Keeps what the rule accepts, and refuses a rule that the model cannot follow")
+    @Test("A request filters observations with its rule, and rejects a rule that needs missing metrics")
     func rule() async throws {
         let classifier = try smallModel()
-        let all = try classifier.classify(picture())
+        let all = try classifier.classify(testImage())
         let rule = ConfidenceRule(threshold: .confidence(all[1].confidence))
-        #expect(
-            try await ClassificationRequest(classifier, rule: rule).perform(on: .image(picture())) == Array(all[...1]))
-        let unmeasured = ClassificationRequest(classifier, rule: ConfidenceRule(threshold: .ofLabel))
+        let request = ClassificationRequest(classifier, rule: rule)
+        #expect(try await request.perform(on: .image(testImage())) == Array(all[...1]))
+        let withoutMetrics = ClassificationRequest(classifier, rule: ConfidenceRule(threshold: .perLabel))
         await #expect(throws: ImprintError.missingMetric("threshold", labels: ["a", "b", "c"])) {
-            try await unmeasured.perform(on: .image(picture()))
+            try await withoutMetrics.perform(on: .image(testImage()))
         }
     }
 
-    @Test("Several requests share one decoded picture, as large as the most demanding of them needs it")
+    @Test("Several requests share one decoded image, at the largest resolution that they need")
     func several() async throws {
         let (small, large) = (try smallModel(), try smallModel(labels: ["x", "y"], seed: 3, height: 300, width: 300))
         var squares = RasterImage(width: 1600, height: 1200)
-        // Their borders differ with the size at which they are decoded.
-        for place in squares.samples.indices {
-            let (row, column) = (place / 3 / 1600, place / 3 % 1600)
-            squares.samples[place] = UInt8((row / 50 * 37 + column / 50 * 91 + place % 3 * 60) % 256)
+        // The borders of the squares depend on the size at which the image is decoded.
+        for sample in squares.samples.indices {
+            let (row, column) = (sample / 3 / 1600, sample / 3 % 1600)
+            squares.samples[sample] = UInt8((row / 50 * 37 + column / 50 * 91 + sample % 3 * 60) % 256)
         }
         let photo = ImageSource.data(Data(try ImageFile.encodeJPEG(squares, quality: 95)))
         let requests = [ClassificationRequest(small), ClassificationRequest(large)]
         let both = try await RequestHandler(photo).perform(requests)
         #expect(try await both[1] == requests[1].perform(on: photo))
         var demanding = requests[0]
-        // Decoded as large as for the large model.
+        // This region needs the same resolution as the large model.
         demanding.regionOfInterest = NormalizedRectangle(x: 0, y: 0, width: 1, height: 0.02)
-        let alone = try await requests[0].perform(on: photo)
+        let single = try await requests[0].perform(on: photo)
         let shared = try await RequestHandler(photo).perform([requests[0], demanding])[0]
-        #expect(both[0] == shared && both[0] != alone)
+        #expect(both[0] == shared && both[0] != single)
         #expect(try await RequestHandler(photo).perform([]).isEmpty)
     }
 
-    @Test("What cannot be read is an error, which names the file or the bytes")
+    @Test("Unreadable input is an error that names the file or the image data")
     func unreadable() async throws {
         let request = ClassificationRequest(try smallModel())
         let missing = URL(filePath: "/nowhere/x.jpg")
@@ -136,58 +140,60 @@ import Testing
         await #expect(throws: ImageError.self) { try await request.perform(on: .data(Data())) }
     }
 
-    @Test("A cancelled task gets no result")
+    @Test("A cancelled task throws CancellationError")
     func cancelled() async throws {
         let request = ClassificationRequest(try smallModel())
         let task = Task {
-            // Begins once it is cancelled.
+            // The request starts after the cancellation.
             while !Task.isCancelled { await Task.yield() }
-            return try await request.perform(on: .image(picture()))
+            return try await request.perform(on: .image(testImage()))
         }
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
     }
 
-    @Test("Cancelling ends the work between its parts")
-    func cancelledWithin() async throws {
+    @Test("Cancellation takes effect between the requests of a handler")
+    func cancelledBetweenRequests() async throws {
         let requests = Array(repeating: ClassificationRequest(try smallModel()), count: 200_000)
-        let task = Task { try await RequestHandler(.image(picture())).perform(requests) }
-        // On a thread of its own: those of tasks may all be busy until the work is done.
+        let task = Task { try await RequestHandler(.image(testImage())).perform(requests) }
+        // On a dispatch queue, because the threads of the task pool may all be busy until the requests are done.
         DispatchQueue.global().asyncAfter(deadline: .now() + 0.02) { task.cancel() }
         await #expect(throws: CancellationError.self) { try await task.value }
     }
 
-    @Test("Sixteen tasks share one classifier, and each gets the result of its own picture")
+    @Test("Sixteen tasks share one classifier, and each receives the result of its image")
     func shared() async throws {
         let classifier = try smallModel()
-        let expected = try (0..<160).map { try classifier.classify(picture($0)) }
+        let expected = try (0..<160).map { try classifier.classify(testImage($0)) }
         try await withThrowingTaskGroup(of: (Int, [[Classification]]).self) { group in
             for task in 0..<16 {
                 group.addTask {
                     let request = ClassificationRequest(classifier)
-                    var seen: [[Classification]] = []
+                    var results: [[Classification]] = []
                     for number in 0..<10 {
-                        seen.append(try await request.perform(on: .image(picture(task * 10 + number))))
+                        results.append(try await request.perform(on: .image(testImage(task * 10 + number))))
                     }
-                    return (task, seen)
+                    return (task, results)
                 }
             }
-            for try await (task, seen) in group { #expect(seen == Array(expected[(task * 10)..<(task * 10 + 10)])) }
+            for try await (task, results) in group {
+                #expect(results == Array(expected[(task * 10)..<(task * 10 + 10)]))
+            }
         }
     }
 
-    @Test("While models are swapped, each result is wholly of one of them")
+    @Test("While models are swapped, each result comes from exactly one of them")
     func swapped() async throws {
         let models = [try smallModel(labels: ["a", "b"], seed: 1), try smallModel(labels: ["c", "d", "e"], seed: 2)]
         let live = LiveClassifier(models[0])
-        let expected = try models.map { try $0.classify(picture()) }
+        let expected = try models.map { try $0.classify(testImage()) }
         let request = ClassificationRequest(live)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<4 {
                 group.addTask {
                     for _ in 0..<100 {
-                        let seen = try await request.perform(on: .image(picture()))
-                        #expect(expected.contains(seen))
+                        let observations = try await request.perform(on: .image(testImage()))
+                        #expect(expected.contains(observations))
                     }
                 }
             }
@@ -198,36 +204,35 @@ import Testing
             try await group.waitForAll()
         }
         live.replace(with: models[1])
-        #expect(try await request.perform(on: .image(picture())) == expected[1])
+        #expect(try await request.perform(on: .image(testImage())) == expected[1])
     }
 
     @Test(
-        "A rule with what is no share is an error",
+        "A rule with a value outside 0 to 1 is an error",
         arguments: [
             ConfidenceRule(threshold: .confidence(1.5)), ConfidenceRule(threshold: .confidence(.nan)),
             ConfidenceRule(minimumPrecision: 2), ConfidenceRule(minimumRecall: -0.1),
             ConfidenceRule(minimumPrecision: .nan),
         ])
-    func nonsense(rule: ConfidenceRule) async throws {
+    func invalidRule(rule: ConfidenceRule) async throws {
         let request = ClassificationRequest(try smallModel(), rule: rule)
-        let error = await #expect(throws: ImprintError.self) { try await request.perform(on: .image(picture())) }
+        let error = await #expect(throws: ImprintError.self) { try await request.perform(on: .image(testImage())) }
         guard case .invalidSetting(_, _, "a number from 0 to 1") = error else {
             Issue.record("\(error.map { "\($0)" } ?? "")")
             return
         }
-        // Alerts of apps show the sentence.
+        // Apps show the localized description in alerts.
         #expect((error as (any Error)?)?.localizedDescription == error?.description)
     }
 
-    @Test("What an actor asks for is worked out elsewhere, and its executor is free meanwhile") func elsewhere()
-        async throws
-    {
+    @Test("Requests of an actor run on other threads and do not block its executor")
+    func offloaded() async throws {
         let classifier = try smallModel()
-        let photo = ImageSource.data(Data(try ImageFile.encodePNG(picture(width: 1600, height: 1200))))
+        let photo = ImageSource.data(Data(try ImageFile.encodePNG(testImage(width: 1600, height: 1200))))
         let request = ClassificationRequest(classifier)
         let screen = Screen()
-        let own = try await screen.cost { _ in _ = try photo.stored(coveringShortSide: 1200) }
-        let asked = try await screen.cost { _ in _ = try await request.perform(on: photo) }
+        let decoding = try await screen.cost { _ in _ = try photo.stored(coveringShortSide: 1200) }
+        let requested = try await screen.cost { _ in _ = try await request.perform(on: photo) }
         let handled = try await screen.cost { _ in
             _ = try await RequestHandler(photo).perform([request, request])
         }
@@ -236,10 +241,10 @@ import Testing
                 continuation.yield(photo)
                 continuation.finish()
             }
-            for try await seen in classifier.observations(for: frames) { #expect(seen.frame == 0) }
+            for try await element in classifier.observations(for: frames) { #expect(element.frame == 0) }
         }
-        #expect(own > .milliseconds(2), "the photo is no work: \(own)")
-        for cost in [asked, handled, streamed] { #expect(cost < own / 4, "\(cost) of \(own)") }
+        #expect(decoding > .milliseconds(2), "decoding the photo takes too little time: \(decoding)")
+        for cost in [requested, handled, streamed] { #expect(cost < decoding / 4, "\(cost) of \(decoding)") }
     }
 }
 
@@ -249,66 +254,66 @@ import Testing
         Classification(label: "Other", confidence: 0.3),
     ]
 
-    @Test("All labels but some, together")
+    @Test("The grouped confidence combines all labels except the excluded ones")
     func sums() {
         #expect(abs(observations.groupedConfidence(excluding: ["Other"]) - 0.7) < 1e-6)
-        #expect(abs(observations.groupedConfidence(excluding: ["Other"], isShared: false) - 0.6) < 1e-6)
+        #expect(abs(observations.groupedConfidence(excluding: ["Other"], sumToOne: false) - 0.6) < 1e-6)
         #expect(observations.groupedConfidence(excluding: ["LightOnDark", "DarkOnLight", "Other"]) == 0)
         #expect([Classification]().groupedConfidence(excluding: []) == 0)
         let many = (0..<1000).map { Classification(label: "\($0)", confidence: 0.001_000_1) }
         #expect(many.groupedConfidence(excluding: []) == 1)
     }
 
-    @Test("Categories take the place of their labels, best first")
+    @Test("Categories replace their labels, sorted by confidence")
     func categories() throws {
         let categories = try Categories(["logo": ["DarkOnLight", "LightOnDark"]])
         let box = NormalizedRectangle(x: 0, y: 0, width: 0.5, height: 0.5)
-        let seen = [
+        let observations = [
             Classification(label: "Other", confidence: 0.45, threshold: 0.3),
             Classification(label: "LightOnDark", confidence: 0.35, box: box),
             Classification(label: "DarkOnLight", confidence: 0.2),
         ]
-        let rolledUp = seen.rolledUp(into: categories)
+        let rolledUp = observations.rolledUp(into: categories)
         #expect(rolledUp.map(\.label) == ["logo", "Other"])
         #expect(abs(rolledUp[0].confidence - 0.55) < 1e-6 && rolledUp[0].box == box && rolledUp[0].threshold == nil)
         #expect(rolledUp[1].confidence == 0.45 && rolledUp[1].threshold == 0.3)
-        #expect(abs(seen.rolledUp(into: categories, isShared: false)[0].confidence - 0.48) < 1e-6)
+        #expect(abs(observations.rolledUp(into: categories, sumToOne: false)[0].confidence - 0.48) < 1e-6)
     }
 
-    @Test("A label that is called as a category counts as in it, so that no name is there twice")
+    @Test("A label with the name of a category is merged into the category")
     func namesakes() throws {
         let categories = try Categories(["computer": ["laptop", "desktop"]])
-        let seen = [
+        let observations = [
             Classification(label: "computer", confidence: 0.5), Classification(label: "laptop", confidence: 0.25),
             Classification(label: "cat", confidence: 0.125), Classification(label: "desktop", confidence: 0.125),
         ]
-        let rolledUp = seen.rolledUp(into: categories)
+        let rolledUp = observations.rolledUp(into: categories)
         #expect(rolledUp.map(\.label) == ["computer", "cat"] && rolledUp.map(\.confidence) == [0.875, 0.125])
-        #expect(seen.rolledUp(into: categories, isShared: false)[0].confidence == 1 - 0.5 * 0.75 * 0.875)
+        #expect(observations.rolledUp(into: categories, sumToOne: false)[0].confidence == 1 - 0.5 * 0.75 * 0.875)
     }
 
-    @Test("A model says whether its labels share one certainty", arguments: [true, false])
+    @Test("confidencesSumToOne is true only if the confidences sum to one", arguments: [true, false])
     func shares(isShared: Bool) throws {
         let classifier = try smallModel(isShared: isShared)
-        #expect(classifier.sharesConfidence == isShared)
-        let sum = try classifier.classify(picture()).map(\.confidence).reduce(0, +)
+        #expect(classifier.confidencesSumToOne == isShared)
+        let sum = try classifier.classify(testImage()).map(\.confidence).reduce(0, +)
         #expect((abs(sum - 1) < 1e-5) == isShared)
     }
 }
 
-/// What shows things to people: an actor that counts for how long processors are busy with it.
+/// An actor, like that of a user interface, whose executor measures its CPU time.
 private actor Screen {
     private final class Meter: SerialExecutor {
         private let queue = DispatchQueue(label: "screen")
-        private let busy = Mutex(Duration.zero)
+        private let time = Mutex(Duration.zero)
 
         func enqueue(_ job: consuming ExecutorJob) {
             let job = UnownedJob(job)
             queue.async { [self] in
-                let began = Self.threadTime()
+                let start = Self.threadTime()
                 job.runSynchronously(on: asUnownedSerialExecutor())
-                let ended = Self.threadTime()
-                busy.withLock { $0 += ended - began }
+                let end = Self.threadTime()
+                time.withLock { $0 += end - start }
             }
         }
 
@@ -318,14 +323,14 @@ private actor Screen {
             return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
         }
 
-        /// For how long it was busy, when all that it was given is done.
-        var total: Duration { queue.sync { busy.withLock { $0 } } }
+        /// The CPU time of all jobs so far, which are complete when this returns.
+        var total: Duration { queue.sync { time.withLock { $0 } } }
     }
 
     private let meter = Meter()
     nonisolated var unownedExecutor: UnownedSerialExecutor { meter.asUnownedSerialExecutor() }
 
-    /// For how long processors are busy with the actor because of its work.
+    /// Returns the CPU time of the actor's executor during `work`.
     nonisolated func cost(_ work: @Sendable (isolated Screen) async throws -> Void) async throws -> Duration {
         let before = meter.total
         try await work(self)

@@ -3,7 +3,7 @@ import ImprintImages
 import ImprintModel
 import ImprintNetwork
 
-/// A classifier that has learnt nothing and sees every pixel.
+/// Returns an untrained classifier whose confidences depend on every pixel of its input.
 func smallModel(
     labels: [String] = ["a", "b", "c"], seed: UInt64 = 7, isShared: Bool = true,
     cropAndScale: CropAndScale = .centerCrop, height: Int = 4, width: Int = 6
@@ -19,12 +19,12 @@ func smallModel(
             preprocessing: Preprocessing(width: width, height: height, cropAndScale: cropAndScale)))
 }
 
-/// A picture that differs everywhere, and with its number.
-func picture(_ number: Int = 0, width: Int = 30, height: Int = 20, channels: Int = 3) -> RasterImage {
+/// Returns an image without repeated rows or columns, a different one for each `number`.
+func testImage(_ number: Int = 0, width: Int = 30, height: Int = 20, channels: Int = 3) -> RasterImage {
     RasterImage(
         width: width, height: height, channels: channels,
-        samples: (0..<(width * height * channels)).map { place in
-            let (row, column) = (place / channels / width, place / channels % width)
-            return UInt8((row * 7 + column * 5 + (place % channels) * 40 + number * 37) % 251)
+        samples: (0..<(width * height * channels)).map { sample in
+            let (row, column) = (sample / channels / width, sample / channels % width)
+            return UInt8((row * 7 + column * 5 + (sample % channels) * 40 + number * 37) % 251)
         })
 }

@@ -9,47 +9,47 @@ import Testing
 @Suite("Streams of observations") struct StreamTests {
     private func frames(_ count: Int) -> AsyncStream<ImageSource> {
         AsyncStream { frames in
-            for number in 0..<count { frames.yield(.image(picture(number))) }
+            for number in 0..<count { frames.yield(.image(testImage(number))) }
             frames.finish()
         }
     }
 
-    @Test("Frames that come one by one are all seen, in order, as the classifier sees them")
+    @Test("Frames that arrive one by one are all classified, in order")
     func everyFrame() async throws {
         let classifier = try smallModel()
         let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
-        camera.yield(.image(picture(0)))
+        camera.yield(.image(testImage(0)))
         var number = 0
-        for try await seen in classifier.observations(for: frames, every: .zero) {
-            #expect(seen.frame == number && seen.droppedCount == 0 && seen.unreadable.isEmpty)
-            #expect(try seen.observations == classifier.classify(picture(number)))
+        for try await element in classifier.observations(for: frames, every: .zero) {
+            #expect(element.frame == number && element.droppedCount == 0 && element.unreadable.isEmpty)
+            #expect(try element.observations == classifier.classify(testImage(number)))
             number += 1
-            if number < 20 { camera.yield(.image(picture(number))) } else { camera.finish() }
+            if number < 20 { camera.yield(.image(testImage(number))) } else { camera.finish() }
         }
         #expect(number == 20)
     }
 
-    @Test("Of frames that come too fast the newest wins, and what is dropped is counted")
+    @Test("If frames arrive too fast, the newest is classified and dropped frames are counted")
     func newest() async throws {
         let classifier = try smallModel()
         var count = 0
         var last = 0
-        // All are there before the first is looked at, or while it is.
-        for try await seen in classifier.observations(for: frames(1000), every: .milliseconds(50)) {
-            count += seen.droppedCount + 1
-            last = seen.frame
-            #expect(try seen.observations == classifier.classify(picture(seen.frame)))
+        // All frames arrive before the first one has been classified.
+        for try await element in classifier.observations(for: frames(1000), every: .milliseconds(50)) {
+            count += element.droppedCount + 1
+            last = element.frame
+            #expect(try element.observations == classifier.classify(testImage(element.frame)))
         }
         #expect(last == 999 && count == 1000)
     }
 
-    @Test("Keeps the rate: no two frames are looked at closer together than the time given")
+    @Test("The interval between classified frames is at least the given duration")
     func rate() async throws {
         let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
         let task = Task {
             var number = 0
             while !Task.isCancelled {
-                camera.yield(.image(picture(number)))
+                camera.yield(.image(testImage(number)))
                 number += 1
                 try? await Task.sleep(for: .milliseconds(5))
             }
@@ -57,9 +57,9 @@ import Testing
         }
         var times: [ContinuousClock.Instant] = []
         var dropped = 0
-        for try await seen in try smallModel().observations(for: frames, every: .milliseconds(100)) {
+        for try await element in try smallModel().observations(for: frames, every: .milliseconds(100)) {
             times.append(.now)
-            dropped += seen.droppedCount
+            dropped += element.droppedCount
             if times.count == 5 { break }
         }
         task.cancel()
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test(
-        "A rate or a smoothing out of range is an error of the first frame",
+        "An interval or a smoothing out of range is an error of the first frame",
         arguments: [(-1, 0), (0, 1), (0, -0.1), (0, .nan)] as [(Double, Float)])
     func invalid(seconds: Double, smoothing: Float) async throws {
         let stream = try smallModel().observations(for: frames(1), every: .seconds(seconds), smoothing: smoothing)
@@ -79,24 +79,24 @@ import Testing
         }
     }
 
-    @Test("Smooths: a confidence follows what is seen, by the share given", arguments: [0, 0.5, 0.9] as [Float])
-    func smoothing(share: Float) async throws {
+    @Test("Smoothing is an exponential moving average of the confidences", arguments: [0, 0.5, 0.9] as [Float])
+    func smoothing(factor: Float) async throws {
         let classifier = try smallModel()
         let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
-        camera.yield(.image(picture(0)))
+        camera.yield(.image(testImage(0)))
         var expected: [String: Float] = [:]
         var number = 0
-        for try await seen in classifier.observations(for: frames, every: .zero, smoothing: share) {
-            for observation in try classifier.classify(picture(number)) {
+        for try await element in classifier.observations(for: frames, every: .zero, smoothing: factor) {
+            for observation in try classifier.classify(testImage(number)) {
                 let before = expected[observation.label] ?? observation.confidence
-                expected[observation.label] = share * before + (1 - share) * observation.confidence
+                expected[observation.label] = factor * before + (1 - factor) * observation.confidence
             }
-            #expect(seen.observations.map(\.confidence) == seen.observations.map(\.confidence).sorted(by: >))
-            for observation in seen.observations {
+            #expect(element.observations.map(\.confidence) == element.observations.map(\.confidence).sorted(by: >))
+            for observation in element.observations {
                 #expect(abs(observation.confidence - (expected[observation.label] ?? -1)) < 1e-6)
             }
             number += 1
-            if number < 8 { camera.yield(.image(picture(number))) } else { camera.finish() }
+            if number < 8 { camera.yield(.image(testImage(number))) } else { camera.finish() }
         }
         #expect(number == 8)
     }
@@ -108,72 +108,72 @@ import Testing
         let models = [try smallModel(), try smallModel(labels: labels, seed: 2)]
         let live = LiveClassifier(models[0])
         let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
-        camera.yield(.image(picture(0)))
+        camera.yield(.image(testImage(0)))
         var number = 0
-        for try await seen in ClassificationRequest(live).observations(for: frames, every: .zero, smoothing: 0.9) {
-            if number == 0 { #expect(try seen.observations == models[0].classify(picture(0))) }
-            if number == 1 { #expect(try seen.observations == models[1].classify(picture(1))) }
+        for try await element in ClassificationRequest(live).observations(for: frames, every: .zero, smoothing: 0.9) {
+            if number == 0 { #expect(try element.observations == models[0].classify(testImage(0))) }
+            if number == 1 { #expect(try element.observations == models[1].classify(testImage(1))) }
             number += 1
             live.replace(with: models[1])
-            if number < 2 { camera.yield(.image(picture(number))) } else { camera.finish() }
+            if number < 2 { camera.yield(.image(testImage(number))) } else { camera.finish() }
         }
         #expect(number == 2)
     }
 
-    @Test("A pause drops frames unseen, and the next is one from after it")
+    @Test("A paused stream drops frames, and continues with the next frame after the pause")
     func pause() async throws {
         let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
         let stream = try smallModel().observations(for: frames, every: .zero)
         stream.isPaused = true
-        let seen = Mutex<[Int]>([])
+        let classified = Mutex<[Int]>([])
         let task = Task {
-            for try await element in stream { seen.withLock { $0.append(element.frame) } }
+            for try await element in stream { classified.withLock { $0.append(element.frame) } }
         }
         for number in 0..<10 {
-            camera.yield(.image(picture(number)))
+            camera.yield(.image(testImage(number)))
             try await Task.sleep(for: .milliseconds(10))
         }
-        #expect(seen.withLock { $0 }.isEmpty && stream.isPaused)
+        #expect(classified.withLock { $0 }.isEmpty && stream.isPaused)
         stream.isPaused = false
-        camera.yield(.image(picture(10)))
+        camera.yield(.image(testImage(10)))
         camera.finish()
         try await task.value
-        #expect(seen.withLock { $0 } == [10])
+        #expect(classified.withLock { $0 } == [10])
     }
 
-    @Test("A frame that waited through a pause is not seen after it")
+    @Test("A frame that arrived before or during a pause is not classified after it")
     func waitingFrame() async throws {
         let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
         let classifier = try smallModel()
         let stream = classifier.observations(for: frames, every: .milliseconds(300), smoothing: 0.9)
-        camera.yield(.image(picture(0)))
-        var seen: [Int] = []
+        camera.yield(.image(testImage(0)))
+        var classified: [Int] = []
         for try await element in stream {
-            seen.append(element.frame)
-            // Nothing of what was seen before the pause is in what is seen after it.
-            #expect(try element.observations == classifier.classify(picture(element.frame)))
-            guard seen.count == 1 else { continue }
-            // Comes before it is time, as does the whole of the pause.
-            camera.yield(.image(picture(1)))
+            classified.append(element.frame)
+            // Smoothing restarts after the pause.
+            #expect(try element.observations == classifier.classify(testImage(element.frame)))
+            guard classified.count == 1 else { continue }
+            // This frame and the pause are within the interval.
+            camera.yield(.image(testImage(1)))
             try await Task.sleep(for: .milliseconds(30))
             stream.isPaused = true
-            camera.yield(.image(picture(2)))
+            camera.yield(.image(testImage(2)))
             try await Task.sleep(for: .milliseconds(30))
             stream.isPaused = false
             Task {
                 try await Task.sleep(for: .milliseconds(500))
-                camera.yield(.image(picture(3)))
+                camera.yield(.image(testImage(3)))
                 camera.finish()
             }
         }
-        #expect(seen == [0, 3])
+        #expect(classified == [0, 3])
     }
 
-    @Test("Frames that cannot be read are left out and named; only frames none of which can be are an error")
+    @Test("Unreadable frames are skipped and reported; a stream without a readable frame is an error")
     func unreadable() async throws {
-        let broken = ImageSource.data(Data("no picture".utf8))
+        let broken = ImageSource.data(Data("no image".utf8))
         let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
-        camera.yield(.image(picture(0)))
+        camera.yield(.image(testImage(0)))
         var elements: [ObservationStream.Element] = []
         for try await element in try smallModel().observations(for: frames, every: .milliseconds(20)) {
             elements.append(element)
@@ -181,7 +181,7 @@ import Testing
                 camera.yield(broken)
                 Task {
                     try await Task.sleep(for: .milliseconds(200))
-                    camera.yield(.image(picture(2)))
+                    camera.yield(.image(testImage(2)))
                     camera.finish()
                 }
             }
@@ -193,24 +193,24 @@ import Testing
             frames.finish()
         }
         await #expect(throws: ImageError.self) {
-            for try await _ in try smallModel().observations(for: none) { Issue.record("nothing can be seen") }
+            for try await _ in try smallModel().observations(for: none) { Issue.record("no frame is readable") }
         }
     }
 
-    @Test("Of many frames that cannot be read the latest are named and all are counted")
+    @Test("All unreadable frames are counted, and the latest ones are reported")
     func manyUnreadable() async throws {
         let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
-        camera.yield(.image(picture(0)))
+        camera.yield(.image(testImage(0)))
         var elements: [ObservationStream.Element] = []
         for try await element in try smallModel().observations(for: frames, every: .zero) {
             elements.append(element)
             guard elements.count == 1 else { continue }
             Task {
                 for _ in 0..<100 {
-                    camera.yield(.data(Data("no picture".utf8)))
+                    camera.yield(.data(Data("no image".utf8)))
                     try await Task.sleep(for: .milliseconds(5))
                 }
-                camera.yield(.image(picture(1)))
+                camera.yield(.image(testImage(1)))
                 camera.finish()
             }
         }
@@ -219,28 +219,28 @@ import Testing
         #expect(elements[1].unreadable.count == min(elements[1].unreadableCount, 16))
     }
 
-    private struct CameraLost: Error {}
+    private struct CameraError: Error {}
 
-    @Test("What the camera throws ends the stream")
+    @Test("An error of the camera ends the stream")
     func failing() async throws {
         let (frames, camera) = AsyncThrowingStream.makeStream(of: ImageSource.self)
-        camera.yield(.image(picture(0)))
+        camera.yield(.image(testImage(0)))
         var count = 0
-        await #expect(throws: CameraLost.self) {
+        await #expect(throws: CameraError.self) {
             for try await _ in try smallModel().observations(for: frames, every: .zero) {
                 count += 1
-                camera.finish(throwing: CameraLost())
+                camera.finish(throwing: CameraError())
             }
         }
         #expect(count == 1)
     }
 
-    @Test("Who stops looking stops the camera, by leaving the loop and by cancelling", arguments: [true, false])
+    @Test("Leaving the loop or cancelling the task stops the camera", arguments: [true, false])
     func ends(byLeaving: Bool) async throws {
         let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
         let isStopped = Mutex(false)
         camera.onTermination = { _ in isStopped.withLock { $0 = true } }
-        camera.yield(.image(picture(0)))
+        camera.yield(.image(testImage(0)))
         let stream = try smallModel().observations(for: frames, every: .zero)
         let task = Task {
             for try await _ in stream where byLeaving { return }

@@ -1,6 +1,6 @@
-// AltText MODEL PHOTO…: suggests an <img> element with a text for those who do not see the photo.
+// AltText MODEL PHOTO…: suggests an <img> element with an alternative text.
 //
-// A wrong text is worse than none, so below a confidence of 0.7 there is no suggestion.
+// A wrong text is worse than no text, so there is no suggestion below a confidence of 0.7.
 import Foundation
 import Imprint
 
@@ -14,16 +14,16 @@ do {
             let address = photo.addingPercentEncoding(withAllowedCharacters: .urlPathAllowed) ?? photo
             print("<img src=\"\(escaped(address))\" alt=\"\(escaped("Probably: \(best.label)"))\">")
         } else {
-            print("\(photo): nothing is sure enough; describe it yourself")
+            print("\(photo): no label with enough confidence; write the text yourself")
         }
     }
 } catch {
     end("\(error)", 1)
 }
 
-/// What stands for a text in an attribute of HTML.
+/// Escapes a text for an HTML attribute.
 func escaped(_ text: String) -> String {
-    // By scalars: with a mark that combines with it, a quote is another character.
+    // Use scalars, because a quote with a combining mark is a different character.
     text.unicodeScalars.map { scalar in
         switch scalar {
         case "&": "&amp;"
@@ -35,7 +35,7 @@ func escaped(_ text: String) -> String {
     }.joined()
 }
 
-func end(_ sentence: String, _ status: Int32) -> Never {
-    FileHandle.standardError.write(Data("\(sentence)\n".utf8))
+func end(_ message: String, _ status: Int32) -> Never {
+    FileHandle.standardError.write(Data("\(message)\n".utf8))
     exit(status)
 }

@@ -39,7 +39,7 @@ final class FocalLossObjective: TrainingObjective {
         return ValidationLoss(loss: result.loss, accuracy: Float(result.correct) / Float(Self.batchSize))
     }
 
-    /// The mean loss and the number of correct samples; writes the gradient with respect to the logits.
+    /// Returns the mean loss and the number of correct samples, and writes the gradient with respect to the logits.
     private static func loss(
         _ logits: UnsafeMutableBufferPointer<Float>, _ labels: [Int], gradient: UnsafeMutableBufferPointer<Float>?
     ) -> (loss: Float, correct: Int) {
@@ -74,7 +74,7 @@ final class FocalLossObjective: TrainingObjective {
         }
     }
 
-    /// The samples of a patch, 0…255.
+    /// Returns the samples of a patch, 0…255.
     static func patch(_ label: Int, using random: inout SplitMix64) -> [UInt8] {
         let color = [label == 0 ? 150 : 110, 128, label == 0 ? 110 : 150]
         return (0..<(size * size * 3)).map { UInt8(color[$0 % 3] + Int.random(in: -60...60, using: &random)) }

@@ -26,7 +26,7 @@ do {
         objective,
         options: TrainingLoop.Options(
             rounds: .epochs(.init(count: 5, steps: 20, learningRate: 0.05)),
-            optimizer: .sgd(SGD.Options(momentum: 0.9)), averageDecay: 0.9))
+            optimizer: .sgd(SGD.Options(momentum: 0.9)), emaDecay: 0.9))
     _ = try loop.run(onEvent: { event in
         guard case .round(let epoch, _) = event else { return }
         let percent = Int(((epoch.validationAccuracy ?? 0) * 100).rounded())
@@ -34,7 +34,7 @@ do {
     })
 
     try ModelFile(
-        network: network, parameters: loop.best ?? loop.evaluated, labels: FocalLossObjective.labels,
+        network: network, parameters: loop.best ?? loop.evaluationParameters, labels: FocalLossObjective.labels,
         preprocessing: Preprocessing(width: size, height: size)
     ).write(to: file)
     let classifier = try ImageClassifier(contentsOf: file)
@@ -48,7 +48,7 @@ do {
     end("\(error)", 1)
 }
 
-func end(_ sentence: String, _ status: Int32) -> Never {
-    FileHandle.standardError.write(Data("\(sentence)\n".utf8))
+func end(_ message: String, _ status: Int32) -> Never {
+    FileHandle.standardError.write(Data("\(message)\n".utf8))
     exit(status)
 }

@@ -1,7 +1,7 @@
-// IsItTheLogo MODEL FRAME…: says once per second how sure it is that the logo is in view.
+// IsItTheLogo MODEL FRAME…: prints once per second the confidence that the logo is in view.
 //
-// The frames are files here, ten of them a second; those of a camera take their place, as `ImageSource.pixels`. What comes while no frame is
-// looked at passes unseen, so that the needle never lags behind.
+// Here the frames are files, ten per second; frames of a camera are `ImageSource.pixels`. Frames that arrive during a classification are
+// dropped, so that the gauge does not lag behind.
 import Foundation
 import Imprint
 
@@ -9,11 +9,11 @@ let arguments = Array(CommandLine.arguments.dropFirst())
 guard arguments.count >= 2 else { end("usage: IsItTheLogo MODEL FRAME…", 64) }
 do {
     let classifier = try ImageClassifier(contentsOf: URL(filePath: arguments[0]))
-    // Every other label is a form of the logo.
+    // All other labels are variants of the logo.
     let others = Set(["Other", "NoLogo"]).intersection(classifier.labels)
     guard !others.isEmpty else {
         end(
-            "\(arguments[0]): has no label Other or NoLogo, so that everything would be the logo; use a model with one",
+            "\(arguments[0]): has no label Other or NoLogo, so every image would be the logo; use a model with such a label",
             1)
     }
     let camera = AsyncStream<ImageSource> { frames in
@@ -25,24 +25,25 @@ do {
             frames.finish()
         }
     }
-    for try await seen in classifier.observations(for: camera, every: .seconds(1)) {
-        for error in seen.unreadable { FileHandle.standardError.write(Data("\(error)\n".utf8)) }
-        let confidence = seen.observations.groupedConfidence(excluding: others, isShared: classifier.sharesConfidence)
-        print("\(needle(confidence))  frame \(seen.frame + 1), \(seen.droppedCount) passed unseen")
+    for try await result in classifier.observations(for: camera, every: .seconds(1)) {
+        for error in result.unreadable { FileHandle.standardError.write(Data("\(error)\n".utf8)) }
+        let confidence = result.observations.groupedConfidence(
+            excluding: others, sumToOne: classifier.confidencesSumToOne)
+        print("\(gauge(confidence))  frame \(result.frame + 1), \(result.droppedCount) dropped")
         fflush(nil)
     }
 } catch {
     end("\(error)", 1)
 }
 
-/// Such as "no ·······▲·· yes  70 %".
-func needle(_ confidence: Float) -> String {
-    let place = Int((confidence * 40).rounded())
-    let (left, right) = (String(repeating: "·", count: place), String(repeating: "·", count: 40 - place))
+/// Formats a confidence as a gauge, such as "no ·······▲··· yes  70 %".
+func gauge(_ confidence: Float) -> String {
+    let position = Int((confidence * 40).rounded())
+    let (left, right) = (String(repeating: "·", count: position), String(repeating: "·", count: 40 - position))
     return "no \(left)▲\(right) yes  \(Int((confidence * 100).rounded())) %"
 }
 
-func end(_ sentence: String, _ status: Int32) -> Never {
-    FileHandle.standardError.write(Data("\(sentence)\n".utf8))
+func end(_ message: String, _ status: Int32) -> Never {
+    FileHandle.standardError.write(Data("\(message)\n".utf8))
     exit(status)
 }

@@ -1,12 +1,12 @@
-// ObjectCamera MODEL FOLDER [--watch]: names what a camera puts into a folder, and keeps a history.
+// ObjectCamera MODEL FOLDER [--watch]: classifies the photos that a camera puts into a folder, and keeps a history.
 //
-// The history is FOLDER/history.jsonl, a JSON object a line. Pictures that it has are not looked at again; with --watch the program goes
-// on until it is interrupted.
+// The history is FOLDER/history.jsonl, with one JSON object per line. Photos in the history are not classified again. With --watch, the
+// program runs until it is interrupted.
 import Foundation
 import Imprint
 import ImprintImages
 
-struct Sighting: Codable {
+struct HistoryEntry: Codable {
     let picture: String
     let label: String
     let confidence: Float
@@ -25,26 +25,26 @@ do {
     encoder.outputFormatting = .sortedKeys
     (encoder.dateEncodingStrategy, decoder.dateDecodingStrategy) = (.iso8601, .iso8601)
 
-    guard FileManager.default.fileExists(atPath: folder.path) else { end("\(folder.path): is no folder yet", 1) }
+    guard FileManager.default.fileExists(atPath: folder.path) else { end("\(folder.path): is not a folder", 1) }
     if !FileManager.default.fileExists(atPath: history.path) { try Data().write(to: history) }
     let file = try FileHandle(forUpdating: history)
     let lines = try file.readToEnd()?.split(separator: UInt8(ascii: "\n")) ?? []
-    let sightings = lines.compactMap { try? decoder.decode(Sighting.self, from: $0) }
-    guard sightings.count == lines.count else { end("\(history.path): is damaged; move it away", 1) }
-    var known = Set(sightings.map(\.picture))
+    let entries = lines.compactMap { try? decoder.decode(HistoryEntry.self, from: $0) }
+    guard entries.count == lines.count else { end("\(history.path): is damaged; move it away", 1) }
+    var known = Set(entries.map(\.picture))
     repeat {
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
         where !name.hasPrefix(".") && name != history.lastPathComponent && !known.contains(name) {
             do {
-                let seen = try await request.perform(on: .file(folder.appending(path: name)))
-                guard let best = seen.first else { continue }
-                let sighting = Sighting(picture: name, label: best.label, confidence: best.confidence, time: .now)
-                try file.write(contentsOf: encoder.encode(sighting) + Data("\n".utf8))
+                let observations = try await request.perform(on: .file(folder.appending(path: name)))
+                guard let best = observations.first else { continue }
+                let entry = HistoryEntry(picture: name, label: best.label, confidence: best.confidence, time: .now)
+                try file.write(contentsOf: encoder.encode(entry) + Data("\n".utf8))
                 known.insert(name)
                 print("\(name): \(best.label) \(Int((best.confidence * 100).rounded())) %")
                 fflush(nil)
             } catch let error as ImageError {
-                // The camera may not be done with it: the next look tries again.
+                // The camera may still write the file, so the next pass tries again.
                 FileHandle.standardError.write(Data("\(error)\n".utf8))
             }
         }
@@ -54,7 +54,7 @@ do {
     end("\(error)", 1)
 }
 
-func end(_ sentence: String, _ status: Int32) -> Never {
-    FileHandle.standardError.write(Data("\(sentence)\n".utf8))
+func end(_ message: String, _ status: Int32) -> Never {
+    FileHandle.standardError.write(Data("\(message)\n".utf8))
     exit(status)
 }

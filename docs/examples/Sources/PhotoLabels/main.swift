@@ -1,4 +1,4 @@
-// PhotoLabels MODEL PHOTO…: the five best labels of each photo; in their place their categories, where the model has some.
+// PhotoLabels MODEL PHOTO…: prints the five best labels of each photo, or their categories if the model has any.
 import Foundation
 import Imprint
 
@@ -9,8 +9,8 @@ do {
     let request = ClassificationRequest(classifier)
     for photo in arguments.dropFirst() {
         var observations = try await request.perform(on: .file(URL(filePath: photo)))
-        if let categories = classifier.weights.categories {
-            observations = observations.rolledUp(into: categories, isShared: classifier.sharesConfidence)
+        if let categories = classifier.model.categories {
+            observations = observations.rolledUp(into: categories, sumToOne: classifier.confidencesSumToOne)
         }
         print(photo)
         for observation in observations.prefix(5) { print(line(observation)) }
@@ -19,14 +19,14 @@ do {
     end("\(error)", 1)
 }
 
-/// Such as "  97.3 %  TwoCircles".
+/// Formats an observation, such as "  97.3 %  TwoCircles".
 func line(_ observation: Classification) -> String {
     let tenths = Int((observation.confidence * 1000).rounded())
     let number = "\(tenths / 10).\(tenths % 10)"
     return String(repeating: " ", count: 7 - number.count) + "\(number) %  \(observation.label)"
 }
 
-func end(_ sentence: String, _ status: Int32) -> Never {
-    FileHandle.standardError.write(Data("\(sentence)\n".utf8))
+func end(_ message: String, _ status: Int32) -> Never {
+    FileHandle.standardError.write(Data("\(message)\n".utf8))
     exit(status)
 }

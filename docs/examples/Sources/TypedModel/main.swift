@@ -1,5 +1,5 @@
-// TypedModel PHOTO…: a model that is a type. `TwoCircles` is made by the plugin ImprintModels of TwoCircles.imprint, so that the
-// compiler knows its labels: a switch that forgets one does not compile.
+// TypedModel PHOTO…: a model as a type. The plugin ImprintModels generates `TwoCircles` from TwoCircles.imprint, so the compiler
+// knows its labels: a switch without one of them does not compile.
 import Foundation
 import Imprint
 
@@ -8,8 +8,8 @@ guard !photos.isEmpty else { end("usage: TypedModel PHOTO…", 64) }
 do {
     let model = try TwoCircles()
     for photo in photos {
-        let sure = ConfidenceRule(threshold: .confidence(0.7))
-        switch try await model.best(in: .file(URL(filePath: photo)), rule: sure)?.label {
+        let rule = ConfidenceRule(threshold: .confidence(0.7))
+        switch try await model.best(in: .file(URL(filePath: photo)), rule: rule)?.label {
         case .twoCircles: print("\(photo): two circles")
         case .other: print("\(photo): something else")
         case nil: print("\(photo): not sure")
@@ -19,7 +19,7 @@ do {
     end("\(error)", 1)
 }
 
-func end(_ sentence: String, _ status: Int32) -> Never {
-    FileHandle.standardError.write(Data("\(sentence)\n".utf8))
+func end(_ message: String, _ status: Int32) -> Never {
+    FileHandle.standardError.write(Data("\(message)\n".utf8))
     exit(status)
 }

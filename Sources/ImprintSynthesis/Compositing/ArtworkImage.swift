@@ -1,21 +1,22 @@
 internal import Foundation
 internal import ImprintImages
 
-/// What is visible of a logo's picture: trimmed, at most 256 pixels on its longer side.
-struct ArtworkPicture {
-    /// With alpha, not premultiplied.
+/// The visible part of an artwork file: trimmed, with at most 256 pixels on its longer side.
+struct ArtworkImage {
+    /// The image with alpha, not premultiplied.
     let image: RasterImage
-    /// Whether the picture has neither transparency nor a border of one colour, so that all of it is taken as the logo.
+    /// Whether the file has neither transparency nor a border of one colour, so that the whole image is the logo.
     let keepsBackground: Bool
 
-    /// The longer side at most: a mark is hardly ever drawn larger.
+    /// The maximum length of the longer side; composites rarely show a logo larger.
     static let longestSide = 256
-    /// The longer side at least, in the file.
+    /// The minimum length of the longer side in the file.
     static let shortestSide = 16
     /// The alpha above which a pixel is visible.
     private static let visibleAlpha: UInt8 = 8
 
-    /// Reads a picture; throws `ArtworkError` where it shows no logo.
+    /// Creates an artwork image from a file.
+    /// - Throws: `ArtworkError` if the file cannot be read, contains no logo, or is too small.
     init(contentsOf file: URL) throws(ArtworkError) {
         let decoded: RasterImage
         do {
@@ -42,60 +43,60 @@ struct ArtworkPicture {
 }
 
 extension RasterImage {
-    /// An RGB image without what has the colour of its border; nil if the border has several colours.
+    /// Makes the border colour of an RGB image transparent everywhere; nil if the border has several colours.
     ///
-    /// A pixel is taken for a mixture of the border's colour and another one, so that edges stay soft.
+    /// Every pixel is treated as a mixture of the border colour and another colour, so that edges stay soft.
     fileprivate func withoutBorderColor() -> RasterImage? {
-        func pixel(_ place: Int) -> SIMD3<Float> {
-            SIMD3(Float(samples[3 * place]), Float(samples[3 * place + 1]), Float(samples[3 * place + 2]))
+        func pixel(_ index: Int) -> SIMD3<Float> {
+            SIMD3(Float(samples[3 * index]), Float(samples[3 * index + 1]), Float(samples[3 * index + 2]))
         }
         var border: [Int] = []
         for column in 0..<width { border += [column, (height - 1) * width + column] }
         for row in 0..<height { border += [row * width, row * width + width - 1] }
         let mean = border.reduce(SIMD3<Float>.zero) { $0 + pixel($1) } / Float(border.count)
-        // As far as a JPEG's artefacts change a plain colour.
+        // JPEG artefacts change a plain colour by up to this much.
         let tolerance: Float = 14
-        func distance(_ place: Int) -> Float {
-            let difference = pixel(place) - mean
+        func distance(_ index: Int) -> Float {
+            let difference = pixel(index) - mean
             return max(difference.max(), -difference.min())
         }
         guard border.allSatisfy({ distance($0) <= 2 * tolerance }) else { return nil }
         let farthest = (0..<(width * height)).reduce(0) { max($0, distance($1)) }
-        // From here on a pixel is all mark; of a pale mark, sooner.
-        let whole = max(min(farthest * 0.6, 80), tolerance + 1)
+        // The distance from which a pixel is opaque; smaller for a pale logo.
+        let opaqueDistance = max(min(farthest * 0.6, 80), tolerance + 1)
         var result = RasterImage(width: width, height: height, channels: 4)
-        for place in 0..<(width * height) {
-            let alpha = ((distance(place) - tolerance) / (whole - tolerance)).clampedToUnit
+        for index in 0..<(width * height) {
+            let alpha = ((distance(index) - tolerance) / (opaqueDistance - tolerance)).clampedToUnit
             guard alpha > 0 else { continue }
-            let color = (pixel(place) - mean * (1 - alpha)) / alpha
+            let color = (pixel(index) - mean * (1 - alpha)) / alpha
             for channel in 0..<3 {
-                result.samples[4 * place + channel] = UInt8(min(max(color[channel], 0), 255) + 0.5)
+                result.samples[4 * index + channel] = UInt8(min(max(color[channel], 0), 255) + 0.5)
             }
-            result.samples[4 * place + 3] = UInt8(alpha * 255 + 0.5)
+            result.samples[4 * index + 3] = UInt8(alpha * 255 + 0.5)
         }
         return result
     }
 
-    /// An RGB image with an alpha channel in which every pixel is visible.
+    /// Adds an alpha channel to an RGB image; every pixel is opaque.
     fileprivate func withOpaqueAlpha() -> RasterImage {
         var result = RasterImage(width: width, height: height, channels: 4)
-        for place in 0..<(width * height) {
-            for channel in 0..<3 { result.samples[4 * place + channel] = samples[3 * place + channel] }
-            result.samples[4 * place + 3] = 255
+        for index in 0..<(width * height) {
+            for channel in 0..<3 { result.samples[4 * index + channel] = samples[3 * index + channel] }
+            result.samples[4 * index + 3] = 255
         }
         return result
     }
 
-    /// The image with all alpha enlarged so that the greatest is whole: of a faint logo, or one of hairlines alone.
+    /// Scales alpha so that its maximum is 255; this affects faint logos and logos of thin lines.
     fileprivate func withFullAlpha() -> RasterImage {
         let alphas = stride(from: 3, to: samples.count, by: 4)
-        let greatest = alphas.reduce(1) { max($0, Int(samples[$1])) }
+        let maximum = alphas.reduce(1) { max($0, Int(samples[$1])) }
         var image = self
-        for place in alphas { image.samples[place] = UInt8((Int(samples[place]) * 255 + greatest / 2) / greatest) }
+        for index in alphas { image.samples[index] = UInt8((Int(samples[index]) * 255 + maximum / 2) / maximum) }
         return image
     }
 
-    /// The smallest part that holds all pixels of a greater alpha; nil if there are none.
+    /// Crops to the bounding box of the pixels whose alpha exceeds `limit`; nil if there are none.
     fileprivate func trimmed(alphaAbove limit: UInt8) -> RasterImage? {
         var (left, top, right, bottom) = (width, height, -1, -1)
         for y in 0..<height {
@@ -107,7 +108,7 @@ extension RasterImage {
         return right < 0 ? nil : part(left: left, top: top, width: right - left + 1, height: bottom - top + 1)
     }
 
-    /// A part of the image.
+    /// Crops the image to a rectangle.
     func part(left: Int, top: Int, width: Int, height: Int) -> RasterImage {
         var part: [UInt8] = []
         part.reserveCapacity(width * height * channels)

@@ -6,8 +6,8 @@ internal import ImprintModel
 internal import ImprintTraining
 internal import Synchronization
 
-/// The classifier in use and its training on examples.
-final class Teacher: Sendable {
+/// The classifier in use, the collected examples, and training on them.
+final class ExampleTrainer: Sendable {
     /// The classifier at the start of the studio; nil if there was none.
     let initialClassifier: ImageClassifier?
     private let threads: Int
@@ -16,12 +16,12 @@ final class Teacher: Sendable {
     private struct State {
         var classifier: ImageClassifier?
         var examples = Examples()
-        var lesson = Lesson()
+        var status = TrainingStatus()
         /// The training task and its control.
-        var work: (task: Task<Void, Never>, control: PersonalizationControl)?
+        var training: (task: Task<Void, Never>, control: PersonalizationControl)?
         /// The file of the learned model.
         var learned: Data?
-        /// Whether the studio is ending, so that no training may begin.
+        /// Whether the studio is ending, which prevents new training.
         var hasEnded = false
     }
 
@@ -33,33 +33,33 @@ final class Teacher: Sendable {
 
     /// The classifier in use; nil if there is none yet.
     var classifier: ImageClassifier? { state.withLock { $0.classifier } }
-    var lesson: Lesson { state.withLock { $0.lesson } }
+    var status: TrainingStatus { state.withLock { $0.status } }
     var examples: Examples { state.withLock { $0.examples } }
     /// The file of the learned model: a personalization of the initial model or a new model; nil if there is none.
     var learned: Data? { state.withLock { $0.learned } }
 
-    /// Whether the studio is ending, so that no training may begin.
+    /// Whether the studio is ending, which prevents new training.
     var hasEnded: Bool { state.withLock { $0.hasEnded } }
 
     /// Adds a class: a label of the initial classifier, or a new label if the classifier can learn it.
     func add(class label: String) throws -> Examples {
         if let initialClassifier, !initialClassifier.learnsNewLabels, !initialClassifier.labels.contains(label) {
             throw RequestError(
-                "The model detects logos and cannot learn new ones. Choose one of its labels, "
+                "The model detects logos and cannot learn new labels. Choose one of its labels, "
                     + "or train a model with the artwork of all logos.")
         }
-        return try collect { try $0.add(class: label, known: initialClassifier?.labels ?? []) }
+        return try updateExamples { try $0.add(class: label, known: initialClassifier?.labels ?? []) }
     }
 
     /// Changes the collected examples.
-    func collect(_ change: (inout Examples) throws -> Void) throws -> Examples {
+    func updateExamples(_ change: (inout Examples) throws -> Void) throws -> Examples {
         try state.withLock { state in
             try change(&state.examples)
             return state.examples
         }
     }
 
-    /// The reason why the examples are not sufficient for training; nil if they are.
+    /// Returns the reason why the examples are not sufficient for training; nil if they are.
     func shortage(of examples: Examples) -> String? { examples.shortage(minimum: initialClassifier == nil ? 2 : 1) }
 
     /// Starts training on the examples: personalizes the initial classifier, or trains a new one.
@@ -68,23 +68,23 @@ final class Teacher: Sendable {
             guard !state.hasEnded else {
                 throw RequestError("The studio is ending. Start it again to train.", .serviceUnavailable)
             }
-            guard state.lesson.stage != .running else {
+            guard state.status.stage != .running else {
                 throw RequestError("Training is running. Stop it first.", .conflict)
             }
             let examples = state.examples
             if let shortage = shortage(of: examples) { throw RequestError(shortage, .conflict) }
-            state.lesson.begin()
+            state.status.begin()
             let control = PersonalizationControl()
-            state.work = (Task { await learn(from: examples, control) }, control)
+            state.training = (Task { await train(on: examples, control) }, control)
         }
     }
 
     /// Stops training; the classifier does not change.
     func stop() async {
-        guard let work = state.withLock({ $0.work }) else { return }
-        work.control.cancel()
-        work.task.cancel()
-        await work.task.value
+        guard let training = state.withLock({ $0.training }) else { return }
+        training.control.cancel()
+        training.task.cancel()
+        await training.task.value
     }
 
     /// Stops training and prevents new training.
@@ -96,40 +96,40 @@ final class Teacher: Sendable {
     /// Restores the initial classifier.
     func revert() throws {
         try state.withLock { state in
-            guard state.lesson.stage != .running else {
+            guard state.status.stage != .running else {
                 throw RequestError("Training is running. Stop it first.", .conflict)
             }
             state.classifier = initialClassifier
             state.learned = nil
-            state.lesson.end(.none, "")
+            state.status.end(.none, "")
         }
     }
 
-    private func learn(from examples: Examples, _ control: PersonalizationControl) async {
+    private func train(on examples: Examples, _ control: PersonalizationControl) async {
         do {
             let (classifier, file) = try await withPrivateTemporaryFolder { folder in
                 if let initialClassifier {
-                    try await personalized(initialClassifier, examples, control, folder)
+                    try await personalize(initialClassifier, examples, control, folder)
                 } else {
-                    try await trained(examples, folder)
+                    try await trainNewModel(examples, folder)
                 }
             }
             let count = examples.classes.reduce(0) { $0 + $1.photos.count }
             state.withLock { state in
                 (state.classifier, state.learned) = (classifier, file)
-                state.lesson.end(.learned, "Learned from \(count) examples.")
+                state.status.end(.learned, "Learned from \(count) examples.")
             }
         } catch is CancellationError {
-            state.withLock { $0.lesson.end(.stopped, "Stopped; the model did not change.") }
+            state.withLock { $0.status.end(.stopped, "Stopped; the model did not change.") }
         } catch {
-            state.withLock { $0.lesson.end(.failed, "\(error)") }
+            state.withLock { $0.status.end(.failed, "\(error)") }
         }
     }
 
-    private func personalized(
+    private func personalize(
         _ initialClassifier: ImageClassifier, _ examples: Examples, _ control: PersonalizationControl, _ folder: URL
     ) async throws -> (ImageClassifier, Data) {
-        try await onThreadOfItsOwn { [self] in
+        try await onDedicatedThread { [self] in
             var configuration = PersonalizationConfiguration()
             configuration.threads = threads
             configuration.blocks = try initialClassifier.changedBlocks
@@ -137,27 +137,29 @@ final class Teacher: Sendable {
             let photos = examples.classes.flatMap { part in
                 part.photos.map { (photo: ImageSource.data($0), label: part.label) }
             }
-            try session.teach(photos, control: control) { progress in self.state.withLock { $0.lesson.take(progress) } }
+            try session.teach(photos, control: control) { progress in
+                self.state.withLock { $0.status.update(with: progress) }
+            }
             let file = folder.appending(path: "learned")
             try session.save(to: file)
             return (session.classifier, try Data(contentsOf: file))
         }
     }
 
-    private func trained(_ examples: Examples, _ folder: URL) async throws -> (ImageClassifier, Data) {
+    private func trainNewModel(_ examples: Examples, _ folder: URL) async throws -> (ImageClassifier, Data) {
         let photos = folder.appending(path: "examples", directoryHint: .isDirectory)
         try FileManager.default.createDirectory(at: photos, withIntermediateDirectories: false)
         let labelled = try examples.write(to: photos)
         let configuration = try self.configuration(count: examples.classes.reduce(0) { $0 + $1.photos.count })
-        state.withLock { $0.lesson.epochs = configuration.epochs }
+        state.withLock { $0.status.epochs = configuration.epochs }
         var result: TrainingResult?
         for try await event in ClassifierTrainer(photos: labelled, configuration: configuration).start() {
-            state.withLock { $0.lesson.take(event) }
+            state.withLock { $0.status.update(with: event) }
             if case .finished(let finished) = event { result = finished }
         }
         guard let result, !Task.isCancelled else { throw CancellationError() }
         let file = folder.appending(path: "learned")
-        try result.weights.write(to: file)
+        try result.model.write(to: file)
         let bytes = try Data(contentsOf: file)
         return (
             try ImageClassifier(ModelFile([UInt8](bytes), named: "the new model"), threads: threads),
@@ -165,16 +167,16 @@ final class Teacher: Sendable {
         )
     }
 
-    /// A configuration that trains in seconds on a few examples.
+    /// Returns a configuration for training on a few examples in seconds.
     private func configuration(count: Int) throws -> ClassifierConfiguration {
         var configuration = ClassifierConfiguration()
         configuration.threads = threads
         configuration.start = .builtInBase
         configuration.batchSize = 8
-        // The number of steps is the same for few and for many examples.
+        // The number of steps is about the same for few and for many examples.
         configuration.epochs = min(max(1600 / count, 8), 40)
         configuration.augmentation = Augmentation([.flip, .crop, .exposure])
-        // The examples of a class are one burst, so a held-out part would not measure generalization.
+        // The examples of a class are one burst, so a validation set would not measure generalization.
         configuration.validation = .none
         configuration.keepsGroupsTogether = false
         configuration.learningRate = 0.01

@@ -1,24 +1,24 @@
 internal import ImprintCore
 
-/// A logo's picture as a mark, and what is nearly it: each hard negative is checked not to be the mark after all.
-struct PictureMarks: Sendable {
+/// The logo in an artwork image, and generated hard negatives of it, each of which is checked to differ from the logo.
+struct ArtworkLogo: Sendable {
     let design: Design
     let tones: [Color]
     let inkedTones: [Set<Int>]
     let isMirrorSymmetric: Bool
-    /// Whether the picture is a rectangle with a background of its own.
+    /// Whether the logo is the whole rectangular image with its background.
     let keepsBackground: Bool
-    /// Hard negatives of which there are few: parts missing, halves, and the mirror image.
-    private let prepared: [(kind: String, design: Design)]
-    /// The mark without each of its parts, unless it has but one.
-    private let withoutOne: [[Element]]
-    /// The parts without which the mark is another one; a dot may move without anybody seeing it.
-    private let weighty: [Int]
-    /// The parts that by themselves are another mark.
-    private let partial: [Element]
+    /// The hard negatives without random parameters: a missing part, a half, and the mirror image.
+    private let fixedHardNegatives: [HardNegative]
+    /// The elements of the logo without each of its parts; empty if the logo has a single part.
+    private let elementsWithoutPart: [[Element]]
+    /// The indices of the parts whose removal changes the logo visibly.
+    private let essentialParts: [Int]
+    /// The parts that differ visibly from the logo when shown without the others.
+    private let separableParts: [Element]
     private let likeness: Likeness
 
-    /// From which share of a common area on two silhouettes are the same to the eye.
+    /// The intersection over union from which two silhouettes count as the same.
     private static let overlapLimit: Float = 0.92
 
     init(_ parts: ArtworkParts, keepsBackground: Bool = false) {
@@ -27,60 +27,62 @@ struct PictureMarks: Sendable {
         self.keepsBackground = keepsBackground
         tones = parts.tones
         inkedTones = parts.inkedTones
-        let likeness = Likeness(design, inked: inkedTones, turnsFully: true)
+        let likeness = Likeness(design, inked: inkedTones, rotatesFully: true)
         self.likeness = likeness
-        // The silhouette of a rectangle is symmetric, but what is in it need not be.
-        isMirrorSymmetric = !keepsBackground && !Self.isOther(design.mirrored, likeness)
-        let withoutOne = parts.count > 1 ? (0..<parts.count).map { parts.elements(without: $0) } : []
-        self.withoutOne = withoutOne
-        weighty = withoutOne.indices.filter { Self.isOther(Design(fitting: withoutOne[$0]), likeness) }
-        partial = design.elements.filter { Self.isOther(Design(fitting: [$0]), likeness) }
-        prepared =
-            (withoutOne.map { ("part missing", Design(fitting: $0)) }
+        // The silhouette of a rectangle is symmetric, but its content may not be.
+        isMirrorSymmetric = !keepsBackground && !Self.isDistinct(design.mirrored, likeness)
+        let elementsWithoutPart = parts.count > 1 ? (0..<parts.count).map { parts.elements(without: $0) } : []
+        self.elementsWithoutPart = elementsWithoutPart
+        essentialParts = elementsWithoutPart.indices.filter {
+            Self.isDistinct(Design(fitting: elementsWithoutPart[$0]), likeness)
+        }
+        separableParts = design.elements.filter { Self.isDistinct(Design(fitting: [$0]), likeness) }
+        fixedHardNegatives =
+            (elementsWithoutPart.map { ("part missing", Design(fitting: $0)) }
             + Point.sides.map { ("half", Design(fitting: parts.elements(cutAt: $0))) }
             + [("mirrored", design.mirrored)])
-            .filter { !$0.1.elements.isEmpty && Self.isOther($0.1, likeness) }
+            .filter { !$0.1.elements.isEmpty && Self.isDistinct($0.1, likeness) }
     }
 
-    /// What is nearly the mark, and how it came about; nil where chance made the mark itself of it.
+    /// Returns a random hard negative and the name of its kind; nil if the random change gives the logo itself.
     func hardNegative(_ random: inout RandomStream) -> (kind: String, design: Design)? {
         var edits = [squeezed]
-        if !partial.isEmpty { edits.append(repeated) }
-        if !weighty.isEmpty { edits += [swapped, apart, resized, replaced, replaced] }
-        // As often as the others of their kind: a part missing, a half, the mirror image.
-        let choice = random.index(below: edits.count + (prepared.isEmpty ? 0 : 3))
+        if !separableParts.isEmpty { edits.append(repeated) }
+        if !essentialParts.isEmpty { edits += [swapped, apart, resized, replaced, replaced] }
+        // The three fixed kinds together are as frequent as three edits.
+        let choice = random.index(below: edits.count + (fixedHardNegatives.isEmpty ? 0 : 3))
         if choice >= edits.count {
             let kinds = ["part missing", "part missing", "half", "mirrored"]
             let kind = random.element(of: kinds)
-            let fitting = prepared.filter { $0.kind == kind }
-            return random.element(of: fitting.isEmpty ? prepared : fitting)
+            let fitting = fixedHardNegatives.filter { $0.kind == kind }
+            return random.element(of: fitting.isEmpty ? fixedHardNegatives : fitting)
         }
-        let miss = edits[choice](&random)
-        return isOther(miss.design) ? miss : nil
+        let edited = edits[choice](&random)
+        return isDistinct(edited.design) ? edited : nil
     }
 
-    /// Whether a design is another one than the mark.
-    func isOther(_ design: Design) -> Bool { Self.isOther(design, likeness) }
+    /// Whether a design differs visibly from the logo.
+    func isDistinct(_ design: Design) -> Bool { Self.isDistinct(design, likeness) }
 
-    private static func isOther(_ design: Design, _ likeness: Likeness) -> Bool {
+    private static func isDistinct(_ design: Design, _ likeness: Likeness) -> Bool {
         likeness.overlap(with: design) < overlapLimit
     }
 
     private typealias HardNegative = (kind: String, design: Design)
 
-    /// Narrower than perspective makes it, even where that narrows it the other way.
+    /// Returns the logo with another aspect ratio, beyond what perspective can cause.
     private func squeezed(_ random: inout RandomStream) -> HardNegative {
         let direction = Point(random.uniform(in: 0.33...0.52), 1)
         let scale = random.chance(0.5) ? direction : Point(direction.y, direction.x)
         return ("proportions", Design(fitting: design.elements.map { $0.moved(by: .zero, scaled: scale) }))
     }
 
-    /// One part two or three times; of the whole mark, each would be the logo.
+    /// Returns two or three copies of a part that differs from the whole logo.
     private func repeated(_ random: inout RandomStream) -> HardNegative {
-        let once = Design(fitting: [random.element(of: partial)]).elements
+        let once = Design(fitting: [random.element(of: separableParts)]).elements
         let count = 2 + random.index(below: 2)
         let start = random.uniform(in: 0...360)
-        // Two need less room than three around the same point.
+        // Two copies need less room than three around the same point.
         let reach = random.uniform(in: 1...1.4) * (count == 2 ? 1 : 1.15)
         let copies = (0..<count).flatMap { copy in
             let direction = Point.direction(degrees: start + 360 * Float(copy) / Float(count))
@@ -89,10 +91,10 @@ struct PictureMarks: Sendable {
         return ("repeated", Design(fitting: copies))
     }
 
-    /// Two parts in each other's place.
+    /// Returns the logo with two parts swapped.
     private func swapped(_ random: inout RandomStream) -> HardNegative {
         var elements = design.elements
-        let first = random.element(of: weighty)
+        let first = random.element(of: essentialParts)
         let second = (first + 1 + random.index(below: elements.count - 1)) % elements.count
         let (a, b) = (elements[first], elements[second])
         elements[first] = a.fitted(into: b)
@@ -100,13 +102,13 @@ struct PictureMarks: Sendable {
         return ("swapped", Design(fitting: elements))
     }
 
-    /// One part moved away from the others, or onto another one.
+    /// Returns the logo with one part moved away from the others or onto another one.
     private func apart(_ random: inout RandomStream) -> HardNegative {
-        let way = random.direction() * random.uniform(in: 0.45...1.3)
-        return ("apart", withOneChanged(&random) { $0.moved(by: way) })
+        let shift = random.direction() * random.uniform(in: 0.45...1.3)
+        return ("apart", withOneChanged(&random) { $0.moved(by: shift) })
     }
 
-    /// One part much larger or smaller than it should be.
+    /// Returns the logo with one part much larger or smaller.
     private func resized(_ random: inout RandomStream) -> HardNegative {
         let factor = random.chance(0.5) ? random.uniform(in: 0.3...0.6) : random.uniform(in: 1.6...2.4)
         let resized = withOneChanged(&random) {
@@ -115,24 +117,24 @@ struct PictureMarks: Sendable {
         return ("resized", resized)
     }
 
-    /// Another shape or letter where a part was.
+    /// Returns the logo with one part replaced by another shape or a letter.
     private func replaced(_ random: inout RandomStream) -> HardNegative {
         let figure = random.chance(0.5) ? Lettering.standard.letter(&random) : Figure([LookAlike.shape(&random)])
         return ("replaced", withOneChanged(&random) { Element(figure: figure, tone: $0.tone).fitted(into: $0) })
     }
 
-    /// The mark with one part changed; where that lay within another one, there is no hole.
+    /// Returns the logo with one part changed; if the part was inside another one, it leaves no hole.
     private func withOneChanged(_ random: inout RandomStream, _ change: (Element) -> Element) -> Design {
-        let part = random.element(of: weighty)
-        var elements = withoutOne[part]
+        let part = random.element(of: essentialParts)
+        var elements = elementsWithoutPart[part]
         elements.insert(change(design.elements[part]), at: part)
         return Design(fitting: elements)
     }
 }
 
-/// Marks of plain shapes that take up as much room as a logo does.
+/// Hard negatives of plain shapes, as large as a logo.
 enum LookAlike {
-    /// One to four shapes beside each other or one within the other, in tones of the logo.
+    /// Returns one to four shapes, side by side or one inside the other, in tones of the logo.
     static func design(tones: Int, _ random: inout RandomStream) -> Design {
         func tone() -> Int { random.index(below: max(tones, 1)) }
         let first = Element(figure: Figure([shape(&random)]), tone: tone())
@@ -140,7 +142,7 @@ enum LookAlike {
         switch random.index(below: 4) {
         case 0: break
         case 1:
-            // A badge: another tone if there is one, else the two are one silhouette.
+            // A badge: the inner shape needs another tone, because with one tone both would be a single silhouette.
             let figure = random.chance(0.5) ? Lettering.standard.letter(&random) : Figure([shape(&random)])
             let size = random.uniform(in: 0.35...0.6)
             let inner = Element(figure: figure, tone: (first.tone + 1) % max(tones, 2))
@@ -149,14 +151,14 @@ enum LookAlike {
             for _ in 0...random.index(below: 3) {
                 let size = random.uniform(in: 0.3...1)
                 let other = Element(figure: random.chance(0.4) ? first.figure : Figure([shape(&random)]), tone: tone())
-                let place = random.direction() * (1.1 + size + random.uniform(in: 0...0.5))
-                elements.append(other.moved(by: .zero, scaled: Point(size, size)).moved(by: place))
+                let offset = random.direction() * (1.1 + size + random.uniform(in: 0...0.5))
+                elements.append(other.moved(by: .zero, scaled: Point(size, size)).moved(by: offset))
             }
         }
         return Design(fitting: elements)
     }
 
-    /// A disc, an oval, a box, a triangle, a ring or a bar, about 1 in radius.
+    /// Returns a disc, an ellipse, a square, a rectangle, a triangle, a ring or a bar, with a radius of about 1.
     static func shape(_ random: inout RandomStream) -> DrawnShape {
         let direction = random.chance(0.5) ? Point(1, 0) : random.direction()
         let narrow = random.uniform(in: 0.45...0.75)
@@ -183,6 +185,7 @@ extension Point {
 }
 
 extension Element {
+    /// The bounding box.
     private var box: (low: Point, high: Point) {
         corners.reduce(into: (low: Point(repeating: .infinity), high: Point(repeating: -.infinity))) { box, corner in
             box.low = Point(min(box.low.x, corner.x), min(box.low.y, corner.y))
@@ -190,13 +193,13 @@ extension Element {
         }
     }
 
-    /// The middle of its box.
+    /// The centre of the bounding box.
     var center: Point { (box.low + box.high) / 2 }
 
-    /// Moved to the middle of another one and made as large as it, the proportions kept.
+    /// Returns the element moved to the centre of another one and scaled to its size, with the same aspect ratio.
     fileprivate func fitted(into other: Element) -> Element {
-        let (own, room) = (box.high - box.low, other.box.high - other.box.low)
-        let factor = max(room.length / max(own.length, 1e-3), 1e-3)
+        let (size, targetSize) = (box.high - box.low, other.box.high - other.box.low)
+        let factor = max(targetSize.length / max(size.length, 1e-3), 1e-3)
         return moved(by: -center, scaled: Point(repeating: factor)).moved(by: other.center)
     }
 }

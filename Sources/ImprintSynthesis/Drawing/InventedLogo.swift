@@ -1,25 +1,26 @@
 internal import ImprintCore
 
-extension Mark {
-    /// A mark that chance puts together: figures side by side, upon each other or around each other, of one to three parts.
-    static func invented(_ random: inout RandomStream) -> Mark {
+extension DrawnLogo {
+    /// Returns a logo of one to five random figures, side by side or overlapping, in one to three parts.
+    static func invented(_ random: inout RandomStream) -> DrawnLogo {
         let count = 1 + random.index(below: 5)
         var parts: [[DrawnShape]] = []
-        for place in 0..<count {
+        for index in 0..<count {
             let center =
-                place == 0 ? Point.zero : random.direction() * random.uniform(in: 0.3...1.5)
-            let radius = place == 0 ? 1 : random.uniform(in: 0.25...1)
+                index == 0 ? Point.zero : random.direction() * random.uniform(in: 0.3...1.5)
+            let radius = index == 0 ? 1 : random.uniform(in: 0.25...1)
             let figure = figure(center, radius, isPlain: count > 1, &random)
-            if parts.count == 3 || (place > 0 && random.chance(0.4)) {
+            if parts.count == 3 || (index > 0 && random.chance(0.4)) {
                 parts[parts.count - 1] += figure
             } else {
                 parts.append(figure)
             }
         }
-        return Mark(fitting: parts)
+        return DrawnLogo(fitting: parts)
     }
 
-    /// - Parameter isPlain: Whether it may be a plain shape; a mark of one figure is a glyph or a star.
+    /// Returns a random figure.
+    /// - Parameter isPlain: Whether plain shapes are allowed; if not, the figure is a glyph or a star.
     private static func figure(
         _ center: Point, _ radius: Float, isPlain: Bool, _ random: inout RandomStream
     ) -> [DrawnShape] {
@@ -28,7 +29,7 @@ extension Mark {
         case 0:
             return Glyph.random(&random).map { $0.moved(by: center / radius, scaled: radius) }
         case 1:
-            // Rays of a star.
+            // The rays of a star.
             let rays = 3 + random.index(below: 6)
             let halfWidth = random.uniform(in: 0.07...0.2) * radius
             let start = random.uniform(in: 0...360)

@@ -2,48 +2,53 @@ public import Foundation
 internal import ImprintCore
 public import ImprintImages
 
-/// What came of the photos of a folder.
+/// The result of personalizing a model with a folder of photos.
 public struct PersonalizationResult: Sendable {
-    /// How many photos were learned from.
-    public let examples: Int
+    /// The number of photos in the personalization.
+    public let exampleCount: Int
     /// The photos that could not be read.
     public let skipped: [SkippedImage]
-    /// How many photos there was no time or no memory for.
-    public let leftOut: Int
-    /// Why it ended.
+    /// The number of photos omitted because of the time or memory limit.
+    public let omittedCount: Int
+    /// The reason why training ended.
     public let ending: Ending
-    /// How long it took.
+    /// The duration in seconds.
     public let seconds: Double
-    /// The share of the photos that was judged rightly before, 0…1, and by personalizations that learned from other parts of the folder;
-    /// nil if there are too few photos or there was no time.
+    /// The accuracy on the photos before personalization, and after it by cross-validation; nil if there are too few photos or the time
+    /// limit was reached.
     public let accuracy: Accuracy?
 
-    /// Why learning ended.
+    /// The reason why training ended.
     public enum Ending: String, Sendable {
-        /// All photos were learned from, in all steps.
+        /// Training completed all steps with all readable photos.
         case completed
-        /// The time was up.
+        /// The time limit was reached.
         case timeLimit = "time-limit"
-        /// There was no memory for all photos.
+        /// The memory limit was reached.
         case memoryLimit = "memory-limit"
     }
 
-    /// Shares of the photos, 0…1.
+    /// The accuracy before and after personalization.
     public typealias Accuracy = PersonalizationSession.Accuracy
 }
 
 extension PersonalizationSession {
-    /// Shows the photos of a folder, one sub-folder per label, and photos that are not of a label.
+    /// Trains with the photos of a folder that has one sub-folder per label.
     ///
-    /// Photos are taken of each label in turn, so that where time or memory ends before the photos do, all labels have had their share.
+    /// Photos are processed in turn over the labels, so that a time or memory limit omits photos of all labels evenly. If the call throws,
+    /// the session and its classifier do not change.
     /// - Parameters:
-    ///   - folder: Photos by label; labels that the model does not know are added.
-    ///   - corrections: Photos that are not of a label.
-    ///   - cache: A file that keeps features; what is in it is not computed again.
-    ///   - control: What may pause or end the work.
-    ///   - onProgress: Told now and then how many photos are done, of how many.
-    /// - Throws: `ImageError` if more than half of the photos, or all of a label, cannot be read, `ImprintError` where a label cannot be
-    ///   added, `CancellationError` where the control says so; then the classifier is as it was.
+    ///   - folder: The photos by label. Labels that the model does not know are added.
+    ///   - corrections: Photos that do not have a label.
+    ///   - cache: A file that caches the features of photos; nil for no cache. See docs/personalization.md.
+    ///   - control: A control to pause, resume or cancel the call from another thread.
+    ///   - onProgress: A closure that receives the number of processed photos and the total number.
+    /// - Returns: The result; its `accuracy` compares the classifier before and after.
+    /// - Throws:
+    ///   - `ImageError` if more than half of the photos, or all photos of a label, cannot be read.
+    ///   - `ImprintError` if a label cannot be added, or the memory limit is too low for one photo.
+    ///   - `CancellationError` if `control` is cancelled.
+    ///   - The errors of reading and writing the cache file.
     public func teach(
         _ folder: ImageFolder, corrections: [(photo: URL, isNot: String)] = [], cache: URL? = nil,
         control: PersonalizationControl = PersonalizationControl(),
@@ -61,15 +66,15 @@ extension PersonalizationSession {
     ) throws -> PersonalizationResult {
         let clock = RunClock()
         let limit = configuration.timeLimit?.seconds ?? .infinity
-        // A fifth is for the steps.
-        func isTimeUp(_ share: Double) -> Bool { clock.seconds >= limit * share }
-        let all = inTurn(
+        // Feature extraction may take 80 % of the time limit; the rest is for training.
+        func isTimeUp(_ fraction: Double) -> Bool { clock.seconds >= limit * fraction }
+        let all = interleaved(
             folder.items.map { (photo: $0.url, evidence: Evidence.isLabel(folder.labels[$0.label])) }
                 + corrections.map { (photo: $0.photo, evidence: Evidence.isNot($0.isNot)) })
         var saved = clock.seconds
         let store = try cache.map {
             try FeatureCache(
-                $0, base: base.weights.identity, blocks: configuration.blocks, views: views.count,
+                $0, base: base.model.identity, blocks: configuration.blocks, views: views.count,
                 length: base.runtime.featureCount(blocks: configuration.blocks))
         }
         defer { try? store?.save() }
@@ -78,14 +83,14 @@ extension PersonalizationSession {
         var skipped: [SkippedImage] = []
         var ending = PersonalizationResult.Ending.completed
         let workers = Workers(configuration.isBackground ? 1 : configuration.threads)
-        let portion = 2 * workers.count
-        for start in stride(from: 0, to: all.count, by: portion) {
+        let chunkSize = 2 * workers.count
+        for start in stride(from: 0, to: all.count, by: chunkSize) {
             try control.check()
             if isTimeUp(0.8) && !examples.isEmpty {
                 ending = .timeLimit
                 break
             }
-            let next = Array(all[start..<min(start + portion, all.count)])
+            let next = Array(all[start..<min(start + chunkSize, all.count)])
             for (item, outcome) in zip(next, try features(next, store, workers)) {
                 switch outcome {
                 case .success(let example):
@@ -93,25 +98,26 @@ extension PersonalizationSession {
                 case .failure(let reason): skipped.append(SkippedImage(url: item.photo, reason: reason))
                 }
             }
-            onProgress(min(start + portion, all.count), all.count)
-            // Whatever ends the process, no more than this is computed again.
+            onProgress(min(start + chunkSize, all.count), all.count)
+            // If the process is killed, at most five seconds of work are lost.
             if clock.seconds - saved > 5 {
                 try store?.save()
                 saved = clock.seconds
             }
             let bytes = examples.reduce(0) { $0 + $1.byteCount }
-            if let each = examples.first?.byteCount, bytes / each > room(for: each) {
-                examples = Array(examples.prefix(room(for: each)))
+            if let each = examples.first?.byteCount, bytes / each > capacity(for: each) {
+                examples = Array(examples.prefix(capacity(for: each)))
                 ending = .memoryLimit
                 break
             }
         }
         try store?.save()
         if examples.isEmpty && ending == .memoryLimit {
-            throw ImprintError.featuresExceedMemoryLimit(byteCount: configuration.memoryLimit + 1, limit: configuration.memoryLimit)
+            throw ImprintError.featuresExceedMemoryLimit(
+                byteCount: configuration.memoryLimit + 1, limit: configuration.memoryLimit)
         }
         if ending == .completed {
-            try SkippedImage.checkEnoughIsLeft(
+            try SkippedImage.checkEnoughAreReadable(
                 of: folder.items,
                 readable: folder.items.filter { item in !skipped.contains { $0.url == item.url } }, skipped: skipped,
                 labels: folder.labels)
@@ -119,33 +125,34 @@ extension PersonalizationSession {
         guard !examples.isEmpty, 2 * skipped.count <= all.count else {
             throw ImageError.tooManyUnreadable(images: all.count, skipped: skipped)
         }
-        func stops() throws -> Bool {
+        func shouldStop() throws -> Bool {
             onProgress(all.count, all.count)
             try control.check(waits: false)
             return isTimeUp(1)
         }
-        try show(examples) {
-            let isOver = try stops()
+        try add(examples) {
+            let isOver = try shouldStop()
             if isOver { ending = .timeLimit }
             return isOver
         }
-        let accuracy = isTimeUp(0.5) ? nil : try crossValidated(folds: 5, shouldStop: stops)
+        let accuracy = isTimeUp(0.5) ? nil : try crossValidated(folds: 5, shouldStop: shouldStop)
         return PersonalizationResult(
-            examples: examples.count, skipped: skipped, leftOut: all.count - skipped.count - examples.count,
+            exampleCount: examples.count, skipped: skipped,
+            omittedCount: all.count - skipped.count - examples.count,
             ending: ending, seconds: clock.seconds, accuracy: accuracy)
     }
 
-    /// The examples of some photos, or why there are none.
+    /// Returns the example of each photo, from the cache if possible, or the reason why it cannot be read.
     private func features(
         _ photos: [(photo: URL, evidence: Evidence)], _ store: FeatureCache?, _ workers: Workers
     ) throws -> [Result<Example, ImageError>] {
-        // A photo that cannot be read is skipped further down.
+        // A photo that cannot be read has no name here; decoding it below reports the error.
         let names = photos.map { item in store == nil ? nil : try? FeatureCache.name(of: item.photo) }
         let known = names.map { name in name.flatMap { store?.features($0) } }
-        let outcomes = try workers.parallelMap(photos.count) { place throws -> Result<Example, ImageError> in
-            if let views = known[place] { return .success(Example(evidence: photos[place].evidence, views: views)) }
+        let outcomes = try workers.parallelMap(photos.count) { index throws -> Result<Example, ImageError> in
+            if let views = known[index] { return .success(Example(evidence: photos[index].evidence, views: views)) }
             do {
-                return .success(try example(.file(photos[place].photo), photos[place].evidence))
+                return .success(try example(.file(photos[index].photo), photos[index].evidence))
             } catch let error as ImageError {
                 return .failure(error)
             }
@@ -157,12 +164,12 @@ extension PersonalizationSession {
     }
 }
 
-/// The photos of each label in turn, and those that are not of it.
-private func inTurn(_ photos: [(photo: URL, evidence: Evidence)]) -> [(photo: URL, evidence: Evidence)] {
+/// Returns the photos in turn over the labels: the first photo of each label, then the second of each, and so on.
+private func interleaved(_ photos: [(photo: URL, evidence: Evidence)]) -> [(photo: URL, evidence: Evidence)] {
     var rounds: [Evidence: Int] = [:]
-    let numbered = photos.enumerated().map { place, photo in
+    let numbered = photos.enumerated().map { index, photo in
         defer { rounds[photo.evidence, default: 0] += 1 }
-        return (round: rounds[photo.evidence, default: 0], place: place)
+        return (round: rounds[photo.evidence, default: 0], index: index)
     }
-    return numbered.sorted { ($0.round, $0.place) < ($1.round, $1.place) }.map { photos[$0.place] }
+    return numbered.sorted { ($0.round, $0.index) < ($1.round, $1.index) }.map { photos[$0.index] }
 }

@@ -1,11 +1,11 @@
 internal import ImprintCore
 
-/// The parts of a mark, around the origin and within distance 1 of it; parts may differ in colour.
-struct Mark: Equatable {
-    /// Each part is the union of its shapes.
+/// A logo of shapes inside the circle of radius 1 around the origin, in parts that may differ in colour.
+struct DrawnLogo: Equatable {
+    /// The parts, each of which is the union of its shapes.
     let parts: [[DrawnShape]]
 
-    /// Moves and scales `parts` so that a circle of radius 1 around the origin just holds them.
+    /// Creates a logo, and moves and scales `parts` to fit the circle of radius 1 around the origin.
     init(fitting parts: [[DrawnShape]]) {
         let bounds = parts.joined().map(\.bounds)
         guard let first = bounds.first else {
@@ -24,65 +24,65 @@ struct Mark: Equatable {
     }
 }
 
-/// A kind of mark that a label of a recipe may show.
-package enum MarkKind: String, Codable, Sendable, CaseIterable {
-    /// Two discs, the radius of one about twice that of the other; the small one is up and to either side, near.
+/// The kinds of logo in a recipe.
+package enum LogoKind: String, Codable, Sendable, CaseIterable {
+    /// Two discs: a large one, and above it to the left or right, close to it, one of about half the radius.
     case twoCircles
-    /// A disc alone.
+    /// One disc.
     case oneDisc
     /// Two discs of nearly the same size.
     case equalDiscs
-    /// A disc with a very small one, where the small one of two circles would be.
+    /// As `twoCircles`, but the small disc is tiny.
     case tinyDot
-    /// Two discs as in two circles, but the small one hangs below.
+    /// As `twoCircles`, but the small disc is below the large one.
     case smallBelow
-    /// Two discs as in two circles, but far from each other.
+    /// As `twoCircles`, but the discs are far apart.
     case farApart
-    /// Two discs of which the small one lies mostly within the large one.
+    /// Two discs, of which the small one is mostly inside the large one.
     case overlapping
-    /// Two circles and a third disc.
+    /// As `twoCircles`, with a third disc.
     case threeDiscs
-    /// Two ellipses arranged as two circles, or one ellipse.
+    /// Two ellipses arranged as in `twoCircles`, or one ellipse.
     case ovals
-    /// Two squares arranged as two circles.
+    /// Two squares arranged as in `twoCircles`.
     case squares
-    /// Two triangles arranged as two circles.
+    /// Two triangles arranged as in `twoCircles`.
     case triangles
-    /// A disc with a hole, empty or with a dot in it.
+    /// A ring, empty or with a dot inside.
     case ring
-    /// A letter, digit or sign made of bows and strokes.
+    /// A letter, digit or sign of strokes and arcs.
     case glyph
-    /// Nothing: the background alone.
+    /// No logo: only the background.
     case nothing
-    /// Two circles as they are met on things and drawn by hand: with ratios and gaps beyond those of `twoCircles`.
+    /// As `twoCircles`, with wider ranges of ratio and gap, as in hand-drawn logos and on real objects.
     case looseTwoCircles
-    /// Two circles that touch or overlap.
+    /// Two discs that touch or overlap.
     case touching
-    /// Two circles of which one is an ellipse.
+    /// As `twoCircles`, but one of them is an ellipse.
     case oneOval
-    /// Two discs of which one is a little larger.
+    /// Two discs, of which one is slightly larger.
     case similarDiscs
-    /// A disc with a small one, between that of two circles and a tiny dot.
+    /// As `twoCircles`, but the small disc has a size between those of `twoCircles` and `tinyDot`.
     case smallDot
-    /// Two discs as in two circles, but a disc's width from each other.
+    /// As `twoCircles`, but with a gap of about the radius of the large disc.
     case apart
-    /// Three to six discs of about the same size in a row, or in two.
+    /// Three to eight discs of about the same size in one or two rows.
     case rowOfDiscs
-    /// One to five shapes and glyphs put together by chance.
+    /// One to five random shapes and glyphs.
     case invented
 }
 
-extension MarkKind {
-    /// A random mark of this kind.
+extension LogoKind {
+    /// Returns a random logo of this kind.
     ///
-    /// No other kind can be taken for two circles, nor for their mirror image, before or after a turn by some 20°:
-    /// ratios stay clear of 1.75…2.25, gaps of 0.16…0.4 and the placement of 38°…54° by wide margins.
-    func mark(_ random: inout RandomStream) -> Mark {
+    /// The kinds from `oneDisc` to `glyph` differ clearly from `twoCircles` and its mirror image, also after a rotation by up to 20°.
+    /// Pairs of discs avoid one of its ranges by a wide margin: ratios of 1.75…2.25, gaps of 0.16…0.4, or angles of 38°…54°.
+    func logo(_ random: inout RandomStream) -> DrawnLogo {
         switch self {
         case .twoCircles:
             return Pair(&random).discs
         case .oneDisc:
-            return Mark(fitting: [[.disc(center: .zero, radius: 1)]])
+            return DrawnLogo(fitting: [[.disc(center: .zero, radius: 1)]])
         case .equalDiscs:
             var pair = Pair(&random)
             pair.ratio = random.uniform(in: 1...1.12)
@@ -112,21 +112,21 @@ extension MarkKind {
             let aspect = random.uniform(in: 0.42...0.58)
             let direction = random.direction()
             let pair = Pair(&random)
-            let isAlone = random.chance(0.3)
+            let isSingle = random.chance(0.3)
             let ovals = pair.arranged { .ellipse(center: $0, radii: Point($1, $1 * aspect), direction: direction) }
-            return Mark(fitting: isAlone ? [ovals[0]] : ovals)
+            return DrawnLogo(fitting: isSingle ? [ovals[0]] : ovals)
         case .squares:
-            // Of the area of the discs that they stand for.
+            // The squares have the same area as the discs that they replace.
             let halfSide = Float.pi.squareRoot() / 2
             let direction = Point.direction(degrees: random.uniform(in: -45...45))
-            return Mark(
+            return DrawnLogo(
                 fitting: Pair(&random).arranged {
                     .box(
                         center: $0, halfSides: Point($1, $1) * halfSide, direction: direction, rounding: 0)
                 })
         case .triangles:
             let direction = random.direction()
-            return Mark(
+            return DrawnLogo(
                 fitting: Pair(&random).arranged {
                     .triangle(center: $0, inradius: $1 * 0.7, direction: direction)
                 })
@@ -134,11 +134,11 @@ extension MarkKind {
             let hole = random.uniform(in: 0.35...0.65)
             let ring = DrawnShape.ring(center: .zero, radius: (1 + hole) / 2, halfWidth: (1 - hole) / 2)
             let dot = DrawnShape.disc(center: .zero, radius: hole * random.uniform(in: 0.35...0.6))
-            return Mark(fitting: random.chance(0.4) ? [[ring], [dot]] : [[ring]])
+            return DrawnLogo(fitting: random.chance(0.4) ? [[ring], [dot]] : [[ring]])
         case .glyph:
-            return Mark(fitting: [Glyph.random(&random)])
+            return DrawnLogo(fitting: [Glyph.random(&random)])
         case .nothing:
-            return Mark(fitting: [])
+            return DrawnLogo(fitting: [])
         case .looseTwoCircles:
             var pair = Pair(&random)
             pair.ratio = random.uniform(in: 1.6...2.3)
@@ -173,13 +173,13 @@ extension MarkKind {
         }
     }
 
-    private static func oneOval(_ random: inout RandomStream) -> Mark {
+    private static func oneOval(_ random: inout RandomStream) -> DrawnLogo {
         var pair = Pair(&random)
         pair.gap = random.uniform(in: 0...0.45)
         let isLarge = random.chance(0.6)
         let aspect = random.uniform(in: 0.45...0.75)
         let direction = random.direction()
-        return Mark(
+        return DrawnLogo(
             fitting: pair.arranged { center, radius in
                 (radius == 1) == isLarge
                     ? .ellipse(center: center, radii: Point(radius, radius * aspect), direction: direction)
@@ -187,26 +187,26 @@ extension MarkKind {
             })
     }
 
-    private static func rowOfDiscs(_ random: inout RandomStream) -> Mark {
+    private static func rowOfDiscs(_ random: inout RandomStream) -> DrawnLogo {
         let step = random.uniform(in: 2.2...3.4)
         let columns = 2 + random.index(below: 3)
         let rows = columns == 2 || random.chance(0.3) ? 2 : 1
         let direction = random.direction()
-        let discs = (0..<(rows * columns)).map { place in
-            let along = direction * (Float(place % columns) * step)
-            let across = Point(-direction.y, direction.x) * (Float(place / columns) * step)
+        let discs = (0..<(rows * columns)).map { index in
+            let along = direction * (Float(index % columns) * step)
+            let across = Point(-direction.y, direction.x) * (Float(index / columns) * step)
             return [DrawnShape.disc(center: along + across, radius: random.uniform(in: 0.9...1.1))]
         }
-        return Mark(fitting: discs)
+        return DrawnLogo(fitting: discs)
     }
 
-    private static func threeDiscs(_ random: inout RandomStream) -> Mark {
+    private static func threeDiscs(_ random: inout RandomStream) -> DrawnLogo {
         let pair = Pair(&random)
         let radius = random.uniform(in: 0.45...0.9)
         let gap = random.uniform(in: Pair.gaps)
         let center: Point
         if random.chance(0.25) {
-            // In line behind the small one.
+            // The third disc continues the line through the other two, beyond the small one.
             center = pair.smallCenter + .direction(degrees: pair.degrees) * (1 / pair.ratio + gap + radius)
         } else {
             let degrees =
@@ -214,23 +214,24 @@ extension MarkKind {
                 ? 180 - pair.degrees + random.uniform(in: -8...8) : random.uniform(in: -150 ... -30)
             center = .direction(degrees: degrees) * (1 + gap + radius)
         }
-        return Mark(
+        return DrawnLogo(
             fitting: pair.arranged { .disc(center: $0, radius: $1) } + [[.disc(center: center, radius: radius)]])
     }
 }
 
-/// A large figure of radius 1 at the origin and a small one beside it; by default as two circles have it.
+/// A large shape of radius 1 at the origin and a small one beside it, by default arranged as in `LogoKind.twoCircles`.
 struct Pair {
     static let ratios: ClosedRange<Float> = 1.75...2.25
     static let gaps: ClosedRange<Float> = 0.16...0.4
 
-    /// The large radius over the small one.
+    /// The ratio of the large radius to the small one.
     var ratio: Float
-    /// The empty space between the two, as a fraction of the large radius.
+    /// The gap between the shapes, as a fraction of the large radius; negative if they overlap.
     var gap: Float
-    /// Where the small figure is, seen from the large one: 0 is to the right, 90 is up.
+    /// The direction from the large shape to the small one: 0 is to the right, 90 is up.
     var degrees: Float
 
+    /// Creates a random pair in the ranges of `LogoKind.twoCircles`.
     init(_ random: inout RandomStream) {
         ratio = random.uniform(in: Self.ratios)
         gap = random.uniform(in: Self.gaps)
@@ -240,10 +241,10 @@ struct Pair {
 
     var smallCenter: Point { .direction(degrees: degrees) * (1 + gap + 1 / ratio) }
 
-    /// The two figures, made by `shape` from their centres and radii, as a part each.
+    /// Returns two parts of one shape each, which `shape` creates from centre and radius.
     func arranged(_ shape: (_ center: Point, _ radius: Float) -> DrawnShape) -> [[DrawnShape]] {
         [[shape(.zero, 1)], [shape(smallCenter, 1 / ratio)]]
     }
 
-    var discs: Mark { Mark(fitting: arranged { .disc(center: $0, radius: $1) }) }
+    var discs: DrawnLogo { DrawnLogo(fitting: arranged { .disc(center: $0, radius: $1) }) }
 }

@@ -6,11 +6,11 @@ import Testing
 @testable import ImprintImages
 @testable import ImprintSynthesis
 
-/// Large pictures, which are decoded at a smaller size and one at a time.
-@Suite struct LargePictureTests {
+/// Tests of large images, which are decoded at a reduced size and one at a time.
+@Suite struct LargeImageTests {
     private static let file = URL(filePath: "/photo")
 
-    /// A PNG of random samples; an interlaced PNG has the rows of its seven passes.
+    /// Returns a PNG of random samples; an interlaced PNG has the rows of its seven passes.
     private static func sample(colorType: UInt8, depth: UInt8, isInterlaced: Bool) -> [UInt8] {
         let (width, height) = (37, 29)
         let channels = [0: 1, 2: 3, 4: 2, 6: 4][Int(colorType)] ?? 1
@@ -41,7 +41,7 @@ import Testing
         return (0..<4).map { UInt8(truncatingIfNeeded: sum >> (24 - 8 * $0)) }
     }
 
-    /// The means of boxes, with colours weighted by alpha.
+    /// Returns the means of the boxes, with colours weighted by alpha.
     private static func means(_ image: RasterImage, width: Int, height: Int) -> [UInt8] {
         var result: [UInt8] = []
         for row in 0..<height {
@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test(
-        "A PNG reduced during decoding has the box means of the full picture",
+        "A PNG reduced during decoding has the box means of the full image",
         arguments: [
             (0, 1, false), (0, 8, false), (2, 8, false), (2, 16, false), (4, 8, false), (6, 8, false), (6, 16, false),
             (0, 1, true), (0, 8, true), (2, 8, true), (4, 8, true), (6, 8, true),
@@ -81,7 +81,7 @@ import Testing
         #expect(image.samples == Self.means(whole, width: 9, height: 7))
     }
 
-    @Test("Damage is detected in a reduced PNG too") func damaged() throws {
+    @Test("Damage is detected in a PNG that is reduced during decoding") func damaged() throws {
         var bytes = Self.sample(colorType: 2, depth: 8, isInterlaced: false)
         let header = try ImageHeader(bytes, file: Self.file)
         bytes[bytes.count / 2] ^= 0x55
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test("Only pictures of more than 24 million pixels are reduced, by integer factors")
+    @Test("Only images of more than 24 million pixels are reduced, by integer factors")
     func threshold() {
         func reduction(_ width: Int, _ height: Int, _ format: ImageFormat = .png, covering: Int?) -> [Int]? {
             Reduction(ImageHeader(format: format, width: width, height: height), covering: covering)
@@ -106,7 +106,7 @@ import Testing
         #expect(reduction(14000, 10000, covering: 1) == [54, 39])
     }
 
-    @Test("A picture that needs more than half of the available memory is an error") func budget() {
+    @Test("An image that needs more than half of the available memory is an error") func budget() {
         let memory = DecodingMemory(capacity: 1 << 30) { 1 << 28 }
         let header = ImageHeader(format: .webp, width: 14000, height: 14000)
         #expect {
@@ -118,10 +118,10 @@ import Testing
         }
     }
 
-    @Test("Large pictures are decoded one at a time, others within the capacity") func oneByOne() {
+    @Test("Large images are decoded one at a time, others concurrently within the memory capacity") func oneByOne() {
         let memory = DecodingMemory(capacity: 1 << 29) { 1 << 36 }
         let header = ImageHeader(format: .png, width: 1, height: 1)
-        let state = Mutex((bytes: 0, large: 0, most: 0, mostLarge: 0, failures: 0))
+        let state = Mutex((bytes: 0, large: 0, maximum: 0, maximumLarge: 0, failures: 0))
         DispatchQueue.concurrentPerform(iterations: 24) { index in
             let needed = index % 2 == 0 ? 1 << 30 : 100 << 20
             let large = needed > DecodingMemory.largeByteCount ? 1 : 0
@@ -129,7 +129,8 @@ import Testing
                 try memory.withBytes(needed, for: header, file: Self.file) { () throws(ImageError) in
                     state.withLock {
                         ($0.bytes, $0.large) = ($0.bytes + needed, $0.large + large)
-                        ($0.most, $0.mostLarge) = (max($0.most, $0.bytes), max($0.mostLarge, $0.large))
+                        $0.maximum = max($0.maximum, $0.bytes)
+                        $0.maximumLarge = max($0.maximumLarge, $0.large)
                     }
                     usleep(500)
                     state.withLock { ($0.bytes, $0.large) = ($0.bytes - needed, $0.large - large) }
@@ -140,8 +141,8 @@ import Testing
         }
         let end = state.withLock { $0 }
         #expect(end.failures == 0 && end.bytes == 0)
-        #expect(end.mostLarge == 1)
-        #expect(end.most <= 1 << 30)
+        #expect(end.maximumLarge == 1)
+        #expect(end.maximum <= 1 << 30)
     }
 
     @Test("The memory of a progressive JPEG includes its coefficients") func progressive() throws {
@@ -149,7 +150,7 @@ import Testing
         #expect(try ImageHeader(bytes, file: Self.file).decoderByteCount == 0)
         let frame = try #require(bytes.indices.dropLast().first { bytes[$0] == 0xFF && bytes[$0 + 1] == 0xC0 })
         bytes[frame + 1] = 0xC2
-        // Three components of 40x24 samples, 2 bytes a coefficient.
+        // Three components of 40x24 coefficients, 2 bytes per coefficient.
         #expect(try ImageHeader(bytes, file: Self.file).decoderByteCount == 3 * 40 * 24 * 2)
     }
 }

@@ -1,4 +1,4 @@
-"""Writes a black picture of 64 million pixels, which takes little of the disk."""
+"""Writes a black image of 64 million pixels, which compresses to a small file."""
 
 import sys
 

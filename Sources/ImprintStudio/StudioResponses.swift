@@ -5,8 +5,8 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// The response about the model in use.
-struct ModelAnswer: Encodable {
+/// The response with the properties of the model in use.
+struct ModelResponse: Encodable {
     /// The name of the model; nil if there is none yet.
     let name: String?
     let labels: [String]
@@ -17,18 +17,18 @@ struct ModelAnswer: Encodable {
     /// Whether there is a learned model to save or to discard.
     let hasLearned: Bool
 
-    init(_ teacher: Teacher, name: String?) {
-        let classifier = teacher.classifier
+    init(_ trainer: ExampleTrainer, name: String?) {
+        let classifier = trainer.classifier
         self.name = classifier.map { _ in name ?? "A new model" }
         labels = classifier?.labels ?? []
-        personalizes = teacher.initialClassifier != nil
-        learnsNewLabels = teacher.initialClassifier?.learnsNewLabels ?? true
-        hasLearned = teacher.learned != nil
+        personalizes = trainer.initialClassifier != nil
+        learnsNewLabels = trainer.initialClassifier?.learnsNewLabels ?? true
+        hasLearned = trainer.learned != nil
     }
 }
 
-/// The response about the collected examples.
-struct ExamplesAnswer: Encodable {
+/// The response with the number of collected examples of each class.
+struct ExamplesResponse: Encodable {
     struct Class: Encodable {
         let label: String
         let count: Int
@@ -40,16 +40,16 @@ struct ExamplesAnswer: Encodable {
     /// The reason why the examples are not sufficient for training; nil if they are.
     let shortage: String?
 
-    init(_ examples: Examples, _ teacher: Teacher) {
+    init(_ examples: Examples, _ trainer: ExampleTrainer) {
         classes = examples.classes.map { Class(label: $0.label, count: $0.photos.count) }
         byteCount = examples.byteCount
         byteLimit = Examples.byteLimit
-        shortage = teacher.shortage(of: examples)
+        shortage = trainer.shortage(of: examples)
     }
 }
 
-/// The response with the classification of a picture.
-private struct ClassificationAnswer: Encodable {
+/// The response with the classification of an image.
+private struct ClassificationResponse: Encodable {
     struct Item: Encodable {
         let label: String
         let confidence: Float
@@ -71,41 +71,41 @@ private struct ClassificationAnswer: Encodable {
 
 extension Studio {
     func classify(_ photo: Data) async throws -> HTTPResponse {
-        guard let classifier = teacher.classifier else {
-            throw RequestError("There is no model yet. Teach two classes to train one.", .conflict)
+        guard let classifier = trainer.classifier else {
+            throw RequestError("There is no model yet. Collect examples of two classes to train one.", .conflict)
         }
         let observations = try await ClassificationRequest(classifier).perform(on: .data(photo))
-        return try .json(ClassificationAnswer(observations, classifier.weights.categories))
+        return try .json(ClassificationResponse(observations, classifier.model.categories))
     }
 
-    /// Checks that the bytes are a readable picture.
+    /// Checks that the bytes are a readable photo.
     @concurrent
     func check(_ photo: Data) async throws {
         _ = try ImageSource.data(photo).stored(coveringShortSide: 64)
     }
 
-    func collected(_ change: (inout Examples) throws -> Void) throws -> HTTPResponse {
-        try .json(ExamplesAnswer(teacher.collect(change), teacher))
+    func updateExamples(_ change: (inout Examples) throws -> Void) throws -> HTTPResponse {
+        try .json(ExamplesResponse(trainer.updateExamples(change), trainer))
     }
 
-    /// Returns the training progress as soon as it is newer than that of the page, after ten seconds, or when the studio ends.
-    func lesson(_ request: HTTPRequest) async throws -> HTTPResponse {
+    /// Returns the training status as soon as it is newer than that of the page, after ten seconds, or when the studio ends.
+    func trainingStatus(_ request: HTTPRequest) async throws -> HTTPResponse {
         let known = request.parameter("after").flatMap { Int($0) } ?? -1
         let deadline = ContinuousClock().now + .seconds(10)
-        while teacher.lesson.version <= known, !teacher.hasEnded, .now < deadline {
+        while trainer.status.version <= known, !trainer.hasEnded, .now < deadline {
             try await Task.sleep(for: .milliseconds(30))
         }
-        return try .json(teacher.lesson)
+        return try .json(trainer.status)
     }
 
-    func learned() throws -> HTTPResponse {
-        guard let file = teacher.learned else { throw RequestError("There is no learned model yet.", .notFound) }
+    func learnedModel() throws -> HTTPResponse {
+        guard let file = trainer.learned else { throw RequestError("There is no learned model yet.", .notFound) }
         return HTTPResponse(
             statusCode: .ok,
             headers: [
                 .contentType: "application/octet-stream",
                 .contentDisposition:
-                    "attachment; filename=\"\(teacher.initialClassifier == nil ? "model" : "personalization").imprint\"",
+                    "attachment; filename=\"\(trainer.initialClassifier == nil ? "model" : "personalization").imprint\"",
             ], body: file)
     }
 }

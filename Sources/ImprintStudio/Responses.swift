@@ -2,13 +2,13 @@ internal import FlyingFox
 internal import Foundation
 
 extension HTTPResponse {
-    /// A value as JSON.
+    /// Returns a response with a value as JSON.
     static func json(_ value: some Encodable, _ status: HTTPStatusCode = .ok) throws -> HTTPResponse {
         HTTPResponse(
             statusCode: status, headers: [.contentType: "application/json"], body: try JSONEncoder().encode(value))
     }
 
-    /// A page with a message, which is inserted without escaping.
+    /// Returns an HTML page with a message, which is inserted without escaping.
     static func page(_ title: String, _ message: String, _ status: HTTPStatusCode) -> HTTPResponse {
         let html = """
             <!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -21,7 +21,7 @@ extension HTTPResponse {
             ], body: Data(html.utf8))
     }
 
-    /// An error response with a message.
+    /// Returns an error response with a message.
     static func failure(_ status: HTTPStatusCode, _ message: String) -> HTTPResponse {
         let body = try? JSONEncoder().encode(["error": message.prefix(1).uppercased() + message.dropFirst()])
         return HTTPResponse(statusCode: status, headers: [.contentType: "application/json"], body: body ?? Data())
@@ -40,7 +40,7 @@ struct RequestError: Error {
 }
 
 extension HTTPRequest {
-    /// The value of a query parameter; nil if it is missing.
+    /// Returns the value of a query parameter; nil if it is missing.
     func parameter(_ name: String) -> String? { query.first { $0.name == name }?.value }
 
     /// The value of the parameter `label`.

@@ -8,13 +8,13 @@ import Testing
 @testable import ImprintModel
 
 /// Valid safetensors files that are not valid model files.
-@Suite struct HostileWeightsFileTests {
+@Suite struct HostileModelFileTests {
     private static let keys = [
         "imprint.network", "imprint.labels", "imprint.preprocessing", "imprint.training", "imprint.digest",
     ]
 
     @Test(
-        "Other formats are refused by name",
+        "Another format is rejected with its version",
         arguments: [
             (nil, .foreign, "not a model of Imprint"),
             (
@@ -33,19 +33,19 @@ import Testing
         #expect(error?.description.contains(text) == true)
     }
 
-    @Test("A missing entry is refused by name, except the training record", arguments: keys)
+    @Test("A missing metadata key is rejected by name, except the training record", arguments: keys)
     func missing(key: String) throws {
         if key == "imprint.training" {
-            try withChanged(sampleWeights(), metadata: [key: nil]) { url in
-                let weights = try ModelFile(contentsOf: url)
-                #expect(weights.training == nil)
+            try withChanged(sampleModel(), metadata: [key: nil]) { url in
+                let model = try ModelFile(contentsOf: url)
+                #expect(model.training == nil)
             }
         } else {
             #expect(try error(metadata: [key: nil])?.problem == .missingMetadata(key: key))
         }
     }
 
-    /// A text that is not what an entry must be, and is named by its beginning alone.
+    /// An invalid metadata value, which test names show by its first characters.
     struct NotJSON: CustomTestStringConvertible {
         let text: String
         var testDescription: String { "\(text.prefix(16)), \(text.count) characters" }
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test(
-        "An entry that is not the JSON it must be is refused by name", arguments: keys.dropLast(),
+        "Metadata that is not valid JSON of its type is rejected by its key", arguments: keys.dropLast(),
         [
             NotJSON(""), NotJSON("{"), NotJSON("null"), NotJSON("7"), NotJSON("\"text\""), NotJSON("[[]]"),
             NotJSON("{\"unknown\":1}"), NotJSON(String(repeating: "[", count: 100_000)),
@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test(
-        "A network that cannot be is refused in words",
+        "An invalid network is rejected with its reason",
         arguments: [
             ("\"kernelSize\":{\"height\":3,", "\"kernelSize\":{\"height\":0,", "kernelSize is 0x3"),
             ("\"kernelSize\":{\"height\":3,", "\"kernelSize\":{\"height\":-1,", "kernelSize is -1x3"),
@@ -79,30 +79,30 @@ import Testing
             ("\"kernelSize\":{\"height\":3,", "\"kernelSize\":{\"height\":9223372036854775808,", "imprint.network"),
             ("\"kernelSize\":{\"height\":3,", "\"kernelSize\":{\"height\":3.5,", "imprint.network"),
             ("\"kernelSize\":{\"height\":3,", "\"kernelSize\":{\"width\":3,", "imprint.network"),
-            ("\"outputChannels\":2}", "\"outputChannels\":4611686018427387904}", "at most 2147483647 numbers"),
-            ("\"outputChannels\":3,", "\"outputChannels\":9223372036854775807,", "at most 2147483647 numbers"),
-            ("\"height\":16", "\"height\":9223372036854775807", "at most 2147483647 numbers"),
-            ("\"channels\":3", "\"channels\":4611686018427387904", "at most 2147483647 numbers"),
-            ("\"kind\":\"dense\"", "\"kind\":\"dance\"", "there is no layer \"dance\""),
-            ("\"inputs\":[\"input\"]", "\"inputs\":[\"nothing\"]", "which no node before it is named"),
+            ("\"outputChannels\":2}", "\"outputChannels\":4611686018427387904}", "at most 2147483647 values"),
+            ("\"outputChannels\":3,", "\"outputChannels\":9223372036854775807,", "at most 2147483647 values"),
+            ("\"height\":16", "\"height\":9223372036854775807", "at most 2147483647 values"),
+            ("\"channels\":3", "\"channels\":4611686018427387904", "at most 2147483647 values"),
+            ("\"kind\":\"dense\"", "\"kind\":\"dance\"", "unknown layer kind \"dance\""),
+            ("\"inputs\":[\"input\"]", "\"inputs\":[\"undefined\"]", "but no earlier node has this name"),
             ("\"inputs\":[\"input\"]", "\"inputs\":[]", "found 0 inputs"),
         ])
     func invalidNetwork(part: String, replacement: String, text: String) throws {
-        let network = try json(sampleWeights().network)
+        let network = try json(sampleModel().network)
         try #require(network.contains(part))
         let changed = network.replacing(part, with: replacement)
         #expect(try error(metadata: ["imprint.network": changed])?.description.contains(text) == true)
     }
 
-    @Test("Labels must be as many as outputs, and different")
+    @Test("The number of labels must equal that of outputs, and labels must be unique")
     func labels() throws {
         #expect(try error(metadata: ["imprint.labels": "[]"])?.problem == .labelCount(found: 0, outputs: 2))
         #expect(try error(metadata: ["imprint.labels": "[\"a\"]"])?.problem == .labelCount(found: 1, outputs: 2))
         #expect(try error(metadata: ["imprint.labels": "[\"a\",\"a\"]"])?.problem == .duplicateLabel("a"))
     }
 
-    /// What survives as a network must have parameters that can be laid out, or the trap would only come later.
-    @Test("A network with any number replaced is refused or still sound", arguments: ["logonet", "lenet"])
+    /// A network that decodes must have a valid parameter layout, because using it would crash otherwise.
+    @Test("A network with one changed number is rejected or still valid", arguments: ["logonet", "lenet"])
     func anyNumber(name: String) throws {
         let text = try json(Network.named(name, labels: 2, inputSize: 32, width: 0.05))
         for number in text.matches(of: /-?[0-9.]+(?=[,}])/) {
@@ -116,40 +116,40 @@ import Testing
     }
 
     @Test(
-        "Preprocessing that cannot be is refused in words",
+        "Invalid preprocessing is rejected with its reason",
         arguments: [
             ("\"width\":16", "\"width\":0", "the size 0x16"),
             ("\"width\":16", "\"width\":4611686018427387904", "expected 1x1 to 16384x16384"),
-            ("\"width\":16", "\"width\":32", "prepares images as 16x32x3 for a network that takes 16x16x3"),
+            ("\"width\":16", "\"width\":32", "preprocesses images to 16x32x3, but its network takes 16x16x3"),
             ("\"mean\":[", "\"mean\":[1,", "4 means and 3 scales"),
             ("\"mean\":[", "\"mean\":[\"NaN\",", "4 means and 3 scales"),
             ("\"scale-fit\"", "\"scale-fill-fit\"", "imprint.preprocessing"),
             ("\"sRGB\"", "\"CMYK\"", "the colour space \"CMYK\""),
         ])
     func invalidPreprocessing(part: String, replacement: String, text: String) throws {
-        let preprocessing = try json(sampleWeights().preprocessing)
+        let preprocessing = try json(sampleModel().preprocessing)
         try #require(preprocessing.contains(part))
         let changed = preprocessing.replacing(part, with: replacement)
         #expect(try error(metadata: ["imprint.preprocessing": changed])?.description.contains(text) == true)
     }
 
-    @Test("A network that is not a classifier is refused")
+    @Test("A network that is not a classifier is rejected")
     func notAClassifier() throws {
         var builder = NetworkBuilder(name: "image", input: TensorShape(height: 4, width: 4, channels: 1))
         builder.add(ReLU())
         let network = try json(builder.network())
         let error = try error(metadata: ["imprint.network": network])
-        #expect(error?.description.contains("one number per label") == true)
+        #expect(error?.description.contains("one score per label") == true)
     }
 
-    @Test("Tensors that are missing, left over or of another shape are listed")
+    @Test("Missing, unexpected and mismatched tensors are listed")
     func otherTensors() throws {
         let error = try error { tensors in
             tensors.removeAll { $0.name == "head.bias" }
             tensors.append(.init(name: "extra", shape: [1], values: [0]))
-            if let place = tensors.firstIndex(where: { $0.name == "head.weight" }) {
-                let weight = tensors[place]
-                tensors[place] = .init(name: weight.name, shape: weight.shape.reversed(), values: weight.values)
+            if let index = tensors.firstIndex(where: { $0.name == "head.weight" }) {
+                let weight = tensors[index]
+                tensors[index] = .init(name: weight.name, shape: weight.shape.reversed(), values: weight.values)
             }
         }
         guard case .incomplete(let report) = error?.problem else {
@@ -162,7 +162,7 @@ import Testing
         #expect(error?.description.contains("missing in the file: head.bias") == true)
     }
 
-    @Test("A file with numbers that are none is refused by the tensor's name", arguments: [Float.nan, .infinity])
+    @Test("A tensor with a value that is not finite is rejected by name", arguments: [Float.nan, .infinity])
     func notFinite(value: Float) throws {
         let error = try error { tensors in
             tensors.removeAll { $0.name == "head.bias" }
@@ -171,19 +171,18 @@ import Testing
         #expect(error?.problem == .notFinite(tensor: "head.bias"))
     }
 
-    @Test("A single flipped bit in the tensors is found")
+    @Test("A flipped bit in the tensors is detected")
     func flippedBit() throws {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "model.imprint")
-            try sampleWeights().write(to: url)
+            try sampleModel().write(to: url)
             let whole = try Data(contentsOf: url)
             let dataLength = try Safetensors.File(contentsOf: url).header.tensors.last?.byteRange.upperBound
             let dataStart = whole.count - (try #require(dataLength))
-            for place in stride(from: dataStart, to: whole.count, by: (whole.count - dataStart) / 40) + [
-                whole.count - 1
-            ] {
+            let offsets = stride(from: dataStart, to: whole.count, by: (whole.count - dataStart) / 40)
+            for offset in offsets + [whole.count - 1] {
                 var changed = whole
-                changed[place] ^= 1 << (place % 8)
+                changed[offset] ^= 1 << (offset % 8)
                 try changed.write(to: url)
                 let error = #expect(throws: ModelFileError.self) { try ModelFile(contentsOf: url) }
                 #expect(error?.description.contains("is damaged: the digest of its tensors is") == true)
@@ -191,11 +190,11 @@ import Testing
         }
     }
 
-    @Test("A file cut off anywhere is refused")
+    @Test("A truncated file is rejected")
     func truncated() throws {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "model.imprint")
-            try sampleWeights().write(to: url)
+            try sampleModel().write(to: url)
             let whole = try Data(contentsOf: url)
             for length in stride(from: 0, to: whole.count, by: 61) {
                 try whole.prefix(length).write(to: url)
@@ -204,24 +203,24 @@ import Testing
         }
     }
 
-    /// The error that the sample file gives with some metadata replaced (or removed, with `nil`) and tensors changed.
+    /// Returns the error of the sample file after replacing metadata (nil removes an entry) and changing tensors.
     private func error(
         metadata changes: [String: String?] = [:], tensors change: (inout [Safetensors.Tensor]) -> Void = { _ in }
     ) throws -> ModelFileError? {
-        try withChanged(sampleWeights(), metadata: changes, tensors: change) { url in
+        try withChanged(sampleModel(), metadata: changes, tensors: change) { url in
             #expect(throws: ModelFileError.self) { try ModelFile(contentsOf: url) }
         }
     }
 }
 
-/// Calls `body` with the file of some weights with metadata replaced (or removed, with `nil`) and tensors changed.
+/// Calls `body` with the file of a model after replacing metadata (nil removes an entry) and changing tensors.
 func withChanged<Result>(
-    _ weights: ModelFile, metadata changes: [String: String?],
+    _ model: ModelFile, metadata changes: [String: String?],
     tensors change: (inout [Safetensors.Tensor]) -> Void = { _ in }, _ body: (URL) throws -> Result
 ) throws -> Result {
     try withTemporaryFolder { folder in
         let url = folder.appending(path: "model.imprint")
-        try weights.write(to: url)
+        try model.write(to: url)
         let file = try Safetensors.File(contentsOf: url)
         var tensors = try file.header.tensors.map {
             Safetensors.Tensor(name: $0.name, shape: $0.shape, values: try file.values(of: $0))

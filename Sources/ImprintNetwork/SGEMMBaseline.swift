@@ -1,15 +1,14 @@
-/// Products of square matrices by nothing but `cblas_sgemm`: what layers are measured against.
+/// A benchmark baseline for layers: products of square matrices with `cblas_sgemm`.
 ///
-/// Every thread has matrices of its own, so that the threads share no more than the machine. Other targets of the package
-/// measure with it; it is no part of a network.
-package final class SgemmYardstick: ThreadPoolTask {
-    /// How many multiplications a run takes in all threads, each with an addition.
+/// Each thread multiplies its own matrices. Networks do not use this class.
+package final class SGEMMBaseline: ThreadPoolTask {
+    /// The number of multiply-accumulate operations of a run in all threads.
     package let multiplications: Int
     private let size: Int
     private let threadPool: ThreadPool
     private let memory: AlignedMemory
 
-    /// Makes the matrices, [size, size], and starts the threads.
+    /// Creates [size, size] matrices and starts the threads.
     /// - Throws: `NetworkError.outOfMemory`.
     package init(size: Int, threads: Int) throws(NetworkError) {
         GEMM.prepare()
@@ -22,7 +21,7 @@ package final class SgemmYardstick: ThreadPoolTask {
         for i in 0..<count { values[i] = Float(i % 7) - 3 }
     }
 
-    /// Has every thread multiply its matrices once.
+    /// Multiplies the matrices of every thread once.
     package func run() { threadPool.run(self) }
 
     func run(_ worker: Worker) {

@@ -3,8 +3,8 @@ internal import Imprint
 internal import ImprintSynthesis
 internal import ImprintTraining
 
-/// The progress of a training run in the studio, as the page shows it.
-struct Lesson: Encodable, Sendable {
+/// The progress of a training run, as the page shows it.
+struct TrainingStatus: Encodable, Sendable {
     /// A point of the training curves.
     struct Point: Encodable, Sendable {
         /// The number of finished steps or epochs.
@@ -21,7 +21,7 @@ struct Lesson: Encodable, Sendable {
         case none, running, learned, stopped, failed
     }
 
-    /// Increases with every change, also from one run to the next.
+    /// A number that increases with every change, also across runs.
     private(set) var version = 0
     private(set) var stage = Stage.none
     /// The current activity, or the reason of the end.
@@ -38,17 +38,18 @@ struct Lesson: Encodable, Sendable {
 
     mutating func end(_ stage: Stage, _ message: String) { change { ($0.stage, $0.message) = (stage, message) } }
 
-    private mutating func change(_ body: (inout Lesson) -> Void) {
+    private mutating func change(_ body: (inout TrainingStatus) -> Void) {
         version += 1
         body(&self)
     }
 
-    /// Handles a training event of a new model.
-    mutating func take(_ event: TrainingEvent) {
+    /// Updates the status with an event from training a new model.
+    mutating func update(with event: TrainingEvent) {
         switch event {
         case .comparing(let done, let total): note("Comparing examples: \(done) of \(total)")
         case .reading(let done, let total): note("Reading examples: \(done) of \(total)")
-        case .started(let start): note("Training \(start.trainedCount) parameters on \(start.trainingImages) examples")
+        case .started(let start):
+            note("Training \(start.trainableParameterCount) parameters on \(start.trainingImages) examples")
         case .batch(let batch): note("Epoch \(batch.epoch) of \(batch.epochs)")
         case .epoch(let metrics, _):
             add(Point(step: metrics.epoch, steps: epochs, loss: metrics.loss, accuracy: metrics.accuracy))
@@ -59,10 +60,10 @@ struct Lesson: Encodable, Sendable {
     /// The number of epochs of a new model.
     var epochs = 0
 
-    /// Handles progress of a personalization.
-    mutating func take(_ progress: PersonalizationProgress) {
+    /// Updates the status with the progress of a personalization.
+    mutating func update(with progress: PersonalizationProgress) {
         switch progress {
-        case .looked(let done, let total): note("Looking at the examples: \(done) of \(total)")
+        case .extractedFeatures(let done, let total): note("Computing features: \(done) of \(total) examples")
         case .step(let step):
             message = "Step \(step.step) of \(step.steps)"
             add(Point(step: step.step, steps: step.steps, loss: step.loss, accuracy: step.accuracy))

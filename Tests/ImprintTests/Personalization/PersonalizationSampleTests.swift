@@ -9,26 +9,27 @@ import Testing
 @testable import ImprintSynthesis
 @testable import ImprintTraining
 
-/// The losses that tuning minimises.
-@Suite struct TuningSampleTests {
-    /// Logits of four labels, the last two of which may be new, and what the known ones were judged before.
+/// Tests of the loss functions of personalization.
+@Suite struct PersonalizationSampleTests {
+    /// The logits of four labels, of which the last two may be new.
     private static let logits: [Double] = [0.4, -1.1, 0.9, -0.3]
 
-    private func before(newCount: Int) -> [Double] {
+    /// Returns the teacher's confidences in the known labels, followed by zeros for the new labels.
+    private func teacher(newCount: Int) -> [Double] {
         let known = [0.7, 0.2, 0.06, 0.04].prefix(4 - newCount)
         return known.map { $0 / known.reduce(0, +) } + Array(repeating: 0, count: newCount)
     }
 
-    /// The loss by its formula.
+    /// Returns the loss, computed with its formula.
     private func loss(_ target: PersonalizationSample.Target, _ logits: [Double], newCount: Int) -> Double {
         let sum = logits.reduce(0) { $0 + exp($1) }
         let confidences = logits.map { exp($0) / sum }
         switch target {
         case .label(let label): return -log(confidences[label])
         case .not(let label): return -log(1 - confidences[label])
-        case .asBefore:
+        case .distilled:
             let new = confidences.suffix(newCount).reduce(0, +)
-            let known = zip(before(newCount: newCount), confidences).prefix(4 - newCount)
+            let known = zip(teacher(newCount: newCount), confidences).prefix(4 - newCount)
             return known.reduce(-Double(PersonalizationSample.newLabelWeight) * log(1 - new)) {
                 $0 - $1.0 * log($1.1 / (1 - new))
             }
@@ -36,11 +37,11 @@ import Testing
     }
 
     @Test(
-        "The gradient is that of the formula, by differences",
-        arguments: [PersonalizationSample.Target.label(1), .not(2), .asBefore], [0, 1, 2])
+        "The gradient equals the numerical gradient of the formula",
+        arguments: [PersonalizationSample.Target.label(1), .not(2), .distilled], [0, 1, 2])
     func gradient(target: PersonalizationSample.Target, newCount: Int) {
         var gradient = Self.logits.map(Float.init)
-        target.differentiate(&gradient, before: before(newCount: newCount).map(Float.init)[...], newCount: newCount)
+        target.differentiate(&gradient, teacher: teacher(newCount: newCount).map(Float.init)[...], newCount: newCount)
         for label in Self.logits.indices {
             let step = 1e-5
             var (above, below) = (Self.logits, Self.logits)
@@ -52,9 +53,9 @@ import Testing
         }
     }
 
-    @Test("Where the known labels are all but impossible, the gradient stays finite") func saturated() {
+    @Test("The gradient is finite if the confidences in the known labels are almost 0") func saturated() {
         var gradient: [Float] = [-200, -180, 90]
-        PersonalizationSample.Target.asBefore.differentiate(&gradient, before: [0.5, 0.5, 0], newCount: 1)
+        PersonalizationSample.Target.distilled.differentiate(&gradient, teacher: [0.5, 0.5, 0], newCount: 1)
         #expect(gradient.allSatisfy(\.isFinite) && gradient[2] > 0)
     }
 }

@@ -1,9 +1,9 @@
 package import Foundation
 
-/// The metadata of a picture, read before decoding.
+/// The metadata of an image, read before decoding.
 struct ImageHeader {
     let format: ImageFormat
-    /// The size of the picture as stored, in pixels.
+    /// The size of the image as stored, in pixels.
     let width: Int
     let height: Int
     var model = ColorModel.rgb
@@ -26,7 +26,7 @@ struct ImageHeader {
     /// The conversion to sRGB; nil if the file has no colour description.
     var profile: ColorProfile? { ColorProfile.of(colors, model: model) }
 
-    /// Reads the metadata and checks that the size is within the limit.
+    /// Creates a header from the bytes of a file, and checks that the size is within the limit.
     init(_ bytes: [UInt8], file: URL) throws(ImageError) {
         switch FileKind(bytes) {
         case .image(.jpeg): self = try JPEG.header(bytes, file: file)
@@ -36,40 +36,42 @@ struct ImageHeader {
         case .otherImage(let name): throw .unsupported(file: file, found: name)
         case .notAnImage(let found): throw .notAnImage(file: file, found: found)
         }
-        guard width > 0, height > 0 else { throw .truncated(file: file, reason: "the picture has no size") }
+        guard width > 0, height > 0 else { throw .truncated(file: file, reason: "the image has no size") }
         guard width <= ImageFile.pixelLimit / height else {
             throw .tooLarge(file: file, width: width, height: height, limit: ImageFile.pixelLimit)
         }
     }
 }
 
-/// A picture as stored in its file: not yet upright, and not yet converted to sRGB.
-package struct StoredPicture: Sendable {
+/// An image as stored in its file: not yet upright, and not yet converted to sRGB.
+package struct StoredImage: Sendable {
     /// Red, green and blue, with alpha if the file has it.
     let image: RasterImage
     let orientation: Orientation
     /// The conversion to sRGB; nil if the samples are sRGB.
     let profile: ColorProfile?
 
-    /// Wraps a picture in memory, whose samples are sRGB.
+    /// Creates a stored image from an image in memory, whose samples are sRGB.
     package init(_ image: RasterImage, orientation: Orientation = .up) {
         (self.image, self.orientation, profile) = (image, orientation, nil)
     }
 
-    /// Wraps pixels in memory.
+    /// Creates a stored image from pixels in memory.
     package init(_ pixels: PixelBuffer, orientation: Orientation) { self.init(pixels.image, orientation: orientation) }
 
-    /// Decodes a file; a JPEG or a very large picture may be scaled down if it still covers the given short side.
+    /// Creates a stored image from a file.
+    ///
+    /// A JPEG or a very large image may be scaled down during decoding, but its short side stays at least as long as given.
     package init(_ url: URL, coveringShortSide: Int?) throws(ImageError) {
         try self.init(ImageFile.read(url), named: url, coveringShortSide: coveringShortSide)
     }
 
-    /// Decodes the bytes of a file; errors use the given name.
+    /// Creates a stored image from the bytes of a file; errors use the given name.
     package init(_ bytes: [UInt8], named file: URL, coveringShortSide: Int?) throws(ImageError) {
         try self.init(bytes, ImageHeader(bytes, file: file), file: file, coveringShortSide: coveringShortSide)
     }
 
-    /// Decodes the bytes of a file after its header.
+    /// Creates a stored image from the bytes of a file whose header has been read.
     init(_ bytes: [UInt8], _ header: ImageHeader, file: URL, coveringShortSide: Int?) throws(ImageError) {
         orientation = header.orientation
         let reduction = Reduction(header, covering: coveringShortSide)
@@ -94,22 +96,22 @@ package struct StoredPicture: Sendable {
         (self.image, self.orientation, self.profile) = (image, orientation, profile)
     }
 
-    /// The upright picture in sRGB, with alpha if the file has it.
+    /// The upright image in sRGB, with alpha if the file has it.
     package var upright: RasterImage { orientation.upright(profile?.convert(image) ?? image) }
 
-    /// The same picture with another orientation than in its file.
-    package func oriented(_ orientation: Orientation) -> StoredPicture { StoredPicture(image, orientation, profile) }
+    /// Returns the same image with another orientation than in its file.
+    package func oriented(_ orientation: Orientation) -> StoredImage { StoredImage(image, orientation, profile) }
 
-    /// Crops the upright picture to `part`, in whole pixels.
-    package func cropped(to part: NormalizedRectangle) -> StoredPicture {
+    /// Crops the upright image to `part`, in whole pixels.
+    package func cropped(to part: NormalizedRectangle) -> StoredImage {
         guard part != .all else { return self }
         let (columns, rows) = orientation.storedPixels(of: part, width: image.width, height: image.height)
-        return StoredPicture(image.cropped(columns, rows), orientation, profile)
+        return StoredImage(image.cropped(columns, rows), orientation, profile)
     }
 }
 
 extension RasterImage {
-    /// The pixels of these columns and rows.
+    /// Returns the pixels of these columns and rows.
     fileprivate func cropped(_ columns: Range<Int>, _ rows: Range<Int>) -> RasterImage {
         var part: [UInt8] = []
         part.reserveCapacity(columns.count * rows.count * channels)

@@ -1,0 +1,96 @@
+"""Measures how well logo detectors that are trained from artwork find logos that Imprint was not developed with.
+
+    python3 Benchmarks/accuracy/drawn_logos.py OUTPUT [--imprint .build/release/imprint] [--logos letter,leaf,crest] [--seed 1] \\
+        [--train 300] [--test 300] [--only-draw] [-- OPTIONS OF imprint train-detector]
+
+Draws the artwork of three logos, training scenes without a logo (label Other), and test scenes: half of them show the logo, a quarter show
+no logo, and a quarter show a hard negative: another logo, a plain shape or a word. Trains with
+`imprint train OUTPUT/LOGO/train --artwork Mark=OUTPUT/LOGO/mark.png`, so no training scene shows the logo, and prints a Markdown table.
+OUTPUT/LOGO/sheet.jpg shows scenes, OUTPUT/LOGO/mistakes.jpg the misclassified scenes. Requires Pillow.
+"""
+
+import argparse
+import random
+from pathlib import Path
+
+from PIL import Image
+
+from drawn_scenes import LOGOS, artwork, scene, shape, word
+from folds import parse_arguments, run_json
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--imprint", default=".build/release/imprint")
+    parser.add_argument("--logos", "--marks", type=lambda text: text.split(","), default=list(LOGOS))
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--train", type=int, default=300, help="the number of training scenes")
+    parser.add_argument("--test", type=int, default=300, help="the number of test scenes")
+    parser.add_argument("--only-draw", action="store_true", help="draw, but do not train")
+    args, options = parse_arguments(parser)
+
+    print("| logo | scenes | accuracy, 95 % interval | AUC | logo | no logo | hard negative | training |")
+    print("|---|---|---|---|---|---|---|---|", flush=True)
+    for name in args.logos:
+        folder = args.output / name
+        draw(name, folder, args)
+        if args.only_draw:
+            continue
+        model = str(folder / "mark.imprint")
+        finished = run_json(
+            args.imprint, "train", str(folder / "train"), "--artwork", f"Mark={folder / 'mark.png'}", "--output", model, "--seed",
+            str(args.seed), "--json", *options)[-1]
+        *images, evaluation = run_json(args.imprint, "evaluate", model, str(folder / "test"), "--images", "--json")
+        correct = {}
+        for image in images:
+            correct.setdefault(Path(image["file"]).name.split("-")[0], []).append(image["correct"])
+        accuracies = " | ".join(f"{sum(correct[kind]) / len(correct[kind]):.1%}" for kind in ("mark", "nothing", "like"))
+        low, high = evaluation["accuracyInterval"]
+        print(
+            f"| {name} | {evaluation['images']} | {evaluation['accuracy']:.1%} ({low:.1%} to {high:.1%}) | {evaluation['auc']:.3f} | "
+            f"{accuracies} | {finished['seconds']:.0f} s |", flush=True)
+        contact_sheet([image["file"] for image in images if not image["correct"]], folder / "mistakes.jpg")
+
+
+def draw(name, folder, args):
+    """Draws the artwork and the scenes of a logo; each scene depends only on the seed and its number."""
+    for part in ("train/Other", "test/Mark", "test/Other"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    layers = LOGOS[name]()
+    artwork(layers).save(folder / "mark.png")
+    others = [LOGOS[other]() for other in LOGOS if other != name]
+    files = []
+    for number in range(args.train):
+        generator = random.Random(f"{args.seed} {name} train {number}")
+        save(generator, scene(generator), folder / f"train/Other/{number:04}.jpg")
+    for number in range(args.test):
+        generator = random.Random(f"{args.seed} {name} test {number}")
+        if number % 2 == 0:
+            content, label = layers, "Mark/mark"
+        elif number % 4 == 1:
+            content, label = None, "Other/nothing"
+        else:
+            content, label = generator.choice([*others, shape(generator), word(generator)]), "Other/like"
+        files.append(folder / f"test/{label}-{number:04}.jpg")
+        save(generator, scene(generator, content), files[-1])
+    contact_sheet(files[:40], folder / "sheet.jpg")
+
+
+def save(generator, image, file):
+    image.save(file, quality=generator.randint(50, 95))
+
+
+def contact_sheet(files, target, columns=8, side=240):
+    """Writes a contact sheet of up to 80 images."""
+    files = files[:80]
+    sheet = Image.new("RGB", (columns * side, max(-(-len(files) // columns), 1) * side), "white")
+    for index, file in enumerate(files):
+        thumbnail = Image.open(file)
+        thumbnail.thumbnail((side - 6, side - 6))
+        sheet.paste(thumbnail, (index % columns * side, index // columns * side))
+    sheet.save(target)
+
+
+if __name__ == "__main__":
+    main()

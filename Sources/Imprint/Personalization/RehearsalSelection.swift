@@ -1,0 +1,52 @@
+package import Foundation
+package import ImprintCore
+internal import ImprintImages
+package import ImprintModel
+internal import ImprintNetwork
+
+extension ModelFile {
+    /// Returns a copy of the model with rehearsal features of some training photos, balanced over the labels.
+    ///
+    /// Photos that cannot be read are left out. The model does not change if it has no head to train, or no photo can be read.
+    /// - Parameters:
+    ///   - items: The training photos with the indices of their labels.
+    ///   - count: The maximum number of photos.
+    ///   - seed: The random seed of the selection.
+    ///   - workers: The threads that compute features.
+    package func addingRehearsal(
+        _ items: [(url: URL, label: Int)], count: Int, seed: UInt64, workers: Workers
+    ) throws -> ModelFile {
+        guard count > 0, network.headIndex != nil else { return self }
+        let runtime = head.runtime(self, workers: Workers(1))
+        let selected = Self.balancedSample(items.map(\.label), count: count, seed: seed).map { items[$0] }
+        let found = try workers.parallelMap(selected.count) { index -> (label: Int, features: [Float])? in
+            do {
+                return (
+                    selected[index].label,
+                    try runtime.features(of: .file(selected[index].url), blocks: 0, views: ImageViews(count: 1))[0]
+                )
+            } catch is ImageError {
+                return nil
+            }
+        }.compactMap { $0 }
+        guard !found.isEmpty else { return self }
+        let rehearsal = Rehearsal(
+            features: found.flatMap(\.features), positions: runtime.positions, labels: found.map(\.label))
+        return ModelFile(
+            network: network, parameters: parameters, labels: labels, preprocessing: preprocessing,
+            detector: detector, training: training, base: base, rehearsal: rehearsal, categories: categories,
+            precision: precision)
+    }
+
+    /// Returns the indices of a random sample of `count` photos, balanced over the labels, in ascending order.
+    static func balancedSample(_ labels: [Int], count: Int, seed: UInt64) -> [Int] {
+        var stream = RandomStream(seed: seed, "rehearsal")
+        let byLabel = Dictionary(grouping: labels.indices) { labels[$0] }.sorted { $0.key < $1.key }
+        let shuffled = byLabel.map { _, indices in stream.permutation(of: indices.count).map { indices[$0] } }
+        let rounds = shuffled.map(\.count).max() ?? 0
+        let interleaved = (0..<rounds).flatMap { round in
+            shuffled.compactMap { $0.indices.contains(round) ? $0[round] : nil }
+        }
+        return interleaved.prefix(count).sorted()
+    }
+}

@@ -1,0 +1,121 @@
+internal import Foundation
+
+// Model files outlive versions of Imprint: a file from before a hyperparameter existed lacks its key. The hyperparameter then has its default value,
+// so adding one takes a property and nothing else.
+extension TrainingRecord.Hyperparameters {
+    private enum CodingKeys: String, CodingKey {
+        case classifier, detector
+    }
+
+    /// The key of an associated value without a label, as the compiler generates it.
+    private enum ValueKey: String, CodingKey {
+        case value = "_0"
+    }
+
+    /// Decodes the hyperparameters of a trainer; missing ones get their default values.
+    public init(from decoder: any Decoder) throws {
+        let trainers = try decoder.container(keyedBy: CodingKeys.self)
+        func decode<Values: HyperparameterStruct>(_ key: CodingKeys) throws -> Values {
+            let stored = try trainers.nestedContainer(keyedBy: ValueKey.self, forKey: key)
+            do {
+                return try Values(fillingIn: stored.decode(JSONValue.self, forKey: .value))
+            } catch let error as DecodingError {
+                throw DecodingError.dataCorruptedError(forKey: .value, in: stored, debugDescription: explanation(error))
+            }
+        }
+        if trainers.contains(.classifier) {
+            self = .classifier(try decode(.classifier))
+        } else {
+            self = .detector(try decode(.detector))
+        }
+    }
+
+    /// Encodes the hyperparameters with the name of their trainer.
+    public func encode(to encoder: any Encoder) throws {
+        var trainers = encoder.container(keyedBy: CodingKeys.self)
+        switch self {
+        case .classifier(let values):
+            var container = trainers.nestedContainer(keyedBy: ValueKey.self, forKey: .classifier)
+            try container.encode(values, forKey: .value)
+        case .detector(let values):
+            var container = trainers.nestedContainer(keyedBy: ValueKey.self, forKey: .detector)
+            try container.encode(values, forKey: .value)
+        }
+    }
+}
+
+/// A struct of hyperparameters: its properties have default values.
+private protocol HyperparameterStruct: Codable {
+    init()
+}
+
+extension ClassifierHyperparameters: HyperparameterStruct {}
+extension DetectorHyperparameters: HyperparameterStruct {}
+
+extension HyperparameterStruct {
+    /// Decodes stored values; properties without one keep their default.
+    ///
+    /// An optional property without a stored value is nil, because nil is not stored.
+    init(fillingIn stored: JSONValue) throws {
+        guard case .object(let values) = stored else {
+            throw DecodingError.dataCorrupted(
+                DecodingError.Context(codingPath: [], debugDescription: "the hyperparameters are not an object"))
+        }
+        let defaults = Self()
+        let optionals = Set(
+            Mirror(reflecting: defaults).children.filter { Mirror(reflecting: $0.value).displayStyle == .optional }
+                .compactMap(\.label))
+        guard case .object(let all) = try JSONDecoder().decode(JSONValue.self, from: JSONEncoder().encode(defaults))
+        else { preconditionFailure("hyperparameters are encoded as an object") }
+        let merged = all.filter { !optionals.contains($0.key) }.merging(values) { $1 }
+        self = try JSONDecoder().decode(Self.self, from: JSONEncoder().encode(JSONValue.object(merged)))
+    }
+}
+
+/// Any JSON value.
+private enum JSONValue: Codable {
+    case null
+    case bool(Bool)
+    /// A seed may need all 64 bits.
+    case unsigned(UInt64)
+    case integer(Int64)
+    case number(Double)
+    case string(String)
+    case array([JSONValue])
+    case object([String: JSONValue])
+
+    init(from decoder: any Decoder) throws {
+        let value = try decoder.singleValueContainer()
+        if value.decodeNil() {
+            self = .null
+        } else if let bool = try? value.decode(Bool.self) {
+            self = .bool(bool)
+        } else if let unsigned = try? value.decode(UInt64.self) {
+            self = .unsigned(unsigned)
+        } else if let integer = try? value.decode(Int64.self) {
+            self = .integer(integer)
+        } else if let number = try? value.decode(Double.self) {
+            self = .number(number)
+        } else if let string = try? value.decode(String.self) {
+            self = .string(string)
+        } else if let array = try? value.decode([JSONValue].self) {
+            self = .array(array)
+        } else {
+            self = .object(try value.decode([String: JSONValue].self))
+        }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        switch self {
+        case .null: try container.encodeNil()
+        case .bool(let value): try container.encode(value)
+        case .unsigned(let value): try container.encode(value)
+        case .integer(let value): try container.encode(value)
+        case .number(let value): try container.encode(value)
+        case .string(let value): try container.encode(value)
+        case .array(let values): try container.encode(values)
+        case .object(let values): try container.encode(values)
+        }
+    }
+}

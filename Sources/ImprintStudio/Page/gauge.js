@@ -1,0 +1,66 @@
+// The confidence gauge: shows the confidence of one label.
+
+import { find, makeSVG, percent, subscribe } from "./parts.js";
+
+const dial = find("dial"), shown = find("shown"), meter = find("meter");
+const centre = { x: 160, y: 156 }, radius = 126;
+
+/** Returns the point on the gauge for a fraction, at a distance from the centre. */
+function pointAt(fraction, distance) {
+  const angle = Math.PI * (1 - fraction);
+  return [centre.x + distance * Math.cos(angle), centre.y - distance * Math.sin(angle)].map((value) => value.toFixed(2));
+}
+
+const arc = (from, to, distance) => `M${pointAt(from, distance)}A${distance} ${distance} 0 0 1 ${pointAt(to, distance)}`;
+const filledArc = makeSVG("path", { class: "full", d: arc(0, 1, radius), pathLength: 1 });
+const pointer = makeSVG("g", { class: "pointer" },
+  makeSVG("path", { d: `M${centre.x - 5} ${centre.y}L${centre.x} ${centre.y - radius + 22}L${centre.x + 5} ${centre.y}z` }),
+  makeSVG("circle", { cx: centre.x, cy: centre.y, r: 9 }));
+dial.append(makeSVG("path", { class: "rim", d: arc(0, 1, radius) }), filledArc);
+for (let tick = 0; tick <= 20; tick++) {
+  const [x1, y1] = pointAt(tick / 20, radius - 12), [x2, y2] = pointAt(tick / 20, radius - (tick % 5 ? 17 : 22));
+  dial.append(makeSVG("line", { class: tick % 5 ? "tick" : "tick main", x1, y1, x2, y2 }));
+  if (tick % 5 === 0) {
+    const [x, y] = pointAt(tick / 20, radius + 18);
+    dial.append(makeSVG("text", { x, y: Number(y) + 4, class: "middle" }, String(tick * 5)));
+  }
+}
+dial.append(pointer);
+
+let result = null;
+/** The last announcement to screen readers and its time, so that it is not repeated every second. */
+let announcement = { label: "", confidence: 0, time: -Infinity };
+
+function announce(label, confidence) {
+  const now = performance.now();
+  const hasChanged = label !== announcement.label || Math.abs(confidence - announcement.confidence) >= 0.1;
+  if (!hasChanged || now - announcement.time < 4000) return;
+  announcement = { label, confidence, time: now };
+  find("spoken").textContent = `${label}, ${Math.round(confidence * 100)} percent`;
+}
+
+function show() {
+  const observation = shown.value ? result?.observations.find(({ label }) => label === shown.value) : result?.observations[0];
+  const confidence = observation?.confidence ?? 0;
+  pointer.style.transform = `rotate(${confidence * 180 - 90}deg)`;
+  filledArc.style.strokeDashoffset = String(1 - confidence);
+  meter.classList.toggle("idle", !observation);
+  find("label").textContent = observation ? observation.label : document.body.dataset.model === "none" ? "No model yet" : "No result yet";
+  find("percent").textContent = observation ? percent(confidence) : "–";
+  meter.setAttribute("aria-valuenow", (confidence * 100).toFixed(1));
+  meter.setAttribute("aria-valuetext", observation ? `${observation.label}, ${percent(confidence)}` : "no result yet");
+  if (observation) announce(observation.label, confidence);
+}
+
+shown.addEventListener("change", show);
+subscribe("result", (next) => {
+  result = next;
+  show();
+});
+subscribe("model", (model) => {
+  const chosen = shown.value;
+  shown.replaceChildren(new Option("the best label", ""), ...model.labels.map((label) => new Option(label, label)));
+  shown.value = model.labels.includes(chosen) ? chosen : "";
+  result = null;
+  show();
+});

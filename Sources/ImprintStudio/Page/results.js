@@ -1,0 +1,138 @@
+// The classification result: the top five labels, an alternative text, the bounding box, and the content filter.
+
+import { find, focusOn, make, matchLabel, percent, quoted, setText, subscribe, updateList } from "./parts.js";
+
+let result = null;
+/** Whether the image could not be classified. */
+let hasFailed = false;
+/** The labels of the content filter, stored for this tab so that they survive a reload. */
+const filterLabels = new Set(JSON.parse(sessionStorage.getItem("filter") ?? "[]"));
+/** The labels of the model; `null` until they are loaded. */
+let modelLabels = null;
+
+/** Returns the labels of the filter that the model has; all of them until the model is loaded. */
+const activeLabels = () => [...filterLabels].filter((label) => modelLabels?.has(label) ?? true);
+
+/** Returns the best observation that the content filter blocks; `undefined` if the image passes. */
+export function blockedObservation(observations = result?.observations ?? []) {
+  const threshold = Number(find("filter-threshold").value);
+  return observations.find(({ label, confidence }) => filterLabels.has(label) && confidence >= threshold);
+}
+
+function showTop() {
+  const top = result?.observations.slice(0, 5) ?? [];
+  find("top").replaceChildren(...top.map(({ label, confidence }) => {
+    const bar = make("span", { className: "bar" });
+    bar.style.setProperty("--fraction", confidence);
+    return make("li", {},
+      make("bdi", { className: "name", textContent: label }),
+      make("span", { className: "number", textContent: percent(confidence) }), bar);
+  }));
+  if (!top.length) find("top").append(make("li", { className: "soft", textContent: "No results yet." }));
+}
+
+function showText() {
+  const threshold = Number(find("alt-threshold").value);
+  const confident = result?.observations.filter(({ confidence }) => confidence >= threshold) ?? [];
+  const labels = confident.slice(0, 3).map(({ label }) => label), last = labels.pop();
+  find("alt").textContent = !result ? "–" : !last ? `No label with a confidence of at least ${Math.round(threshold * 100)} %.`
+    : `Photo that may show ${labels.length ? `${labels.join(", ")} and ${last}` : last}.`;
+  find("copy").disabled = !last;
+}
+
+function showBox() {
+  const box = result?.observations[0]?.box;
+  find("box").toggleAttribute("hidden", !box || isCovered());
+  if (!box) return;
+  for (const name of ["x", "y", "width", "height"]) find("box").firstElementChild.setAttribute(name, box[name]);
+  // The overlay has the size of the image, which may be smaller than its container.
+  const shown = ["video", "photo"].map(find).find((element) => !element.hidden);
+  const width = shown?.videoWidth || shown?.naturalWidth || 4, height = shown?.videoHeight || shown?.naturalHeight || 3;
+  find("box").style.aspectRatio = `${width} / ${height}`;
+  find("box").classList.toggle("wide", width / height > 4 / 3);
+}
+
+/** Returns whether the content filter has labels of the model; if so, it must check photos before they are saved. */
+export const isFilterActive = () => activeLabels().length > 0;
+
+/** Returns whether the image is covered, because it is blocked or not yet classified. */
+const isCovered = () => isFilterActive() && (!result || Boolean(blockedObservation()));
+
+function showFilter() {
+  const blocked = blockedObservation();
+  find("picture").classList.toggle("covered", isCovered());
+  find("curtain").hidden = !isCovered();
+  find("curtain").textContent = blocked ? `Blocked: ${blocked.label} ${percent(blocked.confidence)}`
+    : hasFailed ? "Could not be classified" : "Classifying …";
+  const labels = activeLabels(), unknown = [...filterLabels].filter((label) => !labels.includes(label));
+  const state = !labels.length ? `The content filter is off: it has no labels${filterLabels.size ? " of this model" : ""}.`
+    : blocked ? `Blocked: the model detected ${quoted(blocked.label)}.`
+      : result ? "The image passes the content filter."
+        : hasFailed ? "The image is covered because it could not be classified."
+          : "The image is covered until it is classified.";
+  setText("filter-state", unknown.length ? `${state} Unknown to this model: ${unknown.map(quoted).join(", ")}.` : state);
+  updateList(find("filter-labels"), [...filterLabels], filterItem);
+}
+
+/** Changes the labels of the content filter and stores them. */
+function updateFilter(change) {
+  change();
+  sessionStorage.setItem("filter", JSON.stringify([...filterLabels]));
+  show();
+}
+
+const filterItem = (label) => make("li", {},
+  make("bdi", { textContent: label }),
+  make("button", {
+    textContent: "×", "aria-label": `Remove ${label} from the filter`,
+    onclick: () => { updateFilter(() => filterLabels.delete(label)); focusOn(find("filter-label")); },
+  }));
+
+function show() {
+  showTop();
+  showText();
+  showFilter();
+  showBox();
+}
+
+for (const name of ["alt-threshold", "filter-threshold"]) {
+  const slider = find(name), showValue = () => { find(`${name}-value`).textContent = `${Math.round(Number(slider.value) * 100)} %`; };
+  slider.value = sessionStorage.getItem(name) ?? slider.value;
+  showValue();
+  slider.addEventListener("input", () => {
+    sessionStorage.setItem(name, slider.value);
+    showValue();
+    show();
+  });
+}
+find("filter-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const field = find("filter-label"), label = matchLabel(field.value, [...modelLabels ?? []]);
+  field.setCustomValidity(label !== undefined ? "" : "The model has no such label.");
+  if (!field.reportValidity()) return;
+  updateFilter(() => filterLabels.add(label));
+  field.value = "";
+});
+find("filter-label").addEventListener("input", (event) => event.target.setCustomValidity(""));
+find("copy").addEventListener("click", async () => {
+  try {
+    await navigator.clipboard.writeText(find("alt").textContent);
+    find("copied").textContent = "Copied.";
+  } catch {
+    find("copied").textContent = "The browser does not allow the page to copy; select the text.";
+  }
+});
+subscribe("result", (next) => {
+  [result, hasFailed] = [next, false];
+  show();
+});
+subscribe("failed", () => {
+  hasFailed = true;
+  show();
+});
+subscribe("model", (model) => {
+  find("labels").replaceChildren(...model.labels.map((label) => new Option(label, label)));
+  modelLabels = new Set(model.labels);
+  [result, hasFailed] = [null, false];
+  show();
+});

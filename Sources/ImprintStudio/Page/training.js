@@ -1,0 +1,194 @@
+// Training: hold a button to collect examples of a class, train on them, and follow the training curves.
+
+import { showCurves } from "./curves.js";
+import { attempt, delay, find, focusOn, handleFailure, make, matchLabel, publish, quoted, setText, showMessage, updateList } from "./parts.js";
+import { server } from "./server.js";
+import { currentImage, isLive } from "./source.js";
+
+/** The time between examples while a button is held, in milliseconds. */
+const interval = 200;
+
+/** The current press of a class button. */
+let currentPress = null;
+/** The collected examples, as the studio reports them. */
+let examples = { classes: [], shortage: undefined };
+let stage = "none";
+let model = null;
+
+/** Notifies the other tabs of this studio of changes. */
+const tabs = new BroadcastChannel("imprint-studio");
+const notifyTabs = () => tabs.postMessage("taught");
+
+async function collect(label) {
+  if (currentPress !== null) return;
+  // A new object per press, because an earlier, released press may still wait for its next example.
+  const press = currentPress = { label };
+  find("classes").dataset.collecting = label;
+  let isAdded;
+  // A tap, and a photo instead of the camera, add one example.
+  do {
+    const start = performance.now();
+    isAdded = await attempt(async () => {
+      const image = await currentImage();
+      if (!image) throw new Error("There is no image: start the camera or choose a photo.");
+      show(await server.addExample(label, image));
+      return true;
+    });
+    if (!isAdded || !isLive()) break;
+    await delay(Math.max(0, interval - (performance.now() - start)));
+  } while (currentPress === press);
+  if (currentPress === press) release(label);
+  if (isAdded) showMessage(`${quoted(label)}: ${countOf(label)}.`);
+  notifyTabs();
+}
+
+/** Ends the press of a class button, but not a new press on another button. */
+function release(label) {
+  if (currentPress?.label !== label) return;
+  currentPress = null;
+  delete find("classes").dataset.collecting;
+}
+
+function countOf(label) {
+  const count = examples.classes.find((one) => one.label === label)?.count ?? 0;
+  return count === 1 ? "1 example" : `${count} examples`;
+}
+
+/** Creates the list item of a class, once, so that a held button is never replaced. */
+function item(label) {
+  const endPress = () => release(label);
+  const hold = make("button", {
+    className: "hold", textContent: "Hold to collect", "aria-label": `Hold to collect examples of ${label}`,
+    onpointerdown: (event) => {
+      if (event.button !== 0) return;
+      hold.setPointerCapture(event.pointerId);
+      collect(label);
+    },
+    onpointerup: endPress, onpointercancel: endPress, onlostpointercapture: endPress, onblur: endPress,
+    oncontextmenu: (event) => event.preventDefault(),
+    onkeydown: (event) => {
+      if (event.key !== " " && event.key !== "Enter") return;
+      event.preventDefault();
+      if (!event.repeat) collect(label);
+    },
+    onkeyup: endPress,
+    // Assistive technology sends only clicks.
+    onclick: (event) => { if (event.detail === 0 && currentPress === null) { collect(label); endPress(); } },
+  });
+  const remove = make("button", {
+    className: "quiet", textContent: "Delete", "aria-label": `Delete ${label} and its examples`,
+    onclick: () => attempt(async () => {
+      show(await server.removeClass(label));
+      notifyTabs();
+      focusOn(find("class-name"));
+    }),
+  });
+  return make("li", {},
+    make("span", { className: "name" }, make("bdi", { textContent: label }), make("span", { className: "count soft" })), hold, remove);
+}
+
+function show(next = examples) {
+  examples = next;
+  updateList(find("classes"), next.classes.map(({ label }) => label), item);
+  for (const element of find("classes").children) element.querySelector(".count").textContent = countOf(element.key);
+  const megabytes = (next.byteCount / 2 ** 20).toFixed(1);
+  find("room").textContent =
+    `Examples use ${megabytes} of ${next.byteLimit / 2 ** 20} MB of memory, and are deleted when the studio ends.`;
+  const isRunning = stage === "running";
+  find("shortage").textContent = isRunning ? "" : next.shortage ?? "There are enough examples for training.";
+  find("start").disabled = isRunning || next.shortage !== undefined;
+  find("start").hidden = isRunning;
+  find("stop").hidden = !isRunning;
+  find("revert").hidden = isRunning || !model?.hasLearned;
+  find("learned").hidden = isRunning || !model?.hasLearned;
+}
+
+function introduction(model) {
+  if (!model.personalizes) return "Add two or more classes, collect examples of each, and train your own model.";
+  if (model.learnsNewLabels) return "Personalise the model with a few examples of its labels or of new labels. Training takes about a second.";
+  return `The model detects logos and cannot learn new labels. Collect examples of its labels: ${model.labels.map(quoted).join(", ")}.`;
+}
+
+/** Fetches the model in use, and notifies all parts of the page. */
+async function refresh() {
+  model = await server.model();
+  document.body.dataset.model = model.name === undefined ? "none" : "some";
+  const isPersonalized = model.hasLearned && model.personalizes;
+  find("model").textContent = model.name === undefined ? "No model yet: collect examples of two classes"
+    : model.name + (isPersonalized ? ", personalised" : "");
+  find("start").textContent = model.personalizes ? "Personalise" : "Train a model";
+  find("learned").download = model.personalizes ? "personalization.imprint" : "model.imprint";
+  find("teach-intro").textContent = introduction(model);
+  show();
+  publish("model", model);
+}
+
+/** Follows a training run to its end. */
+async function follow(status) {
+  let announced = -Infinity, failures = 0;
+  for (;;) {
+    // Screen readers announce progress once a second, and changes of the stage immediately.
+    const now = performance.now();
+    if (status.stage !== stage || now - announced >= 1000) {
+      setText("lesson", status.message);
+      announced = now;
+    }
+    ({ stage } = status);
+    find("lesson").dataset.stage = stage;
+    showCurves(find("curves"), status.points);
+    show();
+    if (stage !== "running") break;
+    try {
+      status = await server.trainingStatus(status.version);
+      failures = 0;
+    } catch (error) {
+      failures += 1;
+      await delay(handleFailure(error, failures));
+    }
+  }
+  await attempt(refresh);
+}
+
+find("class-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const field = find("class-name"), label = matchLabel(field.value, model?.labels ?? []) ?? field.value.trim();
+  if (!label) return focusOn(field);
+  attempt(async () => {
+    show(await server.addClass(label));
+    notifyTabs();
+    field.value = "";
+    [...find("classes").children].find((element) => element.key === label)?.querySelector(".hold").focus();
+  });
+});
+find("start").addEventListener("click", () => attempt(async () => {
+  const status = await server.startTraining();
+  notifyTabs();
+  const end = follow(status);
+  focusOn(find("stop"));
+  await end;
+  focusOn(find("start"));
+}));
+find("stop").addEventListener("click", () => attempt(() => server.stopTraining()));
+find("revert").addEventListener("click", () => attempt(async () => {
+  await server.revert();
+  notifyTabs();
+  showCurves(find("curves"), []);
+  setText("lesson", "The original model is in use again.");
+  await refresh();
+  focusOn(find("class-name"));
+}));
+addEventListener("blur", () => release(currentPress?.label));
+
+tabs.addEventListener("message", () => { if (stage !== "running") attempt(openTraining); });
+
+/** Shows the current state, including a training run that was already running when the page was loaded. */
+export async function openTraining() {
+  examples = await server.examples();
+  await refresh();
+  const status = await server.trainingStatus(-1);
+  if (status.stage !== "none") return follow(status);
+  ({ stage } = status);
+  setText("lesson", "");
+  showCurves(find("curves"), []);
+  show();
+}
