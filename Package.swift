@@ -148,7 +148,7 @@ let package = Package(
             name: "ImprintNetworkTests", dependencies: ["ImprintNetwork", "CImprintKernels", "TestSupport"],
             exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(
-            name: "ImprintFormatsTests",
+            name: "FileFormatTests",
             dependencies: ["ImprintModel", "ImprintInterop", "CImprintKernels", "CHeapMeter", "TestSupport"],
             exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(
@@ -197,4 +197,12 @@ let package = Package(
 // The plugin that builds the reference documentation; only `./run docs` needs it.
 if Context.environment["IMPRINT_DOCS"] != nil {
     package.dependencies.append(.package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.4.0"))
+}
+
+// `./run test` compiles most tests without optimization, which saves a minute. Kernel tests have naive loops that need it.
+if Context.environment["IMPRINT_TEST_BUILD"] != nil {
+    let optimized: Set = ["ImprintNetworkTests", "ImprintImagesTests"]
+    for target in package.targets where target.type == .test && !optimized.contains(target.name) {
+        target.swiftSettings = (target.swiftSettings ?? []) + [.unsafeFlags(["-Onone"])]
+    }
 }

@@ -77,29 +77,31 @@ INLINE void spread_part(const float *x, float maximum, const float *weights, spr
 }
 
 KERNEL(double, imprint_softmax_cross_entropy,
-       (const imprint_cross_entropy *t, const float *x, size_t label, float *dx, int *correct),
-       (t, x, label, dx, correct)) {
-    float maximum = maximum_of(x, t->classes), distance = maximum - x[label];
+       (const imprint_cross_entropy_options *options, const float *x, size_t label, float *dx, int *correct),
+       (options, x, label, dx, correct)) {
+    float maximum = maximum_of(x, options->classes), distance = maximum - x[label];
     *correct = x[label] == maximum;
     if (*correct)
         for (size_t i = 0; i < label; i++) *correct &= x[i] != maximum;
 
-    float spread = t->label_smoothing / t->classes;
-    float target = (1 - t->label_smoothing) * (t->weights ? t->weights[label] : 1), mass = target;
+    float spread = options->label_smoothing / options->classes;
+    float target = (1 - options->label_smoothing) * (options->weights ? options->weights[label] : 1), mass = target;
     spread_sums sums = {0, 0};
     if (spread > 0) {
-        FOR_EACH_VECTOR(t->classes, spread_part, x, maximum, t->weights, &sums)
+        FOR_EACH_VECTOR(options->classes, spread_part, x, maximum, options->weights, &sums)
         mass += spread * sum_of(&sums.weights);
     }
 
     // dx may be x, so it must not be written before this line.
-    float sum = exponentials(x, maximum, dx, t->classes), log_sum = logf(sum);
+    float sum = exponentials(x, maximum, dx, options->classes), log_sum = logf(sum);
     double loss = target > 0 ? (double)target * (log_sum + distance) : 0;
     if (spread > 0) loss += (double)spread * (sum_of(&sums.weights) * log_sum + sum_of(&sums.products));
     if (!dx) return loss;
-    float scale = t->factor * mass / sum, offset = t->factor * spread;
-    if (t->weights) IN_PLACE for (size_t i = 0; i < t->classes; i++) dx[i] = scale * dx[i] - offset * t->weights[i];
-    else IN_PLACE for (size_t i = 0; i < t->classes; i++) dx[i] = scale * dx[i] - offset;
-    dx[label] -= t->factor * target;
+    float scale = options->factor * mass / sum, offset = options->factor * spread;
+    if (options->weights)
+        IN_PLACE for (size_t i = 0; i < options->classes; i++) dx[i] = scale * dx[i] - offset * options->weights[i];
+    else
+        IN_PLACE for (size_t i = 0; i < options->classes; i++) dx[i] = scale * dx[i] - offset;
+    dx[label] -= options->factor * target;
     return loss;
 }

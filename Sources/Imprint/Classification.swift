@@ -3,10 +3,10 @@ public import ImprintModel
 
 /// A prediction for one label of an image: the label, its confidence and, for logo detectors, a bounding box.
 ///
-/// `ImageClassifier` returns one observation per label, sorted by confidence. Its observations also carry metrics from the model's
+/// `ImageClassifier` returns one classification per label, sorted by confidence. Its classifications also carry metrics from the model's
 /// validation set: a precision–recall curve and a threshold for the label.
 ///
-/// Two observations are equal if their labels and confidences are equal. The JSON encoding has the keys `label` and `confidence`.
+/// Two classifications are equal if their labels and confidences are equal. The JSON encoding has the keys `label` and `confidence`.
 public struct Classification: Codable, Sendable {
     /// The label: the name of the folder that its training photos were in.
     public let label: String
@@ -21,7 +21,7 @@ public struct Classification: Codable, Sendable {
     /// The confidence threshold of the label from `TrainingRecord.thresholds`; nil if the model has none.
     public private(set) var threshold: Double?
 
-    /// Creates an observation.
+    /// Creates a classification.
     public init(
         label: String, confidence: Float, precisionRecallCurve: [TrainingRecord.PrecisionRecallPoint] = [],
         threshold: Double? = nil, box: NormalizedRectangle? = nil
@@ -56,13 +56,13 @@ extension Classification: Hashable {
 extension Classification {
     /// Whether the confidence reaches the threshold of the label; nil if the model has no threshold for it.
     ///
-    /// If no observation of an image reaches its threshold, treat the image as showing none of the labels.
+    /// If no classification of an image reaches its threshold, treat the image as showing none of the labels.
     public var reachesThreshold: Bool? { threshold.map { Double(confidence) >= $0 } }
 
-    /// Whether the observation has a precision–recall curve.
+    /// Whether the classification has a precision–recall curve.
     public var hasPrecisionRecallCurve: Bool { !precisionRecallCurve.isEmpty }
 
-    /// Returns whether the observation meets a minimum precision at the operating point of a recall.
+    /// Returns whether the classification meets a minimum precision at the operating point of a recall.
     ///
     /// The operating point is the highest threshold of the curve at which the recall is at least `recall`. The result is true if the
     /// precision there is at least `minimumPrecision` and the confidence reaches the threshold. It is false if the curve is empty or does
@@ -73,7 +73,7 @@ extension Classification {
         return point.precision >= minimumPrecision && Double(confidence) >= point.threshold
     }
 
-    /// Returns whether the observation meets a minimum recall at the operating point of a precision.
+    /// Returns whether the classification meets a minimum recall at the operating point of a precision.
     ///
     /// The operating point is the lowest threshold of the curve at which the precision is at least `precision`. The result is true if the
     /// recall there is at least `minimumRecall` and the confidence reaches the threshold. It is false if the curve is empty or does not
@@ -91,9 +91,9 @@ extension Classification {
             box: box)
     }
 
-    /// Sorts observations by descending confidence; observations of equal confidence keep their order.
-    package static func ranked(_ observations: [Classification]) -> [Classification] {
-        observations.enumerated().sorted { ($1.element.confidence, $0.offset) < ($0.element.confidence, $1.offset) }
+    /// Sorts classifications by descending confidence; classifications of equal confidence keep their order.
+    package static func ranked(_ classifications: [Classification]) -> [Classification] {
+        classifications.enumerated().sorted { ($1.element.confidence, $0.offset) < ($0.element.confidence, $1.offset) }
             .map(\.element)
     }
 }

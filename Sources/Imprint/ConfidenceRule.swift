@@ -1,8 +1,8 @@
 internal import ImprintModel
 
-/// A rule that accepts or rejects observations by confidence, precision and recall.
+/// A rule that accepts or rejects classifications by confidence, precision and recall.
 ///
-/// If a rule rejects every observation of an image, treat the image as showing none of the labels.
+/// If a rule rejects every classification of an image, treat the image as showing none of the labels.
 ///
 /// ```swift
 /// let rule = ConfidenceRule(threshold: .perLabel)
@@ -25,7 +25,7 @@ public struct ConfidenceRule: Hashable, Sendable {
     /// The minimum recall at the operating point of the label, 0…1; nil for no minimum.
     public var minimumRecall: Double?
 
-    /// Creates a rule; without arguments, the rule accepts every observation.
+    /// Creates a rule; without arguments, the rule accepts every classification.
     public init(
         threshold: Threshold = .confidence(0), minimumPrecision: Double? = nil, minimumRecall: Double? = nil
     ) {
@@ -34,7 +34,7 @@ public struct ConfidenceRule: Hashable, Sendable {
         self.minimumRecall = minimumRecall
     }
 
-    /// Returns whether an observation meets every requirement of the rule.
+    /// Returns whether a classification meets every requirement of the rule.
     ///
     /// The confidence must reach both the threshold of the rule and the threshold of the label's operating point:
     ///
@@ -42,17 +42,17 @@ public struct ConfidenceRule: Hashable, Sendable {
     /// - With only a minimum recall, it is the highest threshold with at least this recall.
     /// - With both, it is the highest threshold with at least this recall, and its precision must reach the minimum, as in
     ///   `Classification.hasMinimumPrecision(_:forRecall:)`.
-    public func accepts(_ observation: Classification) -> Bool {
+    public func accepts(_ classification: Classification) -> Bool {
         let reaches =
             switch threshold {
-            case .confidence(let minimum): observation.confidence >= minimum
-            case .perLabel: observation.reachesThreshold ?? false
+            case .confidence(let minimum): classification.confidence >= minimum
+            case .perLabel: classification.reachesThreshold ?? false
             }
         guard reaches else { return false }
         if let minimumRecall {
-            return observation.hasMinimumPrecision(minimumPrecision ?? 0, forRecall: minimumRecall)
+            return classification.hasMinimumPrecision(minimumPrecision ?? 0, forRecall: minimumRecall)
         }
-        return minimumPrecision.map { observation.hasMinimumRecall(0, forPrecision: $0) } ?? true
+        return minimumPrecision.map { classification.hasMinimumRecall(0, forPrecision: $0) } ?? true
     }
 
     /// Checks that a classifier has the metrics that the rule needs, for each of its labels.

@@ -8,8 +8,7 @@ internal import ImprintNetwork
 /// A thread waits for another thread only if there is not enough memory for one more plan.
 final class ExecutionPlanPool: Sendable {
     let network: Network
-    private let parameters: Parameters
-    private let workers: Workers
+    private let makePlan: @Sendable () throws(NetworkError) -> ExecutionPlan
     /// The slots for idle plans; plans that find no free slot are released.
     private let idle: [ManagedAtomic<Idle?>]
 
@@ -18,11 +17,21 @@ final class ExecutionPlanPool: Sendable {
         init(_ plan: ExecutionPlan) { self.plan = plan }
     }
 
-    init(_ network: Network, parameters: Parameters, workers: Workers) throws(NetworkError) {
+    convenience init(_ network: Network, parameters: Parameters, workers: Workers) throws(NetworkError) {
+        try self.init(network) { () throws(NetworkError) in
+            try ExecutionPlan(
+                network, parameters: parameters,
+                options: ExecutionPlan.Options(batchSize: 1, workers: workers).limitingThreads(for: network))
+        }
+    }
+
+    /// - Parameter makePlan: Compiles a plan of the network. Only the first call must succeed.
+    init(
+        _ network: Network, makePlan: @escaping @Sendable () throws(NetworkError) -> ExecutionPlan
+    ) throws(NetworkError) {
         self.network = network
-        self.parameters = parameters
-        self.workers = workers
-        let first = Idle(try Self.plan(network, parameters, workers))
+        self.makePlan = makePlan
+        let first = Idle(try makePlan())
         idle = (0..<16).map { ManagedAtomic($0 == 0 ? first : nil) }
     }
 
@@ -40,7 +49,7 @@ final class ExecutionPlanPool: Sendable {
     /// Returns an idle plan, or compiles a new one.
     private func lend() -> Idle {
         if let plan = take() { return plan }
-        if let plan = try? Self.plan(network, parameters, workers) { return Idle(plan) }
+        if let plan = try? makePlan() { return Idle(plan) }
         // The network compiled in `init`, so memory is short: wait until another thread returns a plan.
         while true {
             if let plan = take() { return plan }
@@ -62,13 +71,5 @@ final class ExecutionPlanPool: Sendable {
             plan.forward(count: 1)
             return Array(plan.output)
         }
-    }
-
-    private static func plan(
-        _ network: Network, _ parameters: Parameters, _ workers: Workers
-    ) throws(NetworkError) -> ExecutionPlan {
-        try ExecutionPlan(
-            network, parameters: parameters,
-            options: ExecutionPlan.Options(batchSize: 1, workers: workers).limitingThreads(for: network))
     }
 }

@@ -14,7 +14,7 @@ public import ImprintModel
 /// A classifier is immutable, and any number of threads can use it at the same time. It preprocesses images exactly as in training: the
 /// model file stores the preprocessing.
 ///
-/// Use `ClassificationRequest` to classify in async code, to classify a region of an image, or to filter observations by confidence.
+/// Use `ClassificationRequest` to classify in async code, to classify a region of an image, or to filter classifications by confidence.
 public final class ImageClassifier: Sendable {
     /// The model, without the personalization.
     public let model: ModelFile
@@ -96,7 +96,7 @@ public final class ImageClassifier: Sendable {
     /// - Parameters:
     ///   - url: A JPEG, PNG, WebP or HEIC file.
     ///   - cropAndScale: How the image is fitted to the network's input; nil for the same way as in training.
-    /// - Returns: One observation per label, by descending confidence.
+    /// - Returns: One classification per label, by descending confidence.
     /// - Throws: `ImageError` if the file cannot be read as an image, `ImprintError.nonFiniteOutput` if an output of the network is not
     ///   finite.
     public func classify(_ url: URL, cropAndScale: CropAndScale? = nil) throws -> [Classification] {
@@ -110,7 +110,7 @@ public final class ImageClassifier: Sendable {
     /// - Parameters:
     ///   - image: The image, upright and in sRGB.
     ///   - cropAndScale: How the image is fitted to the network's input; nil for the same way as in training.
-    /// - Returns: One observation per label, by descending confidence.
+    /// - Returns: One classification per label, by descending confidence.
     /// - Throws: `ImprintError.nonFiniteOutput` if an output of the network is not finite.
     public func classify(
         _ image: RasterImage, cropAndScale: CropAndScale? = nil
@@ -119,12 +119,12 @@ public final class ImageClassifier: Sendable {
     }
 
     /// Classifies a region of an image.
-    /// - Returns: One observation per label, by descending confidence; boxes are relative to the whole image.
+    /// - Returns: One classification per label, by descending confidence; boxes are relative to the whole image.
     func classify(
         _ image: StoredImage, in region: NormalizedRectangle = .all, cropAndScale: CropAndScale? = nil
     ) throws(ImprintError) -> [Classification] {
         let prediction = try predictor.predict(image.cropped(to: region), cropAndScale: cropAndScale)
-        return observations(prediction, in: region)
+        return classifications(prediction, in: region)
     }
 
     /// The short side, in pixels, to which a large photo may be decoded.
@@ -135,7 +135,7 @@ public final class ImageClassifier: Sendable {
         try predictor.predict(StoredImage(url, coveringShortSide: shortSideToDecode), cropAndScale: nil).confidences
     }
 
-    private func observations(_ prediction: Prediction, in region: NormalizedRectangle) -> [Classification] {
+    private func classifications(_ prediction: Prediction, in region: NormalizedRectangle) -> [Classification] {
         // Hoisted: a model may have a thousand labels.
         let (curves, thresholds) = (model.training?.precisionRecall, model.training?.thresholds)
         return Classification.ranked(

@@ -18,6 +18,8 @@ public enum ImprintError: DescribedError, Equatable {
     case noAveragePooling(network: String)
     /// An output of the network is NaN or infinite.
     case nonFiniteOutput(network: String)
+    /// The network of a logo detector does not accept a level of an image pyramid; width and height are those of the level, in pixels.
+    case unsupportedImageSize(network: String, width: Int, height: Int, reason: String)
     /// There is not enough memory for a prediction.
     case outOfMemory(byteCount: Int)
     /// The model lacks a validation metric for some labels.
@@ -54,6 +56,8 @@ public enum ImprintError: DescribedError, Equatable {
     case cannotAddLabel(String, known: [String])
     /// The features of the photos exceed the memory limit.
     case featuresExceedMemoryLimit(byteCount: Int, limit: Int)
+    /// A personalization diverged: a parameter became NaN or infinite.
+    case personalizationDiverged
     /// The session has no personalization to save.
     case nothingToSave
     /// The file is not a feature cache.
@@ -85,6 +89,9 @@ public enum ImprintError: DescribedError, Equatable {
             "the network \(network.debugDescription) has an output that is not finite, because its parameters or "
                 + "inputs are too large. Train the model again with a lower learning rate, or get the file again from "
                 + "its source"
+        case .unsupportedImageSize(let network, let width, let height, let reason):
+            "the network \(network.debugDescription) does not accept a pyramid level of \(width)x\(height) pixels: \(reason). "
+                + "Expected a network that accepts any size. Train the detector again, or get the file again from its source"
         case .outOfMemory(let byteCount):
             "a prediction needs \(byteCount / 1_048_576 + 1) MB of memory, which is not available. "
                 + "Use fewer threads, or free memory"
@@ -136,6 +143,9 @@ public enum ImprintError: DescribedError, Equatable {
         case .damagedFeatureCache(let file):
             "\(file) is damaged: the digest of its features does not match. "
                 + "Remove the file, and the features are computed again"
+        case .personalizationDiverged:
+            "the personalization diverged: a parameter is not finite. "
+                + "Use a lower penalty and rehearsal weight, or check the base model"
         case .nothingToSave:
             "the session has no personalization to save. Add photos first"
         case .unusableCheckpoint(let reason):

@@ -58,7 +58,7 @@ extension BenchmarkCase {
             }
             defer { task.cancel() }
             var before = clock.now
-            for try await result in classifier.observations(for: camera, every: .zero) {
+            for try await result in classifier.classifications(for: camera, every: .zero) {
                 dropped += result.droppedCount
                 times.append((clock.now - before) / .seconds(1))
                 before = clock.now

@@ -158,7 +158,7 @@ let softmaxCrossEntropy = BenchmarkCase(suite: .layers, name: "softmax-cross-ent
     let targets = (0..<batchSize).map { $0 * 7 }
     let loss = SoftmaxCrossEntropy()
     let measurement = Measurement(seconds: options.seconds) {
-        _ = loss(logits: logits, labels: targets, gradient: gradient)
+        _ = loss(logits: logits, targets: targets, gradient: gradient)
     }
     return BenchmarkResult(
         .layers, "softmax-cross-entropy-1000", options, measurement.times(factor: 1e6), .microseconds, of: measurement,

@@ -1,7 +1,7 @@
 internal import ImprintCore
 internal import ImprintNetwork
 
-/// A training step on synthetic images: forward pass, loss, backward pass, SGD with momentum.
+/// A step of `TrainingLoop` on synthetic images: forward pass, loss, backward pass, SGD with momentum.
 struct TrainingCase {
     let name: String
     let network: String
@@ -30,20 +30,33 @@ struct TrainingCase {
         let plan = try ExecutionPlan(
             network, parameters: parameters,
             options: ExecutionPlan.Options(batchSize: batchSize, mode: .training, workers: Workers(options.threads)))
-        let optimizer = try SGD(SGD.Options(), for: parameters.layout)
-        let loss = SoftmaxCrossEntropy()
-        let labels = (0..<batchSize).map { $0 % self.labels }
-        plan.input.fill(named: "images")
-
-        let measurement = Measurement(seconds: options.seconds) {
-            plan.forward(count: batchSize)
-            _ = loss(logits: plan.output, labels: labels, gradient: plan.outputGradient)
-            plan.backward(count: batchSize)
-            optimizer.step(plan, learningRate: 0.001)
-        }
+        let objective = SyntheticObjective(plan, labels: (0..<batchSize).map { $0 % labels })
+        let phase = TrainingLoop.Rounds.Phase(
+            steps: .max, learningRate: 0.001, schedule: LearningRateSchedule(.constant))
+        let loop = try TrainingLoop(objective, options: .init(rounds: .phases([phase]), optimizer: .sgd(SGD.Options())))
+        let measurement = try Measurement(seconds: options.seconds) { _ = try loop.step() }
         return BenchmarkResult(
             .train, name, options, measurement.rates(of: Double(batchSize)), .imagesPerSecond, of: measurement,
             batch: batchSize)
+    }
+}
+
+/// The cross-entropy of one batch of synthetic images, which every step repeats.
+private final class SyntheticObjective: TrainingObjective {
+    let plan: ExecutionPlan
+    private let labels: [Int]
+    private let loss = SoftmaxCrossEntropy()
+
+    init(_ plan: ExecutionPlan, labels: [Int]) {
+        self.plan = plan
+        self.labels = labels
+        plan.input.fill(named: "images")
+    }
+
+    func trainingStep(round: Int, step: Int) -> StepLoss? {
+        plan.forward(count: labels.count)
+        let result = loss(logits: plan.output, targets: labels, gradient: plan.outputGradient)
+        return StepLoss(loss: result.loss, correct: result.correct, count: labels.count)
     }
 }
 

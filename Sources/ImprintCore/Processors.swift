@@ -2,6 +2,9 @@ internal import Foundation
 
 /// The processors that this process may use.
 package enum Processors {
+    /// The numbers of threads that a setting or option may have.
+    package static let threadRange = 1...max(256, coreCount)
+
     /// The number of logical processors: the cores, times two if each core runs two threads.
     package static let count: Int = max(allowed.count, 1)
 

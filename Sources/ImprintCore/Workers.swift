@@ -5,6 +5,10 @@ internal import Foundation
 ///
 /// The content of a chunk does not depend on the number of threads, and callers add results in the order of the chunks. So results are bitwise
 /// identical for any number of threads.
+///
+/// Use it for independent items that take long: photos, patches, files. Each call starts and joins tasks of Dispatch, which takes too long
+/// for the operations of a network. These run on the `ThreadPool` of their `ExecutionPlan` (ImprintNetwork), whose threads stay awake between
+/// operations; a plan uses `Workers` only for the number of threads.
 package struct Workers: Sendable, Hashable {
     /// The number of threads, including that of the caller.
     package let count: Int
@@ -90,7 +94,7 @@ package struct Workers: Sendable, Hashable {
 
 /// Returns the part of `0..<total` in `chunk` of `chunks`; the parts are contiguous, disjoint and of nearly equal size.
 @inlinable
-public func chunkRange(_ chunk: Int, of chunks: Int, total: Int) -> Range<Int> {
+package func chunkRange(_ chunk: Int, of chunks: Int, total: Int) -> Range<Int> {
     (total * chunk / chunks)..<(total * (chunk + 1) / chunks)
 }
 

@@ -72,7 +72,7 @@ final class LoadedBatches: BatchIterator {
             for image in buffers[batch % 2].unreadable {
                 onUnreadable(image)
                 unreadableCount += 1
-                if 2 * unreadableCount > loader.count { throw image.reason }
+                if SkippedImage.areTooMany(unreadableCount, of: loader.count) { throw image.reason }
             }
             if indices.isEmpty { continue }
             return Batch(index: batch, labels: indices.map { loader.items[$0].label }, indices: indices) {

@@ -16,6 +16,9 @@ public struct SkippedImage: Sendable, Equatable {
         self.reason = reason
     }
 
+    /// Whether so many images are unreadable that a job cannot continue: more than half.
+    package static func areTooMany(_ unreadableCount: Int, of total: Int) -> Bool { 2 * unreadableCount > total }
+
     /// Throws `ImageError` unless every label has a readable image and at least half of all images are readable.
     package static func checkEnoughAreReadable(
         of items: [ImageFolder.Item], readable: [ImageFolder.Item], skipped: [SkippedImage], labels: [String]
@@ -25,7 +28,9 @@ public struct SkippedImage: Sendable, Equatable {
             let files = Set(items.filter { $0.label == missing }.map(\.url))
             throw .noReadableImages(label: labels[missing], skipped: skipped.filter { files.contains($0.url) })
         }
-        if 2 * skipped.count > items.count { throw .tooManyUnreadable(images: items.count, skipped: skipped) }
+        if areTooMany(skipped.count, of: items.count) {
+            throw .tooManyUnreadable(images: items.count, skipped: skipped)
+        }
     }
 }
 

@@ -3,7 +3,7 @@ public import ImprintCore
 
 /// An image file or a folder of images that cannot be used.
 ///
-/// The text of each case names the file, the finding, the expectation and the remedy.
+/// The text of each case names the file, what was found, what was expected and how to fix it.
 public enum ImageError: DescribedError, Equatable, Sendable {
     /// The file cannot be opened or read; `reason` comes from the operating system.
     case unreadable(file: URL, reason: String)

@@ -25,7 +25,7 @@ public struct ImageFolder: Sendable {
     public let items: [Item]
     /// The ignored files: files that are not images, and files beside the sub-folders of the classes.
     public let ignored: [URL]
-    /// The SHA-256 digest of a line "path, tab, size in bytes" for every item, in hexadecimal; see docs/weights-file.md.
+    /// The SHA-256 digest of a line "path, tab, size in bytes" for every item, in hexadecimal; see docs/model-file.md.
     ///
     /// It identifies the files that a model was trained on without reading them.
     public let digest: String
@@ -72,6 +72,18 @@ public struct ImageFolder: Sendable {
     /// - Parameter logos: The labels of the logos.
     /// - Throws: `ImageError` if the folder is missing, a file or without images, or if the sub-folder of a logo has no images.
     public init(at url: URL, logos: [String]) throws(ImageError) {
+        try self.init(at: url, logos: logos, backgroundLabel: nil)
+    }
+
+    /// Reads validation photos by the same rules as these training photos.
+    /// - Parameter logos: The labels of a detector's logos; nil for a classifier.
+    package func validationFolder(at url: URL, logos: [String]?) throws(ImageError) -> ImageFolder {
+        guard let logos else { return try ImageFolder(at: url, minimumClasses: 1) }
+        return try ImageFolder(at: url, logos: logos, backgroundLabel: labels.first { !logos.contains($0) })
+    }
+
+    /// - Parameter backgroundLabel: The label of background photos; nil for the name of the only other sub-folder, or else `noLogoLabel`.
+    private init(at url: URL, logos: [String], backgroundLabel: String?) throws(ImageError) {
         guard let status = FileStatus(url) else { throw .missingFolder(folder: url) }
         guard status.isFolder else { throw .notAFolder(file: url) }
         let root = try FolderListing(url)
@@ -83,7 +95,7 @@ public struct ImageFolder: Sendable {
         var background = root.files
         for name in others { background += try filePaths(below: name, in: url) }
         if background.contains(where: { isImage(url.appending(path: $0)) }) {
-            let label = others.count == 1 ? others[0] : Self.noLogoLabel
+            let label = backgroundLabel ?? (others.count == 1 ? others[0] : Self.noLogoLabel)
             guard !logos.contains(label) else { throw .equalNames(folder: url, names: [label, label]) }
             classes.append((label, background.sorted(by: precedes)))
         } else if classes.isEmpty {

@@ -33,6 +33,25 @@ public struct RasterImage: Sendable, Hashable {
 }
 
 extension RasterImage {
+    /// Returns an image of the same size, whose samples `body` writes.
+    func withNewSamples(_ body: (UnsafeMutablePointer<UInt8>?) -> Void) -> RasterImage {
+        let new = [UInt8](unsafeUninitializedCapacity: samples.count) { target, count in
+            body(target.baseAddress)
+            count = samples.count
+        }
+        return RasterImage(width: width, height: height, channels: channels, samples: new)
+    }
+
+    /// Returns the image with the alpha channel of another one, if both have one.
+    func withAlpha(of other: RasterImage) -> RasterImage {
+        guard channels == 4 else { return self }
+        var result = self
+        for index in stride(from: 3, to: samples.count, by: 4) { result.samples[index] = other.samples[index] }
+        return result
+    }
+}
+
+extension RasterImage {
     /// Blends an RGBA image onto white; any other image does not change.
     ///
     /// The blend is linear in the sRGB values, as in browsers and most image editors.

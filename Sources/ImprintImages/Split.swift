@@ -9,16 +9,63 @@ public enum ValidationRule: Codable, Sendable, Hashable {
     /// No validation set.
     case none
 
+    /// Whether the fraction is at least 0 and less than 1.
+    package var isInRange: Bool {
+        if case .fraction(let fraction) = self { (0..<1).contains(fraction) } else { true }
+    }
+
     /// Returns the fraction of `count` images to hold out.
     public func fraction(ofImages count: Int) -> Double {
         switch self {
         case .automatic:
             return count < 50 ? 0 : count < 200 ? 0.1 : 0.05
         case .fraction(let fraction):
-            precondition(fraction >= 0 && fraction < 1, "the fraction for validation is at least 0 and less than 1")
+            precondition(isInRange, "the fraction for validation is at least 0 and less than 1")
             return fraction
         case .none:
             return 0
+        }
+    }
+}
+
+extension ValidationRule {
+    private enum CodingKeys: String, CodingKey {
+        case automatic, fraction, none
+    }
+
+    /// The key of the fraction in older files, which the compiler generated.
+    private enum OlderKey: String, CodingKey {
+        case fraction = "_0"
+    }
+
+    /// Reads `{"automatic": {}}`, `{"fraction": 0.1}` or `{"none": {}}`.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        guard let key = container.allKeys.first, container.allKeys.count == 1 else {
+            throw DecodingError.dataCorrupted(
+                DecodingError.Context(
+                    codingPath: container.codingPath, debugDescription: "expected automatic, fraction or none"))
+        }
+        switch key {
+        case .automatic: self = .automatic
+        case .none: self = .none
+        case .fraction:
+            if let fraction = try? container.decode(Double.self, forKey: .fraction) {
+                self = .fraction(fraction)
+            } else {
+                let older = try container.nestedContainer(keyedBy: OlderKey.self, forKey: .fraction)
+                self = .fraction(try older.decode(Double.self, forKey: .fraction))
+            }
+        }
+    }
+
+    /// Writes the rule as `init(from:)` reads it.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        switch self {
+        case .automatic: _ = container.nestedContainer(keyedBy: CodingKeys.self, forKey: .automatic)
+        case .fraction(let fraction): try container.encode(fraction, forKey: .fraction)
+        case .none: _ = container.nestedContainer(keyedBy: CodingKeys.self, forKey: .none)
         }
     }
 }

@@ -1,11 +1,11 @@
 /// Low-rank adapters (LoRA) beside frozen layers.
 extension Network {
-    /// Splits the network into a frozen feature extractor and an adaptable part: the last blocks and the head.
+    /// Splits the network into a frozen feature extractor and the tail, which can be adapted: the last blocks and the head.
     ///
-    /// The second part begins earlier if its nodes read more than one node of the first part.
-    /// - Parameter blocks: The number of blocks before the head that belong to the second part, 0…`maximumAdaptedBlocks`; see `blocks`.
+    /// The tail begins earlier if its nodes read more than one node of the feature extractor.
+    /// - Parameter blocks: The number of blocks before the head that belong to the tail, 0…`maximumAdaptedBlocks`; see `blocks`.
     /// - Returns: nil if the network has no head, or cannot be split there.
-    package func split(beforeLast blocks: Int) throws(NetworkError) -> (features: Network, head: Network)? {
+    package func split(beforeLast blocks: Int) throws(NetworkError) -> (features: Network, tail: Network)? {
         precondition(
             (0...maximumAdaptedBlocks).contains(blocks), "blocks is \(blocks), expected 0 to \(maximumAdaptedBlocks)")
         guard var index = headIndex else { return nil }
@@ -20,7 +20,7 @@ extension Network {
     }
 
     /// The largest number of blocks before the head that can be adapted: all but the first.
-    package var maximumAdaptedBlocks: Int { headName == nil ? 0 : max(blocks.count - 2, 0) }
+    package var maximumAdaptedBlocks: Int { denseHeadName == nil ? 0 : max(blocks.count - 2, 0) }
 
     /// Whether the node before `index` is the only earlier node that the nodes from `index` on read.
     private func isCut(_ index: Int) -> Bool {
@@ -47,7 +47,7 @@ extension Network {
         rank: Int
     ) throws(NetworkError) -> (network: Network, adapters: [Adapter], frozen: Set<String>) {
         precondition(rank >= 1, "rank is \(rank), expected at least 1")
-        let head = headName
+        let head = denseHeadName
         var adapters: [Adapter] = []
         var adapted: [Node] = []
         var names: [String: String] = [:]

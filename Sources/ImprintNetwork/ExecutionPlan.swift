@@ -83,7 +83,7 @@ public final class ExecutionPlan {
     /// The options of compilation.
     public let options: Options
     /// The contiguous ranges of the parameter buffer that training changes, with or without weight decay.
-    public let trainableRanges: [(range: Range<Int>, decays: Bool)]
+    package let trainableRanges: [(range: Range<Int>, decays: Bool)]
     let steps: [Step]
     let gradients: AlignedMemory
     let arena: AlignedMemory
@@ -103,15 +103,16 @@ public final class ExecutionPlan {
     /// - Throws: `NetworkError` if the mode is training and all layers are frozen, or if memory cannot be allocated.
     public init(_ network: Network, parameters: Parameters, options: Options) throws(NetworkError) {
         precondition(parameters.layout == ParameterLayout(network), "the parameters belong to another network")
-        var compiler = PlanCompiler(network, layout: parameters.layout, options: options)
-        let buffers = compiler.assignBuffers()
-        let layout = compiler.arena.layout()
+        let operations = OperatorFusion.operations(of: network, layout: parameters.layout, options: options)
+        var planner = MemoryPlanner(operations, input: network.input, options: options)
+        let buffers = planner.assignBuffers()
+        let layout = planner.arena.layout()
         let training = options.mode == .training
         let arena = try AlignedMemory(byteCount: layout.byteCount)
         let gradients = try AlignedMemory(
             byteCount: training ? parameters.layout.trainableCount * MemoryLayout<Float>.stride : 0)
-        let transformedWeights = try AlignedMemory(byteCount: compiler.transformedWeightsByteCount, isWrittenOnce: true)
-        let packedWeights = try AlignedMemory(byteCount: compiler.packedWeightsByteCount, isWrittenOnce: true)
+        let transformedWeights = try AlignedMemory(byteCount: planner.transformedWeightsByteCount, isWrittenOnce: true)
+        let packedWeights = try AlignedMemory(byteCount: planner.packedWeightsByteCount, isWrittenOnce: true)
         let randomness = Randomness(seed: options.seed)
         let packingState = PackingState()
         GEMM.prepare()
@@ -126,10 +127,10 @@ public final class ExecutionPlan {
             values: floats(buffers.input.values), gradient: buffers.input.gradient.map(floats), shape: network.input)
         func moments(of source: Int) -> Moments? {
             guard source >= 0, let moments = buffers.operations[source].outputMoments else { return nil }
-            let channels = compiler.operations[source].output.channels
+            let channels = operations[source].output.channels
             return Moments(pointer(moments.buffer), channels: channels, blocks: moments.blocks)
         }
-        self.steps = compiler.operations.enumerated().map { index, operation in
+        self.steps = operations.enumerated().map { index, operation in
             let operationBuffers = buffers.operations[index]
             let inputs = operation.sources.enumerated().map { slot, source in
                 Activation(
@@ -185,7 +186,7 @@ public final class ExecutionPlan {
     package var summary: [LayerSummary] { Overview(network, options: options).layers }
 
     /// The size in bytes of the arena: activations, their gradients, saved and scratch memory.
-    public var arenaByteCount: Int { arena.byteCount }
+    package var arenaByteCount: Int { arena.byteCount }
 
     /// The input of `forward`, NHWC: `batchSize` images.
     public var input: UnsafeMutableBufferPointer<Float> { buffer(images.values, images.shape) }
@@ -201,14 +202,6 @@ public final class ExecutionPlan {
     /// The gradients, in the layout of the parameters; only the values in `trainableRanges` are defined.
     public var parameterGradients: UnsafeMutableBufferPointer<Float> {
         UnsafeMutableBufferPointer(start: gradients.floats(), count: parameters.layout.trainableCount)
-    }
-
-    /// Calls `body` with the parameter buffer of a training plan, for an optimizer, which changes only `trainableRanges`.
-    public func withParameters<Result, Failure>(
-        _ body: (UnsafeMutableBufferPointer<Float>) throws(Failure) -> Result
-    ) throws(Failure) -> Result {
-        precondition(options.mode == .training, "only a plan compiled for training may change its parameters")
-        return try parameters.withValues(body)
     }
 
     /// The number of forward passes so far, from which the random numbers of a pass are derived.

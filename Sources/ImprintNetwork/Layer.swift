@@ -32,7 +32,9 @@ public protocol Layer: Codable, Hashable, Sendable {
     /// Whether the output may share memory with the first input. Default: `never`.
     var inPlace: InPlace { get }
 
-    /// Returns the number of multiply-accumulate operations per image by the layer's formula, independent of the algorithm. Default: 0.
+    /// Returns the number of multiply-accumulate operations (MACs) per image by the layer's formula, independent of the algorithm.
+    ///
+    /// A MAC is one multiplication and its addition, so it counts as two floating-point operations (FLOP). Default: 0.
     func multiplications(for inputs: [TensorShape]) -> Int
 
     /// Returns the memory that the layer needs besides its activations. Default: none.
@@ -189,7 +191,7 @@ public struct ParameterDescription: Hashable, Sendable {
     public enum Role: String, Codable, Sendable {
         /// Trained, with weight decay.
         case weight
-        /// Trained, without weight decay: biases and the scales and shifts of normalization layers.
+        /// Trained, without weight decay: biases, and also the scales and shifts of normalization layers.
         case bias
         /// Not trained by gradients: running means and variances.
         case statistic

@@ -6,51 +6,56 @@ extension Network {
         return try Network(name: name, input: input, nodes: nodes.dropLast())
     }
 
-    /// The name of the head: the dense layer at the end, or before a final softmax; nil if there is none.
-    public var headName: String? {
+    /// The name of a dense head: the dense layer at the end, or before a final softmax; nil if there is none.
+    ///
+    /// `headIndex` also finds the head of a detector.
+    package var denseHeadName: String? {
         let last = nodes.last { !($0.layer is Softmax) }
         return last?.layer is Dense ? last?.name : nil
     }
 
-    /// The index in `nodes` of the head, or of a final 1x1 convolution, which is the head of a detector.
+    /// The index in `nodes` of the head: the node `denseHeadName`, or a final 1x1 convolution, which is the head of a detector.
     ///
     /// nil if there is neither, or if it reads the network's input.
-    public var headIndex: Int? {
+    package var headIndex: Int? {
         let last = nodes.count - 1
         let isMap = (nodes[last].layer as? Convolution).map { $0.kernelSize == 1 && $0.stride == 1 && $0.groups == 1 }
-        let index = isMap == true ? last : nodes.firstIndex { $0.name == headName }
+        let index = isMap == true ? last : nodes.firstIndex { $0.name == denseHeadName }
         return index.flatMap { $0 > 0 ? $0 : nil }
     }
 
     /// The number of input channels of the node at `headIndex`.
-    public var headChannels: Int? { headIndex.map { inputShapes(of: $0)[0].channels } }
+    package var headChannels: Int? { headIndex.map { inputShapes(of: $0)[0].channels } }
 
     /// Splits the network at `headIndex` into a feature extractor and a head.
     ///
     /// Nodes keep their names, so parameters have the same names in the network and in its parts.
     /// - Returns: nil if there is no head.
-    public func splitAtHead() throws(NetworkError) -> (features: Network, head: Network)? {
+    package func splitAtHead() throws(NetworkError) -> (features: Network, head: Network)? {
         // The head reads one node. Every earlier node is read by an earlier node or the head, so the head reads the last of them.
         guard let index = headIndex else { return nil }
-        return try split(at: index)
+        let (features, head) = try split(at: index)
+        return (features, head)
     }
 
-    /// Splits the network into the nodes before `index` and the others, which may read only the last node of the first part.
-    func split(at index: Int) throws(NetworkError) -> (features: Network, head: Network) {
-        let rest = nodes[index...].map { node in
+    /// Splits the network into the nodes before `index` and the tail, which may read only the last node of the first part.
+    func split(at index: Int) throws(NetworkError) -> (features: Network, tail: Network) {
+        let tail = nodes[index...].map { node in
             let inputs = node.inputs.map { $0 == nodes[index - 1].name ? Network.inputName : $0 }
             return Node(name: node.name, layer: node.layer, inputs: inputs)
         }
         return (
             try Network(name: name, input: input, nodes: Array(nodes[..<index])),
-            try Network(name: name, input: shapes[index - 1], nodes: rest)
+            try Network(name: name, input: shapes[index - 1], nodes: tail)
         )
     }
 
-    /// Returns the network with a different number of outputs of its head, which is a dense layer or a final 1x1 convolution.
-    public func replacingHead(outputs: Int) throws(NetworkError) -> Network {
+    /// Returns the network with another number of outputs; its head stays a dense layer or a final 1x1 convolution.
+    ///
+    /// `withDenseHead(outputs:)` gives a network a head of another kind.
+    package func resizingHead(outputs: Int) throws(NetworkError) -> Network {
         var nodes = nodes
-        let index = nodes.firstIndex { $0.name == headName } ?? nodes.count - 1
+        let index = nodes.firstIndex { $0.name == denseHeadName } ?? nodes.count - 1
         let head = nodes[index]
         func replaced(by layer: any Layer) -> Node { Node(name: head.name, layer: layer, inputs: head.inputs) }
         switch head.layer {
@@ -66,12 +71,12 @@ extension Network {
         return try Network(name: name, input: input, nodes: nodes)
     }
 
-    /// Returns the network with its last layer with parameters, and all later nodes, replaced by a dense layer and a softmax.
+    /// Returns the network with its last layer with parameters, and all later nodes, replaced by a dense head and a softmax.
     ///
-    /// Use it for networks without a `headName`: those that end in a convolution and a global average (SqueezeNet) or in sigmoids. The
+    /// Use it for networks without a dense head: those that end in a convolution and a global average (SqueezeNet) or in sigmoids. The
     /// dense layer has the name of the layer that it replaces. A global average pool precedes it if its input has more than one pixel.
     /// - Returns: nil if the last layer with parameters is neither a dense layer nor a convolution, or is the first node.
-    public func withNewHead(outputs: Int) throws(NetworkError) -> Network? {
+    package func withDenseHead(outputs: Int) throws(NetworkError) -> Network? {
         let last = nodes.indices.last { !nodes[$0].layer.parameters(for: inputShapes(of: $0)).isEmpty }
         guard let index = last, index > 0, nodes[index].layer is Dense || nodes[index].layer is Convolution else {
             return nil
@@ -97,8 +102,8 @@ extension Network {
     /// The trainable scale, one per channel, should be initialized to `initialMaximumScale`. (The concat pooling of fastai has no scale;
     /// it normalizes instead.)
     /// - Returns: The network and the name of the scale parameter; nil if the head does not read a global average.
-    public func withConcatPooling() throws(NetworkError) -> (network: Network, scaleName: String)? {
-        guard let head = nodes.firstIndex(where: { $0.name == headName }) else { return nil }
+    package func withConcatPooling() throws(NetworkError) -> (network: Network, scaleName: String)? {
+        guard let head = nodes.firstIndex(where: { $0.name == denseHeadName }) else { return nil }
         var index = sources[head][0]
         while index >= 0, nodes[index].layer is Flatten || nodes[index].layer is Dropout { index = sources[index][0] }
         guard index >= 0, shapes[index].pixels == 1, inputShapes(of: index)[0].pixels > 1,
@@ -121,12 +126,12 @@ extension Network {
     }
 
     /// The initial scale of `withConcatPooling()`: in networks with ReLU, scaled maxima are about as large as means.
-    public static let initialMaximumScale: Float = 0.2
+    package static let initialMaximumScale: Float = 0.2
 
     /// Returns the network with batch normalization that uses its running statistics, and does not update them, also in training.
     ///
     /// Scales and shifts remain trainable.
-    public func withFrozenStatistics() throws(NetworkError) -> Network {
+    package func withFrozenStatistics() throws(NetworkError) -> Network {
         let nodes = nodes.map { node in
             guard let norm = node.layer as? BatchNormalization else { return node }
             let keeping = BatchNormalization(
@@ -138,25 +143,25 @@ extension Network {
 
     /// The names of the nodes of each block, from the input to the head.
     ///
-    /// A block, also called a stage, has the layers whose outputs have the same number of pixels. The last block has only the head.
+    /// A block has the layers whose outputs have the same number of pixels. The last block has only the head.
     /// Nodes without parameters belong to the last block whose outputs are not smaller than theirs. Side branches that scale an
     /// activation, as in squeeze-and-excitation, belong to the block of that activation.
-    public var blocks: [Set<String>] {
-        let head = headName
-        let stages = stagePixels
+    package var blocks: [Set<String>] {
+        let head = denseHeadName
+        let blockPixels = blockPixels
         let pixels = nodes.indices.filter {
             nodes[$0].name != head && !nodes[$0].layer.parameters(for: inputShapes(of: $0)).isEmpty
-        }.map { stages[$0] }
+        }.map { blockPixels[$0] }
         let sizes = Set(pixels).sorted(by: >)
         var blocks = [Set<String>](repeating: [], count: max(sizes.count, 1))
-        for (node, stage) in zip(nodes, stages) where node.name != head {
-            blocks[sizes.lastIndex { $0 >= stage } ?? 0].insert(node.name)
+        for (node, pixels) in zip(nodes, blockPixels) where node.name != head {
+            blocks[sizes.lastIndex { $0 >= pixels } ?? 0].insert(node.name)
         }
         return blocks.filter { !$0.isEmpty } + (head.map { [[$0]] } ?? [])
     }
 
     /// For each node, the number of pixels of its output, or of the larger activation that its output is broadcast over.
-    private var stagePixels: [Int] {
+    private var blockPixels: [Int] {
         var pixels = shapes.map(\.pixels)
         for (index, inputs) in sources.enumerated().reversed() {
             let isBroadcast = nodes[index].layer is MultiplyLayer || nodes[index].layer is AddLayer

@@ -60,7 +60,7 @@ public struct ParameterLayout: Hashable, Sendable {
 
 /// The parameters of a network: one contiguous float32 buffer with named views.
 ///
-/// Several threads may read them at the same time. Only a training plan changes them (`ExecutionPlan.withParameters`). Do not use
+/// Several threads may read them at the same time. Only a training plan and its optimizer change them. Do not use
 /// parameters elsewhere while a plan trains them, or give the plan a `copy()`.
 public final class Parameters: @unchecked Sendable {
     /// The names, shapes and offsets.

@@ -62,9 +62,10 @@ extension ExecutionPlan {
         /// Creates the overview of the plan that `ExecutionPlan` compiles with the same options.
         package init(_ network: Network, options: Options) {
             let layout = ParameterLayout(network)
-            var compiler = PlanCompiler(network, layout: layout, options: options)
-            let buffers = compiler.assignBuffers()
-            layers = zip(compiler.operations, buffers.operations).map { operation, buffers in
+            let operations = OperatorFusion.operations(of: network, layout: layout, options: options)
+            var planner = MemoryPlanner(operations, input: network.input, options: options)
+            let buffers = planner.assignBuffers()
+            layers = zip(operations, buffers.operations).map { operation, buffers in
                 LayerSummary(
                     name: operation.name, kind: operation.kind, algorithm: operation.algorithm,
                     inputs: operation.inputs, output: operation.output,
@@ -79,10 +80,10 @@ extension ExecutionPlan {
             batchSize = options.batchSize
             mode = options.mode
             threads = options.workers.count
-            arenaByteCount = compiler.arena.layout().byteCount
+            arenaByteCount = planner.arena.layout().byteCount
             gradientByteCount =
                 options.mode == .training ? layout.trainableCount * MemoryLayout<Float>.stride : 0
-            transformedWeightsByteCount = compiler.transformedWeightsByteCount + compiler.packedWeightsByteCount
+            transformedWeightsByteCount = planner.transformedWeightsByteCount + planner.packedWeightsByteCount
         }
     }
 }

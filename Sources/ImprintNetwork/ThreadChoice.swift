@@ -1,7 +1,7 @@
 internal import ImprintCore
 
 extension ExecutionPlan.Options {
-    /// The minimum average work per operation and thread: multiplications, or values written.
+    /// The minimum average work per operation and thread: multiply-accumulate operations (`multiplications`), or values written.
     ///
     /// All threads meet at a barrier after every operation. A barrier takes about 1 µs, and much longer if another process uses a core.
     /// On two cores of an AMD EPYC with AVX-512, a second thread gained nothing for LeNet 28 with 0.25 million multiplications per
@@ -12,9 +12,9 @@ extension ExecutionPlan.Options {
     /// Returns the options with no more threads than a network can use efficiently.
     ///
     /// The results do not depend on the number of threads.
-    public func limitingThreads(for network: Network) -> ExecutionPlan.Options {
+    package func limitingThreads(for network: Network) -> ExecutionPlan.Options {
         guard workers.count > 1 else { return self }
-        let operations = Lowering.operations(of: network, layout: ParameterLayout(network), options: self)
+        let operations = OperatorFusion.operations(of: network, layout: ParameterLayout(network), options: self)
         let work = saturatingSum(
             operations.map { operation in
                 max(operation.kernel.multiplications(for: operation.inputs), operation.output.count)

@@ -50,6 +50,9 @@ public struct Worker {
 ///
 /// All workers run the same operation at the same time and meet at barriers. There is no task queue between operations, and a run
 /// does not allocate memory. Between runs the threads sleep.
+///
+/// Each `ExecutionPlan` has its own pool. It exists besides `Workers` (ImprintCore), which runs independent items such as photos, because an
+/// operation can take less time than starting and joining tasks: here, the threads stay in their loop and a barrier takes about 1 µs.
 final class ThreadPool: @unchecked Sendable {
     /// The number of workers, including the calling thread.
     private(set) var count = 1
@@ -114,10 +117,10 @@ final class ThreadPool: @unchecked Sendable {
         guard let pointer else { return nil }
         let argument = Unmanaged<ThreadArgument>.fromOpaque(pointer).takeRetainedValue()
         let shared = argument.shared
-        var round = 0
+        var run = 0
         while true {
-            round += 1
-            shared.wait(for: round)
+            run += 1
+            shared.wait(forRun: run)
             if shared.isClosing.load(ordering: .acquiring) { return nil }
             if let (threadPool, task) = shared.task { task.run(Worker(threadPool: threadPool, index: argument.index)) }
             shared.barrier()
@@ -137,19 +140,19 @@ final class ThreadPool: @unchecked Sendable {
 
 /// The state that the threads of a pool share.
 private final class Shared: @unchecked Sendable {
-    /// The task of the current round; written before the round begins.
+    /// The task of the current run; written before the run begins.
     var task: (ThreadPool, any ThreadPoolTask)?
     let isClosing = Atomic(false)
     let nextChunk = Atomic(0)
-    /// The number of workers; written before the first round.
+    /// The number of workers; written before the first run.
     var count = 1
-    /// The number of rounds that have begun.
-    private let round = Atomic(0)
+    /// The number of runs that have begun.
+    private let runCount = Atomic(0)
     /// The number of workers that have arrived at the current barrier.
     private let arrived = Atomic(0)
     private let sleepers = Atomic(0)
-    /// Rounds and barriers have separate budgets: threads wait much longer between passes than at a barrier.
-    private let roundSpins: SpinBudget
+    /// Runs and barriers have separate budgets: threads wait much longer between runs than at a barrier.
+    private let runSpins: SpinBudget
     private let barrierSpins: SpinBudget
     /// The number of barriers that all workers have passed.
     private let passed = Atomic(0)
@@ -159,7 +162,7 @@ private final class Shared: @unchecked Sendable {
     init(expecting count: Int) {
         // Spinning does not help if there are more threads than cores.
         let longest = count <= Processors.count ? SpinBudget.longest : 0
-        roundSpins = SpinBudget(longest: longest)
+        runSpins = SpinBudget(longest: longest)
         barrierSpins = SpinBudget(longest: longest)
         pthread_mutex_init(mutex, nil)
         pthread_cond_init(condition, nil)
@@ -172,15 +175,15 @@ private final class Shared: @unchecked Sendable {
         condition.deallocate()
     }
 
-    /// Begins a round.
+    /// Begins a run.
     func begin() {
-        round.add(1, ordering: .sequentiallyConsistent)
+        runCount.add(1, ordering: .sequentiallyConsistent)
         wakeSleepers()
     }
 
-    /// Waits until `target` rounds have begun.
-    func wait(for target: Int) {
-        wait(roundSpins) { round.load(ordering: .sequentiallyConsistent) >= target }
+    /// Waits until run number `target` (from 1) has begun.
+    func wait(forRun target: Int) {
+        wait(runSpins) { runCount.load(ordering: .sequentiallyConsistent) >= target }
     }
 
     /// Waits until all workers have called this method.

@@ -106,11 +106,11 @@ package final class Studio: Sendable {
         case (.DELETE, "/classes"):
             let label = try request.label
             return try updateExamples { try $0.remove(label) }
-        case (.GET, "/lesson"): return try await trainingStatus(request)
-        case (.POST, "/lesson"):
+        case (.GET, "/training"): return try await trainingStatus(request)
+        case (.POST, "/training"):
             try trainer.start()
             return try .json(trainer.status)
-        case (.DELETE, "/lesson"):
+        case (.DELETE, "/training"):
             await trainer.stop()
             return try .json(trainer.status)
         case (.POST, "/revert"):

@@ -59,10 +59,14 @@ private struct ClassificationResponse: Encodable {
     }
 
     /// All labels, best first.
-    let observations: [Item]
+    let classifications: [Item]
 
-    init(_ observations: [Classification], _ categories: Categories?) {
-        self.observations = observations.map {
+    private enum CodingKeys: String, CodingKey {
+        case classifications = "observations"
+    }
+
+    init(_ classifications: [Classification], _ categories: Categories?) {
+        self.classifications = classifications.map {
             Item(
                 label: $0.label, confidence: $0.confidence, box: $0.box, category: categories?.category(of: $0.label))
         }
@@ -74,8 +78,8 @@ extension Studio {
         guard let classifier = trainer.classifier else {
             throw RequestError("There is no model yet. Collect examples of two classes to train one.", .conflict)
         }
-        let observations = try await ClassificationRequest(classifier).perform(on: .data(photo))
-        return try .json(ClassificationResponse(observations, classifier.model.categories))
+        let classifications = try await ClassificationRequest(classifier).perform(on: .data(photo))
+        return try .json(ClassificationResponse(classifications, classifier.model.categories))
     }
 
     /// Checks that the bytes are a readable photo.

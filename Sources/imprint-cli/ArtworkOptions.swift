@@ -21,7 +21,29 @@ struct LabelledArtwork: ExpressibleByArgument {
     var defaultValueDescription: String { "\(label)=\(source)" }
 }
 
-/// The artwork of logos and the backgrounds for compositing.
+/// The value of --backgrounds: a folder of photos without logos, or "drawn" for drawn patterns.
+struct BackgroundSource: ExpressibleByArgument, CustomStringConvertible {
+    /// The value as it was typed.
+    let description: String
+
+    init?(argument: String) { description = argument }
+
+    /// Whether the backgrounds are drawn patterns.
+    var isDrawn: Bool { description == "drawn" }
+
+    /// Returns the photos; none for drawn patterns.
+    func files() throws -> [URL] { isDrawn ? [] : try ImageFolder.images(in: URL(filePath: description)) }
+
+    /// Returns the help of the option.
+    /// - Parameter defaultValue: The backgrounds without the option.
+    static func help(default defaultValue: String) -> ArgumentHelp {
+        ArgumentHelp(
+            "A folder of photos without logos to use as backgrounds, or drawn for drawn patterns. (default: \(defaultValue))",
+            valueName: "folder")
+    }
+}
+
+/// The artwork of logos for compositing.
 struct ArtworkOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -30,25 +52,22 @@ struct ArtworkOptions: ParsableArguments {
             valueName: "label=file"))
     var artwork: [LabelledArtwork] = []
 
-    @Option(
-        help: ArgumentHelp(
-            "A folder of photos without logos to use as backgrounds, or drawn for drawn patterns. (default: the background photos of "
-                + "--photos if there are any, else drawn)", valueName: "folder"))
-    var backgrounds: String?
-
     func validate() throws {
         for label in labels where label.contains("/") || label.hasPrefix(".") {
             throw ValidationError(
                 "--artwork \(label)=…: the label contains \"/\" or begins with \".\". Expected the name of a folder.")
         }
-        if let backgrounds { try requirePaths([backgrounds]) }
-        if backgrounds != nil && artwork.isEmpty {
-            throw ValidationError("--backgrounds needs --artwork LABEL=FILE, which is missing.")
-        }
         for label in labels where label == ImageFolder.noLogoLabel {
             throw ValidationError(
                 "--artwork \(label)=…: this label is reserved for photos without a logo. Choose another label.")
         }
+    }
+
+    /// Checks that backgrounds are given only with artwork.
+    func check(_ backgrounds: BackgroundSource?) throws {
+        guard let backgrounds else { return }
+        try requirePaths([backgrounds.description])
+        if artwork.isEmpty { throw ValidationError("--backgrounds needs --artwork LABEL=FILE, which is missing.") }
     }
 
     /// The labels in the order of the command line, without duplicates.
@@ -67,24 +86,16 @@ struct ArtworkOptions: ParsableArguments {
         }
     }
 
-    /// Whether the backgrounds are drawn patterns.
-    var drawsBackgrounds: Bool { backgrounds == "drawn" }
-
-    /// Returns the background photos: none for drawn patterns; nil without the option.
-    func backgroundFiles() throws -> [URL]? {
-        try backgrounds.map { drawsBackgrounds ? [] : try ImageFolder.images(in: URL(filePath: $0)) }
-    }
-
     /// The command-line arguments that set the same options.
-    var arguments: [String] {
-        artwork.flatMap { ["--artwork", "\($0.label)=\($0.source)"] }
-            + (backgrounds.map { ["--backgrounds", $0] } ?? [])
-    }
+    var arguments: [String] { artwork.flatMap { ["--artwork", "\($0.label)=\($0.source)"] } }
 
     /// Returns a compositor for each label; all compositors share the backgrounds.
-    func compositors(size: Int, seed: UInt64, workers: Workers) throws -> [(label: String, compositor: Compositor)] {
+    /// - Parameter backgrounds: The backgrounds; nil for drawn patterns.
+    func compositors(
+        backgrounds: BackgroundSource?, size: Int, seed: UInt64, workers: Workers
+    ) throws -> [(label: String, compositor: Compositor)] {
         let artworks = try load()
-        let files = try backgroundFiles() ?? []
+        let files = try backgrounds?.files() ?? []
         var bar = ProgressBar()
         defer { bar.clear() }
         let backdrops = try Backdrops(files, size: size, seed: seed, workers: workers) { read in

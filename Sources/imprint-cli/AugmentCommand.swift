@@ -15,6 +15,9 @@ struct AugmentCommand: ParsableCommand {
 
     @OptionGroup var artworkOptions: ArtworkOptions
 
+    @Option(help: BackgroundSource.help(default: "drawn"))
+    var backgrounds: BackgroundSource?
+
     @Option(
         help: ArgumentHelp(
             "The contact sheet to write: per photo a row with the preprocessed photo, then its augmentation in each epoch. With --artwork: "
@@ -48,6 +51,7 @@ struct AugmentCommand: ParsableCommand {
     private var side: Int { inputSize ?? (showsArtwork ? 224 : 96) }
 
     func validate() throws {
+        try artworkOptions.check(backgrounds)
         try requirePaths([data ?? "data"])
         try checkContactSheet(contactSheet, inputs: artworkOptions.artwork.map { ("the artwork", $0.source) })
         guard showsArtwork != (data != nil) else {
@@ -94,9 +98,10 @@ struct AugmentCommand: ParsableCommand {
 
     private func showComposites() throws {
         try checkContactSheet(
-            contactSheet, inputs: (artworkOptions.backgroundFiles() ?? []).map { ("a background photo", $0.path) })
+            contactSheet, inputs: (backgrounds?.files() ?? []).map { ("a background photo", $0.path) })
         let workers = Workers(common.threadCount)
-        let compositors = try artworkOptions.compositors(size: side, seed: seed, workers: workers)
+        let compositors = try artworkOptions.compositors(
+            backgrounds: backgrounds, size: side, seed: seed, workers: workers)
         var rows: [CompositeRow] = []
         var images: [RasterImage] = []
         for (label, compositor) in compositors {

@@ -81,14 +81,14 @@ struct ClassifyCommand: ParsableCommand {
             )
         }
         let categories = try categories.map { try self.categories($0, of: classifier) }
-        func observations(_ file: String) throws -> [Classification] {
-            var observations = try classifier.classify(URL(filePath: file), cropAndScale: cropAndScale)
+        func classifications(_ file: String) throws -> [Classification] {
+            var classifications = try classifier.classify(URL(filePath: file), cropAndScale: cropAndScale)
             if let categories {
-                observations = observations.rolledUp(into: categories, sumToOne: classifier.confidencesSumToOne)
+                classifications = classifications.rolledUp(into: categories, sumToOne: classifier.confidencesSumToOne)
             }
-            return Array(observations.filter(rule.accepts).prefix(top))
+            return Array(classifications.filter(rule.accepts).prefix(top))
         }
-        try forEachPhoto(files, workers, compute: observations, show: show)
+        try forEachPhoto(files, workers, compute: classifications, show: show)
     }
 
     private func categories(_ text: String, of classifier: ImageClassifier) throws -> Categories {
@@ -104,15 +104,15 @@ struct ClassifyCommand: ParsableCommand {
         return categories
     }
 
-    private func show(_ file: String, _ observations: [Classification]) throws {
+    private func show(_ file: String, _ classifications: [Classification]) throws {
         if common.json {
             try Terminal.emit(
                 ClassificationLine(
-                    file: file, observations: observations, boxes: boxes ? observations.map(\.box) : nil))
+                    file: file, classifications: classifications, boxes: boxes ? classifications.map(\.box) : nil))
         } else {
-            let labels = observations.map { observation in
-                "\(shown(observation.label)) \(Terminal.percent(observation.confidence))"
-                    + (boxes ? observation.box.map { " at \(boxText($0))" } ?? "" : "")
+            let labels = classifications.map { classification in
+                "\(shown(classification.label)) \(Terminal.percent(classification.confidence))"
+                    + (boxes ? classification.box.map { " at \(boxText($0))" } ?? "" : "")
             }
             try Terminal.show("\(visible(file)): \(labels.isEmpty ? "none of these" : labels.joined(separator: ", "))")
         }
@@ -127,9 +127,14 @@ func boxText(_ box: NormalizedRectangle) -> String {
 
 private struct ClassificationLine: Encodable {
     let file: String
-    let observations: [Classification]
-    /// The bounding box of each observation, in the same order; `null` for a label without one.
+    let classifications: [Classification]
+    /// The bounding box of each classification, in the same order; `null` for a label without one.
     let boxes: [NormalizedRectangle?]?
+
+    private enum CodingKeys: String, CodingKey {
+        case file, boxes
+        case classifications = "observations"
+    }
 }
 
 /// The minimum confidence as it was typed: a number, or "auto".

@@ -46,6 +46,14 @@ struct DatasetOptions: ParsableArguments {
             + option("--precision", precision.rawValue, default: ClassifierConfiguration().precision.rawValue)
     }
 
+    /// The names of the options that are set and apply only to training photos.
+    var photoOptions: [String] {
+        [
+            ("--validation", validation != nil), ("--random-split", randomSplit),
+            ("--rehearsal", rehearsal != ClassifierHyperparameters().rehearsalImages),
+        ].filter(\.1).map(\.0)
+    }
+
     /// The folder of validation photos; nil for a fraction of the training photos.
     var validationFolder: URL? {
         try? validationRule().folder
@@ -54,11 +62,12 @@ struct DatasetOptions: ParsableArguments {
     func validationRule() throws -> (rule: ValidationRule, folder: URL?) {
         guard let validation else { return (.automatic, nil) }
         guard let fraction = Double(validation) else { return (.automatic, URL(filePath: validation)) }
-        guard fraction >= 0 && fraction < 1 else {
+        let rule = fraction == 0 ? ValidationRule.none : .fraction(fraction)
+        guard rule.isInRange else {
             throw ValidationError(
                 "--validation is \(validation), expected a folder or a fraction from 0 to less than 1.")
         }
-        return (fraction == 0 ? .none : .fraction(fraction), nil)
+        return (rule, nil)
     }
 }
 
@@ -71,13 +80,32 @@ func option<Value: Equatable>(_ name: String, _ value: Value?, default defaultVa
 /// Returns a flag as an argument; empty if it is not set.
 func flag(_ name: String, _ isSet: Bool) -> [String] { isSet ? [name] : [] }
 
+/// The options of settings of the library that have another name, or that are part of a nested setting.
+private let optionNames = [
+    "augmentation": "--augment", "calibrates": "--no-calibration", "ema-decay": "--average",
+    "freezes-statistics": "--batch-statistics", "keeps-groups-together": "--random-split",
+    "layer-decay": "--layer-decay", "memory-limit": "--memory", "network": "--network, --width, --base or --unfreeze",
+    "pools-maximum": "--pool-maximum", "rehearsal-images": "--rehearsal", "stage-epochs": "--stage-epochs",
+    // Names in the checkpoints of version 1.
+    "pooling": "--pool-maximum", "statistics-of-norms": "--batch-statistics",
+]
+
+/// Returns the option of a setting of the library, such as "emaDecay" or "fine tuning.layer decay"; nil if the names do not differ.
+func optionName(ofSetting setting: String) -> String? {
+    let name = setting.split(separator: ".").last.map(String.init) ?? setting
+    return optionNames[name.contains(" ") ? name.lowercased().replacing(" ", with: "-") : kebabCase(name)]
+}
+
+/// Converts "labelSmoothing" to "label-smoothing".
+private func kebabCase(_ name: String) -> String {
+    name.reduce(into: "") { $0 += $1.isUppercase ? "-\($1.lowercased())" : "\($1)" }
+}
+
 /// Throws an error that names the option of a hyperparameter that is out of range.
 func require(_ problem: HyperparameterProblem?) throws {
     guard let problem else { return }
-    let names = ["averageDecay": "average", "rehearsalImages": "rehearsal", "labelWeights": "class-weights"]
-    let kebab = problem.name.reduce(into: "") { $0 += $1.isUppercase ? "-\($1.lowercased())" : "\($1)" }
-    throw ValidationError(
-        "--\(names[problem.name] ?? kebab) is \(problem.found), expected \(problem.expected).")
+    let option = optionName(ofSetting: problem.name) ?? "--\(kebabCase(problem.name))"
+    throw ValidationError("\(option) is \(problem.found), expected \(problem.expected).")
 }
 
 extension Safetensors.Precision: ExpressibleByArgument {}

@@ -1,4 +1,5 @@
 internal import Imprint
+internal import ImprintInterop
 internal import ImprintModel
 
 /// Returns the verb or option that helps after an error; errors of the library do not name verbs or options.
@@ -9,6 +10,11 @@ func hint(for error: any Error) -> String? {
     case ImprintError.tooFewReadablePhotos: "A larger --memory keeps more photos in memory."
     case ImprintError.cannotAddLabel: "imprint train-detector --artwork LABEL=FILE trains a detector for it."
     case ImprintError.featuresExceedMemoryLimit: "--memory sets the limit."
+    case ImprintError.invalidSetting("averagesFlipped", _, _): "Leave out --mirror."
+    case ImprintError.unfinishedCheckpoint, ImprintError.stoppedTooEarly(_?): "--resume continues the run."
+    case ImprintError.checkpointMismatch(_, let setting, _, _):
+        optionName(ofSetting: setting).map { "The setting belongs to \($0)." }
+    case let error as ImportError: hint(for: error.problem)
     case let error as ModelFileError:
         switch error.problem {
         case .checkpoint: "imprint train --resume finishes the run and writes a model."
@@ -23,6 +29,19 @@ func hint(for error: any Error) -> String? {
         } else {
             nil
         }
+    default: nil
+    }
+}
+
+/// Returns the option that helps after a failed import.
+private func hint(for problem: ImportError.Problem) -> String? {
+    switch problem {
+    case .unsuitableModel(_, _, .prototxt?): "Leave out --prototxt."
+    case .unsuitableModel(_, _, .isBGR?): "Leave out --bgr."
+    case .missing(_, _, .prototxt?): "--prototxt names the file."
+    case .missing(_, _, .labels?): "--labels sets the labels."
+    case .unsuitableModel(_, _, .normalization?), .missing(_, _, .normalization?):
+        "--mean and --scale set the input normalization."
     default: nil
     }
 }

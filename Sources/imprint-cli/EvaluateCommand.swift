@@ -78,14 +78,19 @@ private struct ImageLine: Encodable {
     let label: String
     let predicted: String
     let correct: Bool
-    let observations: [Classification]
+    let classifications: [Classification]
+
+    private enum CodingKeys: String, CodingKey {
+        case event, file, label, predicted, correct
+        case classifications = "observations"
+    }
 
     init(_ result: Evaluation.Result, labels: [String]) {
         file = result.url.path(percentEncoded: false)
         label = labels[result.label]
         predicted = labels[result.predicted]
         correct = result.isCorrect
-        observations = result.observations(labels: labels)
+        classifications = result.classifications(labels: labels)
     }
 }
 

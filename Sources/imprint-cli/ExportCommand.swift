@@ -10,7 +10,7 @@ struct ExportCommand: ParsableCommand {
         abstract: "Export a model to ONNX or Core ML, or to a smaller model file.",
         discussion: """
             The exported file contains labels, preprocessing and network as metadata. A Core ML model takes images and preprocesses them \
-            itself. An ONNX model takes preprocessed values, or samples 0 to 255 with --preprocessing-in-graph. --to imprint writes a \
+            itself. An ONNX model takes preprocessed values, or pixel values 0 to 255 with --preprocessing-in-graph. --to imprint writes a \
             model file again, with --precision int8 at about a quarter of the size.
             """)
 
@@ -44,7 +44,7 @@ struct ExportCommand: ParsableCommand {
     )
     var precision = ModelFile.Storage.float32
 
-    @Flag(help: "Include preprocessing: the input is samples 0 to 255; for onnx.")
+    @Flag(help: "Include preprocessing: the input is pixel values 0 to 255; for onnx.")
     var preprocessingInGraph = false
 
     @Option(

@@ -35,7 +35,7 @@ struct ImportCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The mean to subtract from samples 0 to 255: one value, or red, green and blue separated by commas. "
+            "The mean to subtract from pixel values 0 to 255: one value, or red, green and blue separated by commas. "
                 + "(default: as in the file; 0 with --scale or --bgr)",
             valueName: "values"))
     var mean: String?

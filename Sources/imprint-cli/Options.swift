@@ -17,7 +17,7 @@ struct CommonOptions: ParsableArguments {
     var threadCount: Int { threads ?? Processors.coreCount }
 
     func validate() throws {
-        try require(threads ?? 1, "--threads", in: 1...256)
+        try require(threads ?? 1, "--threads", in: Processors.threadRange)
     }
 }
 

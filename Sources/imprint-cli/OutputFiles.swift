@@ -49,8 +49,7 @@ func vacantPath(_ path: String, _ kind: OutputKind) -> String {
     let candidates = (2...).lazy.map { "\(stem)-\($0)\(suffix)" }
     let vacant = candidates.first { !FileManager.default.fileExists(atPath: $0) } ?? path
     Terminal.warn(
-        "\(path): another file was put here meanwhile, which is not \(kind.withArticle) that Imprint wrote; writing to "
-            + "\(vacant) instead.")
+        "\(path): now contains a file that Imprint did not write as \(kind.withArticle); writing to \(vacant) instead.")
     return vacant
 }
 

@@ -58,7 +58,7 @@ struct PersonalizeCommand: ParsableCommand {
     @Option(help: "The rank of the adapters.")
     var rank = PersonalizationConfiguration().rank
 
-    @Option(help: TimeLimit.help)
+    @Option(help: TimeLimit.help(written: "the personalization so far"))
     var timeLimit: TimeLimit?
 
     @Option(
@@ -80,13 +80,7 @@ struct PersonalizeCommand: ParsableCommand {
 
     func validate() throws {
         try requirePaths([model, data] + [earlier].compactMap { $0 })
-        _ = try timeLimit?.duration()
-        try require(rehearsalWeight, "--rehearsal-weight", in: 0...1_000_000)
-        try require(penalty, "--penalty", in: 0...1_000_000)
-        try require(views, "--views", in: 1...64)
-        try require(rank, "--rank", in: 1...64)
-        try require(blocks, "--blocks", in: 0...100)
-        if let memory { try require(memory.byteCount(), "--memory in bytes", in: 1024...(1 << 50)) }
+        try require(configuration.problem)
         for correction in corrections where Self.readings(correction).isEmpty {
             throw ValidationError("--not is \(correction), expected a label and a path, as in Logo=photo.jpg.")
         }

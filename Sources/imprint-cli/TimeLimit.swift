@@ -24,7 +24,11 @@ struct TimeLimit: ExpressibleByArgument, CustomStringConvertible {
         return .seconds(seconds)
     }
 
-    static let help = ArgumentHelp(
-        "The time limit, after which the best model so far is written: seconds, or a number with a unit, such as 90s, 30m or 2h.",
-        valueName: "time")
+    /// Returns the help of the option.
+    /// - Parameter result: The result that is written after the limit.
+    static func help(written result: String) -> ArgumentHelp {
+        ArgumentHelp(
+            "The time limit, after which \(result) is written: seconds, or a number with a unit, such as 90s, 30m or 2h.",
+            valueName: "time")
+    }
 }

@@ -24,6 +24,10 @@ struct TrainDetectorCommand: AsyncParsableCommand {
     @OptionGroup var artworkOptions: ArtworkOptions
 
     @Option(
+        help: BackgroundSource.help(default: "the background photos of --photos if there are any, else drawn"))
+    var backgrounds: BackgroundSource?
+
+    @Option(
         help: ArgumentHelp(
             "A folder of photos: a sub-folder with the label of a logo contains photos of it; all other photos are backgrounds without "
                 + "logos. (default: no photos; logos are composited into --backgrounds or drawn patterns)",
@@ -36,11 +40,12 @@ struct TrainDetectorCommand: AsyncParsableCommand {
 
     @Option(
         help:
-            "The number of epochs; the number of training steps is in proportion to it."
+            "The length of training: the number of training steps is in proportion to it. It must stay the same with --resume."
     )
     var epochs = DetectorHyperparameters().epochs
 
     func validate() throws {
+        try artworkOptions.check(backgrounds)
         try require(hyperparameters().problem)
         if artworkOptions.artwork.isEmpty {
             throw ValidationError("--artwork is missing, expected at least one --artwork LABEL=FILE.")
@@ -49,15 +54,19 @@ struct TrainDetectorCommand: AsyncParsableCommand {
             throw ValidationError("Unexpected argument \"\(data)\": --photos already names the folder of photos.")
         }
         try requirePaths([photos, data].compactMap { $0 })
+        let photoOptions = dataset.photoOptions
+        if photoFolder == nil, !photoOptions.isEmpty {
+            throw ValidationError(
+                "\(photoOptions.joined(separator: ", ")): there are no photos that they apply to. Name a folder with --photos, or leave "
+                    + "them out.")
+        }
         try runOptions.checkOutputs(inputs: artworkOptions.artwork.map { ("the artwork", $0.source) })
     }
 
     func run() async throws {
         let artwork = try artworkOptions.load()
-        // Without --photos, the photos of --backgrounds are used as photos without a logo.
         let hasNoPhotos = photos == nil && data == nil
-        let path = photos ?? data ?? (artworkOptions.drawsBackgrounds ? nil : artworkOptions.backgrounds)
-        let folder = try path.map { try ImageFolder(at: URL(filePath: $0), logos: artworkOptions.labels) }
+        let folder = try photoFolder.map { try ImageFolder(at: URL(filePath: $0), logos: artworkOptions.labels) }
         try runOptions.prepare(photoFolders: [folder?.url, dataset.validationFolder])
         var configuration = DetectorConfiguration()
         configuration.hyperparameters = try hyperparameters()
@@ -66,14 +75,21 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         configuration.precision = dataset.precision
         configuration.memoryLimit = try dataset.memory?.byteCount()
         let trainer = DetectorTrainer(
-            artwork: artwork, photos: folder, backgrounds: hasNoPhotos ? nil : try artworkOptions.backgroundFiles(),
+            artwork: artwork, photos: folder, backgrounds: hasNoPhotos ? nil : try backgrounds?.files(),
             configuration: configuration, checkpoints: runOptions.checkpoints)
         let command =
-            ["imprint", "train-detector"] + artworkOptions.arguments + option("--photos", photos ?? data)
+            ["imprint", "train-detector"] + artworkOptions.arguments
+            + option("--backgrounds", backgrounds?.description) + option("--photos", photos ?? data)
             + ["--output", runOptions.output] + option("--epochs", epochs) + dataset.arguments
         try await TrainingSession(
-            options: runOptions, folder: folder, validationFolder: dataset.validationFolder, command: command
+            options: runOptions, folder: folder, validationFolder: dataset.validationFolder,
+            logos: artworkOptions.labels, command: command
         ).run(trainer, epochs: epochs)
+    }
+
+    /// The folder of the photos; without --photos, the photos of --backgrounds are used as photos without a logo.
+    private var photoFolder: String? {
+        photos ?? data ?? backgrounds.flatMap { $0.isDrawn ? nil : $0.description }
     }
 
     private func hyperparameters() throws -> DetectorHyperparameters {

@@ -33,7 +33,7 @@ struct TrainingBaseOptions: ParsableArguments {
 
     @Flag(
         help:
-            "Use the statistics of each batch in batch normalisation instead of those of the base model."
+            "Use the statistics of each batch in batch normalization instead of those of the base model."
     )
     var batchStatistics = false
 
@@ -47,7 +47,7 @@ struct TrainingBaseOptions: ParsableArguments {
         var hyperparameters = ClassifierHyperparameters()
         set(&hyperparameters)
         try require(hyperparameters.problem)
-        if trains == .head && (layerDecay != nil || batchStatistics) {
+        if trainableLayers == .head && (layerDecay != nil || batchStatistics) {
             throw ValidationError(
                 "--layer-decay and --batch-statistics are about layers before the head, which are frozen; add --unfreeze all, "
                     + "head-first or gradual.")
@@ -59,7 +59,7 @@ struct TrainingBaseOptions: ParsableArguments {
     }
 
     /// The trainable layers.
-    private var trains: FineTuning.TrainableLayers { unfreeze ?? (base == nil ? .all : .head) }
+    private var trainableLayers: FineTuning.TrainableLayers { unfreeze ?? (base == nil ? .all : .head) }
 
     /// The names of the fine-tuning options that are set.
     private var fineTuningOptions: [String] {
@@ -82,9 +82,9 @@ struct TrainingBaseOptions: ParsableArguments {
 
     /// Sets the base model and fine-tuning hyperparameters of a configuration.
     func apply(to configuration: inout ClassifierConfiguration) throws {
-        if base != nil || trains != .all {
-            let model = try base.map { try ModelFile(contentsOf: URL(filePath: $0)) } ?? .shippedBase()
-            configuration.start = .base(model, trains: trains)
+        if base != nil || trainableLayers != .all {
+            let model = try base.map { try ModelFile(contentsOf: URL(filePath: $0)) } ?? .builtInBase()
+            configuration.start = .base(model, trainableLayers: trainableLayers)
         }
         set(&configuration.hyperparameters)
     }
@@ -92,7 +92,7 @@ struct TrainingBaseOptions: ParsableArguments {
     private func set(_ values: inout ClassifierHyperparameters) {
         if let layerDecay { values.fineTuning.layerDecay = layerDecay }
         if let stageEpochs { values.fineTuning.stageEpochs = stageEpochs }
-        values.fineTuning.keepsStatistics = !batchStatistics
+        values.fineTuning.freezesStatistics = !batchStatistics
         values.poolsMaximum = poolMaximum
     }
 

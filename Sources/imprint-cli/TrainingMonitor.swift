@@ -92,9 +92,8 @@ struct TrainingMonitor {
                 "The photos have changed: the epoch starts again, and earlier epochs no longer count as the best.")
         }
         if done >= epochs {
-            let recipe = started?.recipe
-            let isDetector = recipe == .artwork || recipe == .artworkAndPhotos
-            Terminal.note("All epochs are done\(isDetector ? "" : "; to train longer, raise --epochs above \(done)").")
+            let advice = isDetector ? "" : "; to train longer, raise --epochs above \(done)"
+            Terminal.note("All \(unit)s are done\(advice).")
         }
     }
 
@@ -103,7 +102,10 @@ struct TrainingMonitor {
         if let rate = search.learningRate { Terminal.note("Found a learning rate of \(rate).") }
     }
 
-    private func count(_ epochs: Int) -> String { epochs == 1 ? "1 epoch" : "\(epochs) epochs" }
+    private var isDetector: Bool { started?.recipe.trainsDetector ?? false }
+    /// The unit of progress: a detector trains in phases.
+    private var unit: String { isDetector ? "phase" : "epoch" }
+    private func count(_ epochs: Int) -> String { epochs == 1 ? "1 \(unit)" : "\(epochs) \(unit)s" }
 
     private func show(_ leakage: TrainingStart.Leakage) {
         switch leakage {
@@ -125,7 +127,7 @@ struct TrainingMonitor {
         guard Terminal.isInteractive else { return }
         let left = pace.secondsLeft.map { "\(clockTime($0)) left" } ?? "…"
         bar.draw(
-            "epoch \(batch.epoch)/\(batch.epochs)", fraction: Double(batch.imagesSeen) / Double(batch.imagesPerEpoch),
+            "\(unit) \(batch.epoch)/\(batch.epochs)", fraction: Double(batch.imagesSeen) / Double(batch.imagesPerEpoch),
             "\(batch.imagesSeen)/\(batch.imagesPerEpoch)", left, "loss \(format(batch.loss))",
             pace.imagesPerSecond.map { "\(Int($0)) images/s" } ?? "…", "accuracy \(Terminal.percent(batch.accuracy))")
     }
@@ -138,7 +140,7 @@ struct TrainingMonitor {
             return
         }
         var line =
-            "epoch \(metrics.epoch)/\(epochs)  loss \(format(metrics.loss))  accuracy \(Terminal.percent(metrics.accuracy))"
+            "\(unit) \(metrics.epoch)/\(epochs)  loss \(format(metrics.loss))  accuracy \(Terminal.percent(metrics.accuracy))"
         if let loss = metrics.validationLoss, let accuracy = metrics.validationAccuracy {
             line += "  validation loss \(format(loss))  accuracy \(Terminal.percent(accuracy))"
         }
@@ -179,7 +181,7 @@ struct TrainingMonitor {
         show(result.ending, done: line.epochs, kept: line.keptEpoch, output)
         if let reason = result.photoError {
             Terminal.warn(
-                "Error: training ended early because too few photos are left: \(reason) \(output) is the model after epoch "
+                "Error: training ended early because too few photos are left: \(reason) \(output) is the model after \(unit) "
                     + "\(line.keptEpoch) of \(epochs). Put the photos back and "
                     + (savesCheckpoints
                         ? "continue with --resume." : "train again; --checkpoint saves runs so that they can continue.")
@@ -208,7 +210,7 @@ struct TrainingMonitor {
                 "Stopped early after \(count(done)): no improvement in validation loss for \(count(done - kept))\(best)."
             )
         case .timeLimit: Terminal.note("Stopped after \(count(done)): the time limit was reached\(best).")
-        case .stopped: Terminal.note("Interrupted; \(output) is the model after epoch \(kept) of \(epochs).")
+        case .stopped: Terminal.note("Interrupted; \(output) is the model after \(unit) \(kept) of \(epochs).")
         case .tooFewReadablePhotos: break
         }
     }

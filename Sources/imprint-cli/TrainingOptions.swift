@@ -7,13 +7,19 @@ internal import ImprintNetwork
 internal import ImprintTraining
 
 /// The training options of `imprint train`, which make a `ClassifierConfiguration`.
+///
+/// A new hyperparameter needs three things here: an option, a line in `hyperparameters()` that sets the property, and a term of `arguments` that
+/// repeats the option. If the option does not have the property's name, `require(_:)` in DatasetOptions.swift needs the name.
 struct TrainingOptions: ParsableArguments {
     /// The default hyperparameters.
     private static let defaults = ClassifierHyperparameters()
 
     @OptionGroup var dataset: DatasetOptions
 
-    @Option(help: "The maximum number of epochs; the model file stores the epoch with the lowest validation loss.")
+    @Option(
+        help: ArgumentHelp(
+            "The maximum number of epochs; the model file stores the epoch with the lowest validation loss. Raise it with --resume to train "
+                + "longer."))
     var epochs = Self.defaults.epochs
 
     @Option(help: "The batch size: the number of photos in a training step.")
@@ -28,7 +34,7 @@ struct TrainingOptions: ParsableArguments {
     @Option(help: "Early stopping: the number of epochs without an improvement in validation loss. (default: off)")
     var patience: Int?
 
-    @Option(help: TimeLimit.help)
+    @Option(help: TimeLimit.help(written: "the best model so far"))
     var timeLimit: TimeLimit?
 
     @Option(help: "The height and width of the network's input, in pixels. (default: as in the network)")
@@ -55,7 +61,7 @@ struct TrainingOptions: ParsableArguments {
     var labelSmoothing = Self.defaults.labelSmoothing
 
     @Option(help: "Class weights: none, or auto to weight labels in inverse proportion to their number of photos.")
-    var classWeights = Self.defaults.labelWeights
+    var classWeights = Self.defaults.classWeights
 
     @Option(
         help: ArgumentHelp(
@@ -76,7 +82,6 @@ struct TrainingOptions: ParsableArguments {
 
     func validate() throws {
         try require(hyperparameters().problem)
-        try require(width ?? 1, "--width", in: 0.01...16)
         guard buildsNetwork else { return }
         guard baseOptions.base == nil else {
             throw ValidationError(
@@ -87,6 +92,9 @@ struct TrainingOptions: ParsableArguments {
         do {
             _ = try Network.named(
                 network ?? Self.defaultNetwork, labels: 2, inputSize: inputSize, width: width ?? 1)
+        } catch NetworkError.invalidProperty(_, let property, let found, let expected) {
+            let option = property == "inputSize" ? "--input-size" : "--\(property)"
+            throw ValidationError("\(option) is \(found), expected \(expected).")
         } catch {
             throw ValidationError("\(error).")
         }
@@ -107,8 +115,8 @@ struct TrainingOptions: ParsableArguments {
         values.patience = patience
         values.timeLimit = try timeLimit?.duration()
         values.labelSmoothing = labelSmoothing
-        values.labelWeights = classWeights
-        values.averageDecay = average
+        values.classWeights = classWeights
+        values.emaDecay = average
         values.gradientClipping = gradientClipping
         values.calibrates = !noCalibration
         values.inputSize = inputSize
@@ -142,7 +150,7 @@ struct TrainingOptions: ParsableArguments {
             + option("--time-limit", timeLimit?.description) + option("--batch-size", batchSize)
             + option("--learning-rate", learningRate.description)
             + option("--label-smoothing", labelSmoothing, default: defaults.labelSmoothing)
-            + option("--class-weights", classWeights.rawValue, default: defaults.labelWeights.rawValue)
+            + option("--class-weights", classWeights.rawValue, default: defaults.classWeights.rawValue)
             + option("--average", average) + option("--gradient-clipping", gradientClipping)
             + flag("--no-calibration", noCalibration)
     }
@@ -176,4 +184,4 @@ enum LearningRate: ExpressibleByArgument, CustomStringConvertible {
     var description: String { rate.map { "\($0)" } ?? "auto" }
 }
 
-extension ClassifierHyperparameters.LabelWeights: ExpressibleByArgument {}
+extension ClassifierHyperparameters.ClassWeights: ExpressibleByArgument {}

@@ -20,10 +20,7 @@ struct TrainingRunOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The minimum time between two checkpoints. (default: 60)", valueName: "seconds"))
     var checkpointInterval: Double?
 
-    @Flag(
-        help:
-            "Resume from the checkpoint; the model is the same as without an interruption. Raise --epochs to train longer."
-    )
+    @Flag(help: "Resume from the checkpoint; the model is the same as without an interruption.")
     var resume = false
 
     @Option(help: ArgumentHelp("An HTML report of the run to write.", valueName: "file.html"))

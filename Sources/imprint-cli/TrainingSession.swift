@@ -12,6 +12,8 @@ struct TrainingSession {
     /// The training photos; nil for artwork only.
     let folder: ImageFolder?
     let validationFolder: URL?
+    /// The labels of a detector's logos; nil for a classifier.
+    var logos: [String]?
     /// The command that repeats the run, for the report.
     let command: [String]
 
@@ -35,6 +37,7 @@ struct TrainingSession {
             await live?.finish(error is ExitCode ? nil : error)
             if case ImprintError.stoppedTooEarly(_?) = error {
                 Terminal.note("Error: \(error).")
+                if let hint = hint(for: error) { Terminal.note("  \(hint)") }
                 throw Interrupt.exitCode
             }
             throw error
@@ -65,7 +68,7 @@ struct TrainingSession {
             try result.model.write(to: URL(filePath: output))
         } catch {
             if let checkpoint = options.checkpoint {
-                Terminal.note("The run is saved in \(checkpoint): --resume writes its model again.")
+                Terminal.note("The run is saved in \(checkpoint). Run again with --resume to write the model.")
             }
             throw error
         }
@@ -87,7 +90,7 @@ struct TrainingSession {
         var audit: Audit?
         // Unreadable photos cannot be audited.
         if let folder, result.photoError == nil {
-            let validation = try validationFolder.map { try ImageFolder(at: $0, minimumClasses: 1) }
+            let validation = try validationFolder.map { try folder.validationFolder(at: $0, logos: logos) }
             let total = folder.items.count + (validation?.items.count ?? 0)
             audit = Audit(folder, validation: validation, workers: workers) {
                 bar.draw("auditing", done: $0, of: total)

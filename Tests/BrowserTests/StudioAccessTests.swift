@@ -84,7 +84,7 @@ import Testing
             let (client, token) = try await enter(studio)
             #expect(token.count == 64 && token.allSatisfy(\.isHexDigit))
             var stranger = Client(url: client.url)
-            for path in ["", "studio.js", "model", "examples", "lesson", "learned", "elsewhere"] {
+            for path in ["", "studio.js", "model", "examples", "training", "learned", "elsewhere"] {
                 #expect(try await stranger.ask("GET", path).status == 403)
             }
             for wrong in ["", "0", String(token.dropLast()), token + "0", String(token.reversed())] {
@@ -125,7 +125,7 @@ import Testing
                 client.origin = origin
                 #expect(try await client.ask("POST", "classes", ["label": "Cup"]).status == 403)
                 #expect(try await client.ask("POST", "revert").status == 403)
-                #expect(try await client.ask("DELETE", "lesson").status == 403)
+                #expect(try await client.ask("DELETE", "training").status == 403)
             }
             client.origin = "http://127.0.0.1:\(port)"
             #expect(try await client.ask("POST", "classes", ["label": "Cup"]).status == 200)
@@ -200,7 +200,7 @@ import Testing
             #expect(try await client.ask("POST", "classes").status == 400)
             #expect(try await client.ask("POST", "examples", ["label": "Unknown"], photo).status == 404)
             #expect(try await client.ask("DELETE", "classes", ["label": "Unknown"]).status == 404)
-            let early = try await client.ask("POST", "lesson")
+            let early = try await client.ask("POST", "training")
             #expect(early.status == 409 && early.error == "“Cup” has 0 of the 3 examples that a class needs.")
             #expect(try await client.ask("GET", "learned").status == 404)
             // The studio still answers.
@@ -240,7 +240,7 @@ import Testing
     @Test("Requests that wait for training progress are answered when the studio ends") func ending() async throws {
         try await StudioSamples.withStudio { studio, _ in
             let client = try await enter(studio).client
-            async let progress = client.ask("GET", "lesson", ["after": "1000"])
+            async let progress = client.ask("GET", "training", ["after": "1000"])
             try await Task.sleep(for: .milliseconds(300))
             await studio.stop()
             #expect(try await progress.status == 200)

@@ -73,7 +73,7 @@ import Testing
                     .click("#tab-teach"), .click("#class-name"), .type("Cup"), .key("Enter"),
                     .wait("document.activeElement.className === 'hold'"),
                     .hold(".hold", seconds: 2.5), .wait("!document.getElementById('start').disabled"), .click("#start"),
-                    .wait("document.getElementById('lesson').dataset.stage === 'learned'"),
+                    .wait("document.getElementById('training-status').dataset.stage === 'learned'"),
                     .wait("document.getAnimations().length === 0"),
                     .note("teach", Self.panel), .accessibility("teachTree"),
                     .click("#tab-history"), .click("#shutter"),
@@ -93,7 +93,7 @@ import Testing
                         && panel.overflow <= 0)
                 #expect(panel.headings.first == 1 && panel.headings.count { $0 == 1 } == 1)
                 #expect(zip(panel.headings, panel.headings.dropFirst()).allSatisfy { $1 <= $0 + 1 })
-                #expect(Set(["said", "spoken", "lesson"]).isSubset(of: panel.live))
+                #expect(Set(["said", "spoken", "training-status"]).isSubset(of: panel.live))
             }
             for tree in [seen.lookTree, seen.teachTree, seen.historyTree] {
                 let controls = tree.filter(\.isControl)

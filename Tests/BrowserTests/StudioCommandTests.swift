@@ -22,7 +22,11 @@ import Testing
     }
 
     private struct Classified: Decodable {
-        let observations: [Classification]
+        let classifications: [Classification]
+
+        private enum CodingKeys: String, CodingKey {
+            case classifications = "observations"
+        }
     }
 
     /// Starts `imprint`, calls `body` with the process and its first line of output, and then terminates the process.
@@ -92,7 +96,7 @@ import Testing
         try withoutBlockedSignals { try classify.run() }
         let data = try output.fileHandleForReading.readToEnd() ?? Data()
         classify.waitUntilExit()
-        let expected = try JSONDecoder().decode(Classified.self, from: data).observations
+        let expected = try JSONDecoder().decode(Classified.self, from: data).classifications
         let classifier = try ImageClassifier(contentsOf: model)
         #expect(expected.count == classifier.labels.count && seen.answered == expected)
         #expect(try await ClassificationRequest(classifier).perform(on: .file(photo)) == expected)

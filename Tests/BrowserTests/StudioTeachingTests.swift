@@ -13,12 +13,12 @@ import Testing
     private static let counts =
         "[...document.querySelectorAll('#classes .count')].map(count => parseInt(count.textContent))"
     private static let points = "[...document.querySelectorAll('#curves .line')].map(line => line.points.length)"
-    private static let stage = "document.getElementById('lesson').dataset.stage"
+    private static let stage = "document.getElementById('training-status').dataset.stage"
 
     /// A name with characters that are special in URLs and HTML.
     private static let stripes = StudioSamples.Kind.stripes.rawValue
 
-    private struct Personalised: Decodable, Sendable {
+    private struct Personalized: Decodable, Sendable {
         let before: String
         let name: String
         let too: String
@@ -28,7 +28,7 @@ import Testing
         let start: String
         let points: [Int]
         let losses: [String]
-        let lesson: String
+        let status: String
         let model: String
         let after: String
         let top: [String]
@@ -43,7 +43,7 @@ import Testing
     func personalize(width: Int) async throws {
         try await StudioSamples.withStudio { studio, folder in
             let view = Browser.View(width: width, camera: try StudioSamples.camera([.stripes], in: folder))
-            let sight: Browser.Sight<Personalised> = try await StudioSamples.look(
+            let sight: Browser.Sight<Personalized> = try await StudioSamples.look(
                 studio, view,
                 [
                     .wait("\(Self.text("percent")) !== '–'"), .note("before", Self.text("label")),
@@ -59,7 +59,7 @@ import Testing
                     .note("many", Self.counts), .note("room", Self.text("room")),
                     .click("#start"), .wait("\(Self.stage) === 'learned'"), .note("points", Self.points),
                     .note("losses", "[...document.querySelectorAll('#curves b')].map(now => now.textContent)"),
-                    .note("lesson", Self.text("lesson")), .wait("\(Self.text("label")) === '\(Self.stripes)'"),
+                    .note("status", Self.text("training-status")), .wait("\(Self.text("label")) === '\(Self.stripes)'"),
                     .note("model", Self.text("model")), .note("after", Self.text("label")),
                     .note("top", "[...document.querySelectorAll('#top .name')].map(name => name.textContent)"),
                     .note("bytes", "fetch('learned').then(file => file.arrayBuffer()).then(bytes => bytes.byteLength)"),
@@ -73,12 +73,12 @@ import Testing
                 ])
             let seen = sight.values
             #expect(
-                ["Bright", "Dark"].contains(seen.before) && seen.name == Self.stripes && seen.start == "Personalise")
+                ["Bright", "Dark"].contains(seen.before) && seen.name == Self.stripes && seen.start == "Personalize")
             #expect(seen.too == "“\(Self.stripes)” has 0 of the 3 examples that a class needs.")
             #expect(seen.one == [1] && seen.many[0] >= 6 && seen.room.contains("of 64 MB"))
             // 200 steps; every tenth and the last are reported.
             #expect(seen.points == [21, 21] && seen.losses.count == 2)
-            #expect(seen.lesson.hasPrefix("Learned from ") && seen.model == "bright, personalised")
+            #expect(seen.status.hasPrefix("Learned from ") && seen.model == "bright, personalized")
             #expect(
                 seen.after == Self.stripes && Set(seen.top) == ["Bright", "Dark", Self.stripes] && seen.bytes > 100)
             #expect(
@@ -163,7 +163,7 @@ import Testing
         let shortage: String
         let disabled: Bool
         let points: [Int]
-        let lesson: String
+        let status: String
         let model: String
         let first: String
         let second: String
@@ -192,9 +192,9 @@ import Testing
                 ] + collect + [
                     .click("#start"), .wait("\(Self.stage) === 'running'"), .click("#stop"),
                     .wait("\(Self.stage) === 'stopped'"),
-                    .note("stopped", Self.text("lesson")),
+                    .note("stopped", Self.text("training-status")),
                     .click("#start"), .wait("\(Self.stage) === 'learned'"), .note("points", Self.points),
-                    .note("lesson", Self.text("lesson")),
+                    .note("status", Self.text("training-status")),
                     .wait("\(Self.text("label")) === 'desktop.ini'"), .note("second", Self.text("label")),
                     .note("model", Self.text("model")),
                     .choose("#file", photos[0]), .wait("\(Self.text("label")) === 'Bright'"),
@@ -206,7 +206,7 @@ import Testing
                 seen.none == "No model yet" && seen.tab == "Train" && seen.start == "Train a model" && seen.disabled)
             #expect(seen.shortage == "A new model needs at least two classes: add 2 more and collect examples of each.")
             #expect(seen.stopped == "Stopped; the model did not change.")
-            #expect(seen.points == [40, 40] && seen.lesson == "Learned from 8 examples.")
+            #expect(seen.points == [40, 40] && seen.status == "Learned from 8 examples.")
             #expect(
                 seen.model == "A new model" && seen.first == "Bright" && seen.second == "desktop.ini"
                     && seen.name == "model.imprint")

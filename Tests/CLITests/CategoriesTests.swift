@@ -24,9 +24,9 @@ import Testing
 
     private func confidences(_ run: CommandOutput) throws -> [String: Double] {
         let line = try #require(try run.lines.first)
-        let observations = try #require(line["observations"] as? [[String: Any]])
+        let classifications = try #require(line["observations"] as? [[String: Any]])
         return Dictionary(
-            uniqueKeysWithValues: try observations.map {
+            uniqueKeysWithValues: try classifications.map {
                 (try #require($0["label"] as? String), try #require($0["confidence"] as? Double))
             })
     }

@@ -110,27 +110,55 @@ import Testing
         }
     }
 
-    @Test(
-        "A detector trains on artwork only, or with photos in any folders",
-        arguments: [
-            [], ["--photos", "photos"], ["--backgrounds", "photos/dark"],
-        ])
-    func training(options: [String]) throws {
+    private static let leaf = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures/artwork-leaf.png").path
+
+    @Test("A detector trained on artwork only detects logos, and labels other photos none")
+    func trainingOnArtwork() throws {
         try withTemporaryFolder { folder in
-            try writeImages(to: folder.appending(path: "photos"), count: 6)
-            let logo = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures/artwork-leaf.png")
-            let run = try run(
-                tool,
-                [
-                    "train-detector", "--artwork", "Leaf=\(logo.path)", "--output", "m.imprint", "--epochs", "1",
-                    "--json",
-                ]
-                    + options, folder: folder)
+            try writeImages(to: folder.appending(path: "photos"), count: 2)
+            let run = try imprint(
+                "train-detector", "--artwork", "Leaf=\(Self.leaf)", "--output", "m.imprint", "--epochs", "1", "--json",
+                folder: folder)
             #expect(run.status == 0, "\(run.errors)")
             #expect(run.errors.contains("Training a logo detector from artwork: "), "\(run.errors)")
+            #expect(run.errors.contains("parameters, 3 phases."), "\(run.errors)")
             let model = try ModelFile(contentsOf: folder.appending(path: "m.imprint"))
             #expect(model.labels == ["Leaf", "none"] && model.head.locatesObjects)
             #expect(try imprint("detect", "m.imprint", "photos/dark/0.png", folder: folder).status == 0)
+        }
+    }
+
+    @Test(
+        "Without photos, options about photos are errors",
+        arguments: ["--validation 0.2", "--random-split", "--rehearsal 8", "--validation 0.2 --backgrounds drawn"])
+    func photoOptions(options: String) throws {
+        try withTemporaryFolder { folder in
+            let run = try shell(
+                "$imprint train-detector --artwork Leaf=\(Self.leaf) --output m.imprint \(options)", folder: folder)
+            let option = options.prefix { $0 != " " }
+            #expect(run.status == 64 && run.errors.contains("\(option): there are no photos"), "\(run.errors)")
+        }
+    }
+
+    @Test(
+        "A detector trains with photos in any folders",
+        arguments: ["--photos photos", "--backgrounds photos/dark"])
+    func trainingOnPhotos(options: String) throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 6)
+            // A whole run takes minutes, so it is interrupted after its first step, which saves a checkpoint.
+            let run = try shell(
+                """
+                $imprint train-detector --artwork Leaf=\(Self.leaf) \(options) --output m.imprint --epochs 1 \
+                    --checkpoint run --checkpoint-interval 0 &
+                while [ ! -e run/checkpoint.safetensors ] && kill -0 $!; do sleep 0.05; done
+                kill -INT $!
+                wait $!
+                """, folder: folder)
+            #expect(run.errors.contains("Training a logo detector from artwork: "), "\(run.errors)")
+            #expect(run.errors.contains("training was stopped before the end of its first epoch"), "\(run.errors)")
+            let checkpoint = try Checkpoint(contentsOf: folder.appending(path: "run/checkpoint.safetensors"))
+            #expect(checkpoint.labels == ["Leaf", "none"] && checkpoint.state.progress.batch > 0)
         }
     }
 }

@@ -33,8 +33,8 @@ import Testing
         "Values out of range are usage errors",
         arguments: [
             ("train '' --output m", "A path is empty"), ("classify m ''", "A path is empty"),
-            ("train photos --output m --input-size 15", "logonet: inputSize is 15, expected at least 16"),
-            ("train photos --output m --network lenet --input-size 8", "lenet: inputSize is 8, expected at least 16"),
+            ("train photos --output m --input-size 15", "--input-size is 15, expected at least 16"),
+            ("train photos --output m --network lenet --input-size 8", "--input-size is 8, expected at least 16"),
             ("prepare photos --output d --size 0", "--size is 0, expected 1 to 8192"),
             ("prepare photos --output d --quality 101", "--quality is 101, expected 1 to 100"),
             ("train photos --output run/checkpoint.safetensors --checkpoint run", "the file is the checkpoint"),

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct ImportTests {
-    private static let fixtures = packageFolder.appending(path: "Tests/ImprintFormatsTests/Fixtures")
+    private static let fixtures = packageFolder.appending(path: "Tests/FileFormatTests/Fixtures")
 
     /// Copies fixtures into a folder.
     private func copy(_ names: String..., to folder: URL) throws {
@@ -78,16 +78,16 @@ import Testing
             ("gemm.onnx --output m --mean 1,2", 64, "--mean is 1,2"),
             ("gemm.onnx --output m --input-size 0", 64, "--input-size"),
             ("gemm.onnx --output ./gemm.onnx", 64, "the file is the model to import"),
-            ("gemm.onnx --output m --labels a,b", 1, "matching labels: 2 for 3 outputs"),
+            ("gemm.onnx --output m --labels a,b", 1, "--labels sets the labels."),
             ("gemm.onnx --output m --labels none.txt", 64, "none.txt, which does not exist, expected a text file"),
             ("gemm.onnx --output m --labels a,,c", 64, "has an empty label"),
             ("gemm.onnx --output m --labels gemm.onnx", 64, "cannot be read as UTF-8 text"),
             ("gemm.onnx --output packed.prototxt", 64, "the file exists and is not a model file"),
-            ("packed.caffemodel --output m", 1, "deploy.prototxt"),
+            ("packed.caffemodel --output m", 1, "--prototxt names the file."),
             ("missing.onnx --output m", 1, "missing.onnx"),
             ("packed.prototxt --output m", 1, "not a model file that Imprint can import"),
-            ("gemm.onnx --prototxt packed.prototxt --output m", 1, "Import it without a prototxt"),
-            ("packed.caffemodel --prototxt packed.prototxt --bgr --output m", 1, "Import it without the BGR setting"),
+            ("gemm.onnx --prototxt packed.prototxt --output m", 1, "Leave out --prototxt."),
+            ("packed.caffemodel --prototxt packed.prototxt --bgr --output m", 1, "Leave out --bgr."),
             (". --output m", 1, "a folder without a Manifest.json"),
         ])
     func refusals(arguments: String, status: Int32, message: String) throws {

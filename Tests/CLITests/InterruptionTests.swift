@@ -163,7 +163,7 @@ import Testing
             for name in ["m.imprint", "r.html", "run/checkpoint.safetensors"] {
                 #expect(try String(contentsOf: folder.appending(path: name), encoding: .utf8) == "mine\n", "\(name)")
             }
-            #expect(run.errors.contains("m.imprint: another file was put here meanwhile"), "\(run.errors)")
+            #expect(run.errors.contains("m.imprint: now contains a file that Imprint did not write"), "\(run.errors)")
             #expect(run.errors.contains("the file is not a checkpoint, so it is not replaced"), "\(run.errors)")
             #expect(try imprint("inspect", "m-2.imprint", folder: folder).status == 0)
             #expect(

@@ -109,7 +109,7 @@ import Testing
     }
 
     @Test(
-        "--minimum-precision, --minimum-recall and --threshold select observations by their confidence",
+        "--minimum-precision, --minimum-recall and --threshold select classifications by their confidence",
         arguments: [
             // The confidences of "dark" are 0.967, 0.634, 0.331, 0.039 and 0.403; those of "bright" are 1 minus these.
             ("--minimum-precision 0.9", [["dark"], [], [], ["bright"], []]),
@@ -162,9 +162,9 @@ import Testing
             let image = try #require(lines.first { ($0["file"] as? String)?.hasSuffix("photos/dark/2.png") == true })
             #expect(image["event"] as? String == "image" && image["correct"] as? Bool == false)
             #expect(image["label"] as? String == "dark" && image["predicted"] as? String == "bright")
-            let observations = try #require(image["observations"] as? [[String: Any]])
-            #expect(observations.map { $0["label"] as? String } == ["bright", "dark"])
-            #expect(observations.allSatisfy { $0.count == 2 && $0["confidence"] is Double })
+            let classifications = try #require(image["observations"] as? [[String: Any]])
+            #expect(classifications.map { $0["label"] as? String } == ["bright", "dark"])
+            #expect(classifications.allSatisfy { $0.count == 2 && $0["confidence"] is Double })
             let last = try #require(lines.last)
             #expect(
                 last.keys.sorted() == [

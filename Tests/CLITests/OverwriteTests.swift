@@ -204,7 +204,7 @@ import Testing
             }
             try ImageFile.write(
                 RasterImage(width: 9, height: 9, filledWith: 90), to: folder.appending(path: "photo.jpg"))
-            let fixtures = packageFolder.appending(path: "Tests/ImprintFormatsTests/Fixtures")
+            let fixtures = packageFolder.appending(path: "Tests/FileFormatTests/Fixtures")
             for (fixture, name) in [
                 ("ONNX/gemm.onnx", "foreign.onnx"), ("CoreML/network-rgb.mlmodel", "foreign.mlmodel"),
             ] {

@@ -176,7 +176,7 @@ import Testing
             $imprint \(options) --resume
             cmp disk/m.imprint whole.imprint
             """)
-        #expect(errors.contains("The run is saved in run: --resume writes its model again."), "\(errors)")
+        #expect(errors.contains("The run is saved in run. Run again with --resume to write the model."), "\(errors)")
         #expect(errors.contains("disk/m.imprint: cannot be written (No space left on device)"), "\(errors)")
     }
 

@@ -70,7 +70,7 @@ import Testing
         case .builtInBase: #expect(layers == .all)
         case .base(let base, let found):
             #expect(found == layers)
-            #expect(try base.digest == ModelFile.shippedBase().digest)
+            #expect(try base.digest == ModelFile.builtInBase().digest)
         case .network: #expect(layers == nil)
         }
     }

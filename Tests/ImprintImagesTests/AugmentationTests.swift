@@ -98,7 +98,7 @@ import Testing
         #expect(values == [84, 88, 105, 111, 78, 108])
     }
 
-    @Test("Flips and JPEG apply to every second image, blur and noise to every third") func shares() {
+    @Test("Flips and JPEG apply with probability 1/2, blur and noise with probability 1/3") func shares() {
         // Large enough that the weakest blur is visible.
         let image = RasterImage.noise(width: 110, height: 110, channels: 1)
         func count(_ kind: Augmentation.Kind) -> Int {

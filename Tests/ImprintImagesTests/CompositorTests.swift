@@ -82,7 +82,7 @@ import Testing
     @Test("Adjacent parts share a pixel, and a blank part erases the layers below")
     func layers() {
         var random = RandomStream(seed: 1, "layers")
-        let plain = Inking(noise: ValueNoise(&random))
+        let plain = FillStyle(noise: ValueNoise(&random))
         let view = View(center: Point(8, 8), scale: 8)
         func half(_ sign: Float) -> Element {
             Element(

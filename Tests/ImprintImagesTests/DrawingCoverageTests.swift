@@ -43,10 +43,10 @@ private func area(size: Int, through view: View, _ distance: (Point) -> Float) -
     @Test("An outline covers the band inside the edge")
     func outlineArea() {
         var random = RandomStream(seed: 1, "outline")
-        let inking = Inking(style: .outlined(width: 0.2), wobble: 0, opacity: 1, noise: ValueNoise(&random))
+        let fillStyle = FillStyle(pattern: .outlined(width: 0.2), wobble: 0, opacity: 1, noise: ValueNoise(&random))
         let shapes = [DrawnShape.disc(center: .zero, radius: 1)]
         let covered = area(size: 64, through: View(center: Point(32, 32), scale: 28)) {
-            inking.distance(from: $0, to: shapes)
+            fillStyle.distance(from: $0, to: shapes)
         }
         #expect(abs(covered / (.pi * 28 * 28 * (1 - 0.64)) - 1) < 0.02)
     }
@@ -54,10 +54,10 @@ private func area(size: Int, through view: View, _ distance: (Point) -> Float) -
     @Test("A hand-drawn outline deviates by at most its wobble")
     func wobbleIsBounded() {
         var random = RandomStream(seed: 2, "wobble")
-        let inking = Inking(style: .filled, wobble: 0.05, opacity: 1, noise: ValueNoise(&random))
+        let fillStyle = FillStyle(pattern: .filled, wobble: 0.05, opacity: 1, noise: ValueNoise(&random))
         let shapes = [DrawnShape.disc(center: .zero, radius: 1)]
         let differences = (0..<360).map { degrees in
-            abs(inking.distance(from: .direction(degrees: Float(degrees)), to: shapes))
+            abs(fillStyle.distance(from: .direction(degrees: Float(degrees)), to: shapes))
         }
         #expect(differences.allSatisfy { $0 <= 0.0501 })
         #expect(differences.contains { $0 > 0.01 })

@@ -60,8 +60,8 @@ import Testing
             ProjectiveMap().rotated(by: 0.2), ProjectiveMap().rotated(by: -0.26), ProjectiveMap().rotated(by: 1.9),
             ProjectiveMap().zoomed(by: 1.2, movedBy: (0.07, -0.05), in: image).rotated(by: 0.1).flipped(
                 horizontally: true),
-            ProjectiveMap().tilted(by: (0.2, -0.1), in: image),
-            ProjectiveMap().tilted(by: (-0.15, 0.2), in: image)
+            ProjectiveMap(tilt: (0.2, -0.1), in: image),
+            ProjectiveMap(tilt: (-0.15, 0.2), in: image)
                 .zoomed(by: 1.2, movedBy: (0.07, -0.05), in: image).rotated(by: 0.1).flipped(horizontally: false),
             ProjectiveMap().zoomed(by: 0.5, movedBy: (0.9, 2), in: image),
             ProjectiveMap(a: 0, d: 0, shiftX: 1e6, shiftY: -1e6),
@@ -78,11 +78,11 @@ import Testing
         // Dots halfway from the centre to the edges move to x with x / (1 + x / 250) = ±25: to −22.7 and 27.8.
         var image = RasterImage(width: 101, height: 101, channels: 1)
         for x in [25, 50, 75] { image.samples[50 * 101 + x] = 255 }
-        let tilted = image.warped(by: ProjectiveMap().tilted(by: (0.202, 0), in: image))
+        let tilted = image.warped(by: ProjectiveMap(tilt: (0.202, 0), in: image))
         let middle = tilted.samples[(50 * 101)..<(51 * 101)]
         let bright = middle.enumerated().filter { $0.element > 100 }.map(\.offset)
         #expect(bright == [27, 50, 78])
-        let up = image.warped(by: ProjectiveMap().tilted(by: (0, 0.2), in: image))
+        let up = image.warped(by: ProjectiveMap(tilt: (0, 0.2), in: image))
         #expect(up.samples[50 * 101 + 50] == 255)
     }
 }

@@ -31,23 +31,23 @@ import Testing
         return Array(plan.output)
     }
 
-    @Test("Features and head give bitwise the output of the whole network, for every split", arguments: cases)
+    @Test("Features and tail give bitwise the output of the whole network, for every split", arguments: cases)
     func split(_ example: Case) throws {
         let network = try example.example.network()
         let parameters = try randomParameters(network, seed: 4)
-        let (features, head) = try #require(try network.split(beforeLast: example.blocks))
-        #expect(features.nodes.map(\.name) + head.nodes.map(\.name) == network.nodes.map(\.name))
-        #expect(head.headName == network.headName && head.input == features.output)
-        let inHead = Set(head.nodes.map(\.name))
-        for block in network.blocks.suffix(example.blocks + 1) { #expect(block.isSubset(of: inHead)) }
-        // Only in a ResNet does the head contain parameters of earlier blocks: the first layers of a residual block with a stride
+        let (features, tail) = try #require(try network.split(beforeLast: example.blocks))
+        #expect(features.nodes.map(\.name) + tail.nodes.map(\.name) == network.nodes.map(\.name))
+        #expect(tail.denseHeadName == network.denseHeadName && tail.input == features.output)
+        let inTail = Set(tail.nodes.map(\.name))
+        for block in network.blocks.suffix(example.blocks + 1) { #expect(block.isSubset(of: inTail)) }
+        // Only in a ResNet does the tail contain parameters of earlier blocks: the first layers of a residual block with a stride
         // have more pixels than the block and read the same node as the shortcut.
         let before = network.blocks.dropLast(example.blocks + 1).reduce(into: Set()) { $0.formUnion($1) }
-        let additional = Set(ParameterLayout(head).entries.map(\.node)).intersection(before)
+        let additional = Set(ParameterLayout(tail).entries.map(\.node)).intersection(before)
         let isResidual = example.example.name == "resnet-50" && (1...3).contains(example.blocks)
         #expect(additional.count == (isResidual ? 2 : 0), "\(additional.sorted())")
         let images = randomValues(2 * network.input.count, "images")
-        let parts = try output(head, of: output(features, of: images, parameters), parameters)
+        let parts = try output(tail, of: output(features, of: images, parameters), parameters)
         expectBitwiseEqual(parts, try output(network, of: images, parameters), network.name)
     }
 
@@ -79,15 +79,15 @@ import Testing
         }
         let fromA = try network("a")
         #expect(fromA.maximumAdaptedBlocks == 1)
-        let (features, head) = try #require(try fromA.split(beforeLast: 1))
-        #expect(features.nodes.map(\.name) == ["a"] && head.nodes.map(\.name).first == "b")
+        let (features, tail) = try #require(try fromA.split(beforeLast: 1))
+        #expect(features.nodes.map(\.name) == ["a"] && tail.nodes.map(\.name).first == "b")
         let parameters = try randomParameters(fromA, seed: 3)
         let images = randomValues(2 * fromA.input.count, "images")
         expectBitwiseEqual(
-            try output(head, of: output(features, of: images, parameters), parameters),
+            try output(tail, of: output(features, of: images, parameters), parameters),
             try output(fromA, of: images, parameters), "crossing")
         #expect(try network("input").split(beforeLast: 1) == nil)
-        #expect(try network("input").split(beforeLast: 0)?.head.nodes.map(\.name) == ["head"])
+        #expect(try network("input").split(beforeLast: 0)?.tail.nodes.map(\.name) == ["head"])
     }
 
     @Test("A network without a head, or with only a head, cannot be split") func noHead() throws {
@@ -103,7 +103,7 @@ import Testing
         #expect(try onlyHead.withAdapters(rank: 1).adapters == [.fullRank(node: "head", delta: "head.change")])
         let detector = try Network.logoDetector(logos: 2)
         #expect(detector.maximumAdaptedBlocks == 0)
-        #expect(try detector.split(beforeLast: 0)?.head.nodes.map(\.name) == ["head"])
+        #expect(try detector.split(beforeLast: 0)?.tail.nodes.map(\.name) == ["head"])
     }
 
     /// Layers of every kind, with and without adapters, in unusual shapes.
@@ -211,8 +211,8 @@ import Testing
         arguments: cases.filter { $0.blocks <= 1 }, [1, 4])
     func lowRank(_ example: Case, rank: Int) throws {
         let whole = try example.example.network()
-        // Either the whole network, or only its last part, which is the one that is trained.
-        let plain = example.blocks == 0 ? whole : try #require(try whole.split(beforeLast: 1)).head
+        // Either the whole network, or only its tail, which is trained.
+        let plain = example.blocks == 0 ? whole : try #require(try whole.split(beforeLast: 1)).tail
         let parameters = try randomParameters(plain, seed: 8)
         let adapted = try plain.withAdapters(rank: rank)
         let withAdapters = try adaptedParameters(adapted, parameters, addends: 0.3)
@@ -246,7 +246,7 @@ import Testing
 
     @Test("Steps change every adapter and no frozen parameter", arguments: cases.filter { $0.blocks == 1 })
     func frozen(_ example: Case) throws {
-        let plain = try #require(try example.example.network().split(beforeLast: 1)).head
+        let plain = try #require(try example.example.network().split(beforeLast: 1)).tail
         let adapted = try plain.withAdapters(rank: 2)
         let parameters = try adaptedParameters(adapted, try randomParameters(plain, seed: 2), addends: 0.1)
         let before = try parameters.copy()
@@ -272,8 +272,8 @@ import Testing
         }
     }
 
-    @Test("Dense and convolutional heads can be replaced", arguments: [true, false])
-    func replacingHead(hasBias: Bool) throws {
+    @Test("Dense and convolutional heads can have another number of outputs", arguments: [true, false])
+    func resizingHead(hasBias: Bool) throws {
         let mean = node("mean", GlobalAveragePool(), "input")
         let heads: [any Layer] = [
             Dense(outputChannels: 2, hasBias: hasBias), Convolution(outputChannels: 2, kernelSize: 1, hasBias: hasBias),
@@ -282,10 +282,10 @@ import Testing
             let network = try Network(
                 name: "x", input: TensorShape(height: 4, width: 4, channels: 3),
                 nodes: [mean, node("head", head, "mean")])
-            let wider = try network.replacingHead(outputs: 5)
+            let wider = try network.resizingHead(outputs: 5)
             #expect(wider.output == TensorShape(channels: 5) && wider.headIndex == network.headIndex)
             #expect(ParameterLayout(wider).entries.map(\.name) == ParameterLayout(network).entries.map(\.name))
-            #expect(try wider.replacingHead(outputs: 2) == network)
+            #expect(try wider.resizingHead(outputs: 2) == network)
         }
     }
 }

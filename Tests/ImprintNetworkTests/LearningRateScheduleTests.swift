@@ -12,9 +12,9 @@ import Testing
 
     @Test(
         "Warm-up rises in equal steps to the base learning rate",
-        arguments: [LearningRateSchedule.Decay.constant, .cosine(final: 0)])
-    func warmUp(_ decay: LearningRateSchedule.Decay) {
-        let schedule = LearningRateSchedule(decay, warmUpSteps: 4)
+        arguments: [LearningRateSchedule.Shape.constant, .cosine(final: 0)])
+    func warmUp(_ shape: LearningRateSchedule.Shape) {
+        let schedule = LearningRateSchedule(shape, warmUpSteps: 4)
         #expect((0..<5).map { schedule.factor(at: $0, of: 20) } == [0.25, 0.5, 0.75, 1, 1])
     }
 

@@ -270,12 +270,12 @@ struct NaiveBatchNormalization: NaiveLayer {
             let variance =
                 usesRunningStatistics ? parameters[3][c] : mean { (x[$0] - centre) * (x[$0] - centre) }
             let standardDeviation = (variance + epsilon).squareRoot()
-            func normalised(_ index: Int) -> Double { (x[index] - centre) / standardDeviation }
+            func normalized(_ index: Int) -> Double { (x[index] - centre) / standardDeviation }
             let meanSlope = mean { dy[$0] }
-            let meanProduct = mean { dy[$0] * normalised($0) }
+            let meanProduct = mean { dy[$0] * normalized($0) }
             for index in indices {
-                result.output[index] = parameters[0][c] * normalised(index) + parameters[1][c]
-                let throughStatistics = usesRunningStatistics ? 0 : meanSlope + normalised(index) * meanProduct
+                result.output[index] = parameters[0][c] * normalized(index) + parameters[1][c]
+                let throughStatistics = usesRunningStatistics ? 0 : meanSlope + normalized(index) * meanProduct
                 result.inputGradient[index] = parameters[0][c] / standardDeviation * (dy[index] - throughStatistics)
             }
             result.parameterGradients[0].append(meanProduct * count)

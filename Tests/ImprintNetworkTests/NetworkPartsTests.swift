@@ -21,7 +21,9 @@ import Testing
         let parameters = try Parameters(network, seed: 4)
         let (features, head) = try #require(try network.splitAtHead())
         #expect(features.nodes.map(\.name) + head.nodes.map(\.name) == network.nodes.map(\.name))
-        #expect(head.headName == network.headName && head.input == features.output && head.output == network.output)
+        #expect(
+            head.denseHeadName == network.denseHeadName && head.input == features.output
+                && head.output == network.output)
         let images = randomValues(2 * network.input.count, "images")
         let whole = try output(network, of: images, parameters)
         let parts = try output(head, of: try output(features, of: images, parameters), parameters)
@@ -55,9 +57,9 @@ import Testing
             net.add(Sigmoid())
         }
         let network = try net.network()
-        #expect(network.headName == nil)
-        let replaced = try #require(try network.withNewHead(outputs: 2))
-        let head = try #require(replaced.headName)
+        #expect(network.denseHeadName == nil)
+        let replaced = try #require(try network.withDenseHead(outputs: 2))
+        let head = try #require(replaced.denseHeadName)
         #expect(network.nodes.contains { $0.name == head })
         #expect(replaced.output == TensorShape(channels: 2))
         #expect(
@@ -80,7 +82,7 @@ import Testing
         net.add(Dense(outputChannels: 2), named: "head")
         let network = try net.network()
         let (pooling, factors) = try #require(try network.withConcatPooling())
-        #expect(pooling.headName == "head" && pooling.headChannels == 6)
+        #expect(pooling.denseHeadName == "head" && pooling.headChannels == 6)
         #expect(try pooling.withConcatPooling() == nil)
 
         let parameters = try Parameters(pooling, seed: 3)
@@ -114,12 +116,12 @@ import Testing
     @Test("A network without a replaceable layer does not get a new head") func noNewHead() throws {
         var pooled = NetworkBuilder(name: "headless", input: TensorShape(height: 4, width: 4, channels: 3))
         pooled.add(GlobalAveragePool())
-        #expect(try pooled.network().withNewHead(outputs: 2) == nil)
+        #expect(try pooled.network().withDenseHead(outputs: 2) == nil)
         var normalized = NetworkBuilder(name: "normalized", input: TensorShape(height: 4, width: 4, channels: 3))
         normalized.add(Convolution(outputChannels: 8, kernelSize: 3))
         normalized.add(BatchNormalization())
         normalized.add(GlobalAveragePool())
-        #expect(try normalized.network().withNewHead(outputs: 2) == nil)
+        #expect(try normalized.network().withDenseHead(outputs: 2) == nil)
     }
 
     @Test(
@@ -137,7 +139,7 @@ import Testing
             Set(layout.entries.filter { block.contains($0.node) }.compactMap { shapes[$0.node]?.height })
         }
         #expect(found == heights.map { [$0] })
-        #expect(blocks.last == [try #require(network.headName)])
+        #expect(blocks.last == [try #require(network.denseHeadName)])
         #expect(blocks.reduce(0) { $0 + $1.count } == network.nodes.count)
     }
 
@@ -218,8 +220,8 @@ import Testing
             network.blocks == [
                 Set(names.filter { $0.hasPrefix("a.") }), Set(names.filter { $0.hasPrefix("b.") } + ["pool"]), ["head"],
             ])
-        let (features, head) = try #require(try network.split(beforeLast: 1))
-        #expect(features.nodes.last?.name == "a.out" && head.nodes.first?.name == "b.conv")
+        let (features, tail) = try #require(try network.split(beforeLast: 1))
+        #expect(features.nodes.last?.name == "a.out" && tail.nodes.first?.name == "b.conv")
         let adapted = try network.withAdapters(rank: 1)
         #expect(adapted.frozen == Set(names) && adapted.network.output == network.output)
     }

@@ -77,7 +77,7 @@ import Testing
             let logits = UnsafeMutableBufferPointer(rebasing: plan.output[..<(images * network.output.count)])
             run.outputs += logits
             _ = SoftmaxCrossEntropy()(
-                logits: logits, labels: (0..<images).map { ($0 + step) % 3 },
+                logits: logits, targets: (0..<images).map { ($0 + step) % 3 },
                 gradient: UnsafeMutableBufferPointer(rebasing: plan.outputGradient[..<logits.count]))
             plan.backward(count: images)
             for (range, _) in plan.trainableRanges { run.gradients += plan.parameterGradients[range] }
@@ -194,7 +194,7 @@ import Testing
         for step in 0..<2 {
             _ = plan.input.update(from: randomValues(plan.input.count, "images \(step)"))
             plan.forward(count: 3)
-            _ = SoftmaxCrossEntropy()(logits: plan.output, labels: [0, 1, 2], gradient: plan.outputGradient)
+            _ = SoftmaxCrossEntropy()(logits: plan.output, targets: [0, 1, 2], gradient: plan.outputGradient)
             plan.parameterGradients.update(repeating: .infinity)
             plan.backward(count: 3)
             optimizer.step(plan, learningRate: 0.05)

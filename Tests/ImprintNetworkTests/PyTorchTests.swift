@@ -48,7 +48,7 @@ import Testing
         var gradient = logits
         let result = logits.withUnsafeMutableBufferPointer { logits in
             gradient.withUnsafeMutableBufferPointer { gradient in
-                reference.options(logits: logits, labels: reference.labels, gradient: gradient)
+                reference.options(logits: logits, targets: reference.labels, gradient: gradient)
             }
         }
         expectClose([result.loss], [reference.loss], "\(reference.name): loss")
@@ -107,7 +107,7 @@ import Testing
             let values = fixture.images.values(step: step, labels: labels, countPerImage: network.input.count)
             _ = plan.input.update(from: values)
             plan.forward(count: reference.batch)
-            let result = SoftmaxCrossEntropy()(logits: plan.output, labels: labels, gradient: plan.outputGradient)
+            let result = SoftmaxCrossEntropy()(logits: plan.output, targets: labels, gradient: plan.outputGradient)
             plan.backward(count: reference.batch)
             if step == 0 {
                 for (name, expected) in reference.float64.gradientNorms {

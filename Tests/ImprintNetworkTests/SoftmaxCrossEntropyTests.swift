@@ -11,7 +11,7 @@ import Testing
         var logits = logits
         var gradient = [Float](repeating: .nan, count: logits.count)
         let result = logits.withUnsafeMutableBufferPointer { logits in
-            gradient.withUnsafeMutableBufferPointer { loss(logits: logits, labels: labels, gradient: $0) }
+            gradient.withUnsafeMutableBufferPointer { loss(logits: logits, targets: labels, gradient: $0) }
         }
         return (result, gradient)
     }
@@ -71,7 +71,7 @@ import Testing
         let logits = randomValues(12, "logits")
         let separate = evaluate(loss, logits, [3, 0, 1])
         var values = logits
-        let result = values.withUnsafeMutableBufferPointer { loss(logits: $0, labels: [3, 0, 1], gradient: $0) }
+        let result = values.withUnsafeMutableBufferPointer { loss(logits: $0, targets: [3, 0, 1], gradient: $0) }
         #expect(values == separate.gradient)
         #expect(result.loss == separate.result.loss && result.correct == separate.result.correct)
     }

@@ -99,9 +99,9 @@ import Testing
                 var dx = [Float](repeating: .nan, count: count)
                 var isCorrect: Int32 = -1
                 let evaluate = { (weights: UnsafePointer<Float>?, dx: UnsafeMutablePointer<Float>?) in
-                    var t = imprint_cross_entropy(
+                    var kernelOptions = imprint_cross_entropy_options(
                         classes: count, label_smoothing: options.smoothing, weights: weights, factor: 0.5)
-                    return imprint_softmax_cross_entropy(&t, x, label, dx, &isCorrect)
+                    return imprint_softmax_cross_entropy(&kernelOptions, x, label, dx, &isCorrect)
                 }
                 let loss = weights.map { evaluate($0, &dx) } ?? evaluate(nil, &dx)
                 let name = "label \(label) of \(count), \(row), \(options)"

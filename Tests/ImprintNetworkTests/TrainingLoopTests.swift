@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import ImprintNetwork
@@ -8,6 +9,8 @@ private final class LineFit: TrainingObjective {
     private let stepsPerRound: Int
     /// Validation losses that are reported instead of the computed ones.
     var scripted: [Float] = []
+    /// A value that is added to the gradient of the slope.
+    var penalty: Float = 0
 
     init(stepsPerRound: Int = 8) throws {
         self.stepsPerRound = stepsPerRound
@@ -18,7 +21,7 @@ private final class LineFit: TrainingObjective {
             network, parameters: Parameters(network, seed: 1), options: .init(batchSize: 4, mode: .training))
     }
 
-    func forward(round: Int, step: Int) -> StepLoss? {
+    func trainingStep(round: Int, step: Int) -> StepLoss? {
         guard step < stepsPerRound else { return nil }
         var loss: Float = 0
         for sample in 0..<4 { plan.input[sample] = Float((step * 4 + sample) % 7) / 3 - 1 }
@@ -31,6 +34,8 @@ private final class LineFit: TrainingObjective {
         return StepLoss(loss: loss, count: 4)
     }
 
+    func addGradients() { plan.parameterGradients[0] += penalty }
+
     func validate(_ parameters: Parameters) -> ValidationLoss? {
         let slope = (parameters["line.weight"]?[0] ?? 0) - 3
         let loss = scripted.isEmpty ? slope * slope : scripted.removeFirst()
@@ -38,11 +43,19 @@ private final class LineFit: TrainingObjective {
     }
 }
 
-/// A checkpoint policy that keeps the last state in memory.
+/// A checkpoint policy that keeps the last state in memory, as JSON.
 private final class MemoryCheckpoints: CheckpointPolicy {
-    var last: TrainingState?
+    private var data: Data?
     let isDue = true
-    func save(_ state: () throws -> TrainingState) { last = try? state() }
+    func save(_ state: () throws -> TrainingState) { data = try? JSONEncoder().encode(state()) }
+    func last() throws -> TrainingState? {
+        try data.map { try JSONDecoder().decode(TrainingState.self, from: $0) }
+    }
+}
+
+/// The mean over processes whose gradients cancel each other.
+private struct CancellingReducer: GradientReducer {
+    func reduce(_ gradients: UnsafeMutableBufferPointer<Float>) { gradients.update(repeating: 0) }
 }
 
 @Suite("Training loop") struct TrainingLoopTests {
@@ -52,6 +65,16 @@ private final class MemoryCheckpoints: CheckpointPolicy {
         TrainingLoop.Options(
             rounds: .epochs(.init(count: epochs, steps: 8, learningRate: 0.1)), optimizer: optimizer,
             emaDecay: emaDecay)
+    }
+
+    /// Phases of three steps with a constant learning rate.
+    private func phases(
+        _ count: Int, _ optimizer: OptimizerConfiguration = .sgd(SGD.Options()), emaDecay: Float? = nil
+    ) -> TrainingLoop.Options {
+        let phase = TrainingLoop.Rounds.Phase(
+            steps: 3, learningRate: 0.1, schedule: LearningRateSchedule(.constant))
+        return TrainingLoop.Options(
+            rounds: .phases(Array(repeating: phase, count: count)), optimizer: optimizer, emaDecay: emaDecay)
     }
 
     private func values(_ parameters: Parameters) -> [Float] { parameters.withValues { Array($0) } }
@@ -70,17 +93,19 @@ private final class MemoryCheckpoints: CheckpointPolicy {
     @Test(
         "Training that is interrupted and resumed after every step is bitwise identical to uninterrupted training",
         arguments: [.sgd(SGD.Options(momentum: 0.9, nesterov: true)), .adamW(AdamW.Options())]
-            as [OptimizerConfiguration])
-    func resumes(optimizer: OptimizerConfiguration) throws {
+            as [OptimizerConfiguration], [8, 5])
+    func resumes(optimizer: OptimizerConfiguration, batches: Int) throws {
+        // With 5 batches, a round ends before its 8 planned steps.
         let options = options(epochs: 3, emaDecay: 0.9, optimizer: optimizer)
-        let uninterrupted = try TrainingLoop(LineFit(), options: options)
+        let uninterrupted = try TrainingLoop(LineFit(stepsPerRound: batches), options: options)
         _ = try uninterrupted.run()
         let checkpoints = MemoryCheckpoints()
         var ending = TrainingLoop.Ending.stopped
         var last: TrainingLoop?
         while ending == .stopped {
-            let loop = try TrainingLoop(LineFit(), options: options, checkpoints: checkpoints)
-            if let state = checkpoints.last { try loop.restore(state) }
+            let loop = try TrainingLoop(
+                LineFit(stepsPerRound: batches), options: options, checkpoints: checkpoints)
+            if let state = try checkpoints.last() { try loop.restore(state) }
             ending = try loop.run(shouldStop: { true })
             checkpoints.save(loop.state)
             last = loop
@@ -106,19 +131,86 @@ private final class MemoryCheckpoints: CheckpointPolicy {
         #expect(values(try #require(loop.best)) == parameters[1])
     }
 
-    @Test("A phase restarts the optimizer and continues from the averaged parameters") func phases() throws {
-        let phase = TrainingLoop.Rounds.Phase(
-            steps: 3, learningRate: 0.1, schedule: LearningRateSchedule(.constant))
-        let options = TrainingLoop.Options(
-            rounds: .phases([phase, phase]), optimizer: .sgd(SGD.Options()), emaDecay: 0.9)
-        let loop = try TrainingLoop(LineFit(), options: options)
-        _ = try loop.run(onEvent: { event in
-            if case .round = event {
-                #expect(values(loop.parameters) == values(loop.evaluationParameters))
-            }
+    @Test(
+        "A phase restarts the optimizer and continues from the averaged parameters, as a separate run does",
+        arguments: [.sgd(SGD.Options(momentum: 0.9)), .adamW(AdamW.Options())] as [OptimizerConfiguration])
+    func restartsInEachPhase(optimizer: OptimizerConfiguration) throws {
+        let both = try TrainingLoop(LineFit(), options: phases(2, optimizer, emaDecay: 0.9))
+        _ = try both.run(onEvent: { event in
+            if case .round = event { #expect(values(both.parameters) == values(both.evaluationParameters)) }
         })
-        #expect(loop.progress.history.count == 2)
-        #expect(try loop.state().optimizer.keys.sorted() == ["velocities"])
+        let first = try TrainingLoop(LineFit(), options: phases(1, optimizer, emaDecay: 0.9))
+        _ = try first.run()
+        let objective = try LineFit()
+        objective.plan.parameters.copyValues(from: first.parameters)
+        let second = try TrainingLoop(objective, options: phases(1, optimizer, emaDecay: 0.9))
+        _ = try second.run()
+        #expect(both.progress.history.count == 2)
+        #expect(values(both.parameters) == values(second.parameters))
+        #expect(values(both.parameters) != values(first.parameters))
+    }
+
+    @Test("The exponential moving average follows its formula") func movingAverage() throws {
+        let loop = try TrainingLoop(LineFit(), options: options(epochs: 2, emaDecay: 0.5))
+        var expected = values(loop.parameters)
+        var steps: Float = 0
+        _ = try loop.run(onEvent: { event in
+            guard case .step = event else { return }
+            let decay = min(0.5, (1 + steps) / (10 + steps))
+            steps += 1
+            for (index, value) in values(loop.parameters).enumerated() {
+                expected[index] += (1 - decay) * (value - expected[index])
+            }
+            let ema = values(loop.evaluationParameters)
+            #expect(zip(ema, expected).allSatisfy { abs($0 - $1) < 1e-5 })
+        })
+        #expect(steps == 16)
+    }
+
+    @Test("An objective adds its gradients after the gradients are reduced") func reducesFirst() throws {
+        let objective = try LineFit(stepsPerRound: 1)
+        objective.penalty = 0.5
+        let before = values(objective.plan.parameters)
+        var options = phases(1)
+        options.rounds = .phases([.init(steps: 1, learningRate: 0.1, schedule: LearningRateSchedule(.constant))])
+        let loop = try TrainingLoop(objective, options: options, reducer: CancellingReducer())
+        _ = try loop.run()
+        let after = values(loop.parameters)
+        #expect(abs(after[0] - (before[0] - 0.1 * 0.5)) < 1e-6 && after[1] == before[1])
+    }
+
+    @Test("A state that does not fit the loop is an error, and the loop is unchanged")
+    func mismatchedStates() throws {
+        let options = options(epochs: 2, emaDecay: 0.9)
+        let trained = try TrainingLoop(LineFit(), options: options)
+        _ = try trained.run()
+        let state = try trained.state()
+        func reason(_ change: (inout TrainingState) -> Void) throws -> String? {
+            var changed = state
+            change(&changed)
+            let loop = try TrainingLoop(LineFit(), options: options)
+            let before = values(loop.parameters)
+            let error = #expect(throws: TrainingStateError.self) { try loop.restore(changed) }
+            #expect(values(loop.parameters) == before && loop.progress.round == 0)
+            return error?.reason
+        }
+        #expect(try reason { $0.parameters.append(0) } == "found 3 values in the parameters, expected 2")
+        #expect(try reason { $0.ema?.append(0) } == "found 3 values in the EMA, expected 2")
+        #expect(try reason { $0.best = [] } == "found 0 values in the best parameters, expected 2")
+        #expect(
+            try reason { $0.optimizer["velocities"]?.append(0) }
+                == "found 3 values in the optimizer's velocities, expected 2")
+        #expect(
+            try reason { $0.optimizer = ["firstMoments": [0, 0]] }
+                == "the optimizer's tensors are firstMoments, expected velocities")
+        #expect(try reason { $0.optimizer = [:] } == "the optimizer's tensors are missing, expected velocities")
+        #expect(try reason { $0.optimizerSteps = -1 } == "the optimizer has -1 steps, expected 0 or more")
+        #expect(try reason { $0.ema = nil } == "the EMA is missing")
+        #expect(try reason { $0.best = nil } == "the best parameters are missing")
+        #expect(try reason { $0.progress.learningRate = .nan } == "the progress has a learning rate of nan")
+        let withoutEMA = try TrainingLoop(LineFit(), options: self.options(epochs: 2))
+        let error = #expect(throws: TrainingStateError.self) { try withoutEMA.restore(state) }
+        #expect(error?.reason == "found an EMA, expected none")
     }
 
     @Test("A learning rate that is too high is an error") func diverges() throws {
@@ -126,5 +218,30 @@ private final class MemoryCheckpoints: CheckpointPolicy {
         options.rounds = .epochs(.init(count: 2, steps: 8, learningRate: 1e30))
         let loop = try TrainingLoop(LineFit(), options: options)
         #expect(throws: TrainingDivergedError(epoch: 1, learningRate: 1e30)) { try loop.run() }
+    }
+
+    @Test("An infinite validation loss is an error") func infiniteValidationLoss() throws {
+        let objective = try LineFit()
+        objective.scripted = [.infinity]
+        let loop = try TrainingLoop(objective, options: options(epochs: 1))
+        #expect(throws: TrainingDivergedError(epoch: 1, learningRate: 0.1)) { try loop.run() }
+    }
+
+    @Test("A round that ends with parameters that are not finite is an error", arguments: [false, true])
+    func divergesInLastStep(isAllowed: Bool) throws {
+        let rate = Float.greatestFiniteMagnitude
+        let phase = TrainingLoop.Rounds.Phase(
+            steps: 1, learningRate: rate, schedule: LearningRateSchedule(.constant))
+        var options = TrainingLoop.Options(rounds: .phases([phase]), optimizer: .sgd(SGD.Options()))
+        options.keepsBest = false
+        options.allowsDivergence = isAllowed
+        let objective = try LineFit()
+        objective.scripted = [1]
+        let loop = try TrainingLoop(objective, options: options)
+        if isAllowed {
+            #expect(try loop.run() == .completed)
+        } else {
+            #expect(throws: TrainingDivergedError(epoch: 1, learningRate: rate)) { try loop.run() }
+        }
     }
 }

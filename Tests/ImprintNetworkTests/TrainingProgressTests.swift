@@ -1,12 +1,13 @@
+import Foundation
 import ImprintNetwork
 import Testing
 
 @Suite struct TrainingProgressTests {
-    /// Returns the progress after epochs with these validation losses, and whether each epoch was the best so far.
+    /// Returns the progress after rounds with these validation losses, and whether each round was the best so far.
     private func progress(_ losses: [Float?]) -> (TrainingProgress, isBest: [Bool]) {
-        var progress = TrainingProgress(learningRate: 0.1, plannedEpochs: 9)
+        var progress = TrainingProgress(learningRate: 0.1, plannedRounds: 9)
         let isBest = losses.enumerated().map { index, loss in
-            progress.finishEpoch(
+            progress.finishRound(
                 EpochMetrics(
                     epoch: index + 1, loss: 1, accuracy: 0, validationLoss: loss, validationAccuracy: loss,
                     learningRate: 0.1)
@@ -16,30 +17,37 @@ import Testing
     }
 
     @Test(
-        "The best epoch is the first with the lowest validation loss, or the last epoch without validation",
+        "The best round is the first with the lowest validation loss, or the last round without validation",
         arguments: [
             ([3, 2, 4, 2, 5], 1, 3), ([1], 0, 0), ([nil, nil, nil], 2, 0), ([5, 4, 3], 2, 0), ([1, 2, 3], 0, 2),
         ] as [([Float?], Int, Int)])
     func best(losses: [Float?], best: Int, since: Int) {
         let (progress, isBest) = progress(losses)
-        #expect(progress.best == best && progress.epochsSinceBest == since)
+        #expect(progress.best == best && progress.roundsSinceBest == since)
         #expect(isBest.lastIndex(of: true) == best)
     }
 
-    @Test("After the images change, the next epoch is the best regardless of earlier losses")
+    @Test("After the images change, the next round is the best regardless of earlier losses")
     func changedImages() {
         var (progress, _) = progress([3, 1, 2])
         progress.changeImages()
-        #expect(progress.best == 1 && progress.epochsSinceBest == 0 && !progress.isRepeatable)
+        #expect(progress.best == 1 && progress.roundsSinceBest == 0 && !progress.isRepeatable)
         func finish(_ loss: Float) -> Bool {
-            progress.finishEpoch(
+            progress.finishRound(
                 EpochMetrics(
-                    epoch: progress.history.count + 1, loss: 1, accuracy: 0, validationLoss: loss, learningRate: 0.1))
+                    epoch: progress.round + 1, loss: 1, accuracy: 0, validationLoss: loss, learningRate: 0.1))
         }
-        // Worse than before the change, but the first epoch after it.
+        // Worse than before the change, but the first round after it.
         #expect(finish(9) && progress.best == 3)
-        #expect(!finish(10) && progress.best == 3 && progress.epochsSinceBest == 1)
+        #expect(!finish(10) && progress.best == 3 && progress.roundsSinceBest == 1)
         #expect(finish(8) && progress.best == 5)
+    }
+
+    @Test("The stored keys are those of version 1") func keys() throws {
+        let data = try JSONEncoder().encode(TrainingProgress(learningRate: 0.1, plannedRounds: 9))
+        let values = try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
+        #expect(values["plannedEpochs"] as? Int == 9)
+        #expect(values["secondsInEpochs"] as? Double == 0 && values["secondsInEpoch"] as? Double == 0)
     }
 
     @Test("Sums weight batches by their number of images") func sum() {

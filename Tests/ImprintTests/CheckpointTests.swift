@@ -23,27 +23,27 @@ import Testing
             case .plain: $0.threads = 2
             case .augmented: $0.augmentation = Augmentation([.flipVertical, .rotate, .noise])
             case .averaged:
-                $0.averageDecay = 0.9
-                $0.labelWeights = .automatic
+                $0.emaDecay = 0.9
+                $0.classWeights = .automatic
             case .rangeTest: $0.learningRate = nil
             case .uncached:
                 $0.memoryLimit = 0
                 $0.schedule = .step(every: 3, factor: 0.5)
-            case .dropout: $0.start = .base(try baseWithDropout(), trains: .all)
+            case .dropout: $0.start = .base(try baseWithDropout(), trainableLayers: .all)
             case .clipped: $0.gradientClipping = 0.5
             case .head:
-                $0.start = .base(try baseOfThreeBlocks(), trains: .head)
+                $0.start = .base(try baseOfThreeBlocks(), trainableLayers: .head)
                 $0.learningRate = nil
-                $0.averageDecay = 0.9
+                $0.emaDecay = 0.9
                 $0.memoryLimit = 0
             case .headFirst:
-                $0.start = .base(try baseOfThreeBlocks(), trains: .headFirst)
+                $0.start = .base(try baseOfThreeBlocks(), trainableLayers: .headFirst)
                 $0.learningRate = nil
                 $0.fineTuning.stageEpochs = 2
             case .gradual:
-                $0.start = .base(try baseOfThreeBlocks(), trains: .gradual)
+                $0.start = .base(try baseOfThreeBlocks(), trainableLayers: .gradual)
                 $0.augmentation = Augmentation([.flip])
-                $0.fineTuning.keepsStatistics = false
+                $0.fineTuning.freezesStatistics = false
             }
         }
     }

@@ -88,9 +88,9 @@ import Testing
             labels: 3, [(0, [0.4, 0.4, 0.2]), (1, [0.4, 0.4, 0.2]), (2, [0.4, 0.4, 0.2]), (2, [0.2, 0.4, 0.4])])
         #expect(evaluation.results.map(\.predicted) == [0, 0, 0, 1])
         #expect([1, 2, 3].map(evaluation.topAccuracy) == [0.25, 0.75, 1])
-        let observations = evaluation.results[3].observations(labels: evaluation.labels)
-        #expect(observations.map(\.label) == ["1", "2", "0"])
-        #expect(observations.map(\.confidence) == [0.4, 0.4, 0.2])
+        let classifications = evaluation.results[3].classifications(labels: evaluation.labels)
+        #expect(classifications.map(\.label) == ["1", "2", "0"])
+        #expect(classifications.map(\.confidence) == [0.4, 0.4, 0.2])
     }
 
     @Test("The worst mistakes are those with the highest confidence, in the order of the images if equal")

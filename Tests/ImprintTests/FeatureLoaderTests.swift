@@ -48,7 +48,7 @@ import Testing
                 sum +=
                     Float(batch.count)
                     * loss(
-                        logits: UnsafeMutableBufferPointer(rebasing: plan.output[..<count]), labels: batch.labels,
+                        logits: UnsafeMutableBufferPointer(rebasing: plan.output[..<count]), targets: batch.labels,
                         gradient: UnsafeMutableBufferPointer(rebasing: plan.outputGradient[..<count])
                     ).loss
                 plan.backward(count: batch.count)
@@ -117,8 +117,8 @@ import Testing
                 $0.start = .base(base)
                 $0.validation = .fraction(0.25)
                 $0.learningRate = nil
-                $0.averageDecay = 0.9
-                $0.labelWeights = .automatic
+                $0.emaDecay = 0.9
+                $0.classWeights = .automatic
                 $0.patience = 10
             }
             var result: TrainingResult?
@@ -132,13 +132,13 @@ import Testing
             #expect(total == 48)
             let evaluation = try #require(result?.evaluation)
             #expect(evaluation.results.count == 12)
-            #expect(model.training?.calibration != nil && model.training?.labelWeights?.count == 3)
+            #expect(model.training?.calibration != nil && model.training?.classWeights?.count == 3)
             // The evaluation on features equals the predictions of the whole model.
             let classifier = try ImageClassifier(model)
             for result in evaluation.results {
-                for observation in try classifier.classify(result.url) {
-                    let label = try #require(model.labels.firstIndex(of: observation.label))
-                    #expect(abs(observation.confidence - result.confidences[label]) < 1e-3)
+                for classification in try classifier.classify(result.url) {
+                    let label = try #require(model.labels.firstIndex(of: classification.label))
+                    #expect(abs(classification.confidence - result.confidences[label]) < 1e-3)
                 }
             }
             #expect(evaluation.accuracy > 0.6, "chance is a third")

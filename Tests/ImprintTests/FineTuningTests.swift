@@ -16,11 +16,11 @@ import Testing
     }
 
     private func tuning(
-        _ base: ModelFile, _ trains: FineTuning.TrainableLayers, epochs: Int,
+        _ base: ModelFile, _ trainableLayers: FineTuning.TrainableLayers, epochs: Int,
         change: (inout ClassifierConfiguration) -> Void = { _ in }
     ) -> ClassifierConfiguration {
         quickTraining(epochs: epochs) {
-            $0.start = .base(base, trains: trains)
+            $0.start = .base(base, trainableLayers: trainableLayers)
             change(&$0)
         }
     }
@@ -35,12 +35,12 @@ import Testing
     }
 
     @Test(
-        "Batch-norm statistics stay bitwise identical to the base's, unless keepsStatistics is off",
+        "Batch-norm statistics stay bitwise identical to the base's, unless freezesStatistics is off",
         arguments: [true, false])
     func statistics(keeps: Bool) throws {
         let base = try base()
         try withImages(["down", "up"], perLabel: 8) { folder in
-            let tuned = try train(folder, tuning(base, .all, epochs: 2) { $0.fineTuning.keepsStatistics = keeps })
+            let tuned = try train(folder, tuning(base, .all, epochs: 2) { $0.fineTuning.freezesStatistics = keeps })
             let norms: Set = ["norm1", "norm2", "norm3", "norm4"]
             #expect(moved(base.parameters, tuned.parameters) { $0 == .statistic } == (keeps ? [] : norms))
             #expect(moved(base.parameters, tuned.parameters) { $0 == .bias }.isSuperset(of: norms))
@@ -83,19 +83,19 @@ import Testing
     @Test(
         "Each stage trains only the layers that are unfrozen in it",
         arguments: [FineTuning.TrainableLayers.headFirst, .gradual], [1, 2])
-    func stages(trains: FineTuning.TrainableLayers, stageEpochs: Int) throws {
+    func stages(trainableLayers: FineTuning.TrainableLayers, stageEpochs: Int) throws {
         let base = try base()
         let blocks: [Set<String>] = [
             ["conv4", "norm4"], ["conv3", "norm3"], ["conv2", "norm2"], ["conv1", "norm1"],
         ]
-        let count = trains == .gradual ? 5 : 2
+        let count = trainableLayers == .gradual ? 5 : 2
         try withImages(perLabel: 8) { folder in
             try withTemporaryFolder { scratch in
                 var earlier = try base.parameters.copy()
                 var epochs = 0
                 _ = try train(
                     folder,
-                    tuning(base, trains, epochs: count * stageEpochs) {
+                    tuning(base, trainableLayers, epochs: count * stageEpochs) {
                         $0.batchSize = 16
                         $0.fineTuning.stageEpochs = stageEpochs
                     }, checkpoints: CheckpointOptions(folder: scratch, interval: .zero),
@@ -106,7 +106,7 @@ import Testing
                         else { return }
                         now.withValues { _ = $0.update(from: checkpoint.state.parameters) }
                         let stage = epochs / stageEpochs
-                        let open = trains == .gradual ? stage : stage * 4
+                        let open = trainableLayers == .gradual ? stage : stage * 4
                         let expected = blocks.prefix(open).reduce(into: Set(["head"])) { $0.formUnion($1) }
                         #expect(moved(earlier, now) { $0 != .statistic } == expected, "epoch \(done)")
                         #expect(moved(earlier, now) { $0 == .statistic } == [])
@@ -121,12 +121,12 @@ import Testing
         let base = try base()
         try withImages(perLabel: 16) { folder in
             /// Returns the head's weights after a number of steps. An epoch has four steps.
-            func head(_ trains: FineTuning.TrainableLayers, steps: Int) throws -> [Float] {
+            func head(_ trainableLayers: FineTuning.TrainableLayers, steps: Int) throws -> [Float] {
                 try withTemporaryFolder { scratch in
                     var done = 0
                     _ = try? train(
                         folder,
-                        tuning(base, trains, epochs: 5) {
+                        tuning(base, trainableLayers, epochs: 5) {
                             $0.schedule = .constant
                             $0.momentum = 0
                         }, checkpoints: CheckpointOptions(folder: scratch), shouldStop: { done == steps },
@@ -136,8 +136,8 @@ import Testing
                     return Array(checkpoint.state.parameters[entry.range])
                 }
             }
-            func move(_ trains: FineTuning.TrainableLayers, step: Int) throws -> [Float] {
-                zip(try head(trains, steps: step), try head(trains, steps: step - 1)).map { $0 - $1 }
+            func move(_ trainableLayers: FineTuning.TrainableLayers, step: Int) throws -> [Float] {
+                zip(try head(trainableLayers, steps: step), try head(trainableLayers, steps: step - 1)).map { $0 - $1 }
             }
             // Both runs are identical up to the second stage, so its first step has the same gradient at a quarter of the rate.
             let (whole, quarter) = (try move(.head, step: 5), try move(.headFirst, step: 5))
@@ -165,17 +165,17 @@ import Testing
     @Test(
         "The model file is bitwise identical for any number of threads",
         arguments: [FineTuning.TrainableLayers.head, .all, .headFirst, .gradual])
-    func threads(trains: FineTuning.TrainableLayers) throws {
+    func threads(trainableLayers: FineTuning.TrainableLayers) throws {
         let base = try base()
         try withImages(perLabel: 9) { folder in
             let files = try [1, 2, 4].map { threads in
                 try bytes(
                     of: train(
                         folder,
-                        tuning(base, trains, epochs: 5) {
+                        tuning(base, trainableLayers, epochs: 5) {
                             $0.threads = threads
                             $0.validation = .fraction(0.25)
-                            $0.averageDecay = 0.9
+                            $0.emaDecay = 0.9
                         }))
             }
             #expect(files[1] == files[0] && files[2] == files[0])
@@ -185,16 +185,17 @@ import Testing
     @Test("The training record contains the fine-tuning settings, also after saving and loading")
     func record() throws {
         let base = try base()
-        #expect(base.training?.trains == nil && base.training?.fineTuning == nil)
+        #expect(base.training?.trainableLayers == nil && base.training?.fineTuning == nil)
         try withImages(perLabel: 4) { folder in
             try withTemporaryFolder { scratch in
-                for trains in FineTuning.TrainableLayers.allCases {
-                    let tuned = try train(folder, tuning(base, trains, epochs: 5) { $0.fineTuning.layerDecay = 0.25 })
-                    let url = scratch.appending(path: "\(trains.rawValue).imprint")
+                for trainableLayers in FineTuning.TrainableLayers.allCases {
+                    let tuned = try train(
+                        folder, tuning(base, trainableLayers, epochs: 5) { $0.fineTuning.layerDecay = 0.25 })
+                    let url = scratch.appending(path: "\(trainableLayers.rawValue).imprint")
                     try tuned.write(to: url)
                     let record = try #require(try ModelFile(contentsOf: url).training)
-                    #expect(record.trains == trains)
-                    #expect(record.fineTuning == (trains == .head ? nil : FineTuning(layerDecay: 0.25)))
+                    #expect(record.trainableLayers == trainableLayers)
+                    #expect(record.fineTuning == (trainableLayers == .head ? nil : FineTuning(layerDecay: 0.25)))
                 }
             }
         }
@@ -205,11 +206,11 @@ import Testing
         let base = try base()
         try withImages(perLabel: 2) { folder in
             func expectError(
-                _ name: String, _ trains: FineTuning.TrainableLayers = .all, epochs: Int = 2, of value: String,
+                _ name: String, _ trainableLayers: FineTuning.TrainableLayers = .all, epochs: Int = 2, of value: String,
                 _ change: (inout ClassifierConfiguration) -> Void = { _ in }
             ) {
                 let error = #expect(throws: ImprintError.self) {
-                    try train(folder, tuning(base, trains, epochs: epochs, change: change))
+                    try train(folder, tuning(base, trainableLayers, epochs: epochs, change: change))
                 }
                 guard case .invalidSetting(name, value, _) = error else {
                     Issue.record("\(name): \(String(describing: error))")
@@ -233,11 +234,12 @@ import Testing
                 let options = CheckpointOptions(folder: scratch, resumes: true)
                 _ = try train(folder, tuning(base, .headFirst, epochs: 3), checkpoints: options)
                 func expectError(
-                    _ setting: String, _ trains: FineTuning.TrainableLayers = .headFirst,
+                    _ setting: String, _ trainableLayers: FineTuning.TrainableLayers = .headFirst,
                     _ change: (inout ClassifierConfiguration) -> Void = { _ in }
                 ) {
                     let error = #expect(throws: ImprintError.self) {
-                        try train(folder, tuning(base, trains, epochs: 4, change: change), checkpoints: options)
+                        try train(
+                            folder, tuning(base, trainableLayers, epochs: 4, change: change), checkpoints: options)
                     }
                     guard case .checkpointMismatch(_, setting, _, _) = error else {
                         Issue.record("\(setting): \(String(describing: error))")
@@ -245,9 +247,9 @@ import Testing
                     }
                 }
                 expectError("network", .all)
-                expectError("layer decay") { $0.fineTuning.layerDecay = 0.9 }
-                expectError("stage epochs") { $0.fineTuning.stageEpochs = 2 }
-                expectError("keeps statistics") { $0.fineTuning.keepsStatistics = false }
+                expectError("fine tuning.layer decay") { $0.fineTuning.layerDecay = 0.9 }
+                expectError("fine tuning.stage epochs") { $0.fineTuning.stageEpochs = 2 }
+                expectError("fine tuning.freezes statistics") { $0.fineTuning.freezesStatistics = false }
             }
         }
     }

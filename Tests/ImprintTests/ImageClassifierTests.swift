@@ -20,15 +20,15 @@ import Testing
                     let evaluation = try classifier.evaluate(on: images, threads: threads)
                     #expect(evaluation.results.map(\.url) == images.items.map(\.url))
                     for (result, item) in zip(evaluation.results, images.items) {
-                        let observations = try classifier.classify(item.url)
-                        #expect(try readBack.classify(item.url) == observations)
+                        let classifications = try classifier.classify(item.url)
+                        #expect(try readBack.classify(item.url) == classifications)
                         #expect(result.label == item.label)
-                        #expect(observations[0].label == model.labels[result.predicted])
-                        for observation in observations {
-                            let label = try #require(model.labels.firstIndex(of: observation.label))
-                            #expect(result.confidences[label] == observation.confidence)
+                        #expect(classifications[0].label == model.labels[result.predicted])
+                        for classification in classifications {
+                            let label = try #require(model.labels.firstIndex(of: classification.label))
+                            #expect(result.confidences[label] == classification.confidence)
                         }
-                        #expect(observations.map(\.confidence) == result.confidences.sorted(by: >))
+                        #expect(classifications.map(\.confidence) == result.confidences.sorted(by: >))
                         #expect(abs(result.confidences.reduce(0, +) - 1) < 1e-5)
                     }
                 }
@@ -56,8 +56,8 @@ import Testing
             let expected = try files.map { try classifier.classify($0) }
             let results = Mutex([[[Classification]]?](repeating: nil, count: 4))
             DispatchQueue.concurrentPerform(iterations: 4) { thread in
-                let observations = try? files.map { try classifier.classify($0) }
-                results.withLock { $0[thread] = observations }
+                let classifications = try? files.map { try classifier.classify($0) }
+                results.withLock { $0[thread] = classifications }
             }
             #expect(results.withLock { $0 } == Array(repeating: expected, count: 4))
         }

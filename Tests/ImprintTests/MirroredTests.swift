@@ -37,8 +37,8 @@ import Testing
             isSoftmax
             ? try asymmetricModel(Softmax(), labels: labels) : try asymmetricModel(Sigmoid(), labels: labels)
         func confidences(_ classifier: ImageClassifier, _ image: RasterImage) throws -> [Float] {
-            let observations = try classifier.classify(image)
-            return labels.map { label in observations.first { $0.label == label }?.confidence ?? -1 }
+            let classifications = try classifier.classify(image)
+            return labels.map { label in classifications.first { $0.label == label }?.confidence ?? -1 }
         }
         let plain = try ImageClassifier(model)
         let pairs = zip(try confidences(plain, image), try confidences(plain, image.mirrored))

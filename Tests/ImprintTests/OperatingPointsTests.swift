@@ -68,7 +68,7 @@ import Testing
         .init(threshold: 0.9, precision: 1, recall: 0.2),
     ]
 
-    private func observation(_ confidence: Float) -> Classification {
+    private func classification(_ confidence: Float) -> Classification {
         Classification(label: "logo", confidence: confidence, precisionRecallCurve: curve, threshold: 0.75)
     }
 
@@ -81,7 +81,7 @@ import Testing
             (0.7, 0.61, 0.3, true), (0.71, 0.61, 1, false), (0, 1, 0.1, true), (0, 1, 0.09, false),
         ])
     func minimumPrecision(precision: Double, recall: Double, confidence: Float, expected: Bool) {
-        #expect(observation(confidence).hasMinimumPrecision(precision, forRecall: recall) == expected)
+        #expect(classification(confidence).hasMinimumPrecision(precision, forRecall: recall) == expected)
     }
 
     @Test(
@@ -92,33 +92,34 @@ import Testing
             (0.6, 0.75, 0.81, true), (0.6, 0.75, 0.79, false), (0, 1, 0.91, true), (0.21, 1, 1, false),
         ])
     func minimumRecall(recall: Double, precision: Double, confidence: Float, expected: Bool) {
-        #expect(observation(confidence).hasMinimumRecall(recall, forPrecision: precision) == expected)
+        #expect(classification(confidence).hasMinimumRecall(recall, forPrecision: precision) == expected)
     }
 
-    @Test("Observations without a curve meet no minimum, and have no threshold to reach")
+    @Test("Classifications without a curve meet no minimum, and have no threshold to reach")
     func withoutCurve() {
-        let observation = Classification(label: "logo", confidence: 1)
-        #expect(!observation.hasPrecisionRecallCurve && observation.reachesThreshold == nil)
-        #expect(!observation.hasMinimumPrecision(0, forRecall: 0))
-        #expect(!observation.hasMinimumRecall(0, forPrecision: 0))
-        #expect(self.observation(0.75).hasPrecisionRecallCurve)
-        #expect(self.observation(0.75).reachesThreshold == true && self.observation(0.7).reachesThreshold == false)
+        let classification = Classification(label: "logo", confidence: 1)
+        #expect(!classification.hasPrecisionRecallCurve && classification.reachesThreshold == nil)
+        #expect(!classification.hasMinimumPrecision(0, forRecall: 0))
+        #expect(!classification.hasMinimumRecall(0, forPrecision: 0))
+        #expect(self.classification(0.75).hasPrecisionRecallCurve)
+        #expect(self.classification(0.75).reachesThreshold == true)
+        #expect(self.classification(0.7).reachesThreshold == false)
     }
 
-    @Test("JSON and equality of an observation consider only its label and confidence")
+    @Test("JSON and equality of a classification consider only its label and confidence")
     func json() throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
-        let data = try encoder.encode(observation(0.5))
+        let data = try encoder.encode(classification(0.5))
         #expect(String(decoding: data, as: UTF8.self) == #"{"confidence":0.5,"label":"logo"}"#)
         let read = try JSONDecoder().decode(Classification.self, from: data)
-        #expect(read == observation(0.5) && read.hashValue == observation(0.5).hashValue)
-        #expect(read != observation(0.25) && read != Classification(label: "other", confidence: 0.5))
+        #expect(read == classification(0.5) && read.hashValue == classification(0.5).hashValue)
+        #expect(read != classification(0.25) && read != Classification(label: "other", confidence: 0.5))
         #expect(!read.hasPrecisionRecallCurve)
     }
 
     @Test(
-        "A rule accepts an observation that meets all of its conditions",
+        "A rule accepts a classification that meets all of its conditions",
         arguments: [
             (ConfidenceRule(), Float(0), true), (ConfidenceRule(threshold: .confidence(0.5)), 0.5, true),
             (ConfidenceRule(threshold: .confidence(0.5)), 0.49, false),
@@ -130,7 +131,7 @@ import Testing
             (ConfidenceRule(threshold: .confidence(0.9), minimumPrecision: 0.7), 0.8, false),
         ])
     func rule(_ rule: ConfidenceRule, confidence: Float, expected: Bool) {
-        #expect(rule.accepts(observation(confidence)) == expected)
+        #expect(rule.accepts(classification(confidence)) == expected)
     }
 
     @Test("A rule that needs metrics the model does not have is an error that names the labels")
@@ -162,7 +163,7 @@ import Testing
         try ConfidenceRule(threshold: .confidence(0.5)).check(try ImageClassifier(model(nil)))
     }
 
-    @Test("A classifier adds the curve and threshold of the label to each observation")
+    @Test("A classifier adds the curve and threshold of the label to each classification")
     func classifier() throws {
         let network = try Network.logonet(labels: 2, inputSize: 16, width: 0.1)
         let record = TrainingRecord(
@@ -172,9 +173,9 @@ import Testing
             ModelFile(
                 network: network, parameters: try Parameters(network, seed: 0), labels: ["logo", "other"],
                 preprocessing: Preprocessing(width: 16, height: 16), training: record))
-        let observations = try classifier.classify(RasterImage(width: 16, height: 16, filledWith: 200))
+        let classifications = try classifier.classify(RasterImage(width: 16, height: 16, filledWith: 200))
             .sorted { $0.label < $1.label }
-        #expect(observations.map(\.precisionRecallCurve) == [curve, []])
-        #expect(observations.map(\.threshold) == [0.5, 0.25])
+        #expect(classifications.map(\.precisionRecallCurve) == [curve, []])
+        #expect(classifications.map(\.threshold) == [0.5, 0.25])
     }
 }

@@ -23,8 +23,8 @@ private func example(photos: URL, model: URL, photo: URL) async throws {
     }
 
     let classifier = try ImageClassifier(contentsOf: model)
-    for observation in try classifier.classify(photo) {
-        print(observation.label, observation.confidence)
+    for classification in try classifier.classify(photo) {
+        print(classification.label, classification.confidence)
     }
     // README example ends
 }
@@ -38,8 +38,8 @@ private func artworkExample(photos: URL, leaf: URL, crest: URL, others: URL, mod
         try result.model.write(to: model)
     }
 
-    for observation in try ImageClassifier(contentsOf: model).classify(photo) {
-        if let box = observation.box { print(observation.label, observation.confidence, box.x, box.y) }
+    for classification in try ImageClassifier(contentsOf: model).classify(photo) {
+        if let box = classification.box { print(classification.label, classification.confidence, box.x, box.y) }
     }
     // README example ends
 }
@@ -65,8 +65,8 @@ private func appExample(model: URL, upload: Data, frames: AsyncStream<ImageSourc
     print(suspects.map(\.label))
 
     // Once per second, the newest frame:
-    for try await seen in classifier.observations(for: frames) {
-        let confidence = seen.observations.groupedConfidence(excluding: ["Other"])
+    for try await seen in classifier.classifications(for: frames) {
+        let confidence = seen.classifications.groupedConfidence(excluding: ["Other"])
         print(confidence > 0.5 ? "The logo is in view." : "It is not.")
     }
     // README example ends

@@ -15,7 +15,7 @@ import Testing
             var counts = (trained: 0, all: 0)
             var recipe: TrainingRecipe?
             let tuned = try train(
-                folder, quickTraining(epochs: 2) { $0.start = .base(base, trains: .head) },
+                folder, quickTraining(epochs: 2) { $0.start = .base(base, trainableLayers: .head) },
                 onEvent: {
                     guard case .started(let start) = $0 else { return }
                     counts = (start.trainableParameterCount, start.parameterCount)
@@ -36,8 +36,8 @@ import Testing
             #expect(head.count == 3 * 32)
             let initial = try Parameters(tuned.network, seed: 0)
             #expect(head != initial["head.weight"])
-            let observations = try ImageClassifier(tuned).classify(RasterImage(width: 16, height: 16))
-            #expect(Set(observations.map(\.label)) == ["down", "left", "up"])
+            let classifications = try ImageClassifier(tuned).classify(RasterImage(width: 16, height: 16))
+            #expect(Set(classifications.map(\.label)) == ["down", "left", "up"])
         }
     }
 
@@ -50,7 +50,7 @@ import Testing
                 try train(
                     folder,
                     quickTraining(epochs: 1) {
-                        $0.start = .base(base, trains: .all)
+                        $0.start = .base(base, trainableLayers: .all)
                         $0.learningRate = learningRate
                     })
             }
@@ -91,14 +91,14 @@ import Testing
                 try train(
                     folder,
                     quickTraining(epochs: 1) {
-                        $0.start = .base(base, trains: .all)
+                        $0.start = .base(base, trainableLayers: .all)
                         $0.poolsMaximum = true
                         $0.learningRate = rate
                     })
             }
             let unchanged = try tuned(base, rate: 0)
             #expect(unchanged.network.headChannels == base.network.headChannels.map { 2 * $0 })
-            for entry in base.parameters.layout.entries where entry.node != base.network.headName {
+            for entry in base.parameters.layout.entries where entry.node != base.network.denseHeadName {
                 #expect(unchanged.parameters[entry.name] == base.parameters[entry.name], "\(entry.name)")
             }
             let scale = try #require(try base.network.withConcatPooling()?.scaleName)
@@ -106,6 +106,31 @@ import Testing
             let moved = try tuned(base, rate: 0.01)
             #expect(moved.parameters[scale] != unchanged.parameters[scale])
             #expect(throws: ImprintError.noAveragePooling(network: moved.network.name)) { try tuned(moved, rate: 0) }
+        }
+    }
+
+    @Test("Settings that the start would ignore are rejected by name") func ignoredSettings() throws {
+        try withImages(perLabel: 2) { folder in
+            func expectError(
+                _ name: String, _ start: ClassifierConfiguration.Start,
+                _ change: (inout ClassifierConfiguration) -> Void
+            ) {
+                var configuration = quickTraining { $0.start = start }
+                change(&configuration)
+                let error = #expect(throws: ImprintError.self) { try train(folder, configuration) }
+                guard case .invalidSetting(name, _, _) = error else {
+                    Issue.record("\(name): \(String(describing: error))")
+                    return
+                }
+            }
+            let base = ClassifierConfiguration.Start.base(try .builtInBase())
+            for start in [base, .builtInBase] {
+                expectError("inputSize", start) { $0.inputSize = 32 }
+                expectError("cropAndScale", start) { $0.cropAndScale = .scaleFit }
+            }
+            let network = ClassifierConfiguration.Start.network("logonet", width: 0.125)
+            expectError("poolsMaximum", network) { $0.poolsMaximum = true }
+            expectError("fineTuning", network) { $0.fineTuning.layerDecay = 0.9 }
         }
     }
 

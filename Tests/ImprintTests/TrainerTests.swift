@@ -272,6 +272,27 @@ import Testing
         }
     }
 
+    @Test(
+        "A validation fraction or schedule out of range is rejected",
+        arguments: [
+            ("validation", .fraction(1), .constant), ("validation", .fraction(-0.1), .constant),
+            ("validation", .fraction(.nan), .constant), ("schedule", .none, .cosine(final: -1)),
+            ("schedule", .none, .step(every: 1, factor: -1)), ("schedule", .none, .exponential(from: .min, to: 1)),
+        ] as [(String, ValidationRule, LearningRateSchedule.Shape)])
+    func ranges(name: String, validation: ValidationRule, schedule: LearningRateSchedule.Shape) throws {
+        try withImages(perLabel: 2) { folder in
+            let configuration = quickTraining {
+                $0.validation = validation
+                $0.schedule = schedule
+            }
+            let error = #expect(throws: ImprintError.self) { try train(folder, configuration) }
+            guard case .invalidSetting(name, _, _) = error else {
+                Issue.record("\(String(describing: error))")
+                return
+            }
+        }
+    }
+
     @Test("Unreadable images are skipped and reported") func unreadable() throws {
         try withImages(perLabel: 4) { folder in
             let bad = folder.appending(path: "left/bad.png")

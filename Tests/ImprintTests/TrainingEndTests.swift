@@ -138,9 +138,9 @@ import Testing
             #expect(record.thresholds == evaluation.thresholds && record.precisionRecall == evaluation.precisionRecall)
             let classifier = try ImageClassifier(result.model)
             for result in evaluation.results {
-                for observation in try classifier.classify(result.url) {
-                    let label = try #require(evaluation.labels.firstIndex(of: observation.label))
-                    #expect(abs(observation.confidence - result.confidences[label]) < 1e-3)
+                for classification in try classifier.classify(result.url) {
+                    let label = try #require(evaluation.labels.firstIndex(of: classification.label))
+                    #expect(abs(classification.confidence - result.confidences[label]) < 1e-3)
                 }
             }
         }
@@ -162,8 +162,8 @@ import Testing
                     $0.validation = .fraction(0.25)
                 })
             #expect(result.model.training?.calibration != nil)
-            let observations = try ImageClassifier(result.model).classify(folder.appending(path: "left/0.png"))
-            #expect(abs(observations.reduce(0) { $0 + $1.confidence } - 1) < 1e-5)
+            let classifications = try ImageClassifier(result.model).classify(folder.appending(path: "left/0.png"))
+            #expect(abs(classifications.reduce(0) { $0 + $1.confidence } - 1) < 1e-5)
         }
     }
 
@@ -175,7 +175,7 @@ import Testing
                     folder,
                     quickTraining(epochs: epochs) {
                         $0.batchSize = 16
-                        $0.averageDecay = decay
+                        $0.emaDecay = decay
                         $0.schedule = .constant
                     })
                 return try #require(model.parameters["head.weight"])
@@ -215,15 +215,15 @@ import Testing
     }
 
     @Test("Automatic label model are larger for labels with fewer images, in the loss and in the record")
-    func labelWeights() throws {
+    func classWeights() throws {
         try withImages(perLabel: 8) { folder in
             for index in 2..<8 {
                 try FileManager.default.removeItem(at: folder.appending(path: "right/\(index).png"))
             }
             let even = try train(folder, quickTraining(epochs: 1))
-            let weighted = try train(folder, quickTraining(epochs: 1) { $0.labelWeights = .automatic })
-            #expect(even.training?.labelWeights == nil)
-            #expect(weighted.training?.labelWeights == ["left": 0.625, "right": 2.5])
+            let weighted = try train(folder, quickTraining(epochs: 1) { $0.classWeights = .automatic })
+            #expect(even.training?.classWeights == nil)
+            #expect(weighted.training?.classWeights == ["left": 0.625, "right": 2.5])
             #expect(even.training?.history[0].loss != weighted.training?.history[0].loss)
         }
     }

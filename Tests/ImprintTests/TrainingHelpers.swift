@@ -18,6 +18,8 @@ func quickTraining(
     configuration.threads = 1
     configuration.validation = .none
     try change(&configuration)
+    // A base model has its own input size.
+    if case .network = configuration.start {} else { configuration.inputSize = nil }
     return configuration
 }
 

@@ -26,21 +26,21 @@ private struct Shapes: TypedModel {
             preprocessing: Preprocessing(width: 16, height: 16))
     }
 
-    @Test("A typed model returns the observations of its classifier, for any order of the labels")
+    @Test("A typed model returns the classifications of its classifier, for any order of the labels")
     func classify() async throws {
         let image = RasterImage(width: 20, height: 20, filledWith: 90)
         for labels in [["a circle", "a square"], ["a square", "a circle"]] {
             let classifier = try ImageClassifier(model(labels))
             let (expected, shapes) = (try classifier.classify(image), try Shapes(classifier))
-            let observations = try await shapes.classify(.image(image))
-            #expect(observations.map(\.observation) == expected)
-            #expect(observations.map(\.label.rawValue) == expected.map(\.label))
-            #expect(observations.map(\.confidence) == expected.map(\.confidence))
-            #expect(try await shapes.best(in: .image(image)) == observations[0])
-            let stricter = ConfidenceRule(threshold: .confidence(observations[0].confidence.nextUp))
+            let classifications = try await shapes.classify(.image(image))
+            #expect(classifications.map(\.classification) == expected)
+            #expect(classifications.map(\.label.rawValue) == expected.map(\.label))
+            #expect(classifications.map(\.confidence) == expected.map(\.confidence))
+            #expect(try await shapes.best(in: .image(image)) == classifications[0])
+            let stricter = ConfidenceRule(threshold: .confidence(classifications[0].confidence.nextUp))
             #expect(try await shapes.best(in: .image(image), rule: stricter) == nil)
-            let satisfied = ConfidenceRule(threshold: .confidence(observations[0].confidence))
-            #expect(try await shapes.classify(.image(image), rule: satisfied) == [observations[0]])
+            let satisfied = ConfidenceRule(threshold: .confidence(classifications[0].confidence))
+            #expect(try await shapes.classify(.image(image), rule: satisfied) == [classifications[0]])
         }
     }
 
@@ -81,13 +81,13 @@ private struct Shapes: TypedModel {
         }
     }
 
-    @Test("An observation with another label is rejected")
+    @Test("A classification with another label is rejected")
     func unknownLabel() {
         #expect(
             throws: TypedModelError.labelMismatch(
                 model: "the classifier", type: "Label", missing: [], unknown: ["Other"])
         ) {
-            try TypedObservation<Shapes.Label>(Classification(label: "Other", confidence: 1))
+            try TypedClassification<Shapes.Label>(Classification(label: "Other", confidence: 1))
         }
     }
 }

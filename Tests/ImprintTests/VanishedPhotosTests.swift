@@ -62,10 +62,13 @@ import Testing
         }
     }
 
-    @Test("If the folder vanishes before the first epoch is complete, training throws the reason")
-    func noModel() throws {
+    @Test(
+        "If the folder vanishes before the first epoch or in the learning-rate range test, training throws the reason",
+        arguments: [0.02, nil] as [Float?])
+    func noModel(learningRate: Float?) throws {
         try withImages(perLabel: 8) { folder in
-            let trainer = try ClassifierTrainer(photos: ImageFolder(at: folder), configuration: configuration())
+            let trainer = try ClassifierTrainer(
+                photos: ImageFolder(at: folder), configuration: configuration { $0.learningRate = learningRate })
             let error = #expect(throws: ImprintError.self) {
                 try trainer.train(onEvent: {
                     if case .started = $0 { try? FileManager.default.removeItem(at: folder) }

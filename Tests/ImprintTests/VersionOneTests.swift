@@ -50,7 +50,7 @@ import Testing
         configuration.inputSize = 16
         configuration.seed = 1
         configuration.rehearsalImages = 8
-        configuration.averageDecay = 0.9
+        configuration.emaDecay = 0.9
         configuration.epochs = 30
         configuration.validation = .fraction(0.25)
         try withTemporaryFolder { run in
@@ -66,6 +66,7 @@ import Testing
         }
     }
 
+    /// Covers only reading: the fixture has zeros instead of the tensors, so training cannot resume from it.
     @Test("A detector's checkpoint is read: both moments of AdamW, the hard negatives and the progress")
     func detectorCheckpoint() throws {
         try withTemporaryFolder { folder in
@@ -77,7 +78,7 @@ import Testing
             try bytes.write(to: file)
             let checkpoint = try Checkpoint(contentsOf: file)
             #expect(checkpoint.labels == ["disc", "plain"] && checkpoint.isVersionOne)
-            #expect(checkpoint.state.progress.history.count == 1 && checkpoint.state.progress.plannedEpochs == 4)
+            #expect(checkpoint.state.progress.history.count == 1 && checkpoint.state.progress.plannedRounds == 4)
             let trainable = ParameterLayout(checkpoint.network).trainableCount
             #expect(
                 checkpoint.state.optimizer.mapValues(\.count) == [

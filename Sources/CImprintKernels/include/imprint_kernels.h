@@ -32,18 +32,19 @@ void imprint_softmax_forward(const float *x, float *y, size_t count);
 // dx[i] = y[i] * (dy[i] - sum over j of dy[j] * y[j]). dx may be dy.
 void imprint_softmax_backward(const float *y, const float *dy, float *dx, size_t count);
 
+// The options of the cross-entropy loss.
 typedef struct {
     size_t classes;         // >= 1
     float label_smoothing;  // s, 0 <= s < 1
     const float *weights;   // w >= 0 of each class, or null for weights of 1
     float factor;           // scales the gradient
-} imprint_cross_entropy;
+} imprint_cross_entropy_options;
 
 // Returns the loss of one image, sum over k of q[k] * w[k] * -log softmax(x)[k] with q[k] = (1 - s) * [k = label] + s / classes; a weight
 // of 0 times infinity counts as 0. dx = factor * the gradient of the loss; it may be x or null. correct = whether the label is the first
 // index of the maximum of x.
-double imprint_softmax_cross_entropy(const imprint_cross_entropy *t, const float *x, size_t label, float *dx,
-                                     int *correct);
+double imprint_softmax_cross_entropy(const imprint_cross_entropy_options *options, const float *x, size_t label,
+                                     float *dx, int *correct);
 
 // Channels ---------------------------------------------------------------------------------------------------------
 
@@ -92,7 +93,7 @@ void imprint_broadcast_multiply(const float *a, imprint_strides a_strides, const
 void imprint_product_sums(const float *a, const float *b, imprint_strides b_strides, double *sums,
                           imprint_strides sums_strides, size_t pixels, size_t channels);
 
-// Normalisation ----------------------------------------------------------------------------------------------------
+// Normalization ----------------------------------------------------------------------------------------------------
 
 // mean[c] = mean over r of x[r][c], m2[c] = sum over r of (x[r][c] - mean[c])^2, for rows >= 1. Makes two passes, so the rows should fit
 // into the cache.
@@ -261,7 +262,7 @@ uint32_t imprint_crc32c(uint32_t checksum, const void *bytes, size_t count);
 // The same by table lookup, without CRC instructions.
 uint32_t imprint_crc32c_by_table(uint32_t checksum, const void *bytes, size_t count);
 
-// Optimiser --------------------------------------------------------------------------------------------------------
+// Optimizer --------------------------------------------------------------------------------------------------------
 
 // One step of stochastic gradient descent with momentum:
 // g = gradient_scale * gradient + weight_decay * p;  v = momentum * v + g;  p -= rate * (nesterov ? g + momentum * v : v).

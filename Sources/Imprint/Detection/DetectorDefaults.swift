@@ -4,10 +4,12 @@ package import ImprintModel
 extension DetectorHead {
     /// The height and width of training patches, in pixels.
     package static let patchSide = 96
+    /// The distance between adjacent positions of a heat map, in pixels of a patch.
+    package static let heatMapStride = 16
 
     /// Returns the default head of the logo detector network, with an image pyramid of six levels.
     package static func logoDetector(logos: [Logo]) -> DetectorHead {
-        DetectorHead(levels: [96, 136, 192, 272, 384, 544], stride: 16, span: 44, logos: logos)
+        DetectorHead(levels: [96, 136, 192, 272, 384, 544], stride: heatMapStride, span: 44, logos: logos)
     }
 }
 

@@ -26,7 +26,8 @@ package final class DetectorPool: HeadPredictor {
     }
 
     /// Detects the logos of the model in an image.
-    /// - Throws: `ImprintError.nonFiniteOutput` if a score is not finite, `ImprintError.outOfMemory`.
+    /// - Throws: `ImprintError.nonFiniteOutput` if a score is not finite, `ImprintError.unsupportedImageSize` if the network does not accept
+    ///   a pyramid level, `ImprintError.outOfMemory`.
     package func detect(in image: RasterImage) throws(ImprintError) -> Prediction {
         let scanner =
             idle.withLock { $0.popLast() }?.scanner
@@ -37,14 +38,7 @@ package final class DetectorPool: HeadPredictor {
             let scanner = Idle(scanner: scanner)
             idle.withLock { $0.append(scanner) }
         }
-        let scans: [PyramidScanner.Scan]
-        do {
-            scans = try scanner.scan(image, peaks: 1)
-        } catch NetworkError.outOfMemory(let bytes) {
-            throw .outOfMemory(byteCount: bytes)
-        } catch {
-            throw .nonFiniteOutput(network: model.network.name)
-        }
+        let scans = try scanner.scan(image, peaks: 1)
         // Activations can overflow even though the parameters are finite.
         guard scans.allSatisfy({ $0.score.isFinite }) else { throw .nonFiniteOutput(network: model.network.name) }
         let boxes = model.labels.map { label in

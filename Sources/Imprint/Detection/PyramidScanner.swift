@@ -54,7 +54,8 @@ package final class PyramidScanner {
     ///   - image: The image.
     ///   - count: The maximum number of peaks per logo.
     /// - Returns: The detections of each logo, in the order of the network's heat maps.
-    package func scan(_ image: RasterImage, peaks count: Int) throws -> [Scan] {
+    /// - Throws: `ImprintError.unsupportedImageSize` if the network does not accept a pyramid level, `ImprintError.outOfMemory`.
+    package func scan(_ image: RasterImage, peaks count: Int) throws(ImprintError) -> [Scan] {
         var scans = Array(repeating: Scan(score: -.infinity, peaks: []), count: network.output.channels)
         let stride = detector.stride
         try forEachLevel(of: image) { map, level in
@@ -83,7 +84,10 @@ package final class PyramidScanner {
     /// - Parameters:
     ///   - image: The image.
     ///   - body: A closure that receives the output of the network, which is valid only during the call, and the scaled image.
-    func forEachLevel(of image: RasterImage, _ body: (_ map: Map, _ level: RasterImage) -> Void) throws {
+    /// - Throws: The errors of `scan(_:peaks:)`.
+    func forEachLevel(
+        of image: RasterImage, _ body: (_ map: Map, _ level: RasterImage) -> Void
+    ) throws(ImprintError) {
         let stride = detector.stride
         for level in detector.levels {
             let factor = Float(level) / Float(image.width * image.height).squareRoot()
@@ -131,16 +135,31 @@ package final class PyramidScanner {
         return kept
     }
 
-    private func plan(height: Int, width: Int) throws -> ExecutionPlan {
+    private func plan(height: Int, width: Int) throws(ImprintError) -> ExecutionPlan {
         let shape = TensorShape(height: height, width: width, channels: 3)
         if let plan = plans[shape] { return plan }
-        let network = try Network(name: network.name, input: shape, nodes: network.nodes)
-        guard ParameterLayout(network) == parameters.layout else {
-            throw ImprintError.nonFiniteOutput(network: network.name)
+        func unsupported(_ reason: String) -> ImprintError {
+            .unsupportedImageSize(network: network.name, width: width, height: height, reason: reason)
+        }
+        let resized: Network
+        do throws(NetworkError) {
+            resized = try Network(name: network.name, input: shape, nodes: network.nodes)
+        } catch {
+            throw unsupported("\(error)")
+        }
+        guard ParameterLayout(resized) == parameters.layout else {
+            throw unsupported("its parameters have other shapes for this size")
         }
         // Bounds memory if every image has another shape.
         if plans.count >= planLimit { plans.removeAll() }
-        let plan = try ExecutionPlan(network, parameters: parameters, options: ExecutionPlan.Options(batchSize: 1))
+        let plan: ExecutionPlan
+        do throws(NetworkError) {
+            plan = try ExecutionPlan(resized, parameters: parameters, options: ExecutionPlan.Options(batchSize: 1))
+        } catch .outOfMemory(let bytes) {
+            throw .outOfMemory(byteCount: bytes)
+        } catch {
+            throw unsupported("\(error)")
+        }
         plans[shape] = plan
         return plan
     }

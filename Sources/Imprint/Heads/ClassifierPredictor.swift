@@ -4,7 +4,7 @@ internal import ImprintModel
 /// A predictor for classifiers of whole images, with a softmax or sigmoid head.
 struct ClassifierPredictor: HeadPredictor {
     /// The parts of the network, run one after another.
-    let stages: [ExecutionPlanPool]
+    let parts: [ExecutionPlanPool]
     let preprocessing: Preprocessing
     /// The name of the network, for errors.
     let network: String
@@ -38,12 +38,12 @@ struct ClassifierPredictor: HeadPredictor {
     }
 
     private func forward(_ image: RasterImage) throws(ImprintError) -> [Float] {
-        var confidences = stages[0].withPlan { plan in
+        var confidences = parts[0].withPlan { plan in
             preprocessing.normalize(image, into: plan.input)
             plan.forward(count: 1)
             return Array(plan.output)
         }
-        for stage in stages.dropFirst() { confidences = stage(confidences) }
+        for part in parts.dropFirst() { confidences = part(confidences) }
         // Activations can overflow even though the parameters are finite.
         guard confidences.allSatisfy(\.isFinite) else { throw .nonFiniteOutput(network: network) }
         return confidences

@@ -8,7 +8,7 @@ internal import Synchronization
 final class ClassifierRuntime: HeadRuntime {
     let model: ModelFile
     private let workers: Workers
-    /// Execution plans of the layers before the personalized blocks, by the number of these blocks.
+    /// The execution plans of the feature extractor, by the number of blocks in the tail.
     private let pools = Mutex<[Int: ExecutionPlanPool]>([:])
 
     init(_ model: ModelFile, workers: Workers) {
@@ -18,17 +18,17 @@ final class ClassifierRuntime: HeadRuntime {
 
     func predictor(with personalization: Personalization?, averagesFlipped: Bool) throws -> any HeadPredictor {
         ClassifierPredictor(
-            stages: try stages(with: personalization), preprocessing: model.preprocessing, network: model.network.name,
+            parts: try parts(with: personalization), preprocessing: model.preprocessing, network: model.network.name,
             confidencesSumToOne: model.head.confidencesSumToOne, averagesFlipped: averagesFlipped)
     }
 
-    private func stages(with personalization: Personalization?) throws -> [ExecutionPlanPool] {
+    private func parts(with personalization: Personalization?) throws -> [ExecutionPlanPool] {
         guard let personalization else {
             return [try ExecutionPlanPool(model.network, parameters: model.parameters, workers: workers)]
         }
         try model.check(personalization)
         let blocks = try model.blocks(changedBy: personalization)
-        return [try pool(blocks: blocks), try head(blocks: blocks, with: personalization)]
+        return [try extractor(blocks: blocks), try tail(blocks: blocks, with: personalization)]
     }
 
     var positions: Int { 1 }
@@ -37,9 +37,9 @@ final class ClassifierRuntime: HeadRuntime {
 
     func features(of source: ImageSource, blocks: Int, views: ImageViews) throws -> [[Float]] {
         let image = try source.stored(coveringShortSide: model.preprocessing.shortSideToDecode)
-        let pool = try pool(blocks: blocks)
+        let extractor = try extractor(blocks: blocks)
         return try views.of(model.preprocessing.prepare(image)).map { view in
-            let features = pool.withPlan { plan in
+            let features = extractor.withPlan { plan in
                 model.preprocessing.normalize(view, into: plan.input)
                 plan.forward(count: 1)
                 return Array(plan.output)
@@ -50,10 +50,11 @@ final class ClassifierRuntime: HeadRuntime {
     }
 
     func confidences(blocks: Int, with personalization: Personalization?) throws -> ([Float]) -> [Float] {
-        try head(blocks: blocks, with: personalization).callAsFunction
+        try tail(blocks: blocks, with: personalization).callAsFunction
     }
 
-    private func pool(blocks: Int) throws -> ExecutionPlanPool {
+    /// Returns execution plans of the feature extractor.
+    private func extractor(blocks: Int) throws -> ExecutionPlanPool {
         try pools.withLock { pools in
             if let pool = pools[blocks] { return pool }
             let network = try model.split(blocks: blocks).features
@@ -65,17 +66,17 @@ final class ClassifierRuntime: HeadRuntime {
         }
     }
 
-    /// Returns execution plans of the personalized blocks and the head.
-    private func head(blocks: Int, with personalization: Personalization?) throws -> ExecutionPlanPool {
-        let head = try model.split(blocks: blocks).head
+    /// Returns execution plans of the tail: the last blocks and the head.
+    private func tail(blocks: Int, with personalization: Personalization?) throws -> ExecutionPlanPool {
+        let tail = try model.split(blocks: blocks).tail
         guard let personalization else {
-            let parameters = try Parameters(ParameterLayout(head))
+            let parameters = try Parameters(ParameterLayout(tail))
             parameters.load(from: model.parameters)
-            return try ExecutionPlanPool(head, parameters: parameters, workers: workers)
+            return try ExecutionPlanPool(tail, parameters: parameters, workers: workers)
         }
         let changed =
             personalization.addedLabels.isEmpty
-            ? head : try head.replacingHead(outputs: model.labels.count + personalization.addedLabels.count)
+            ? tail : try tail.resizingHead(outputs: model.labels.count + personalization.addedLabels.count)
         return try ExecutionPlanPool(
             changed, parameters: model.parameters(of: changed, with: personalization), workers: workers)
     }

@@ -33,7 +33,7 @@ package protocol HeadPredictor: Sendable {
     var shortSideToDecode: Int { get }
 
     /// Predicts the labels of an image.
-    /// - Throws: `ImprintError.nonFiniteOutput` if an output is not finite, `ImprintError.outOfMemory`.
+    /// - Throws: `ImprintError.nonFiniteOutput` if an output is not finite, `ImprintError.unsupportedImageSize`, `ImprintError.outOfMemory`.
     func predict(_ image: StoredImage, cropAndScale: CropAndScale?) throws(ImprintError) -> Prediction
 }
 
@@ -63,8 +63,9 @@ extension HeadRuntime {
 }
 
 extension ModelFile {
-    /// Splits the network before the last blocks, which personalization may change.
-    func split(blocks: Int) throws -> (features: Network, head: Network) {
+    /// Splits the network into the feature extractor and the tail that personalization may change: the last blocks and the head.
+    /// - Parameter blocks: The number of blocks before the head that belong to the tail.
+    func split(blocks: Int) throws -> (features: Network, tail: Network) {
         let maximum = network.maximumAdaptedBlocks
         guard (0...maximum).contains(blocks) else {
             throw ImprintError.invalidSetting(
@@ -80,7 +81,7 @@ extension ModelFile {
     func blocks(changedBy personalization: Personalization) throws -> Int {
         let names = Set(personalization.factors.map(\.parameter))
         for blocks in 0...network.maximumAdaptedBlocks {
-            let layout = ParameterLayout(try split(blocks: blocks).head)
+            let layout = ParameterLayout(try split(blocks: blocks).tail)
             if names.allSatisfy({ layout[$0] != nil }) { return blocks }
         }
         throw ImprintError.invalidSetting(

@@ -30,14 +30,14 @@ final class AdapterObjective: TrainingObjective {
     private var onStep: ((PersonalizationProgress.Step) -> Void)?
 
     /// - Parameters:
-    ///   - part: The last blocks and the head, without a softmax.
+    ///   - tail: The last blocks and the head, without a softmax.
     ///   - parameters: The initial parameters.
     ///   - rank: The rank of the adapters.
-    ///   - samples: Views of the examples: inputs of `part`.
+    ///   - samples: Views of the examples: inputs of `tail`.
     ///   - rehearsal: Samples to replay: inputs of the head.
     ///   - newCount: The number of new labels, which are the last outputs.
     init(
-        _ part: Network, parameters: Parameters, rank: Int, samples: [PersonalizationSample],
+        _ tail: Network, parameters: Parameters, rank: Int, samples: [PersonalizationSample],
         rehearsal: [PersonalizationSample],
         newCount: Int
     ) throws {
@@ -58,8 +58,8 @@ final class AdapterObjective: TrainingObjective {
                 try ExecutionPlan(adapted.network, parameters: adaptedParameters, options: options), adapted.adapters
             )
         }
-        (self.plan, adapters) = try plan(part, batchSize: min(Self.batchSize, samples.count))
-        let head = rehearsal.isEmpty ? nil : try part.splitAtHead()?.head ?? part
+        (self.plan, adapters) = try plan(tail, batchSize: min(Self.batchSize, samples.count))
+        let head = rehearsal.isEmpty ? nil : try tail.splitAtHead()?.head ?? tail
         headPlan = try head.map { try plan($0, batchSize: rehearsal.count).plan }
         if let headPlan {
             for (row, sample) in rehearsal.enumerated() {
@@ -105,7 +105,7 @@ final class AdapterObjective: TrainingObjective {
         return change()
     }
 
-    func forward(round: Int, step: Int) -> StepLoss? {
+    func trainingStep(round: Int, step: Int) -> StepLoss? {
         var batch: [Int] = []
         while batch.count < plan.options.batchSize {
             if order.isEmpty { order = stream.permutation(of: samples.count) }
@@ -127,6 +127,7 @@ final class AdapterObjective: TrainingObjective {
             onStep(progress)
         }
         replay()
+        // As in `HeadObjective`, the loss is not computed: the loop checks the parameters at the end.
         return StepLoss(loss: 0, count: batch.count)
     }
 

@@ -35,8 +35,8 @@ public struct PersonalizationResult: Sendable {
 extension PersonalizationSession {
     /// Trains with the photos of a folder that has one sub-folder per label.
     ///
-    /// Photos are processed in turn over the labels, so that a time or memory limit omits photos of all labels evenly. If the call throws,
-    /// the session and its classifier do not change.
+    /// The session takes one photo of each label in turn, so a limit affects all labels equally. If the call throws, the session and its
+    /// classifier do not change.
     /// - Parameters:
     ///   - folder: The photos by label. Labels that the model does not know are added.
     ///   - corrections: Photos that do not have a label.
@@ -122,7 +122,7 @@ extension PersonalizationSession {
                 readable: folder.items.filter { item in !skipped.contains { $0.url == item.url } }, skipped: skipped,
                 labels: folder.labels)
         }
-        guard !examples.isEmpty, 2 * skipped.count <= all.count else {
+        guard !examples.isEmpty, !SkippedImage.areTooMany(skipped.count, of: all.count) else {
             throw ImageError.tooManyUnreadable(images: all.count, skipped: skipped)
         }
         func shouldStop() throws -> Bool {
@@ -166,10 +166,10 @@ extension PersonalizationSession {
 
 /// Returns the photos in turn over the labels: the first photo of each label, then the second of each, and so on.
 private func interleaved(_ photos: [(photo: URL, evidence: Evidence)]) -> [(photo: URL, evidence: Evidence)] {
-    var rounds: [Evidence: Int] = [:]
+    var turns: [Evidence: Int] = [:]
     let numbered = photos.enumerated().map { index, photo in
-        defer { rounds[photo.evidence, default: 0] += 1 }
-        return (round: rounds[photo.evidence, default: 0], index: index)
+        defer { turns[photo.evidence, default: 0] += 1 }
+        return (turn: turns[photo.evidence, default: 0], index: index)
     }
-    return numbered.sorted { ($0.round, $0.index) < ($1.round, $1.index) }.map { photos[$0.index] }
+    return numbered.sorted { ($0.turn, $0.index) < ($1.turn, $1.index) }.map { photos[$0.index] }
 }

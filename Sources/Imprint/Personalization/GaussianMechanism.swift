@@ -15,12 +15,12 @@ package enum GaussianMechanism {
         precondition(
             multiplier > 0 && multiplier.isFinite && delta > 0 && delta < 1,
             "expected a finite noise multiplier above 0 and 0 < δ < 1, not \(multiplier) and \(delta)")
-        guard loss(0, multiplier) > delta else { return 0 }
+        guard smallestDelta(0, multiplier) > delta else { return 0 }
         var (low, high) = (0.0, 1.0)
-        while loss(high, multiplier) > delta { (low, high) = (high, 2 * high) }
+        while smallestDelta(high, multiplier) > delta { (low, high) = (high, 2 * high) }
         while high - low > 1e-13 * high {
             let middle = low + (high - low) / 2
-            if loss(middle, multiplier) > delta { low = middle } else { high = middle }
+            if smallestDelta(middle, multiplier) > delta { low = middle } else { high = middle }
         }
         return high
     }
@@ -29,7 +29,7 @@ package enum GaussianMechanism {
     ///
     /// With φ the density of the standard normal distribution, e^ε φ(1/(2z) + εz) = φ(1/(2z) − εz). Therefore the second term is this density
     /// times the Mills ratio at 1/(2z) + εz, which does not overflow for large ε.
-    private static func loss(_ epsilon: Double, _ multiplier: Double) -> Double {
+    private static func smallestDelta(_ epsilon: Double, _ multiplier: Double) -> Double {
         let near = epsilon * multiplier - 0.5 / multiplier
         let far = epsilon * multiplier + 0.5 / multiplier
         let density = exp(-near * near / 2)

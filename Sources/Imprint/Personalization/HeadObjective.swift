@@ -168,10 +168,12 @@ final class HeadObjective: TrainingObjective {
         return change
     }
 
-    func forward(round: Int, step: Int) -> StepLoss? {
+    func trainingStep(round: Int, step: Int) -> StepLoss? {
         plan.forward(count: samples.count * positions)
         if let onStep, step % 10 == 0, let progress = progress(step) { onStep(progress) }
         writeGradients()
+        // The gradient does not need the loss, which would take a logarithm per sample and label. The loop would only check that it is
+        // finite, and it checks the parameters at the end.
         return StepLoss(loss: 0, count: samples.count * positions)
     }
 

@@ -1,3 +1,6 @@
+internal import ImprintCore
+package import ImprintModel
+
 /// The hyperparameters and limits of a `PersonalizationSession`.
 public struct PersonalizationConfiguration: Hashable, Sendable {
     /// The loss weight of the base model's rehearsal features relative to the user's photos, ≥ 0.
@@ -34,17 +37,26 @@ public struct PersonalizationConfiguration: Hashable, Sendable {
     /// Creates a configuration; the defaults suit a handful to a few hundred photos.
     public init() {}
 
-    func check() throws(ImprintError) {
-        func require(_ isValid: Bool, _ name: String, _ found: Any, _ expected: String) throws(ImprintError) {
-            if !isValid { throw .invalidSetting(name: name, found: "\(found)", expected: expected) }
-        }
-        try require(rehearsalWeight >= 0 && rehearsalWeight.isFinite, "rehearsalWeight", rehearsalWeight, "at least 0")
-        try require(penalty >= 0 && penalty.isFinite, "penalty", penalty, "at least 0")
-        try require((1...64).contains(views), "views", views, "1 to 64")
-        try require((1...64).contains(rank), "rank", rank, "1 to 64")
-        try require(blocks >= 0, "blocks", blocks, "at least 0")
-        try require((1...256).contains(threads), "threads", threads, "1 to 256")
-        try require(memoryLimit > 0, "memoryLimit", memoryLimit, "more than 0")
-        try require(timeLimit.map { $0 > .zero } ?? true, "timeLimit", timeLimit?.seconds ?? 0, "more than 0")
+    /// The first value that is out of range; nil if all are in range.
+    package var problem: HyperparameterProblem? {
+        let timeLimit = timeLimit ?? .seconds(1)
+        return .first(of: [
+            .init("rehearsalWeight", rehearsalWeight, rehearsalWeight >= 0 && rehearsalWeight.isFinite, "at least 0"),
+            .init("penalty", penalty, penalty >= 0 && penalty.isFinite, "at least 0"),
+            .init("views", views, in: 1...64), .init("rank", rank, in: 1...64),
+            .init("blocks", blocks, blocks >= 0, "at least 0"),
+            .init("threads", threads, in: Processors.threadRange),
+            .init("memoryLimit", memoryLimit, memoryLimit > 0, "more than 0"),
+            .init("timeLimit", timeLimit, timeLimit > .zero, "more than 0"),
+        ])
     }
+
+    func check() throws(ImprintError) {
+        if let problem { throw problem.error }
+    }
+}
+
+extension HyperparameterProblem {
+    /// The problem as an error.
+    package var error: ImprintError { .invalidSetting(name: name, found: found, expected: expected) }
 }

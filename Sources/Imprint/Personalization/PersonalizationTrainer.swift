@@ -38,13 +38,18 @@ struct PersonalizationTrainer {
 
     /// Trains a personalization.
     /// - Returns: The personalization; the initial one, if any, if there are no examples.
+    /// - Throws: `ImprintError.personalizationDiverged` if a parameter is not finite at the end.
     func run(
         shouldStop: () throws -> Bool, onStep: ((PersonalizationProgress.Step) -> Void)? = nil
     ) throws -> Personalization? {
         guard !data.examples.isEmpty else { return data.initial }
         let start = try start()
-        return configuration.blocks == 0
-            ? try trainHead(start, shouldStop, onStep) : try trainBlocks(start, shouldStop, onStep)
+        do {
+            return configuration.blocks == 0
+                ? try trainHead(start, shouldStop, onStep) : try trainBlocks(start, shouldStop, onStep)
+        } catch is TrainingDivergedError {
+            throw ImprintError.personalizationDiverged
+        }
     }
 
     private func trainHead(
@@ -62,19 +67,19 @@ struct PersonalizationTrainer {
     private func trainBlocks(
         _ start: Personalization, _ shouldStop: () throws -> Bool, _ onStep: ((PersonalizationProgress.Step) -> Void)?
     ) throws -> Personalization {
-        let part = try part(blocks: configuration.blocks, outputs: outputs.count)
+        let tail = try tail(blocks: configuration.blocks, outputs: outputs.count)
         let change = try AdapterObjective(
-            part, parameters: model.parameters(of: part, with: start), rank: configuration.rank, samples: samples,
+            tail, parameters: model.parameters(of: tail, with: start), rank: configuration.rank, samples: samples,
             rehearsal: rehearsal(start), newCount: newLabels.count
         ).run(shouldStop: shouldStop, onStep: onStep)
         return start.adding(weight: change.weight, bias: change.bias, to: outputs, record: data.record)
             .adding(change.factors)
     }
 
-    /// Returns the last blocks and the head, with the given number of outputs and without a softmax.
-    private func part(blocks: Int, outputs: Int) throws -> Network {
-        let part = try base.model.split(blocks: blocks).head.logits()
-        return outputs == model.headLabels.count ? part : try part.replacingHead(outputs: outputs)
+    /// Returns the tail of the network: the last blocks and the head, with the given number of outputs and without a softmax.
+    private func tail(blocks: Int, outputs: Int) throws -> Network {
+        let tail = try base.model.split(blocks: blocks).tail.logits()
+        return outputs == model.headLabels.count ? tail : try tail.resizingHead(outputs: outputs)
     }
 
     /// The outputs whose columns change: those of the examples' labels, or all if an example shows none of a detector's logos.
@@ -95,15 +100,14 @@ struct PersonalizationTrainer {
 
     /// Returns the head with the initial personalization.
     private func head(_ start: Personalization) throws -> HeadParameters {
-        let part = try part(blocks: 0, outputs: outputs.count)
-        let parameters = try model.parameters(of: part, with: start)
-        let name = part.nodes[0].name
-        let logos = model.detector?.logos
+        let head = try tail(blocks: 0, outputs: outputs.count)
+        let parameters = try model.parameters(of: head, with: start)
+        let name = head.nodes[0].name
+        let scaling = model.head.plattScaling(outputs: outputs.count)
         let bias = parameters["\(name).bias"]
         return HeadParameters(
             weight: parameters["\(name).weight"] ?? [], bias: bias ?? outputs.map { _ in 0 }, hasBias: bias != nil,
-            slopes: logos?.map(\.slope) ?? outputs.map { _ in 1 },
-            offsets: logos?.map(\.offset) ?? outputs.map { _ in 0 }, hasNone: logos != nil)
+            slopes: scaling.slopes, offsets: scaling.offsets, hasNone: model.head.hasLabelWithoutOutput)
     }
 
     /// Returns the initial columns of new labels by weight imprinting (Qi et al., "Low-shot learning with imprinted weights", 2018).
@@ -150,8 +154,8 @@ struct PersonalizationTrainer {
 
     /// Computes the inputs of the head for each view of each example.
     private func featuresOfHead() throws -> [[[Float]]] {
-        let part = try part(blocks: configuration.blocks, outputs: model.headLabels.count)
-        guard configuration.blocks > 0, let blocks = try part.splitAtHead()?.features else {
+        let tail = try tail(blocks: configuration.blocks, outputs: model.headLabels.count)
+        guard configuration.blocks > 0, let blocks = try tail.splitAtHead()?.features else {
             return data.examples.map(\.views)
         }
         let parameters = try Parameters(ParameterLayout(blocks))
@@ -217,7 +221,7 @@ extension PersonalizationTrainer {
                 return (best == example.evidence.label) == example.evidence.isPositive
             }
         }
-        // Assigned in turn within each label: the examples themselves may be in turn over the labels.
+        // Folds are assigned round-robin within each label, because examples may be interleaved by label.
         var seen: [Evidence: Int] = [:]
         let foldOfExample = examples.map { example in
             defer { seen[example.evidence, default: 0] += 1 }

@@ -32,10 +32,7 @@ extension ModelFile {
         guard !found.isEmpty else { return self }
         let rehearsal = Rehearsal(
             features: found.flatMap(\.features), positions: runtime.positions, labels: found.map(\.label))
-        return ModelFile(
-            network: network, parameters: parameters, labels: labels, preprocessing: preprocessing,
-            detector: detector, training: training, base: base, rehearsal: rehearsal, categories: categories,
-            precision: precision)
+        return with(parameters, base: base, rehearsal: rehearsal)
     }
 
     /// Returns the indices of a random sample of `count` photos, balanced over the labels, in ascending order.
@@ -43,9 +40,9 @@ extension ModelFile {
         var stream = RandomStream(seed: seed, "rehearsal")
         let byLabel = Dictionary(grouping: labels.indices) { labels[$0] }.sorted { $0.key < $1.key }
         let shuffled = byLabel.map { _, indices in stream.permutation(of: indices.count).map { indices[$0] } }
-        let rounds = shuffled.map(\.count).max() ?? 0
-        let interleaved = (0..<rounds).flatMap { round in
-            shuffled.compactMap { $0.indices.contains(round) ? $0[round] : nil }
+        let turns = shuffled.map(\.count).max() ?? 0
+        let interleaved = (0..<turns).flatMap { turn in
+            shuffled.compactMap { $0.indices.contains(turn) ? $0[turn] : nil }
         }
         return interleaved.prefix(count).sorted()
     }

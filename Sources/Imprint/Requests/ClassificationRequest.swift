@@ -5,24 +5,24 @@ public import ImprintImages
 /// ```swift
 /// var request = ClassificationRequest(classifier, rule: ConfidenceRule(threshold: .confidence(0.5)))
 /// request.regionOfInterest = NormalizedRectangle(x: 0.25, y: 0.25, width: 0.5, height: 0.5)
-/// let observations = try await request.perform(on: .file(photo))
+/// let classifications = try await request.perform(on: .file(photo))
 /// ```
 ///
 /// A request is a value, modelled on Vision's `CoreMLRequest`, and any number of tasks can use it at the same time. With default settings, it
-/// returns the same observations as `ImageClassifier.classify(_:cropAndScale:)`.
+/// returns the same classifications as `ImageClassifier.classify(_:cropAndScale:)`.
 public struct ClassificationRequest: Sendable {
     /// How the image, or its region of interest, is fitted to the network's input; nil for the same way as in training.
     public var cropAndScale: CropAndScale?
     /// The region of the upright image that is classified; it is extended to whole pixels.
     public var regionOfInterest = NormalizedRectangle.all
-    /// The rule that observations must meet.
+    /// The rule that classifications must meet.
     public var rule: ConfidenceRule
     private let live: LiveClassifier
 
     /// Creates a request for a classifier.
     /// - Parameters:
     ///   - classifier: The classifier.
-    ///   - rule: The rule that observations must meet; by default, every observation does.
+    ///   - rule: The rule that classifications must meet; by default, every classification does.
     public init(_ classifier: ImageClassifier, rule: ConfidenceRule = ConfidenceRule()) {
         self.init(LiveClassifier(classifier), rule: rule)
     }
@@ -30,7 +30,7 @@ public struct ClassificationRequest: Sendable {
     /// Creates a request for a replaceable classifier; each image is classified by the classifier that is current at that time.
     /// - Parameters:
     ///   - classifier: The replaceable classifier.
-    ///   - rule: The rule that observations must meet; by default, every observation does.
+    ///   - rule: The rule that classifications must meet; by default, every classification does.
     public init(_ classifier: LiveClassifier, rule: ConfidenceRule = ConfidenceRule()) {
         live = classifier
         self.rule = rule
@@ -43,7 +43,7 @@ public struct ClassificationRequest: Sendable {
     ///
     /// Use `RequestHandler` to perform several requests on the same image.
     /// - Parameter source: The image.
-    /// - Returns: The observations that the rule accepts, by descending confidence.
+    /// - Returns: The classifications that the rule accepts, by descending confidence.
     /// - Throws: The errors of `RequestHandler.perform(_:)`.
     public func perform(on source: ImageSource) async throws -> [Classification] {
         try await RequestHandler(source).perform([self])[0]
@@ -76,12 +76,12 @@ struct PreparedRequest {
         return Int(min((Double(classifier.shortSideToDecode) / fraction).rounded(.up), 1e9))
     }
 
-    /// Returns one observation per label, by descending confidence.
+    /// Returns one classification per label, by descending confidence.
     func all(_ image: StoredImage) throws(ImprintError) -> [Classification] {
         try classifier.classify(image, in: request.regionOfInterest, cropAndScale: request.cropAndScale)
     }
 
-    /// Returns the observations that the rule accepts, by descending confidence.
+    /// Returns the classifications that the rule accepts, by descending confidence.
     func accepted(_ image: StoredImage) throws(ImprintError) -> [Classification] {
         try all(image).filter(request.rule.accepts)
     }

@@ -5,9 +5,9 @@ extension [Classification] {
     /// Returns the confidence, 0…1, that the image has any label except the given ones.
     ///
     /// For example, a model may have the labels "LightOnDark" and "DarkOnLight" for two variants of a logo, and "Other". The confidence in the
-    /// logo is `observations.groupedConfidence(excluding: ["Other"])`.
+    /// logo is `classifications.groupedConfidence(excluding: ["Other"])`.
     ///
-    /// Call the method on all observations of an image, not only on those that a `ConfidenceRule` accepts.
+    /// Call the method on all classifications of an image, not only on those that a `ConfidenceRule` accepts.
     /// - Parameters:
     ///   - labels: The labels to exclude.
     ///   - sumToOne: Whether the confidences of all labels sum to 1, as given by `ImageClassifier.confidencesSumToOne`. If true, the result is
@@ -16,28 +16,29 @@ extension [Classification] {
         lazy.filter { !labels.contains($0.label) }.map(\.confidence).grouped(sumToOne)
     }
 
-    /// Returns the observations with the labels of each category combined into one observation.
+    /// Returns the classifications with the labels of each category combined into one classification.
     ///
-    /// The observation of a category has the grouped confidence of its labels, as in `groupedConfidence(excluding:sumToOne:)`, and the box of
-    /// its most confident label. It has no precision–recall curve and no threshold. Observations of labels without a category do not change.
+    /// The classification of a category has the grouped confidence of its labels, as in `groupedConfidence(excluding:sumToOne:)`, and the box
+    /// of its most confident label. It has no precision–recall curve and no threshold. Classifications of labels without a category do not
+    /// change.
     ///
     /// ```swift
     /// if let categories = classifier.model.categories {
-    ///     observations = observations.rolledUp(into: categories, sumToOne: classifier.confidencesSumToOne)
+    ///     classifications = classifications.rolledUp(into: categories, sumToOne: classifier.confidencesSumToOne)
     /// }
     /// ```
     /// - Parameters:
     ///   - categories: The categories, for example `ModelFile.categories`.
     ///   - sumToOne: Whether the confidences of all labels sum to 1, as given by `ImageClassifier.confidencesSumToOne`.
-    /// - Returns: The observations by descending confidence.
+    /// - Returns: The classifications by descending confidence.
     public func rolledUp(into categories: Categories, sumToOne: Bool = true) -> [Classification] {
         var members: [String: [Classification]] = [:]
         var rest: [Classification] = []
-        for observation in self {
-            if let category = categories.category(of: observation.label) {
-                members[category, default: []].append(observation)
+        for classification in self {
+            if let category = categories.category(of: classification.label) {
+                members[category, default: []].append(classification)
             } else {
-                rest.append(observation)
+                rest.append(classification)
             }
         }
         // Sorted by name, so that the order of equal confidences is deterministic.

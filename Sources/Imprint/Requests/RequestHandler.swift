@@ -19,12 +19,13 @@ public struct RequestHandler: Sendable {
     /// Call the method from several tasks to use several cores. A large JPEG is decoded at the size that the most demanding request needs, so
     /// confidences can differ slightly from those of a request that is performed alone.
     /// - Parameter requests: The requests, with the same or with different classifiers.
-    /// - Returns: For each request, in order, the observations that its rule accepts, by descending confidence.
+    /// - Returns: For each request, in order, the classifications that its rule accepts, by descending confidence.
     /// - Throws:
     ///   - `ImageError` if the image cannot be read.
     ///   - `ImprintError.invalidSetting` if a region of interest is not within the image.
     ///   - `ImprintError.missingMetric` if a model lacks a metric that a rule needs.
     ///   - `ImprintError.nonFiniteOutput` if an output of a network is not finite.
+    ///   - `ImprintError.unsupportedImageSize` if the network of a logo detector does not accept a level of the image pyramid.
     ///   - `CancellationError` if the task is cancelled, which is checked before each request.
     @concurrent
     public func perform(_ requests: [ClassificationRequest]) async throws -> [[Classification]] {

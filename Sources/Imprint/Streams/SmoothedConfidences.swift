@@ -10,16 +10,16 @@ struct SmoothedConfidences {
 
     init(smoothing: Float) { self.smoothing = smoothing }
 
-    /// Adds the observations of the next frame.
-    /// - Returns: The observations with averaged confidences, by descending confidence.
-    mutating func take(_ observations: [Classification], of classifier: ImageClassifier) -> [Classification] {
-        guard smoothing > 0 else { return observations }
+    /// Adds the classifications of the next frame.
+    /// - Returns: The classifications with averaged confidences, by descending confidence.
+    mutating func take(_ classifications: [Classification], of classifier: ImageClassifier) -> [Classification] {
+        guard smoothing > 0 else { return classifications }
         // The average restarts with a new classifier, even if it has the same labels.
         let isContinued = self.classifier === classifier
         self.classifier = classifier
-        let smoothed = observations.map { observation in
-            guard isContinued, let before = confidences[observation.label] else { return observation }
-            return observation.with(confidence: smoothing * before + (1 - smoothing) * observation.confidence)
+        let smoothed = classifications.map { classification in
+            guard isContinued, let before = confidences[classification.label] else { return classification }
+            return classification.with(confidence: smoothing * before + (1 - smoothing) * classification.confidence)
         }
         confidences = Dictionary(smoothed.map { ($0.label, $0.confidence) }) { first, _ in first }
         return Classification.ranked(smoothed)

@@ -68,24 +68,24 @@ extension TypedModel {
     /// Classifies an image.
     /// - Parameters:
     ///   - source: The image.
-    ///   - rule: The rule that observations must meet; by default, every observation does.
-    /// - Returns: One observation for each label that the rule accepts, by descending confidence.
+    ///   - rule: The rule that classifications must meet; by default, every classification does.
+    /// - Returns: One classification for each label that the rule accepts, by descending confidence.
     /// - Throws: The errors of `ClassificationRequest.perform(on:)`.
     public func classify(
         _ source: ImageSource, rule: ConfidenceRule = ConfidenceRule()
-    ) async throws -> [TypedObservation<Label>] {
-        try await ClassificationRequest(classifier, rule: rule).perform(on: source).map(TypedObservation.init)
+    ) async throws -> [TypedClassification<Label>] {
+        try await ClassificationRequest(classifier, rule: rule).perform(on: source).map(TypedClassification.init)
     }
 
-    /// Classifies an image and returns the observation with the highest confidence.
+    /// Classifies an image and returns the classification with the highest confidence.
     /// - Parameters:
     ///   - source: The image.
-    ///   - rule: The rule that the observation must meet.
-    /// - Returns: The observation; nil if the rule accepts none of the labels.
+    ///   - rule: The rule that the classification must meet.
+    /// - Returns: The classification; nil if the rule accepts none of the labels.
     /// - Throws: The errors of `ClassificationRequest.perform(on:)`.
     public func best(
         in source: ImageSource, rule: ConfidenceRule = ConfidenceRule()
-    ) async throws -> TypedObservation<Label>? {
+    ) async throws -> TypedClassification<Label>? {
         try await classify(source, rule: rule).first
     }
 }

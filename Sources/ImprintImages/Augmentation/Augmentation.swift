@@ -4,12 +4,12 @@ package import ImprintCore
 ///
 /// The kinds have the names that Create ML uses. Every epoch augments each image with new random values. Geometry and colour
 /// take one pass over the image. Blur, noise and JPEG compression follow for a random part of the images.
-public struct Augmentation: Codable, Hashable, Sendable {
+public struct Augmentation: Codable, Hashable, Sendable, CustomStringConvertible {
     /// One kind of augmentation.
     public enum Kind: String, Codable, CaseIterable, Sendable {
-        /// Mirrors every second image left to right.
+        /// Mirrors an image left to right with probability 1/2.
         case flip
-        /// Mirrors every second image top to bottom.
+        /// Mirrors an image top to bottom with probability 1/2.
         case flipVertical = "flip-vertical"
         /// Rotates by up to 15° in either direction.
         case rotate
@@ -17,15 +17,15 @@ public struct Augmentation: Codable, Hashable, Sendable {
         case crop
         /// Brightens or darkens by up to 0.4 stops.
         case exposure
-        /// Blurs every third image by a Gaussian with a standard deviation of up to 1.5 % of the side.
+        /// With probability 1/3, blurs an image by a Gaussian with a standard deviation of up to 1.5 % of the side.
         case blur
-        /// Adds noise with a standard deviation of 2 to 12 of 255 to every third image.
+        /// With probability 1/3, adds noise with a standard deviation of 2 to 12 of 255.
         case noise
         /// Changes the perspective: up to 20 % larger at one edge and smaller at the opposite one, in both directions.
         case perspective
         /// Rotates the hue by up to 18°, and changes saturation by a factor of 0.6 to 1.4 and contrast by up to 0.4 stops.
         case color
-        /// Compresses every second image as a JPEG of quality 25 to 90.
+        /// With probability 1/2, compresses an image as a JPEG of quality 25 to 90.
         case jpeg
     }
 
@@ -61,6 +61,9 @@ public struct Augmentation: Codable, Hashable, Sendable {
 
     /// The names of the kinds that are switched on, in a fixed order.
     public var names: [String] { Kind.allCases.filter(kinds.contains).map(\.rawValue) }
+
+    /// The list that `init(named:)` accepts, such as "flip,rotate"; "none" without kinds.
+    public var description: String { kinds.isEmpty ? "none" : names.joined(separator: ",") }
 
     /// Encodes the kinds in a fixed order, because the order of a set differs from run to run.
     public func encode(to encoder: any Encoder) throws {

@@ -31,7 +31,7 @@ struct AugmentationTransform {
         let isCompressed = stream.chance(0.5)
         let quality = 25 + stream.index(below: 66)
 
-        if kinds.contains(.perspective) { map = map.tilted(by: tilt, in: image) }
+        if kinds.contains(.perspective) { map = ProjectiveMap(tilt: tilt, in: image) }
         if kinds.contains(.crop) { map = map.zoomed(by: zoom, movedBy: shift, in: image) }
         if kinds.contains(.rotate) { map = map.rotated(by: angle) }
         if kinds.contains(.flip) && flips { map = map.flipped(horizontally: true) }
@@ -46,6 +46,14 @@ struct AugmentationTransform {
     }
 
     /// Applies the steps in the order in which they occur in a camera.
+    ///
+    /// 1. geometry: perspective, crop, rotation, flips (`map`), in the same pass as colour: exposure, hue, saturation, contrast (`colors`)
+    /// 2. blur, as by the lens
+    /// 3. noise, as by the sensor
+    /// 4. JPEG compression, as by the camera's software
+    ///
+    /// To add a step, draw its random values last in the initializer. A step that moves pixels belongs into `map`, one that changes colours
+    /// linearly into `colors`. Any other step gets its own line at the position at which a camera has it.
     func callAsFunction(_ image: RasterImage) throws(ImageError) -> RasterImage {
         var result = map.isIdentity && colors.isIdentity ? image : image.warped(by: map, colors: colors)
         result = result.blurred(standardDeviation: blurStandardDeviation)

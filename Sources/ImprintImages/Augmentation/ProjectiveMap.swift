@@ -1,8 +1,10 @@
 internal import Foundation
 
-/// The map from each pixel of a warped image to its source position.
+/// The map M from each position in a warped image to the position in the source image that it shows.
 ///
 /// Positions are in pixels from the centre of the image: source = (A · position) / (1 + tilt · position) + shift.
+///
+/// M maps from the output to the source, so a further step S, such as a rotation of the output, is appended as M ← M · S⁻¹.
 struct ProjectiveMap: Equatable {
     var a: Float = 1
     var b: Float = 0
@@ -15,7 +17,7 @@ struct ProjectiveMap: Equatable {
 
     var isIdentity: Bool { self == ProjectiveMap() }
 
-    /// Appends a linear step, given by its inverse, which comes first on the way from the result to the source.
+    /// Appends a linear step S, given by its inverse S⁻¹ = [[e, f], [g, h]]: M ← M · S⁻¹.
     private func followed(_ e: Float, _ f: Float, _ g: Float, _ h: Float) -> ProjectiveMap {
         ProjectiveMap(
             a: a * e + b * g, b: a * f + b * h, c: c * e + d * g, d: c * f + d * h, shiftX: shiftX, shiftY: shiftY,
@@ -38,16 +40,6 @@ struct ProjectiveMap: Equatable {
         return map
     }
 
-    /// Adds perspective: shrinks the image by 1 / (1 − tilt) at one end and enlarges it by 1 / (1 + tilt) at the other.
-    ///
-    /// This must be the first step.
-    func tilted(by tilt: (x: Float, y: Float), in image: RasterImage) -> ProjectiveMap {
-        var map = self
-        map.tiltX += tilt.x / (Float(image.width) / 2)
-        map.tiltY += tilt.y / (Float(image.height) / 2)
-        return map
-    }
-
     /// Returns the map between pixels counted from the upper left corner, as homogeneous coordinates, row by row.
     func matrix(in image: RasterImage) -> [Float] {
         let (centreX, centreY) = (Float(image.width - 1) / 2, Float(image.height - 1) / 2)
@@ -55,5 +47,17 @@ struct ProjectiveMap: Equatable {
         func row(_ x: Float, _ y: Float, _ constant: Float) -> [Float] { [x, y, constant - x * centreX - y * centreY] }
         return row(a + fromX * tiltX, b + fromX * tiltY, fromX) + row(c + fromY * tiltX, d + fromY * tiltY, fromY)
             + row(tiltX, tiltY, 1)
+    }
+}
+
+extension ProjectiveMap {
+    /// Creates a map with perspective: 1 + tilt.x times as large at the right edge, and 1 − tilt.x times as large at the left edge.
+    ///
+    /// Likewise, `tilt.y` enlarges the image at its lower edge and shrinks it at its upper edge. Perspective is always the first step, because
+    /// `tilt` refers to the edges of the source image.
+    init(tilt: (x: Float, y: Float), in image: RasterImage) {
+        self.init()
+        tiltX += tilt.x / (Float(image.width) / 2)
+        tiltY += tilt.y / (Float(image.height) / 2)
     }
 }

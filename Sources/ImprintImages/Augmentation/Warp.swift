@@ -13,15 +13,6 @@ extension RasterImage {
             }
         }
     }
-
-    /// Returns an image of the same size, whose samples `body` writes.
-    func withNewSamples(_ body: (UnsafeMutablePointer<UInt8>?) -> Void) -> RasterImage {
-        let new = [UInt8](unsafeUninitializedCapacity: samples.count) { target, count in
-            body(target.baseAddress)
-            count = samples.count
-        }
-        return RasterImage(width: width, height: height, channels: channels, samples: new)
-    }
 }
 
 extension [Float] {

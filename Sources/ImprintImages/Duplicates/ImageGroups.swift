@@ -37,7 +37,7 @@ package struct ImageGroups: Sendable {
             Result { () throws(ImageError) in try ImageSketch(items[index].url) }
         }
         let comparison = NearDuplicateSearch(
-            fingerprints: sketches.map { (try? $0.get())?.fingerprint },
+            imageHashes: sketches.map { (try? $0.get())?.imageHash },
             captureTimes: sketches.map { (try? $0.get())?.captureTime },
             labels: folders.flatMap { folder in folder.items.map { folder.labels[$0.label] } },
             sequences: SequencePosition.positions(in: folders))

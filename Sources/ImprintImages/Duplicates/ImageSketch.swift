@@ -2,8 +2,8 @@ package import Foundation
 
 /// The features of a photo that one small decoding provides, without its pixels.
 package struct ImageSketch: Sendable, Hashable {
-    /// The perceptual fingerprint.
-    package let fingerprint: Fingerprint
+    /// The perceptual image hash.
+    package let imageHash: ImageHash
     /// The fraction of the contrast outside the central square, 0…1; 0 for a square photo.
     ///
     /// Contrast is the squared difference between neighbouring pixels, summed over the channels, of the photo at a short side
@@ -27,7 +27,7 @@ package struct ImageSketch: Sendable, Hashable {
     /// Creates the sketch of an upright image.
     package init(_ image: RasterImage, captureTime: Int? = nil) {
         let image = image.flattenedOnWhite().shrunk(toShortSide: Self.shortSide)
-        fingerprint = Fingerprint(image)
+        imageHash = ImageHash(image)
         (contrastOutsideSquare, areaOutsideSquare) = image.outsideSquare()
         self.captureTime = captureTime
     }

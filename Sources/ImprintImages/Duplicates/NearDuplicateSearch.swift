@@ -4,8 +4,8 @@ internal import ImprintCore
 struct NearDuplicateSearch {
     private typealias Pair = (first: Int, second: Int)
 
-    /// The fingerprint of each photo; nil if it is unreadable.
-    private let fingerprints: [Fingerprint?]
+    /// The image hash of each photo; nil if it is unreadable.
+    private let imageHashes: [ImageHash?]
     private let captureTimes: [Int?]
     private let sequences: [SequencePosition?]
     /// Random pairs of photos of one label.
@@ -23,15 +23,15 @@ struct NearDuplicateSearch {
     /// How much more often neighbours must look alike than random pairs, for file numbers to be informative.
     private static let minimumLift = 0.25
 
-    init(fingerprints: [Fingerprint?], captureTimes: [Int?], labels: [String], sequences: [SequencePosition?]) {
-        self.fingerprints = fingerprints
+    init(imageHashes: [ImageHash?], captureTimes: [Int?], labels: [String], sequences: [SequencePosition?]) {
+        self.imageHashes = imageHashes
         self.captureTimes = captureTimes
         self.sequences = sequences
-        let pairs = Self.randomPairs(of: fingerprints, labels)
+        let pairs = Self.randomPairs(of: imageHashes, labels)
         randomPairs = pairs
-        func typical(atMost limit: Float, _ distance: (Fingerprint, Fingerprint) -> Float) -> Float {
+        func typical(atMost limit: Float, _ distance: (ImageHash, ImageHash) -> Float) -> Float {
             let distances = pairs.compactMap { pair in
-                fingerprints[pair.first].flatMap { first in fingerprints[pair.second].map { distance(first, $0) } }
+                imageHashes[pair.first].flatMap { first in imageHashes[pair.second].map { distance(first, $0) } }
             }
             return distances.count < 30 ? limit : min(distances.sorted()[distances.count / 2], limit)
         }
@@ -41,8 +41,8 @@ struct NearDuplicateSearch {
     }
 
     /// Pairs each photo with a random other photo of its label.
-    private static func randomPairs(of fingerprints: [Fingerprint?], _ labels: [String]) -> [Pair] {
-        let readable = fingerprints.indices.filter { fingerprints[$0] != nil }
+    private static func randomPairs(of imageHashes: [ImageHash?], _ labels: [String]) -> [Pair] {
+        let readable = imageHashes.indices.filter { imageHashes[$0] != nil }
         let byLabel = Dictionary(grouping: readable) { labels[$0] }
         var stream = RandomStream(seed: 0, "pairs of photos")
         return byLabel.sorted { $0.value[0] < $1.value[0] }.flatMap { _, members -> [Pair] in
@@ -59,8 +59,8 @@ struct NearDuplicateSearch {
     /// All pairs are compared, first by their hashes, which takes a few nanoseconds. Photos are processed in blocks: thousands
     /// of similar images would give millions of pairs, but after the first blocks most of them are already joined.
     func joinNearDuplicates(_ union: inout UnionFind, _ workers: Workers) {
-        let indices = fingerprints.indices.filter { index in fingerprints[index].map { !$0.isEven } ?? false }
-        let photos = indices.compactMap { fingerprints[$0] }
+        let indices = imageHashes.indices.filter { index in imageHashes[index].map { !$0.isEven } ?? false }
+        let photos = indices.compactMap { imageHashes[$0] }
         let hashes = photos.map(\.hash)
         let maximumDistance = Self.nearDuplicateDistance * typicalLayoutDistance
         for start in stride(from: 0, to: photos.count, by: Self.blockSize) {
@@ -79,7 +79,7 @@ struct NearDuplicateSearch {
                 guard turned.contains(where: { ($0 ^ hash).nonzeroBitCount <= Self.maximumHashDistance }) else {
                     continue
                 }
-                let isClose = Fingerprint.turns.contains { turn in
+                let isClose = ImageHash.turns.contains { turn in
                     (turned[turn] ^ hash).nonzeroBitCount <= Self.maximumHashDistance
                         && photos[second].layoutDistance(to: photos[first], turn: turn) <= maximumDistance
                 }
@@ -101,7 +101,7 @@ struct NearDuplicateSearch {
     }
 
     private func looksAlike(_ pair: Pair, apart gap: Int) -> Bool {
-        guard let first = fingerprints[pair.first], let second = fingerprints[pair.second] else { return false }
+        guard let first = imageHashes[pair.first], let second = imageHashes[pair.second] else { return false }
         return first.appearanceDistance(to: second) <= (1 - 0.1 * Float(gap)) * typicalAppearanceDistance
     }
 

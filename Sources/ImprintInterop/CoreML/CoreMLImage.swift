@@ -34,7 +34,7 @@ struct CoreMLImage {
             guard !expectsBGR else {
                 throw ImportError.Problem.unsuitableModel(
                     found: "a Core ML model with an image input, which specifies its channel order",
-                    advice: "Import it without the BGR setting")
+                    advice: "Import it without the BGR setting", setting: .isBGR)
             }
             (height, width) = (imageHeight, imageWidth)
             channels = colors == .rgb || colors == .bgr ? 3 : 1

@@ -89,11 +89,6 @@ extension MILProgram.Operation {
 
 /// The parameters of an operation.
 extension MILImporter {
-    /// Whether an operation has a parameter.
-    func hasParameter(_ parameter: String, _ operation: Operation) -> Bool {
-        operation.inputs[parameter]?.isEmpty == false || operation.attributes[parameter] != nil
-    }
-
     private func named(_ name: String, _ operation: Operation) throws -> MILValue {
         if let value = computed[name] { return value }
         guard let message = stored[name] else {

@@ -9,7 +9,7 @@ extension ModelFile {
     func writeExport(to url: URL, _ make: () throws -> MessageBuilder) throws {
         do {
             guard head.seesWholeImage else { throw ExportError.Problem.detector }
-            try checkFit(network, labels, preprocessing, detector)
+            try checkFit(network, labels, preprocessing, head)
             for entry in parameters.layout.entries { try checkFinite(entry, of: parameters) }
             let message = try make()
             guard message.byteCount <= Int32.max else {

@@ -26,6 +26,13 @@ public struct ImportError: DescribedError, Equatable {
         }
     }
 
+    /// A setting of `ModelImporter` that causes a problem or solves it.
+    package enum Setting: Sendable {
+        case prototxt, labels, normalization
+        /// The channel order of the normalization.
+        case isBGR
+    }
+
     /// The reasons why an import fails.
     package enum Problem: Error, Equatable, Sendable {
         /// The file has none of the supported formats.
@@ -35,7 +42,7 @@ public struct ImportError: DescribedError, Equatable {
         /// The model is valid, but exceeds a size limit of Imprint.
         case exceedsLimit(reason: String)
         /// The file contains a model that Imprint cannot use: not an image classifier, or bound to its platform.
-        case unsuitableModel(found: String, advice: String)
+        case unsuitableModel(found: String, advice: String, setting: Setting? = nil)
         /// The model has operators that Imprint does not support.
         case unsupported([Unsupported])
         /// The operators do not form a valid network.
@@ -45,7 +52,7 @@ public struct ImportError: DescribedError, Equatable {
         /// Importing the model takes more memory than is available.
         case outOfMemory(byteCount: Int)
         /// The file lacks something that the import requires.
-        case missing(item: String, advice: String)
+        case missing(item: String, advice: String, setting: Setting? = nil)
     }
 
     /// Describes a problem with the file at `path`.
@@ -72,7 +79,7 @@ extension ImportError.Problem {
             "the file is damaged or invalid: \(reason). Get the file again from its source"
         case .exceedsLimit(let reason):
             "the model exceeds a limit of Imprint: \(reason). Simplify the model before you export it"
-        case .unsuitableModel(let found, let advice): "the file is \(found). \(advice)"
+        case .unsuitableModel(let found, let advice, _): "the file is \(found). \(advice)"
         case .unsupported(let operations):
             "the model has operators that Imprint does not support. Simplify the model before you export it:\n"
                 + operations.map { operation in
@@ -86,7 +93,7 @@ extension ImportError.Problem {
         case .outOfMemory(let byteCount):
             "not enough memory to import the model: it needs \(SystemMemory.text(byteCount)). Close other programs, or raise "
                 + "the memory limit"
-        case .missing(let item, let advice): "the file has no \(item). \(advice)"
+        case .missing(let item, let advice, _): "the file has no \(item). \(advice)"
         }
     }
 

@@ -51,7 +51,8 @@ extension ModelImporter {
         if let problem = preprocessing.problem {
             guard normalization == nil else {
                 throw ImportError.Problem.missing(
-                    item: "valid input normalization: \(problem)", advice: "Set another mean or scale")
+                    item: "valid input normalization: \(problem)", advice: "Set another mean or scale",
+                    setting: .normalization)
             }
             throw ImportError.Problem.malformed(reason: "its preprocessing has \(problem)")
         }
@@ -101,7 +102,8 @@ extension ModelImporter {
         guard values.count == 1 else {
             throw ImportError.Problem.unsuitableModel(
                 found: "a model of images with \(channels) channels",
-                advice: "The \(name) has \(values.count) values, expected \(channels == 1 ? "1" : "1 or \(channels)")")
+                advice: "The \(name) has \(values.count) values, expected \(channels == 1 ? "1" : "1 or \(channels)")",
+                setting: .normalization)
         }
         return Array(repeating: values[0], count: channels)
     }
@@ -115,7 +117,7 @@ extension ModelImporter {
         guard labels.count == count else {
             throw ImportError.Problem.missing(
                 item: "matching labels: \(labels.count) for \(count) outputs",
-                advice: "Set exactly \(count) labels")
+                advice: "Set exactly \(count) labels", setting: .labels)
         }
         var seen: [String: Int] = [:]
         var taken = Set(labels)
@@ -166,7 +168,7 @@ extension ModelImporter {
         guard let prototxt else {
             throw ImportError.Problem.missing(
                 item: "architecture, because a .caffemodel contains only weights",
-                advice: "Import it together with its deploy.prototxt")
+                advice: "Import it together with its deploy.prototxt", setting: .prototxt)
         }
         let text = try MappedFile(contentsOf: prototxt)
         guard text.count <= TextMessage.maximumLength else {

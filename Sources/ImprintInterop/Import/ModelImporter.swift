@@ -94,11 +94,13 @@ extension ModelImporter {
     private func checkOptions(for kind: ModelKind) throws {
         if kind != .caffe && prototxt != nil {
             throw ImportError.Problem.unsuitableModel(
-                found: "\(kind.rawValue), which contains its architecture", advice: "Import it without a prototxt")
+                found: "\(kind.rawValue), which contains its architecture", advice: "Import it without a prototxt",
+                setting: .prototxt)
         }
         if kind == .caffe && normalization?.isBGR == true {
             throw ImportError.Problem.unsuitableModel(
-                found: "a Caffe model, whose channel order is always BGR", advice: "Import it without the BGR setting")
+                found: "a Caffe model, whose channel order is always BGR", advice: "Import it without the BGR setting",
+                setting: .isBGR)
         }
     }
 }

@@ -4,7 +4,7 @@ package import ImprintNetwork
 /// The state of a training run between two steps.
 ///
 /// A resumed run is bitwise identical to an uninterrupted one. On disk, a checkpoint is a safetensors file of flat float32 tensors in the
-/// order of `ParameterLayout`, with JSON in its metadata; docs/weights-file.md specifies it.
+/// order of `ParameterLayout`, with JSON in its metadata; docs/model-file.md specifies it.
 package struct Checkpoint: Sendable {
     /// The trained part of the network.
     package let network: Network
@@ -57,6 +57,8 @@ private enum Key {
     static let settings = "imprint.settings"
     static let images = "imprint.images"
     static let progress = "imprint.progress"
+    /// The number of steps of the optimizer; missing in older checkpoints.
+    static let optimizerSteps = "imprint.optimizerSteps"
     static let objective = "imprint.objective"
     /// The objective's state in version 1.
     static let findings = "imprint.findings"
@@ -86,6 +88,7 @@ extension Checkpoint {
             Key.settings: try json(settings), Key.images: try json(images), Key.progress: try json(state.progress),
         ]
         metadata[Key.objective] = state.objective
+        metadata[Key.optimizerSteps] = state.optimizerSteps.map { "\($0)" }
         metadata[Key.textDigest] = textDigest(of: metadata)
         var tensors = [(TensorName.parameters, state.parameters)]
         if let ema = state.ema { tensors.append((TensorName.average, ema)) }
@@ -135,6 +138,11 @@ extension Checkpoint {
         if let problem = progress.problem {
             throw ModelFileError.Problem.invalidMetadata(key: Key.progress, reason: problem)
         }
+        let optimizerSteps = metadata[Key.optimizerSteps].flatMap { Int($0) }
+        guard metadata[Key.optimizerSteps] == nil || optimizerSteps.map((0...1 << 48).contains) == true else {
+            throw ModelFileError.Problem.invalidMetadata(
+                key: Key.optimizerSteps, reason: "found \(metadata[Key.optimizerSteps] ?? ""), expected a count")
+        }
         guard let expected = metadata[Key.digest] else { throw ModelFileError.Problem.missingMetadata(key: Key.digest) }
         let found = try file.dataDigest()
         guard found == expected else { throw ModelFileError.Problem.damaged(found: found, expected: expected) }
@@ -152,7 +160,8 @@ extension Checkpoint {
                 key: Key.progress, reason: "the tensor \(TensorName.parameters) is missing")
         }
         var state = TrainingState(
-            progress: progress, parameters: parameters, optimizer: [:], ema: tensors[TensorName.average],
+            progress: progress, parameters: parameters, optimizer: [:], optimizerSteps: optimizerSteps,
+            ema: tensors[TensorName.average],
             best: tensors[TensorName.best], objective: metadata[isVersionOne ? Key.findings : Key.objective])
         if isVersionOne {
             state.readVersionOne(tensors[TensorName.versionOneOptimizer], trainableCount: layout.trainableCount)

@@ -43,15 +43,13 @@ extension ModelFile {
         precondition(
             temperature > 0 && temperature.isFinite,
             "a temperature must be finite and more than 0, not \(temperature)")
-        guard let head = network.headName, network.nodes.last?.layer is Softmax else { return nil }
+        guard let head = network.denseHeadName, network.nodes.last?.layer is Softmax else { return nil }
         let calibrated = try parameters.copy()
         for entry in calibrated.layout.entries where entry.node == head {
             calibrated.withValues(of: entry) { values in
                 for index in values.indices { values[index] = Float(Double(values[index]) / temperature) }
             }
         }
-        return ModelFile(
-            network: network, parameters: calibrated, labels: labels, preprocessing: preprocessing, detector: detector,
-            training: training, base: base, rehearsal: rehearsal, categories: categories, precision: precision)
+        return with(calibrated, base: base, rehearsal: rehearsal)
     }
 }

@@ -5,7 +5,7 @@ public import ImprintNetwork
 
 /// A complete model in one file: network, parameters, labels, preprocessing and training record.
 ///
-/// On disk, it is a safetensors file (`*.imprint`); docs/weights-file.md specifies the format.
+/// On disk, it is a safetensors file (`*.imprint`); docs/model-file.md specifies the format.
 public struct ModelFile: Sendable {
     /// The newest format that this version of Imprint reads; it writes the oldest format that can store the model.
     public static let formatVersion = 2
@@ -82,6 +82,22 @@ public struct ModelFile: Sendable {
         digest = nil
         format = nil
     }
+
+    /// Returns a model with other parameters that were trained or computed from those of this model.
+    /// - Parameters:
+    ///   - parameters: The parameters, in the layout of `network`.
+    ///   - network: The network; nil for the same.
+    ///   - labels: The labels; nil for the same.
+    ///   - base: The digest of the base model.
+    ///   - rehearsal: The replay features for personalization.
+    package func with(
+        _ parameters: Parameters, network: Network? = nil, labels: [String]? = nil, base: String?, rehearsal: Rehearsal?
+    ) -> ModelFile {
+        ModelFile(
+            network: network ?? self.network, parameters: parameters, labels: labels ?? self.labels,
+            preprocessing: preprocessing, detector: detector, training: training, base: base, rehearsal: rehearsal,
+            categories: categories, precision: precision)
+    }
 }
 
 /// The keys of a model file's metadata.
@@ -113,7 +129,7 @@ extension ModelFile {
     @discardableResult
     public func write(to url: URL, as storage: Storage? = nil) throws -> String {
         do {
-            try checkFit(network, labels, preprocessing, detector)
+            try checkFit(network, labels, preprocessing, head)
             try checkCategories(categories, labels)
             for entry in parameters.layout.entries { try checkFinite(entry, of: parameters) }
             let tensors = tensors(as: storage)
@@ -203,7 +219,7 @@ extension ModelFile {
         categories = metadata[Key.categories] == nil ? nil : try value(Key.categories, in: metadata) as Categories
         // Earlier versions wrote empty categories.
         if categories?.names.isEmpty == true { categories = nil }
-        try checkFit(network, labels, preprocessing, detector)
+        try checkFit(network, labels, preprocessing, ModelHead(network, detector))
         try checkCategories(categories, labels)
 
         // The tensors' shapes match the length of the file. So after this comparison, the parameters need at most four times the memory of
@@ -309,9 +325,10 @@ private func checkCategories(_ categories: Categories?, _ labels: [String]) thro
 
 /// Checks that the labels match the network's outputs and the preprocessing its input.
 package func checkFit(
-    _ network: Network, _ labels: [String], _ preprocessing: Preprocessing, _ detector: DetectorHead?
+    _ network: Network, _ labels: [String], _ preprocessing: Preprocessing, _ head: ModelHead
 ) throws(ModelFileError.Problem) {
-    if let detector {
+    switch head {
+    case .detector(let detector):
         // The same parameters must fit images of any size.
         let larger = TensorShape(
             height: 2 * network.input.height, width: 2 * network.input.width, channels: network.input.channels)
@@ -322,7 +339,7 @@ package func checkFit(
         if let problem = detector.problem(maps: network.output.channels, labels: labels) {
             throw .invalidMetadata(key: Key.detector, reason: problem)
         }
-    } else {
+    case .softmax, .sigmoid:
         let outputs: Int
         do {
             outputs = try network.labelCount()

@@ -1,6 +1,6 @@
 internal import ImprintNetwork
 
-/// The kind of a model, which determines how network outputs become observations.
+/// The kind of a model, which determines how network outputs become classifications.
 ///
 /// Code that depends on the kind asks this type instead of testing for a detector, and types that behave differently for each kind (a
 /// predictor, a feature extractor) are chosen by one `switch` over it.
@@ -33,12 +33,49 @@ public enum ModelHead: Hashable, Sendable {
     /// Flip test-time augmentation, occlusion saliency, augmentation in personalization, and export require it. A detector scans an image
     /// pyramid instead.
     package var seesWholeImage: Bool { detector == nil }
+
+    /// The logos of a detector, in the order of the network's outputs; empty for a classifier of whole images.
+    package var logos: [DetectorHead.Logo] { detector?.logos ?? [] }
+
+    /// Whether the model has a label without an output: that of images without any logo, whose logit is 0.
+    package var hasLabelWithoutOutput: Bool { detector != nil }
+
+    /// Returns the labels of the network's outputs, in order.
+    /// - Parameter labels: The labels of the model.
+    package func outputLabels(_ labels: [String]) -> [String] {
+        switch self {
+        case .softmax, .sigmoid: labels
+        case .detector(let detector): detector.logos.map(\.label)
+        }
+    }
+
+    /// Returns the Platt scaling of each output, slope · logit + offset; that of a classifier of whole images changes nothing.
+    /// - Parameter outputs: The number of outputs.
+    package func plattScaling(outputs: Int) -> (slopes: [Float], offsets: [Float]) {
+        switch self {
+        case .softmax, .sigmoid:
+            ([Float](repeating: 1, count: outputs), [Float](repeating: 0, count: outputs))
+        case .detector(let detector):
+            (detector.logos.map(\.slope), detector.logos.map(\.offset))
+        }
+    }
+}
+
+extension ModelHead {
+    /// Determines the kind of a model.
+    /// - Parameters:
+    ///   - network: The network.
+    ///   - detector: The rules of a detector; nil for a classifier of whole images.
+    init(_ network: Network, _ detector: DetectorHead?) {
+        if let detector {
+            self = .detector(detector)
+        } else {
+            self = network.nodes.last?.layer is Sigmoid ? .sigmoid : .softmax
+        }
+    }
 }
 
 extension ModelFile {
     /// The kind of the model.
-    public var head: ModelHead {
-        if let detector { return .detector(detector) }
-        return network.nodes.last?.layer is Sigmoid ? .sigmoid : .softmax
-    }
+    public var head: ModelHead { ModelHead(network, detector) }
 }

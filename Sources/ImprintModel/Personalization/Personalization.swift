@@ -147,11 +147,10 @@ extension ModelFile {
         try check(personalization)
         let labels = labels + personalization.addedLabels
         let network =
-            personalization.addedLabels.isEmpty ? network : try network.replacingHead(outputs: labels.count)
-        return ModelFile(
-            network: network, parameters: try parameters(of: network, with: personalization), labels: labels,
-            preprocessing: preprocessing, detector: detector, training: training, base: try identity,
-            rehearsal: rehearsal, categories: categories, precision: precision)
+            personalization.addedLabels.isEmpty ? network : try network.resizingHead(outputs: labels.count)
+        return with(
+            try parameters(of: network, with: personalization), network: network, labels: labels, base: try identity,
+            rehearsal: rehearsal)
     }
 
     /// Returns the parameters of `part`, which is the network or its end, with a personalization applied.
@@ -193,11 +192,11 @@ extension ModelFile {
     }
 
     /// The labels of the head's outputs, in order: all labels, or those of the logos of a logo detector.
-    package var headLabels: [String] { detector.map { $0.logos.map(\.label) } ?? labels }
+    package var headLabels: [String] { head.outputLabels(labels) }
 
     /// Checks that no two personalizations make the same change.
     ///
-    /// The numbers of photos are not compared. Two different personalizations of one person cannot be detected.
+    /// Photo counts are ignored. Two different personalizations of one user cannot be detected.
     package func checkDistinct(_ personalizations: [Personalization]) throws {
         struct Change: Hashable {
             let addedLabels: [String]

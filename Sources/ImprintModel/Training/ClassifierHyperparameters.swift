@@ -4,10 +4,12 @@ public import ImprintNetwork
 /// The hyperparameters of training a classifier; the defaults suit a few hundred to a few thousand photos.
 ///
 /// The same struct is part of the trainer's configuration, the model file's training record, the checkpoint's fingerprint and the report.
-/// To add a hyperparameter, add a property here and an option to the command line.
+///
+/// To add a hyperparameter, add a property here with its range in `problem`, an option in TrainingOptions.swift, and the code that uses it. The
+/// model file, the checkpoint and the report then contain it.
 public struct ClassifierHyperparameters: Codable, Hashable, Sendable {
-    /// The weighting of the labels in the loss.
-    public enum LabelWeights: String, Codable, Sendable, CaseIterable {
+    /// The rule for the weight of each label in the loss.
+    public enum ClassWeights: String, Codable, Sendable, CaseIterable {
         /// All labels have the same weight.
         case none
         /// The weight is inversely proportional to the label's number of training photos: photos / (labels · photos of the label).
@@ -23,7 +25,7 @@ public struct ClassifierHyperparameters: Codable, Hashable, Sendable {
     /// The learning-rate schedule after the warm-up.
     ///
     /// The warm-up is the first epoch of a run of several epochs.
-    public var schedule = LearningRateSchedule.Decay.cosine(final: 0.01)
+    public var schedule = LearningRateSchedule.Shape.cosine(final: 0.01)
     /// The Nesterov momentum of SGD, 0 ≤ x < 1.
     public var momentum: Float = 0.9
     /// The weight decay, ≥ 0.
@@ -34,12 +36,12 @@ public struct ClassifierHyperparameters: Codable, Hashable, Sendable {
     public var gradientClipping: Float?
     /// Label smoothing: the share of each target that is spread over all labels, 0 ≤ x < 1.
     public var labelSmoothing: Float = 0
-    /// The weighting of the labels in the loss.
-    public var labelWeights = LabelWeights.none
+    /// The rule for the weight of each label in the loss.
+    public var classWeights = ClassWeights.none
     /// The decay of an exponential moving average (EMA) of the parameters, 0 < x < 1, such as 0.99; nil for none.
     ///
     /// If it is set, validation and the model use the averaged parameters.
-    public var averageDecay: Float?
+    public var emaDecay: Float?
     /// Early stopping: the number of epochs without an improvement in validation loss after which training stops; nil for never.
     public var patience: Int?
     /// The maximum total duration of training, including the parts before it was resumed; nil for no limit.
@@ -98,7 +100,7 @@ extension ClassifierHyperparameters {
             .init("gradientClipping", gradientClipping ?? 1, gradientClipping ?? 1 > 0, "more than 0"),
             .init("labelSmoothing", labelSmoothing, (0..<1).contains(labelSmoothing), "at least 0 and less than 1"),
             .init(
-                "averageDecay", averageDecay ?? 0.5, averageDecay.map { $0 > 0 && $0 < 1 } ?? true,
+                "emaDecay", emaDecay ?? 0.5, emaDecay.map { $0 > 0 && $0 < 1 } ?? true,
                 "more than 0 and less than 1"),
             .init(
                 "layerDecay", fineTuning.layerDecay, fineTuning.layerDecay > 0 && fineTuning.layerDecay <= 1,
@@ -106,6 +108,10 @@ extension ClassifierHyperparameters {
             .init("stageEpochs", fineTuning.stageEpochs, in: 1...100_000),
             .init("rehearsalImages", rehearsalImages, in: 0...65536),
             .init("inputSize", inputSize ?? 1, in: 1...8192),
+            .init(
+                "schedule", schedule, schedule.isInRange,
+                "a period of at least 1, factors of at least 0 and exponents from -30 to 30"),
+            .init(validation),
         ])
     }
 }
@@ -117,16 +123,34 @@ package struct HyperparameterProblem {
     package let expected: String
     private let isValid: Bool
 
-    init(_ name: String, _ value: some Any, _ isValid: Bool, _ expected: String) {
+    package init(_ name: String, _ value: some Any, _ isValid: Bool, _ expected: String) {
         self.name = name
         found = "\(value)"
         self.expected = expected
         self.isValid = isValid
     }
 
-    init<Value: Comparable>(_ name: String, _ value: Value, in range: ClosedRange<Value>) {
+    package init<Value: Comparable>(_ name: String, _ value: Value, in range: ClosedRange<Value>) {
         self.init(name, value, range.contains(value), "\(range.lowerBound) to \(range.upperBound)")
     }
 
-    static func first(of checks: [Self]) -> Self? { checks.first { !$0.isValid } }
+    /// The check of the validation set's size.
+    init(_ validation: ValidationRule) {
+        let fraction: Double? = if case .fraction(let fraction) = validation { fraction } else { nil }
+        self.init("validation", fraction ?? 0, validation.isInRange, "a fraction of at least 0 and less than 1")
+    }
+
+    package static func first(of checks: [Self]) -> Self? { checks.first { !$0.isValid } }
+}
+
+extension LearningRateSchedule.Shape {
+    /// Whether every factor of the learning rate is finite and at least 0.
+    fileprivate var isInRange: Bool {
+        switch self {
+        case .constant: true
+        case .step(let every, let factor): every >= 1 && factor >= 0 && factor.isFinite
+        case .cosine(let final): final >= 0 && final.isFinite
+        case .exponential(let from, let to): (-30...30).contains(from) && (-30...30).contains(to)
+        }
+    }
 }

@@ -4,19 +4,22 @@ public import ImprintNetwork
 /// The hyperparameters of training a logo detector.
 ///
 /// The same struct is part of the trainer's configuration, the model file's training record, the checkpoint's fingerprint and the report.
+///
+/// To add a hyperparameter, add a property here with its range in `problem`, an option in TrainDetectorCommand.swift, and the code that uses it.
+/// The model file, the checkpoint and the report then contain it.
 public struct DetectorHyperparameters: Codable, Hashable, Sendable {
-    /// The length of the standard phases, 1…100,000; 20 is the full recipe.
+    /// The length of training, 1…100,000: each standard phase takes `epochs` / 20 times its number of steps; see `DetectorPhase`.
     ///
-    /// The number of steps is proportional to it.
+    /// It is not a number of passes over the photos: a batch is sampled from composites and photos. It has no effect if `phases` is set.
     public var epochs = 20
     /// The phases; nil for the standard phases, which depend on whether there are photos of the logos.
     public var phases: [DetectorPhase]?
-    /// The number of patches per step.
+    /// The number of patches per step, 1…65,536.
     public var batchSize = 64
     /// The options of the optimizer, which each phase restarts.
     public var optimizer = AdamW.Options(beta1: 0.9, beta2: 0.99, weightDecay: 0.03, gradientClipping: 2)
     /// The decay of the exponential moving average (EMA) of the parameters, 0 < x < 1.
-    public var averageDecay: Float = 0.995
+    public var emaDecay: Float = 0.995
     /// The number of composites that are held in memory.
     package var poolSize = 600
     /// The number of training photos whose features the model keeps for personalization, 0…65,536; see `Rehearsal`.
@@ -43,11 +46,41 @@ public struct DetectorHyperparameters: Codable, Hashable, Sendable {
 extension DetectorHyperparameters {
     /// The first value that is out of range; nil if all are in range.
     package var problem: HyperparameterProblem? {
-        .first(of: [
+        HyperparameterProblem.first(of: [
             .init("epochs", epochs, in: 1...100_000), .init("batchSize", batchSize, in: 1...65536),
-            .init("averageDecay", averageDecay, averageDecay > 0 && averageDecay < 1, "more than 0 and less than 1"),
+            .init("emaDecay", emaDecay, emaDecay > 0 && emaDecay < 1, "more than 0 and less than 1"),
             .init("rehearsalImages", rehearsalImages, in: 0...65536),
             .init("phases", phases?.count ?? 1, in: 1...1000),
+            .init("poolSize", poolSize, in: 1...100_000),
+            .init(validation),
+        ]) ?? optimizer.problem ?? phases?.lazy.compactMap(\.problem).first
+    }
+}
+
+extension AdamW.Options {
+    /// The first value that is out of range; nil if all are in range.
+    fileprivate var problem: HyperparameterProblem? {
+        .first(of: [
+            .init("beta1", beta1, (0..<1).contains(beta1), "at least 0 and less than 1"),
+            .init("beta2", beta2, (0..<1).contains(beta2), "at least 0 and less than 1"),
+            .init("epsilon", epsilon, epsilon > 0 && epsilon.isFinite, "more than 0"),
+            .init("weightDecay", weightDecay, weightDecay >= 0 && weightDecay.isFinite, "at least 0"),
+            .init("gradientClipping", gradientClipping ?? 1, gradientClipping ?? 1 > 0, "more than 0"),
+        ])
+    }
+}
+
+extension DetectorPhase {
+    /// The first value that is out of range; nil if all are in range.
+    fileprivate var problem: HyperparameterProblem? {
+        let sum = composites + hardNegatives + background + mined + located
+        return .first(of: [
+            .init("steps", steps, in: 1...100_000_000),
+            .init("learningRate", learningRate, learningRate >= 0 && learningRate.isFinite, "at least 0"),
+            .init("composites", composites, in: 0...1), .init("hardNegatives", hardNegatives, in: 0...1),
+            .init("background", background, in: 0...1), .init("mined", mined, in: 0...1),
+            .init("located", located, in: 0...1),
+            .init("phases", sum, sum > 0, "shares with a sum of more than 0"),
         ])
     }
 }
@@ -63,11 +96,11 @@ extension DetectorHyperparameters {
 ///
 /// Without photos of the logo, phase 2 is repeated instead of phases 3 and 4.
 public struct DetectorPhase: Codable, Hashable, Sendable {
-    /// The number of steps.
+    /// The number of steps, 1…100,000,000.
     public var steps: Int
-    /// The peak learning rate.
+    /// The peak learning rate, ≥ 0.
     public var learningRate: Float
-    /// The share of composites with a logo.
+    /// The share of composites with a logo, 0…1, like all shares; their sum is more than 0.
     public var composites: Float
     /// The share of composites with a hard negative, which looks like the logo.
     public var hardNegatives: Float

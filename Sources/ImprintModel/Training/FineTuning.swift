@@ -26,12 +26,18 @@ public struct FineTuning: Codable, Hashable, Sendable {
     /// Whether batch normalization uses the running statistics of the base model, and does not change them.
     ///
     /// If not, it uses the statistics of each batch, and updates the running statistics. Scales and shifts are trainable in both cases.
-    public var keepsStatistics: Bool
+    public var freezesStatistics: Bool
+
+    private enum CodingKeys: String, CodingKey {
+        case layerDecay, stageEpochs
+        // The key of version 1.
+        case freezesStatistics = "keepsStatistics"
+    }
 
     /// Creates fine-tuning settings; the defaults suit a few dozen to a few thousand photos.
-    public init(layerDecay: Float = 0.4, stageEpochs: Int = 1, keepsStatistics: Bool = true) {
+    public init(layerDecay: Float = 0.4, stageEpochs: Int = 1, freezesStatistics: Bool = true) {
         self.layerDecay = layerDecay
         self.stageEpochs = stageEpochs
-        self.keepsStatistics = keepsStatistics
+        self.freezesStatistics = freezesStatistics
     }
 }

@@ -1,26 +1,24 @@
 internal import Foundation
 
 // Model files outlive versions of Imprint: a file from before a hyperparameter existed lacks its key. The hyperparameter then has its default value,
-// so adding one takes a property and nothing else.
+// so a new hyperparameter needs no code here.
 extension TrainingRecord.Hyperparameters {
     private enum CodingKeys: String, CodingKey {
         case classifier, detector
-    }
-
-    /// The key of an associated value without a label, as the compiler generates it.
-    private enum ValueKey: String, CodingKey {
-        case value = "_0"
     }
 
     /// Decodes the hyperparameters of a trainer; missing ones get their default values.
     public init(from decoder: any Decoder) throws {
         let trainers = try decoder.container(keyedBy: CodingKeys.self)
         func decode<Values: HyperparameterStruct>(_ key: CodingKeys) throws -> Values {
-            let stored = try trainers.nestedContainer(keyedBy: ValueKey.self, forKey: key)
             do {
-                return try Values(fillingIn: stored.decode(JSONValue.self, forKey: .value))
+                var stored = try trainers.decode(JSONValue.self, forKey: key)
+                // Older files have the hyperparameters in another object, under the key that the compiler generates for an associated value.
+                if case .object(let values) = stored, let inner = values["_0"] { stored = inner }
+                return try Values(fillingIn: stored)
             } catch let error as DecodingError {
-                throw DecodingError.dataCorruptedError(forKey: .value, in: stored, debugDescription: explanation(error))
+                throw DecodingError.dataCorruptedError(
+                    forKey: key, in: trainers, debugDescription: explanation(error))
             }
         }
         if trainers.contains(.classifier) {
@@ -34,12 +32,8 @@ extension TrainingRecord.Hyperparameters {
     public func encode(to encoder: any Encoder) throws {
         var trainers = encoder.container(keyedBy: CodingKeys.self)
         switch self {
-        case .classifier(let values):
-            var container = trainers.nestedContainer(keyedBy: ValueKey.self, forKey: .classifier)
-            try container.encode(values, forKey: .value)
-        case .detector(let values):
-            var container = trainers.nestedContainer(keyedBy: ValueKey.self, forKey: .detector)
-            try container.encode(values, forKey: .value)
+        case .classifier(let values): try trainers.encode(values, forKey: .classifier)
+        case .detector(let values): try trainers.encode(values, forKey: .detector)
         }
     }
 }

@@ -32,9 +32,9 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
     /// The number of validation photos of each label.
     public var validationImages: [String: Int]
     /// The weight of each label in the loss, if they differ.
-    public var labelWeights: [String: Float]?
+    public var classWeights: [String: Float]?
     /// The trainable layers of the base model; nil if training started from scratch, and in older files.
-    public var trains: FineTuning.TrainableLayers?
+    public var trainableLayers: FineTuning.TrainableLayers?
     /// The metrics of each epoch.
     public var history: [EpochMetrics]
     /// The epoch (from 1) whose parameters the model has; nil in older files if it is the last epoch.
@@ -58,7 +58,7 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
     public init(
         _ hyperparameters: Hyperparameters, foundLearningRate: Float? = nil, dataDigest: String? = nil,
         trainingImages: [String: Int] = [:], validationImages: [String: Int] = [:],
-        labelWeights: [String: Float]? = nil, trains: FineTuning.TrainableLayers? = nil,
+        classWeights: [String: Float]? = nil, trainableLayers: FineTuning.TrainableLayers? = nil,
         history: [EpochMetrics] = [], keptEpoch: Int? = nil,
         precisionRecall: [String: [PrecisionRecallPoint]] = [:], thresholds: [String: Double]? = nil,
         calibration: Calibration? = nil
@@ -68,8 +68,8 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
         self.dataDigest = dataDigest
         self.trainingImages = trainingImages
         self.validationImages = validationImages
-        self.labelWeights = labelWeights
-        self.trains = trains
+        self.classWeights = classWeights
+        self.trainableLayers = trainableLayers
         self.history = history
         self.keptEpoch = keptEpoch
         self.precisionRecall = precisionRecall

@@ -1,14 +1,16 @@
 internal import ImprintImages
 internal import ImprintNetwork
 
-// Version 1 stored single values instead of the hyperparameters. They are still written for readers of version 1, and they are read if there
-// are no hyperparameters.
+// Version 1 stored single values instead of the hyperparameters. They are read if there are no hyperparameters. They are still written, so that
+// version 1 can read the record of a classifier. It cannot read that of a detector, which lacks the values of SGD that version 1 requires.
 extension TrainingRecord {
     private enum CodingKeys: String, CodingKey {
-        case hyperparameters, foundLearningRate, dataDigest, trainingImages, validationImages, labelWeights, trains,
-            history, keptEpoch
-        case precisionRecall, thresholds, calibration
-        // Version 1.
+        case hyperparameters, foundLearningRate, dataDigest, trainingImages, validationImages
+        // The keys of version 1.
+        case classWeights = "labelWeights"
+        case trainableLayers = "trains"
+        case history, keptEpoch, precisionRecall, thresholds, calibration
+        // Values that version 2 reads from the hyperparameters.
         case seed, epochs, batchSize, optimizer, adamW, schedule, labelSmoothing, augmentations, averageDecay,
             fineTuning
     }
@@ -40,7 +42,9 @@ extension TrainingRecord {
 
     /// The fine-tuning of the base model, if more than its head was trainable.
     public var fineTuning: FineTuning? {
-        guard case .classifier(let values) = hyperparameters, let trains, trains != .head else { return nil }
+        guard case .classifier(let values) = hyperparameters, let trainableLayers, trainableLayers != .head else {
+            return nil
+        }
         return values.fineTuning
     }
 
@@ -51,8 +55,8 @@ extension TrainingRecord {
         dataDigest = try values.decodeIfPresent(String.self, forKey: .dataDigest)
         trainingImages = try values.decode([String: Int].self, forKey: .trainingImages)
         validationImages = try values.decode([String: Int].self, forKey: .validationImages)
-        labelWeights = try values.decodeIfPresent([String: Float].self, forKey: .labelWeights)
-        trains = try values.decodeIfPresent(FineTuning.TrainableLayers.self, forKey: .trains)
+        classWeights = try values.decodeIfPresent([String: Float].self, forKey: .classWeights)
+        trainableLayers = try values.decodeIfPresent(FineTuning.TrainableLayers.self, forKey: .trainableLayers)
         history = try values.decode([EpochMetrics].self, forKey: .history)
         keptEpoch = try values.decodeIfPresent(Int.self, forKey: .keptEpoch)
         precisionRecall = try values.decode([String: [PrecisionRecallPoint]].self, forKey: .precisionRecall)
@@ -61,24 +65,24 @@ extension TrainingRecord {
         if let known = try values.decodeIfPresent(Hyperparameters.self, forKey: .hyperparameters) {
             hyperparameters = known
         } else {
-            hyperparameters = try Self.versionOne(values, labelWeights: labelWeights)
+            hyperparameters = try Self.versionOne(values, classWeights: classWeights)
         }
     }
 
     private static func versionOne(
-        _ values: KeyedDecodingContainer<CodingKeys>, labelWeights: [String: Float]?
+        _ values: KeyedDecodingContainer<CodingKeys>, classWeights: [String: Float]?
     ) throws -> Hyperparameters {
         let seed = try values.decode(UInt64.self, forKey: .seed)
         let epochs = try values.decode(Int.self, forKey: .epochs)
         let batchSize = try values.decode(Int.self, forKey: .batchSize)
-        let averageDecay = try values.decodeIfPresent(Float.self, forKey: .averageDecay)
+        let emaDecay = try values.decodeIfPresent(Float.self, forKey: .averageDecay)
         if let adamW = try values.decodeIfPresent(AdamW.Options.self, forKey: .adamW) {
             var detector = DetectorHyperparameters()
             detector.seed = seed
             detector.epochs = epochs
             detector.batchSize = batchSize
             detector.optimizer = adamW
-            if let averageDecay { detector.averageDecay = averageDecay }
+            if let emaDecay { detector.emaDecay = emaDecay }
             return .detector(detector)
         }
         let sgd = try values.decode(VersionOneSGD.self, forKey: .optimizer)
@@ -86,20 +90,28 @@ extension TrainingRecord {
         classifier.seed = seed
         classifier.epochs = epochs
         classifier.batchSize = batchSize
-        classifier.averageDecay = averageDecay
+        classifier.emaDecay = emaDecay
         classifier.learningRate = sgd.learningRate
         classifier.momentum = sgd.momentum
         classifier.weightDecay = sgd.weightDecay
         classifier.gradientClipping = sgd.gradientClipping
-        classifier.schedule = try values.decode(LearningRateSchedule.self, forKey: .schedule).decay
+        classifier.schedule = try values.decode(LearningRateSchedule.self, forKey: .schedule).shape
         classifier.labelSmoothing = try values.decode(Float.self, forKey: .labelSmoothing)
-        classifier.labelWeights = labelWeights == nil ? .none : .automatic
+        classifier.classWeights = classWeights == nil ? .none : .automatic
         let names = try values.decode([String].self, forKey: .augmentations)
         classifier.augmentation = Augmentation(Set(names.compactMap(Augmentation.Kind.init)))
         if let fineTuning = try values.decodeIfPresent(FineTuning.self, forKey: .fineTuning) {
             classifier.fineTuning = fineTuning
         }
         return .classifier(classifier)
+    }
+
+    /// Returns the number of warm-up steps: the first epoch of a run of several epochs.
+    private func warmUpSteps(_ classifier: ClassifierHyperparameters) -> Int {
+        // Without traps, because the values may come from a damaged file.
+        let photoCount = trainingImages.values.reduce(0, &+)
+        guard classifier.epochs > 1, classifier.batchSize > 0, photoCount > 0 else { return 0 }
+        return (photoCount - 1) / classifier.batchSize + 1
     }
 
     /// Writes the record.
@@ -110,8 +122,8 @@ extension TrainingRecord {
         try values.encodeIfPresent(dataDigest, forKey: .dataDigest)
         try values.encode(trainingImages, forKey: .trainingImages)
         try values.encode(validationImages, forKey: .validationImages)
-        try values.encodeIfPresent(labelWeights, forKey: .labelWeights)
-        try values.encodeIfPresent(trains, forKey: .trains)
+        try values.encodeIfPresent(classWeights, forKey: .classWeights)
+        try values.encodeIfPresent(trainableLayers, forKey: .trainableLayers)
         try values.encode(history, forKey: .history)
         try values.encodeIfPresent(keptEpoch, forKey: .keptEpoch)
         try values.encode(precisionRecall, forKey: .precisionRecall)
@@ -128,15 +140,16 @@ extension TrainingRecord {
                     nesterov: true,
                     weightDecay: classifier.weightDecay, gradientClipping: classifier.gradientClipping),
                 forKey: .optimizer)
-            try values.encode(LearningRateSchedule(classifier.schedule), forKey: .schedule)
+            try values.encode(
+                LearningRateSchedule(classifier.schedule, warmUpSteps: warmUpSteps(classifier)), forKey: .schedule)
             try values.encode(classifier.labelSmoothing, forKey: .labelSmoothing)
             try values.encode(classifier.augmentation.names, forKey: .augmentations)
-            try values.encodeIfPresent(classifier.averageDecay, forKey: .averageDecay)
+            try values.encodeIfPresent(classifier.emaDecay, forKey: .averageDecay)
             try values.encodeIfPresent(fineTuning, forKey: .fineTuning)
         case .detector(let detector):
             try values.encode(detector.batchSize, forKey: .batchSize)
             try values.encode(detector.optimizer, forKey: .adamW)
-            try values.encode(detector.averageDecay, forKey: .averageDecay)
+            try values.encode(detector.emaDecay, forKey: .averageDecay)
         }
     }
 }

@@ -13,18 +13,18 @@ struct NormalizedActivation: Layer, LayerKernel {
     static let kind = "normalizedActivation"
     private let normalization: BatchNormalization
     private let hasShortcut: Bool
-    /// The upper bound of the activation, infinity for ReLU; nil without an activation.
-    private let ceiling: Float?
+    private let activation: ClampActivation
     /// Whether 2x2 max pooling follows.
     private let isPooled: Bool
 
     init(
-        _ normalization: BatchNormalization, hasShortcut: Bool = false, ceiling: Float? = nil, isPooled: Bool = false
+        _ normalization: BatchNormalization, hasShortcut: Bool = false, activation: ClampActivation = .none,
+        isPooled: Bool = false
     ) {
         precondition(!(hasShortcut && isPooled), "a shortcut excludes pooling")
         self.normalization = normalization
         self.hasShortcut = hasShortcut
-        self.ceiling = ceiling
+        self.activation = activation
         self.isPooled = isPooled
     }
 
@@ -39,7 +39,7 @@ struct NormalizedActivation: Layer, LayerKernel {
     var backwardReads: BackwardReads { readsOutput ? [.inputs, .output] : .inputs }
     package var gradientMayReplaceInput: Bool { true }
     package var readsMoments: Bool { !normalization.usesRunningStatistics }
-    private var readsOutput: Bool { hasShortcut && ceiling != nil }
+    private var readsOutput: Bool { hasShortcut && activation != .none }
 
     func memory(_ request: MemoryRequest) -> LayerMemory {
         let channels = request.inputs[0].channels
@@ -215,7 +215,7 @@ struct NormalizedActivation: Layer, LayerKernel {
         let row = Coefficients(context)
         return imprint_normalization(
             mean: row.mean, factor: row.factor, offset: row.offset, a: row.factor, b: row.b, k: row.k,
-            floor: ceiling == nil ? -.infinity : 0, ceiling: ceiling ?? .infinity,
+            floor: activation.floor, ceiling: activation.ceiling,
             channels: context.input.shape.channels)
     }
 

@@ -11,19 +11,18 @@ struct PrepackedConvolution: Layer, LayerKernel {
     private let convolution: Convolution
     private let normalization: BatchNormalization?
     private let hasShortcut: Bool
-    /// The upper bound of the activation, infinity for ReLU; nil without a clamp.
-    private let ceiling: Float?
+    private let activation: ClampActivation
     /// An activation that is not a clamp; nil for none.
     private let curve: Epilogue.Curve?
 
     init(
         _ convolution: Convolution, normalization: BatchNormalization? = nil, hasShortcut: Bool = false,
-        ceiling: Float? = nil, curve: Epilogue.Curve? = nil
+        activation: ClampActivation = .none, curve: Epilogue.Curve? = nil
     ) {
         self.convolution = convolution
         self.normalization = normalization
         self.hasShortcut = hasShortcut
-        self.ceiling = ceiling
+        self.activation = activation
         self.curve = curve
     }
 
@@ -161,7 +160,7 @@ struct PrepackedConvolution: Layer, LayerKernel {
             Epilogue(
                 bias: convolution.hasBias || normalization != nil ? UnsafePointer(precomputed.bias) : nil,
                 shortcut: hasShortcut ? UnsafePointer(context.inputs[1].values) : nil,
-                floor: ceiling == nil ? -.infinity : 0, ceiling: ceiling ?? .infinity, curve: curve))
+                floor: activation.floor, ceiling: activation.ceiling, curve: curve))
     }
 
     func backward(_ context: LayerContext, batch: Int) {

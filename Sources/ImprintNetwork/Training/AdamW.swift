@@ -53,10 +53,8 @@ public final class AdamW: Optimizer {
         }
     }
 
-    /// The hyperparameters.
-    public let options: Options
-    /// The number of steps so far.
-    public var stepCount = 0
+    private let options: Options
+    package var stepCount = 0
     private let moments: AlignedMemory
     private let count: Int
     private var update: Update?
@@ -70,21 +68,21 @@ public final class AdamW: Optimizer {
 
     /// Creates an optimizer with moments of 0.
     /// - Throws: `NetworkError.outOfMemory`.
-    public init(_ options: Options, for layout: ParameterLayout) throws(NetworkError) {
+    package init(_ options: Options, for layout: ParameterLayout) throws(NetworkError) {
         self.options = options
         count = layout.trainableCount
         moments = try AlignedMemory(byteCount: 2 * count * MemoryLayout<Float>.stride)
     }
 
     /// The running means of the gradients (first moments) and of their squares (second moments).
-    public var state: [(name: String, values: UnsafeMutableBufferPointer<Float>)] {
+    package var state: [(name: String, values: UnsafeMutableBufferPointer<Float>)] {
         [
             ("firstMoments", UnsafeMutableBufferPointer(start: moments.floats(), count: count)),
             ("secondMoments", UnsafeMutableBufferPointer(start: moments.floats() + count, count: count)),
         ]
     }
 
-    public func step(_ plan: ExecutionPlan, learningRate: Float) {
+    package func step(_ plan: ExecutionPlan, learningRate: Float) {
         precondition(learningRate >= 0, "the learning rate must be at least 0, not \(learningRate)")
         precondition(plan.parameters.layout.trainableCount == count, "the plan belongs to another network")
         let scale = options.gradientClipping.map { plan.clippingScale(to: $0) } ?? 1

@@ -1,4 +1,29 @@
+public import ImprintCore
+
 /// Decides when and where a training loop saves its state.
+///
+/// `TrainingState` is `Codable`, so a policy can write any format:
+///
+/// ```swift
+/// final class HourlyCheckpoints: CheckpointPolicy {
+///     let file: URL
+///     private var next = ContinuousClock.now + .seconds(3600)
+///     init(file: URL) { self.file = file }
+///     var isDue: Bool { ContinuousClock.now >= next }
+///     func save(_ state: () throws -> TrainingState) {
+///         next = .now + .seconds(3600)
+///         do {
+///             try JSONEncoder().encode(state()).write(to: file, options: .atomic)
+///         } catch {
+///             print("cannot save the checkpoint: \(error)")
+///         }
+///     }
+/// }
+///
+/// // To resume:
+/// let loop = try TrainingLoop(objective, options: options, checkpoints: HourlyCheckpoints(file: file))
+/// try loop.restore(JSONDecoder().decode(TrainingState.self, from: Data(contentsOf: file)))
+/// ```
 public protocol CheckpointPolicy: AnyObject {
     /// Whether a checkpoint is due.
     var isDue: Bool { get }
@@ -8,30 +33,89 @@ public protocol CheckpointPolicy: AnyObject {
 }
 
 /// The complete state of a training loop between two steps.
-public struct TrainingState: Sendable {
-    /// The progress: epochs, steps, metrics.
+public struct TrainingState: Codable, Sendable {
+    /// The progress: rounds, steps, metrics.
     public var progress: TrainingProgress
     /// The parameters after the last step.
     public var parameters: [Float]
     /// The optimizer's tensors by name.
     public var optimizer: [String: [Float]]
+    /// The number of steps of the optimizer; nil in older checkpoints, whose number follows from the progress.
+    public var optimizerSteps: Int?
     /// The exponential moving average (EMA) of the parameters; nil without an EMA.
     public var ema: [Float]?
-    /// The parameters of the best epoch; nil before the first epoch ends.
+    /// The parameters of the best round; nil before the first round ends.
     public var best: [Float]?
     /// The encoded state of the objective; nil if it has no state.
     public var objective: String?
 
     /// Creates a state.
     public init(
-        progress: TrainingProgress, parameters: [Float], optimizer: [String: [Float]], ema: [Float]? = nil,
-        best: [Float]? = nil, objective: String? = nil
+        progress: TrainingProgress, parameters: [Float], optimizer: [String: [Float]], optimizerSteps: Int? = nil,
+        ema: [Float]? = nil, best: [Float]? = nil, objective: String? = nil
     ) {
         self.progress = progress
         self.parameters = parameters
         self.optimizer = optimizer
+        self.optimizerSteps = optimizerSteps
         self.ema = ema
         self.best = best
         self.objective = objective
+    }
+}
+
+/// The error of a training state that does not fit the training loop that restores it.
+public struct TrainingStateError: DescribedError, Hashable {
+    /// What was found and what was expected.
+    public let reason: String
+
+    /// A sentence with what was found, what was expected and how to fix it.
+    public var description: String {
+        "cannot restore the training state: \(reason). Use the network and options that the state was saved with"
+    }
+}
+
+extension TrainingState {
+    /// Checks that the state fits a training loop.
+    /// - Parameters:
+    ///   - layout: The layout of the parameters.
+    ///   - optimizerTensors: The names of the optimizer's tensors.
+    ///   - needsEMA: Whether the loop has an EMA.
+    ///   - needsBest: Whether the loop keeps the parameters of the best round.
+    func check(
+        _ layout: ParameterLayout, optimizerTensors: [String], needsEMA: Bool, needsBest: Bool
+    ) throws(TrainingStateError) {
+        if let problem = progress.problem { throw TrainingStateError(reason: "the progress has \(problem)") }
+        if let optimizerSteps, !(0...1 << 48).contains(optimizerSteps) {
+            throw TrainingStateError(reason: "the optimizer has \(optimizerSteps) steps, expected 0 or more")
+        }
+        let tensors: [(name: String, values: [Float]?)] = [
+            ("parameters", parameters), ("EMA", ema), ("best parameters", best),
+        ]
+        for (name, values) in tensors {
+            if let values, values.count != layout.count {
+                throw TrainingStateError(
+                    reason: "found \(values.count) values in the \(name), expected \(layout.count)")
+            }
+        }
+        guard optimizer.keys.sorted() == optimizerTensors.sorted() else {
+            throw TrainingStateError(
+                reason: "the optimizer's tensors are \(list(optimizer.keys)), expected \(list(optimizerTensors))")
+        }
+        for (name, values) in optimizer.sorted(by: { $0.key < $1.key }) where values.count != layout.trainableCount {
+            throw TrainingStateError(
+                reason: "found \(values.count) values in the optimizer's \(name), expected \(layout.trainableCount)")
+        }
+        if progress.emaSteps > 0, needsEMA != (ema != nil) {
+            throw TrainingStateError(reason: needsEMA ? "the EMA is missing" : "found an EMA, expected none")
+        }
+        if needsBest, !progress.history.isEmpty, best == nil {
+            throw TrainingStateError(reason: "the best parameters are missing")
+        }
+    }
+
+    private func list(_ names: some Sequence<String>) -> String {
+        let names = names.sorted()
+        return names.isEmpty ? "missing" : names.joined(separator: ", ")
     }
 }

@@ -1,10 +1,10 @@
-/// The metrics of one epoch of training.
+/// The metrics of one round of training: an epoch of a classifier, or a phase of a detector.
 public struct EpochMetrics: Codable, Hashable, Sendable {
-    /// The number of the epoch, from 1.
+    /// The number of the round, from 1.
     public var epoch: Int
-    /// The mean training loss over the epoch, each step measured before its update.
+    /// The mean training loss over the round, each step measured before its update.
     public var loss: Float
-    /// The training accuracy over the epoch, 0…1.
+    /// The training accuracy over the round, 0…1.
     public var accuracy: Float
     /// The mean loss on the validation set; nil without a validation set.
     public var validationLoss: Float?
@@ -13,7 +13,7 @@ public struct EpochMetrics: Codable, Hashable, Sendable {
     /// The learning rate of the last step.
     public var learningRate: Float
 
-    /// Creates the metrics of an epoch.
+    /// Creates the metrics of a round.
     public init(
         epoch: Int, loss: Float, accuracy: Float, validationLoss: Float? = nil, validationAccuracy: Float? = nil,
         learningRate: Float

@@ -8,14 +8,16 @@
 
 /// The loss of a logo detector, whose output is a heat map of logits for each logo.
 ///
-/// softplus(s) − y·s + y · (½ · mean over near of softplus(−m) + ½ · softplus(log Σ_far exp m) + mean over far of softplus(m)),
+/// loss = presence + y · (½ · near + ½ · farMaximum + far), summed over logos and averaged over the batch, with
 ///
-/// summed over logos and averaged over the batch. Here m are the logits of a logo over the cells of a patch, s = log Σ exp m − ln 2,
-/// y = 1 if the patch shows the logo, otherwise 0, near are the cells within a distance of 0.72 cells of the logo's centre, far the cells
-/// beyond 1.6 cells, and softplus(x) = log(1 + eˣ).
+/// - presence = softplus(s) − y·s, the binary cross-entropy of whether the patch shows the logo,
+/// - near = the mean of softplus(−m) over the near cells, which pulls the logits at the logo's centre up,
+/// - farMaximum = softplus(log Σ exp m over the far cells), which pushes the largest far logit down,
+/// - far = the mean of softplus(m) over the far cells, which pushes all far logits down.
 ///
-/// The first two terms are the binary cross-entropy of the presence of the logo, with s as a smooth maximum of the logits. The other terms
-/// train its position.
+/// Here m are the logits of a logo over the cells of a patch, s = log Σ exp m − ln 2 is a smooth maximum of all logits, y is 1 if the patch
+/// shows the logo and otherwise 0, and softplus(x) = log(1 + eˣ). Near cells lie within `nearDistance` of the logo's centre, far cells
+/// beyond `farDistance`. docs/logo-detection.md describes the training.
 package struct HeatMapLoss: Sendable {
     /// The logo that a patch shows.
     package struct Target: Sendable, Hashable {
@@ -32,8 +34,14 @@ package struct HeatMapLoss: Sendable {
         }
     }
 
-    private static let near: Float = 0.72
-    private static let far: Float = 1.6
+    /// The largest distance of a near cell from the logo's centre, in cells.
+    ///
+    /// It is a little more than √½, so every centre in the map has at least one near cell.
+    private static let nearDistance: Float = 0.72
+    /// The distance from the logo's centre beyond which a cell is far, in cells.
+    ///
+    /// A logo is about 2 to 4 cells wide, so it also covers cells between the two distances. These cells count only for the presence.
+    private static let farDistance: Float = 1.6
 
     /// The shape of the logits of one patch, [rows, columns, logos].
     package let shape: TensorShape
@@ -84,18 +92,20 @@ package struct HeatMapLoss: Sendable {
         _ gradient: UnsafeMutableBufferPointer<Float>, scale: Float
     ) -> (loss: Float, score: Float) {
         let all = Array(0..<map.count)
-        let whole = logSumExp(all.lazy.map { logits[map.index($0)] })
-        let score = whole - logf(2)
-        let share = sigmoid(score) - (target == nil ? 0 : 1)
-        for cell in all { gradient[map.index(cell)] = scale * share * expf(logits[map.index(cell)] - whole) }
+        // presence
+        let logSum = logSumExp(all.lazy.map { logits[map.index($0)] })
+        let score = logSum - logf(2)
+        let slope = sigmoid(score) - (target == nil ? 0 : 1)
+        for cell in all { gradient[map.index(cell)] = scale * slope * expf(logits[map.index(cell)] - logSum) }
         var loss = softplus(score) - (target == nil ? 0 : score)
         guard let target else { return (loss, score) }
 
         let distances = all.map { cell in
             hypotf(Float(cell / shape.width) - target.row, Float(cell % shape.width) - target.column)
         }
-        let near = all.filter { distances[$0] <= Self.near }
-        let far = all.filter { distances[$0] > Self.far }
+        let near = all.filter { distances[$0] <= Self.nearDistance }
+        let far = all.filter { distances[$0] > Self.farDistance }
+        // near
         for cell in near {
             let logit = logits[map.index(cell)]
             let weight = 0.5 / Float(near.count)
@@ -103,14 +113,15 @@ package struct HeatMapLoss: Sendable {
             gradient[map.index(cell)] -= scale * weight * sigmoid(-logit)
         }
         guard !far.isEmpty else { return (loss, score) }
-        let beyond = logSumExp(far.lazy.map { logits[map.index($0)] })
-        loss += 0.5 * softplus(beyond)
+        // farMaximum and far
+        let farLogSum = logSumExp(far.lazy.map { logits[map.index($0)] })
+        loss += 0.5 * softplus(farLogSum)
         for cell in far {
             let logit = logits[map.index(cell)]
             let weight = 1 / Float(far.count)
             loss += weight * softplus(logit)
             gradient[map.index(cell)] +=
-                scale * (0.5 * sigmoid(beyond) * expf(logit - beyond) + weight * sigmoid(logit))
+                scale * (0.5 * sigmoid(farLogSum) * expf(logit - farLogSum) + weight * sigmoid(logit))
         }
         return (loss, score)
     }

@@ -8,8 +8,8 @@
 
 /// A learning-rate schedule, which scales the peak learning rate in each step.
 public struct LearningRateSchedule: Hashable, Codable, Sendable {
-    /// The schedule after the warm-up.
-    public enum Decay: Hashable, Codable, Sendable {
+    /// The shape of the schedule after the warm-up.
+    public enum Shape: Hashable, Codable, Sendable {
         /// The peak rate in every step.
         case constant
         /// Step decay, which multiplies the rate by `factor` after every `every` steps.
@@ -21,21 +21,21 @@ public struct LearningRateSchedule: Hashable, Codable, Sendable {
         case exponential(from: Int, to: Int)
     }
 
-    /// The schedule after the warm-up.
-    public var decay: Decay
+    /// The shape of the schedule after the warm-up.
+    public var shape: Shape
     /// The number of warm-up steps, during which the rate grows linearly to its peak.
     public var warmUpSteps: Int
 
     private enum CodingKeys: String, CodingKey {
         // The key in version 1.
-        case decay = "course"
+        case shape = "course"
         case warmUpSteps
     }
 
     /// Creates a schedule.
-    public init(_ decay: Decay = .constant, warmUpSteps: Int = 0) {
+    public init(_ shape: Shape = .constant, warmUpSteps: Int = 0) {
         precondition(warmUpSteps >= 0, "the number of warm-up steps must be at least 0, not \(warmUpSteps)")
-        self.decay = decay
+        self.shape = shape
         self.warmUpSteps = warmUpSteps
     }
 
@@ -45,7 +45,7 @@ public struct LearningRateSchedule: Hashable, Codable, Sendable {
     /// the warm-up that are done.
     public func factor(at step: Int, of totalSteps: Int) -> Float {
         if step < warmUpSteps { return Float(step + 1) / Float(warmUpSteps) }
-        switch decay {
+        switch shape {
         case .constant: return 1
         case .step(let every, let factor): return powf(factor, Float((step - warmUpSteps) / max(every, 1)))
         case .exponential(let from, let to):

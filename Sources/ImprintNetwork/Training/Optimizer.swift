@@ -1,5 +1,5 @@
 /// Updates parameters from their gradients, such as `SGD` or `AdamW`.
-public protocol Optimizer: AnyObject {
+package protocol Optimizer: AnyObject {
     /// The optimizer's state tensors by name, such as velocities or moments; each has the layout of the trainable parameters.
     var state: [(name: String, values: UnsafeMutableBufferPointer<Float>)] { get }
 
@@ -11,6 +11,14 @@ public protocol Optimizer: AnyObject {
     func step(_ plan: ExecutionPlan, learningRate: Float)
 }
 
+extension Optimizer {
+    /// Returns to the initial state, in which all tensors are 0.
+    func reset() {
+        for (_, values) in state { values.update(repeating: 0) }
+        stepCount = 0
+    }
+}
+
 /// An optimizer and its hyperparameters, except the learning rate.
 public enum OptimizerConfiguration: Hashable, Codable, Sendable {
     /// Stochastic gradient descent with momentum.
@@ -19,6 +27,7 @@ public enum OptimizerConfiguration: Hashable, Codable, Sendable {
     case adamW(AdamW.Options)
 
     /// Creates the optimizer for the parameters of a layout.
+    /// - Precondition: `learningRateFactors` is empty for `adamW`.
     /// - Parameter learningRateFactors: Factors of the learning rate by node, ≥ 0; the default is 1. Only `sgd` supports them.
     /// - Throws: `NetworkError.outOfMemory`.
     func makeOptimizer(

@@ -39,10 +39,8 @@ public final class SGD: Optimizer {
         }
     }
 
-    /// The hyperparameters.
-    public let options: Options
-    /// The number of steps so far.
-    public var stepCount = 0
+    private let options: Options
+    package var stepCount = 0
     private let velocities: AlignedMemory
     private let count: Int
     /// The factors of the learning rate, in the order of the parameters.
@@ -64,7 +62,7 @@ public final class SGD: Optimizer {
     ///   - layout: The layout of the parameters.
     ///   - rateFactors: Factors of the learning rate by node name, ≥ 0; the default is 1.
     /// - Throws: `NetworkError.outOfMemory`.
-    public init(
+    package init(
         _ options: Options, for layout: ParameterLayout, rateFactors: [String: Float] = [:]
     ) throws(NetworkError) {
         precondition(rateFactors.values.allSatisfy { $0 >= 0 }, "factors of the learning rate must be at least 0")
@@ -91,11 +89,11 @@ public final class SGD: Optimizer {
     }
 
     /// The velocities.
-    public var state: [(name: String, values: UnsafeMutableBufferPointer<Float>)] {
+    package var state: [(name: String, values: UnsafeMutableBufferPointer<Float>)] {
         [("velocities", UnsafeMutableBufferPointer(start: velocities.floats(), count: count))]
     }
 
-    public func step(_ plan: ExecutionPlan, learningRate: Float) {
+    package func step(_ plan: ExecutionPlan, learningRate: Float) {
         precondition(learningRate >= 0, "the learning rate must be at least 0, not \(learningRate)")
         precondition(plan.parameters.layout.trainableCount == count, "the plan belongs to another network")
         let scale = options.gradientClipping.map { plan.clippingScale(to: $0) } ?? 1

@@ -2,16 +2,16 @@ internal import CImprintKernels
 
 /// Softmax cross-entropy loss of a classifier.
 ///
-/// loss = −Σₖ qₖ · wₖ · log pₖ with p = softmax(logits) and qₖ = (1 − s) · [k = t] + s / K, for an image of label t with K labels, label
-/// smoothing s and class weights w. The loss of a batch is the sum over its images divided by Σ w_t, as in PyTorch.
+/// loss = −Σₖ qₖ · wₖ · log pₖ with p = softmax(logits) and qₖ = (1 − s) · [k = t] + s / K, for an image of target class t among K classes,
+/// label smoothing s and class weights w. The loss of a batch is the sum over its images divided by Σ w_t, as in PyTorch.
 ///
-/// Logits: [batch, labels].
+/// Logits: [batch, classes].
 ///
 /// Source of label smoothing: Szegedy et al., "Rethinking the inception architecture for computer vision", 2016.
 public struct SoftmaxCrossEntropy: Hashable, Codable, Sendable {
-    /// The share of the target that is distributed evenly over all labels, 0 ≤ `labelSmoothing` < 1.
+    /// The share of the target that is distributed evenly over all classes, 0 ≤ `labelSmoothing` < 1.
     public var labelSmoothing: Float
-    /// The weight of each label; nil for weights of 1.
+    /// The weight of each class; nil for weights of 1.
     public var classWeights: [Float]?
 
     /// Creates the loss.
@@ -26,43 +26,43 @@ public struct SoftmaxCrossEntropy: Hashable, Codable, Sendable {
     public struct Result: Sendable {
         /// The mean loss.
         public var loss: Float
-        /// The number of images whose maximum logit is that of their label.
+        /// The number of images whose maximum logit is that of their target.
         public var correct: Int
     }
 
     /// Computes the loss of a batch and, if `gradient` is not nil, its gradient with respect to the logits.
     /// - Parameters:
-    ///   - logits: [batch, labels].
-    ///   - labels: [batch], each an index in 0..<labels.
-    ///   - gradient: [batch, labels], overwritten; may alias `logits`.
+    ///   - logits: [batch, classes].
+    ///   - targets: [batch], the class of each image, in 0..<classes.
+    ///   - gradient: [batch, classes], overwritten; may alias `logits`.
     public func callAsFunction(
-        logits: UnsafeMutableBufferPointer<Float>, labels: [Int],
+        logits: UnsafeMutableBufferPointer<Float>, targets: [Int],
         gradient: UnsafeMutableBufferPointer<Float>? = nil
     ) -> Result {
-        let batch = labels.count
+        let batch = targets.count
         precondition(
-            batch > 0 && logits.count % batch == 0, "there are \(logits.count) logits, expected [\(batch), labels]")
+            batch > 0 && logits.count % batch == 0, "there are \(logits.count) logits, expected [\(batch), classes]")
         let classes = logits.count / batch
         precondition(
-            classWeights.map { $0.count == classes } ?? true, "there must be \(classes) class weights, one per label")
+            classWeights.map { $0.count == classes } ?? true, "there must be \(classes) class weights")
         precondition(
             gradient.map { $0.count == logits.count } ?? true, "the gradient and the logits must have the same size")
         var divisor: Double = 0
-        for label in labels {
-            precondition((0..<classes).contains(label), "label \(label) is not in 0..<\(classes)")
-            divisor += Double(weight(label))
+        for target in targets {
+            precondition((0..<classes).contains(target), "target \(target) is not in 0..<\(classes)")
+            divisor += Double(weight(target))
         }
         let factor = divisor > 0 ? Float(1 / divisor) : 0
         var total: Double = 0
         var correct: Int32 = 0
         withClassWeights { weights in
-            var row = imprint_cross_entropy(
+            var options = imprint_cross_entropy_options(
                 classes: classes, label_smoothing: labelSmoothing, weights: weights, factor: factor)
-            for (image, label) in labels.enumerated() {
+            for (image, target) in targets.enumerated() {
                 var isCorrect: Int32 = 0
                 let start = image * classes
                 total += imprint_softmax_cross_entropy(
-                    &row, logits.baseAddress! + start, label, gradient.map { $0.baseAddress! + start }, &isCorrect)
+                    &options, logits.baseAddress! + start, target, gradient.map { $0.baseAddress! + start }, &isCorrect)
                 correct += isCorrect
             }
         }
@@ -71,11 +71,11 @@ public struct SoftmaxCrossEntropy: Hashable, Codable, Sendable {
 
     /// Returns the confidences of a classifier, the softmax of each row of logits.
     /// - Parameters:
-    ///   - logits: [batch, labels].
+    ///   - logits: [batch, classes].
     ///   - batch: The number of rows.
     public static func confidences(_ logits: UnsafeMutableBufferPointer<Float>, batch: Int) -> [[Float]] {
         precondition(
-            batch > 0 && logits.count % batch == 0, "there are \(logits.count) logits, expected [\(batch), labels]")
+            batch > 0 && logits.count % batch == 0, "there are \(logits.count) logits, expected [\(batch), classes]")
         let classes = logits.count / batch
         return (0..<batch).map { image in
             Array(unsafeUninitializedCapacity: classes) { row, count in
@@ -85,7 +85,7 @@ public struct SoftmaxCrossEntropy: Hashable, Codable, Sendable {
         }
     }
 
-    private func weight(_ label: Int) -> Float { classWeights?[label] ?? 1 }
+    private func weight(_ target: Int) -> Float { classWeights?[target] ?? 1 }
 
     private func withClassWeights(_ body: (UnsafePointer<Float>?) -> Void) {
         guard let classWeights else { return body(nil) }

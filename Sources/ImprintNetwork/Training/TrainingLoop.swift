@@ -17,7 +17,7 @@ public final class TrainingLoop {
     private let options: Options
     private let reducer: any GradientReducer
     private let checkpoints: (any CheckpointPolicy)?
-    private var optimizer: any Optimizer
+    private let optimizer: any Optimizer
     private var clock = RunClock()
     private var isStopped = false
     /// Whether to validate the best round again: photos were unreadable before the run was resumed, and may be readable now.
@@ -44,7 +44,7 @@ public final class TrainingLoop {
             for: parameters.layout, learningRateFactors: options.learningRateFactors)
         ema = try options.emaDecay.map { _ in try parameters.copy() }
         progress = TrainingProgress(
-            learningRate: options.rounds.learningRate(of: 0), plannedEpochs: options.rounds.count)
+            learningRate: options.rounds.learningRate(of: 0), plannedRounds: options.rounds.count)
     }
 
     /// The trained parameters.
@@ -95,8 +95,8 @@ extension TrainingLoop {
             let isComplete = try runRound(shouldStop, onEvent)
             guard isComplete || isOutOfTime else { continue }
             let validation = try validateRound()
-            progress.secondsInEpoch += clock.lap()
-            let seconds = progress.secondsInEpoch
+            progress.secondsInRound += clock.lap()
+            let seconds = progress.secondsInRound
             let metrics = try finishRound(validation)
             planRounds()
             try onEvent(.round(metrics, seconds: seconds))
@@ -106,13 +106,13 @@ extension TrainingLoop {
 
     /// The reason why the run ends now; nil if it continues.
     private var ending: Ending? {
-        let done = progress.history.count
+        let done = progress.round
         if done >= options.rounds.count { return .completed }
         // Patience does not count before the last stage.
-        let countsForPatience = min(progress.epochsSinceBest, done - options.firstPatientRound)
+        let countsForPatience = min(progress.roundsSinceBest, done - options.firstPatientRound)
         if let patience = options.patience, countsForPatience >= patience { return .noImprovement }
         if isStopped { return .stopped }
-        return done > 0 && (done >= progress.plannedEpochs || isOutOfTime) ? .timeLimit : nil
+        return done > 0 && (done >= progress.plannedRounds || isOutOfTime) ? .timeLimit : nil
     }
 
     /// Runs the rest of the current round.
@@ -120,19 +120,18 @@ extension TrainingLoop {
     private func runRound(
         _ shouldStop: () throws -> Bool, _ onEvent: (Event) throws -> Void
     ) throws -> Bool {
-        let round = progress.history.count
+        let round = progress.round
         try objective.beginRound(round, at: progress.batch, evaluationParameters: evaluationParameters)
         defer { objective.endRound() }
         if progress.batch == 0, options.rounds.restarts {
-            optimizer = try options.optimizer.makeOptimizer(
-                for: parameters.layout, learningRateFactors: options.learningRateFactors)
+            optimizer.reset()
             ema?.copyValues(from: parameters)
             progress.emaSteps = 0
         }
         let steps = options.rounds.steps(of: round)
         while options.rounds.endsByObjective || progress.batch < steps {
-            guard try step(round) else { return true }
-            progress.secondsInEpoch += clock.lap()
+            guard try step() else { return true }
+            progress.secondsInRound += clock.lap()
             try onEvent(.step)
             isStopped = try shouldStop()
             if isStopped || isOutOfTime { return progress.batch >= steps }
@@ -141,17 +140,17 @@ extension TrainingLoop {
         return true
     }
 
-    /// Takes one step.
+    /// Takes the next step of the current round.
     /// - Returns: False if the round has no more batches.
-    private func step(_ round: Int) throws -> Bool {
-        guard let result = try objective.forward(round: round, step: progress.batch) else { return false }
+    package func step() throws -> Bool {
+        guard let result = try objective.trainingStep(round: progress.round, step: progress.batch) else { return false }
         let step = result.step ?? progress.batch
         guard result.loss.isFinite else { throw diverged }
         let plan = objective.plan
         plan.backward(count: result.count)
         for pass in objective.auxiliaryPasses { pass.plan.backward(count: pass.count) }
-        objective.addGradients()
         try reducer.reduce(plan.parameterGradients)
+        objective.addGradients()
         optimizer.step(plan, learningRate: learningRate(at: step))
         if let ema, let decay = options.emaDecay {
             let steps = Float(progress.emaSteps)
@@ -166,13 +165,13 @@ extension TrainingLoop {
 
     /// Returns the learning rate of a step of the current round.
     private func learningRate(at step: Int) -> Float {
-        let round = progress.history.count
+        let round = progress.round
         return progress.learningRate
-            * options.rounds.factor(round: round, step: step, plannedRounds: progress.plannedEpochs)
+            * options.rounds.factor(round: round, step: step, plannedRounds: progress.plannedRounds)
     }
 
     private var diverged: TrainingDivergedError {
-        TrainingDivergedError(epoch: progress.history.count + 1, learningRate: progress.learningRate)
+        TrainingDivergedError(epoch: progress.round + 1, learningRate: progress.learningRate)
     }
 }
 
@@ -208,14 +207,15 @@ extension TrainingLoop {
     /// Records the round's metrics, and snapshots the parameters if they are the best so far.
     private func finishRound(_ validation: ValidationLoss?) throws -> EpochMetrics {
         // The loss of a step is measured before its update, so only this check covers the last update.
-        guard !options.keepsBest || (validation?.loss.isFinite ?? true && parameters.areFinite) else { throw diverged }
-        let round = progress.history.count
+        let isFinite = validation?.loss.isFinite ?? true && parameters.areFinite
+        guard isFinite || options.allowsDivergence else { throw diverged }
+        let round = progress.round
         let rate =
             options.rounds.restarts ? progress.learningRate : learningRate(at: max(progress.batch - 1, 0))
         let metrics = EpochMetrics(
             epoch: round + 1, loss: progress.sum.meanLoss, accuracy: progress.sum.accuracy,
             validationLoss: validation?.loss, validationAccuracy: validation?.accuracy, learningRate: rate)
-        if progress.finishEpoch(metrics), options.keepsBest {
+        if progress.finishRound(metrics), options.keepsBest {
             if let best { best.copyValues(from: evaluationParameters) } else { best = try evaluationParameters.copy() }
         }
         if options.rounds.restarts {
@@ -234,11 +234,11 @@ extension TrainingLoop {
 
     /// Plans as many rounds as fit into the remaining time, and at least the completed ones.
     private func planRounds() {
-        progress.plannedEpochs = options.rounds.count
-        let done = progress.history.count
-        guard let secondsLeft, done > 0, progress.secondsInEpochs > 0 else { return }
-        let fitting = max(secondsLeft, 0) / (progress.secondsInEpochs / Double(done))
-        progress.plannedEpochs = min(options.rounds.count, done + Int(min(fitting, 1e9)))
+        progress.plannedRounds = options.rounds.count
+        let done = progress.round
+        guard let secondsLeft, done > 0, progress.secondsInRounds > 0 else { return }
+        let fitting = max(secondsLeft, 0) / (progress.secondsInRounds / Double(done))
+        progress.plannedRounds = min(options.rounds.count, done + Int(min(fitting, 1e9)))
     }
 }
 
@@ -252,6 +252,7 @@ extension TrainingLoop {
         return TrainingState(
             progress: progress, parameters: parameters.withValues { Array($0) },
             optimizer: Dictionary(uniqueKeysWithValues: optimizer.state.map { ($0.name, Array($0.values)) }),
+            optimizerSteps: optimizer.stepCount,
             ema: ema?.withValues { Array($0) },
             best: progress.history.isEmpty ? nil : best?.withValues { Array($0) },
             objective: try objective.encodeState())
@@ -266,33 +267,39 @@ extension TrainingLoop {
 
     /// Restores a state.
     /// - Parameter hasSameData: Whether the data are unchanged. If not, the round restarts, and earlier validation losses are not comparable.
-    /// - Throws: `NetworkError.outOfMemory`, and errors of the objective.
+    /// - Throws: `TrainingStateError` if the state does not fit the network and the options, `NetworkError.outOfMemory`, and errors of the
+    ///   objective.
     public func restore(_ state: TrainingState, hasSameData: Bool = true) throws {
+        try state.check(
+            parameters.layout, optimizerTensors: optimizer.state.map(\.name), needsEMA: ema != nil,
+            needsBest: options.keepsBest)
         progress = state.progress
         progress.isFinished = false
         clock.secondsBefore = progress.seconds
-        let round = min(progress.history.count, options.rounds.count - 1)
+        let round = min(progress.round, options.rounds.count - 1)
         if options.rounds.restarts { progress.learningRate = options.rounds.learningRate(of: round) }
         func load(_ values: [Float]?, into parameters: Parameters?) {
             guard let values else { return }
             parameters?.withValues { _ = $0.update(from: values) }
         }
         load(state.parameters, into: parameters)
-        load(state.ema, into: ema)
+        load(state.ema ?? state.parameters, into: ema)
         if let values = state.best, options.keepsBest {
             best = try parameters.copy()
             load(values, into: best)
         }
         for (name, values) in optimizer.state { _ = values.update(from: state.optimizer[name] ?? []) }
-        optimizer.stepCount = options.rounds.stepsBefore(round: progress.history.count) + progress.batch
+        // A round may have fewer steps than planned, so older checkpoints give only an upper bound.
+        optimizer.stepCount =
+            state.optimizerSteps ?? options.rounds.stepsBefore(round: progress.round) + progress.batch
         objective.plan.passCount = progress.passes
         progress.isRepeatable =
-            progress.isRepeatable && (options.rounds.restarts || progress.plannedEpochs == options.rounds.count)
+            progress.isRepeatable && (options.rounds.restarts || progress.plannedRounds == options.rounds.count)
         if !hasSameData {
             progress.changeImages()
         } else {
             if progress.hasUnreadablePhotos == true {
-                if options.restartsRoundAfterUnreadablePhotos { progress.restartEpoch() }
+                if options.restartsRoundAfterUnreadablePhotos { progress.restartRound() }
                 validatesBestAgain = progress.best != nil
             }
             if let objectiveState = state.objective { try objective.restoreState(objectiveState) }

@@ -5,7 +5,9 @@ extension TrainingLoop {
         public var rounds: Rounds
         /// The optimizer.
         public var optimizer: OptimizerConfiguration
-        /// Factors of the learning rate by node; see `OptimizerConfiguration`.
+        /// Factors of the learning rate by node, ≥ 0; the default is 1.
+        ///
+        /// Only `OptimizerConfiguration.sgd` supports them; creating a loop with `adamW` and factors is a programming error.
         public var learningRateFactors: [String: Float] = [:]
         /// The decay of the exponential moving average (EMA) of the parameters, 0 < decay < 1; nil for no EMA.
         ///
@@ -20,6 +22,8 @@ extension TrainingLoop {
         public var timeLimit: Duration?
         /// Whether to keep a snapshot of the parameters of the best round.
         public var keepsBest = true
+        /// Whether a round may end with parameters that are not finite, as in a learning-rate range test.
+        package var allowsDivergence = false
         /// Whether a resumed run repeats its unfinished round if photos became unreadable.
         package var restartsRoundAfterUnreadablePhotos = true
 
@@ -47,23 +51,23 @@ extension TrainingLoop {
             public var steps: Int
             /// The peak learning rate.
             public var learningRate: Float
-            /// The schedule over all epochs.
-            public var decay: LearningRateSchedule.Decay
+            /// The shape of the schedule over all epochs.
+            public var scheduleShape: LearningRateSchedule.Shape
             /// Whether the learning rate warms up during the first epoch, if there are several.
-            public var warmsUp: Bool
+            public var warmsUpFirstEpoch: Bool
             /// The later epochs (from 0) in which the learning rate warms up again.
-            public var warmUps: Set<Int> = []
+            public var laterWarmUpEpochs: Set<Int> = []
 
             /// Creates epochs.
             public init(
-                count: Int, steps: Int, learningRate: Float, decay: LearningRateSchedule.Decay = .cosine(final: 0.01),
-                warmsUp: Bool = true
+                count: Int, steps: Int, learningRate: Float,
+                scheduleShape: LearningRateSchedule.Shape = .cosine(final: 0.01), warmsUpFirstEpoch: Bool = true
             ) {
                 self.count = count
                 self.steps = steps
                 self.learningRate = learningRate
-                self.decay = decay
-                self.warmsUp = warmsUp
+                self.scheduleShape = scheduleShape
+                self.warmsUpFirstEpoch = warmsUpFirstEpoch
             }
         }
 
@@ -124,10 +128,11 @@ extension TrainingLoop {
         func factor(round: Int, step: Int, plannedRounds: Int) -> Float {
             switch self {
             case .epochs(let epochs):
-                let warmUpSteps = epochs.warmsUp && plannedRounds > 1 ? epochs.steps : 0
-                let factor = LearningRateSchedule(epochs.decay, warmUpSteps: warmUpSteps)
+                let warmUpSteps = epochs.warmsUpFirstEpoch && plannedRounds > 1 ? epochs.steps : 0
+                let factor = LearningRateSchedule(epochs.scheduleShape, warmUpSteps: warmUpSteps)
                     .factor(at: round * epochs.steps + step, of: plannedRounds * epochs.steps)
-                return epochs.warmUps.contains(round) ? factor * Float(step + 1) / Float(epochs.steps) : factor
+                return epochs.laterWarmUpEpochs.contains(round)
+                    ? factor * Float(step + 1) / Float(epochs.steps) : factor
             case .phases(let phases):
                 return phases[round].schedule.factor(at: step, of: phases[round].steps)
             }

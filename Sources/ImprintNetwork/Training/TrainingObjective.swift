@@ -1,12 +1,12 @@
 /// An objective that a `TrainingLoop` minimizes.
 ///
 /// It provides batches, runs the forward pass and computes the loss and its gradient. To add a training strategy, conform to this protocol.
-/// Only `plan` and `forward` are required:
+/// Only `plan` and `trainingStep` are required:
 ///
 /// ```swift
 /// final class LeastSquares: TrainingObjective {
 ///     let plan: ExecutionPlan
-///     func forward(round: Int, step: Int) -> StepLoss? {
+///     func trainingStep(round: Int, step: Int) -> StepLoss? {
 ///         let error = …                       // fill plan.input, then
 ///         plan.forward(count: 1)
 ///         plan.outputGradient[0] = 2 * error  // the gradient of the loss with respect to the output
@@ -22,9 +22,11 @@ public protocol TrainingObjective: AnyObject {
     /// - Parameter evaluationParameters: The parameters for validation: the EMA, or the trained parameters without an EMA.
     func beginRound(_ round: Int, at step: Int, evaluationParameters: Parameters) throws
 
-    /// Runs the forward pass over the next batch and writes `plan.outputGradient`; the loop runs the backward pass.
+    /// Loads the next batch, runs its forward pass, computes the loss and writes `plan.outputGradient`.
+    ///
+    /// The loop then runs the backward pass and the optimizer.
     /// - Returns: The loss; nil if the round has no more batches.
-    func forward(round: Int, step: Int) throws -> StepLoss?
+    func trainingStep(round: Int, step: Int) throws -> StepLoss?
 
     /// Additional plans whose backward passes belong to this step, such as one for replayed features.
     var auxiliaryPasses: [AuxiliaryPass] { get }

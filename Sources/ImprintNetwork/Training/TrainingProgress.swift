@@ -26,61 +26,70 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
 
     /// The peak learning rate, from the hyperparameters or a range test.
     public package(set) var learningRate: Float
-    /// The planned number of epochs.
-    public package(set) var plannedEpochs: Int
-    /// The index of the next batch in the current epoch.
+    /// The planned number of rounds (epochs or phases).
+    public package(set) var plannedRounds: Int
+    /// The index of the next batch in the current round.
     public package(set) var batch = 0
-    /// The losses of the completed batches of the current epoch.
+    /// The losses of the completed batches of the current round.
     public package(set) var sum = Sum()
     /// The number of training passes of the plan, which seeds its random streams.
     public package(set) var passes = 0
     /// The number of steps included in the EMA of the parameters.
     public package(set) var emaSteps = 0
-    /// The metrics of each completed epoch.
+    /// The metrics of each completed round.
     public package(set) var history: [EpochMetrics] = []
-    /// The index in `history` of the best epoch.
+    /// The index in `history` of the best round.
     ///
-    /// It has the lowest comparable validation loss; without a validation set it is the last epoch.
+    /// It has the lowest comparable validation loss; without a validation set it is the last round.
     public private(set) var best: Int?
-    /// The validation loss of the best epoch on the readable validation photos, measured again after some became unreadable; nil if the
+    /// The validation loss of the best round on the readable validation photos, measured again after some became unreadable; nil if the
     /// loss in `history` is still comparable.
     public package(set) var bestLoss: Float?
-    /// Whether photos became unreadable, after which a resumed run validates the best epoch again; nil in older checkpoints.
+    /// Whether photos became unreadable, after which a resumed run validates the best round again; nil in older checkpoints.
     public package(set) var hasUnreadablePhotos: Bool?
-    /// The first epoch (from 0) whose validation loss is comparable with the latest: the first after the images changed.
+    /// The first round (from 0) whose validation loss is comparable with the latest: the first after the images changed.
     public package(set) var firstComparable = 0
     /// The duration of the run.
     public package(set) var seconds: Double = 0
-    /// The time spent in completed epochs.
-    public package(set) var secondsInEpochs: Double = 0
-    /// The time spent in the current epoch.
-    public package(set) var secondsInEpoch: Double = 0
-    /// Whether the hyperparameters and the data reproduce this run: it was not resumed with other images or another number of epochs.
+    /// The time spent in completed rounds.
+    public package(set) var secondsInRounds: Double = 0
+    /// The time spent in the current round.
+    public package(set) var secondsInRound: Double = 0
+    /// Whether the hyperparameters and the data reproduce this run: it was not resumed with other images or another number of rounds.
     public package(set) var isRepeatable = true
     /// Whether the run is finished and another run may replace its checkpoint.
     public package(set) var isFinished = false
 
     private enum CodingKeys: String, CodingKey {
-        case learningRate, plannedEpochs, batch, sum, passes
+        case learningRate
+        // Version 1 named rounds epochs.
+        case plannedRounds = "plannedEpochs"
+        case batch, sum, passes
         case emaSteps = "averagedSteps"
         case history, best, bestLoss
         case hasUnreadablePhotos = "hasLostPhotos"
-        case firstComparable, seconds, secondsInEpochs, secondsInEpoch, isRepeatable, isFinished
+        case firstComparable, seconds
+        case secondsInRounds = "secondsInEpochs"
+        case secondsInRound = "secondsInEpoch"
+        case isRepeatable, isFinished
     }
 
-    package init(learningRate: Float, plannedEpochs: Int) {
+    package init(learningRate: Float, plannedRounds: Int) {
         self.learningRate = learningRate
-        self.plannedEpochs = plannedEpochs
+        self.plannedRounds = plannedRounds
     }
 
-    /// Records the metrics of a completed epoch.
-    /// - Returns: Whether it is the best epoch so far.
-    package mutating func finishEpoch(_ metrics: EpochMetrics) -> Bool {
+    /// The index of the current round, from 0, which is the number of completed rounds.
+    public var round: Int { history.count }
+
+    /// Records the metrics of a completed round.
+    /// - Returns: Whether it is the best round so far.
+    package mutating func finishRound(_ metrics: EpochMetrics) -> Bool {
         history.append(metrics)
         batch = 0
         sum = Sum()
-        secondsInEpochs += secondsInEpoch
-        secondsInEpoch = 0
+        secondsInRounds += secondsInRound
+        secondsInRound = 0
         let isBest: Bool
         if let best, best >= firstComparable, let lowestLoss = bestLoss ?? history[best].validationLoss,
             let loss = metrics.validationLoss
@@ -89,7 +98,7 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
         } else {
             isBest = true
         }
-        if isBest { (best, bestLoss) = (history.count - 1, nil) }
+        if isBest { (best, bestLoss) = (round - 1, nil) }
         return isBest
     }
 
@@ -99,33 +108,33 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
         isRepeatable = false
     }
 
-    /// Restarts the epoch with other images, after which earlier losses are not comparable.
+    /// Restarts the round with other images, after which earlier losses are not comparable.
     package mutating func changeImages() {
-        restartEpoch()
-        firstComparable = history.count
+        restartRound()
+        firstComparable = round
         bestLoss = nil
         isRepeatable = false
     }
 
-    /// Discards the completed batches of the current epoch.
-    package mutating func restartEpoch() {
+    /// Discards the completed batches of the current round.
+    package mutating func restartRound() {
         batch = 0
         sum = Sum()
-        secondsInEpoch = 0
+        secondsInRound = 0
     }
 
-    /// The number of comparable epochs since the lowest validation loss.
-    public var epochsSinceBest: Int { best.map { history.count - max($0 + 1, firstComparable) } ?? 0 }
+    /// The number of comparable rounds since the lowest validation loss.
+    public var roundsSinceBest: Int { best.map { round - max($0 + 1, firstComparable) } ?? 0 }
 
     /// A description of the first invalid value; nil if all values are valid.
     package var problem: String? {
         guard learningRate.isFinite && learningRate >= 0 else { return "a learning rate of \(learningRate)" }
-        let counts = [plannedEpochs, batch, passes, emaSteps, sum.count, sum.correct, firstComparable]
+        let counts = [plannedRounds, batch, passes, emaSteps, sum.count, sum.correct, firstComparable]
         guard counts.allSatisfy({ (0...1 << 48).contains($0) }) else { return "a count that is out of range" }
         guard history.map(\.epoch) == Array(1..<(history.count + 1)) else {
             return "epochs that are not consecutive"
         }
-        guard (seconds + secondsInEpochs + secondsInEpoch).isFinite else { return "a time that is not finite" }
+        guard (seconds + secondsInRounds + secondsInRound).isFinite else { return "a time that is not finite" }
         guard bestLoss?.isFinite ?? true else { return "a validation loss that is not finite" }
         guard best.map(history.indices.contains) ?? history.isEmpty else { return "a best epoch that is out of range" }
         return nil

@@ -40,16 +40,16 @@ function announce(label, confidence) {
 }
 
 function show() {
-  const observation = shown.value ? result?.observations.find(({ label }) => label === shown.value) : result?.observations[0];
-  const confidence = observation?.confidence ?? 0;
+  const classification = shown.value ? result?.observations.find(({ label }) => label === shown.value) : result?.observations[0];
+  const confidence = classification?.confidence ?? 0;
   pointer.style.transform = `rotate(${confidence * 180 - 90}deg)`;
   filledArc.style.strokeDashoffset = String(1 - confidence);
-  meter.classList.toggle("idle", !observation);
-  find("label").textContent = observation ? observation.label : document.body.dataset.model === "none" ? "No model yet" : "No result yet";
-  find("percent").textContent = observation ? percent(confidence) : "–";
+  meter.classList.toggle("idle", !classification);
+  find("label").textContent = classification ? classification.label : document.body.dataset.model === "none" ? "No model yet" : "No result yet";
+  find("percent").textContent = classification ? percent(confidence) : "–";
   meter.setAttribute("aria-valuenow", (confidence * 100).toFixed(1));
-  meter.setAttribute("aria-valuetext", observation ? `${observation.label}, ${percent(confidence)}` : "no result yet");
-  if (observation) announce(observation.label, confidence);
+  meter.setAttribute("aria-valuetext", classification ? `${classification.label}, ${percent(confidence)}` : "no result yet");
+  if (classification) announce(classification.label, confidence);
 }
 
 shown.addEventListener("change", show);

@@ -1,7 +1,7 @@
 // The shutter and the saved photos, each with its label as a caption, by category.
 
 import { attempt, find, focusOn, make, percent, quoted, setText, showMessage, subscribe, updateList } from "./parts.js";
-import { blockedObservation, isFilterActive } from "./results.js";
+import { blockedClassification, isFilterActive } from "./results.js";
 import { server } from "./server.js";
 import { currentImage } from "./source.js";
 import { store } from "./store.js";
@@ -40,8 +40,8 @@ async function takePhoto() {
     if (!image) throw new Error("There is no image yet.");
     // The saved photo is classified again, because the camera may have moved since the last result.
     if (!hasModel && isFilterActive()) throw new Error("the content filter cannot check it before the model is loaded.");
-    const observations = hasModel ? (await server.classify(image)).observations : [];
-    const blocked = blockedObservation(observations), best = observations[0];
+    const classifications = hasModel ? (await server.classify(image)).observations : [];
+    const blocked = blockedClassification(classifications), best = classifications[0];
     if (blocked) return showMessage(`Blocked: the model detected ${quoted(blocked.label)}, so the photo is not saved.`);
     const label = best?.label ?? "Unlabelled";
     const text = best ? `${label}  ${percent(best.confidence)}` : label;

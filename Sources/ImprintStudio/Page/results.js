@@ -13,10 +13,10 @@ let modelLabels = null;
 /** Returns the labels of the filter that the model has; all of them until the model is loaded. */
 const activeLabels = () => [...filterLabels].filter((label) => modelLabels?.has(label) ?? true);
 
-/** Returns the best observation that the content filter blocks; `undefined` if the image passes. */
-export function blockedObservation(observations = result?.observations ?? []) {
+/** Returns the best classification that the content filter blocks; `undefined` if the image passes. */
+export function blockedClassification(classifications = result?.observations ?? []) {
   const threshold = Number(find("filter-threshold").value);
-  return observations.find(({ label, confidence }) => filterLabels.has(label) && confidence >= threshold);
+  return classifications.find(({ label, confidence }) => filterLabels.has(label) && confidence >= threshold);
 }
 
 function showTop() {
@@ -56,10 +56,10 @@ function showBox() {
 export const isFilterActive = () => activeLabels().length > 0;
 
 /** Returns whether the image is covered, because it is blocked or not yet classified. */
-const isCovered = () => isFilterActive() && (!result || Boolean(blockedObservation()));
+const isCovered = () => isFilterActive() && (!result || Boolean(blockedClassification()));
 
 function showFilter() {
-  const blocked = blockedObservation();
+  const blocked = blockedClassification();
   find("picture").classList.toggle("covered", isCovered());
   find("curtain").hidden = !isCovered();
   find("curtain").textContent = blocked ? `Blocked: ${blocked.label} ${percent(blocked.confidence)}`

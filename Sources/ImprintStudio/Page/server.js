@@ -59,8 +59,8 @@ export const server = {
   addClass: (label) => send("POST", "classes", { label }),
   removeClass: (label) => send("DELETE", "classes", { label }),
   addExample: async (label, photo) => send("POST", "examples", { label }, checked(photo)),
-  startTraining: () => send("POST", "lesson"),
-  stopTraining: () => send("DELETE", "lesson"),
-  trainingStatus: (after) => send("GET", "lesson", { after }),
+  startTraining: () => send("POST", "training"),
+  stopTraining: () => send("DELETE", "training"),
+  trainingStatus: (after) => send("GET", "training", { after }),
   revert: () => send("POST", "revert"),
 };

@@ -105,7 +105,7 @@ function show(next = examples) {
 
 function introduction(model) {
   if (!model.personalizes) return "Add two or more classes, collect examples of each, and train your own model.";
-  if (model.learnsNewLabels) return "Personalise the model with a few examples of its labels or of new labels. Training takes about a second.";
+  if (model.learnsNewLabels) return "Personalize the model with a few examples of its labels or of new labels. Training takes about a second.";
   return `The model detects logos and cannot learn new labels. Collect examples of its labels: ${model.labels.map(quoted).join(", ")}.`;
 }
 
@@ -115,8 +115,8 @@ async function refresh() {
   document.body.dataset.model = model.name === undefined ? "none" : "some";
   const isPersonalized = model.hasLearned && model.personalizes;
   find("model").textContent = model.name === undefined ? "No model yet: collect examples of two classes"
-    : model.name + (isPersonalized ? ", personalised" : "");
-  find("start").textContent = model.personalizes ? "Personalise" : "Train a model";
+    : model.name + (isPersonalized ? ", personalized" : "");
+  find("start").textContent = model.personalizes ? "Personalize" : "Train a model";
   find("learned").download = model.personalizes ? "personalization.imprint" : "model.imprint";
   find("teach-intro").textContent = introduction(model);
   show();
@@ -130,11 +130,11 @@ async function follow(status) {
     // Screen readers announce progress once a second, and changes of the stage immediately.
     const now = performance.now();
     if (status.stage !== stage || now - announced >= 1000) {
-      setText("lesson", status.message);
+      setText("training-status", status.message);
       announced = now;
     }
     ({ stage } = status);
-    find("lesson").dataset.stage = stage;
+    find("training-status").dataset.stage = stage;
     showCurves(find("curves"), status.points);
     show();
     if (stage !== "running") break;
@@ -173,7 +173,7 @@ find("revert").addEventListener("click", () => attempt(async () => {
   await server.revert();
   notifyTabs();
   showCurves(find("curves"), []);
-  setText("lesson", "The original model is in use again.");
+  setText("training-status", "The original model is in use again.");
   await refresh();
   focusOn(find("class-name"));
 }));
@@ -188,7 +188,7 @@ export async function openTraining() {
   const status = await server.trainingStatus(-1);
   if (status.stage !== "none") return follow(status);
   ({ stage } = status);
-  setText("lesson", "");
+  setText("training-status", "");
   showCurves(find("curves"), []);
   show();
 }

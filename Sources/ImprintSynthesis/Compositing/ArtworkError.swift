@@ -4,7 +4,7 @@ public import ImprintImages
 
 /// An image file that cannot be used as the artwork of a logo.
 ///
-/// The description of each case names the file, the finding, the expectation and the remedy.
+/// The description of each case names the file, what was found, what was expected and how to fix it.
 public enum ArtworkError: DescribedError, Equatable, Sendable {
     /// The file cannot be read as an image.
     case unreadable(ImageError)

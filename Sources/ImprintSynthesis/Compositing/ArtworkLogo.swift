@@ -1,6 +1,6 @@
 internal import ImprintCore
 
-/// The logo in an artwork image, and generated hard negatives of it, each of which is checked to differ from the logo.
+/// The logo in an artwork image, and synthetic hard negatives of it (look-alikes), each of which is checked to differ from the logo.
 struct ArtworkLogo: Sendable {
     let design: Design
     let tones: [Color]

@@ -9,7 +9,7 @@ struct ArtworkParts {
 
     private var image: RasterImage
     /// The part of each pixel, also of transparent pixels.
-    private var labels: [Int]
+    private var partOfPixel: [Int]
     /// The tone of each part.
     private var toneOfPart: [Int] = []
     /// The smallest enclosing circle of the visible pixels, in pixels.
@@ -21,12 +21,12 @@ struct ArtworkParts {
     /// Creates the parts of an artwork image.
     init(_ artwork: ArtworkImage) {
         image = artwork.image
-        labels = []
+        partOfPixel = []
         circle = Circle(enclosing: Self.hull(of: image) { _ in true })
         tones = Self.tones(of: image)
         if artwork.keepsBackground {
             // Parts of the logo cannot be distinguished from the background, so the whole image is one part.
-            labels = [Int](repeating: 0, count: image.width * image.height)
+            partOfPixel = [Int](repeating: 0, count: image.width * image.height)
             toneOfPart = [0]
             count = 1
             return
@@ -34,24 +34,26 @@ struct ArtworkParts {
         let toneOfPixel = (0..<(image.width * image.height)).map { index in
             isSolid(index) ? nearestTone(to: image.color(at: index)) : -1
         }
-        let areas = ConnectedAreas(toneOfPixel, width: image.width)
+        let components = ConnectedComponents(toneOfPixel, width: image.width)
         let solid = toneOfPixel.count { $0 >= 0 }
-        let kept = areas.sizes.indices
-            .filter { areas.sizes[$0] >= max(8, solid / 160) && areas.innerSizes[$0] * 20 >= areas.sizes[$0] }
-            .sorted { (areas.sizes[$1], $0) < (areas.sizes[$0], $1) }
+        let kept = components.sizes.indices
+            .filter {
+                components.sizes[$0] >= max(8, solid / 160) && components.innerSizes[$0] * 20 >= components.sizes[$0]
+            }
+            .sorted { (components.sizes[$1], $0) < (components.sizes[$0], $1) }
             .prefix(Self.limits.parts)
-        var partOfArea = [Int](repeating: -1, count: areas.sizes.count)
-        for (part, area) in kept.enumerated() { partOfArea[area] = part }
-        labels = areas.labels.map { $0 < 0 ? -1 : partOfArea[$0] }
-        toneOfPart = kept.map { areas.kinds[$0] }
+        var partOfComponent = [Int](repeating: -1, count: components.sizes.count)
+        for (part, component) in kept.enumerated() { partOfComponent[component] = part }
+        partOfPixel = components.componentOfPixel.map { $0 < 0 ? -1 : partOfComponent[$0] }
+        toneOfPart = kept.map { components.toneOfComponent[$0] }
         count = toneOfPart.count
         if count == 0 {
             // If there are only specks, they form one part.
-            labels = labels.map { _ in 0 }
+            partOfPixel = partOfPixel.map { _ in 0 }
             toneOfPart = [0]
             count = 1
         } else {
-            spreadLabels()
+            spreadParts()
         }
     }
 
@@ -92,10 +94,10 @@ struct ArtworkParts {
         return nearest
     }
 
-    /// Assigns every unlabelled pixel to the part of the nearest labelled pixel.
-    private mutating func spreadLabels() {
+    /// Assigns every pixel without a part to the part of the nearest pixel that has one.
+    private mutating func spreadParts() {
         let (width, height) = (image.width, image.height)
-        var front = labels.indices.filter { labels[$0] >= 0 }
+        var front = partOfPixel.indices.filter { partOfPixel[$0] >= 0 }
         while !front.isEmpty {
             var next: [Int] = []
             for index in front {
@@ -103,8 +105,8 @@ struct ArtworkParts {
                 for (isInside, neighbor) in [
                     (column > 0, index - 1), (column < width - 1, index + 1), (row > 0, index - width),
                     (row < height - 1, index + width),
-                ] where isInside && labels[neighbor] < 0 {
-                    labels[neighbor] = labels[index]
+                ] where isInside && partOfPixel[neighbor] < 0 {
+                    partOfPixel[neighbor] = partOfPixel[index]
                     next.append(neighbor)
                 }
             }
@@ -123,8 +125,8 @@ struct ArtworkParts {
     func elements(without part: Int) -> [Element] {
         var other = self
         let surrounding = contact(of: part).flatMap { $0.share > 0.5 ? $0.part : nil }
-        for index in labels.indices where labels[index] == part {
-            other.labels[index] = surrounding ?? -1
+        for index in partOfPixel.indices where partOfPixel[index] == part {
+            other.partOfPixel[index] = surrounding ?? -1
             if let surrounding { other.recolor(index, tones[toneOfPart[surrounding]]) }
         }
         return (0..<count).filter { $0 != part }.map { Element(figure: other.figure($0), tone: toneOfPart[$0]) }
@@ -133,10 +135,10 @@ struct ArtworkParts {
     /// Returns one half of the logo: the elements on one side of a line through its centre.
     func elements(cutAt side: Point) -> [Element] {
         var other = self
-        for index in labels.indices {
+        for index in partOfPixel.indices {
             let (row, column) = index.quotientAndRemainder(dividingBy: image.width)
             let pixel = Point(Float(column), Float(row)) + 0.5
-            if (pixel - circle.center).dot(side) > 0 { other.labels[index] = -1 }
+            if (pixel - circle.center).dot(side) > 0 { other.partOfPixel[index] = -1 }
         }
         return (0..<count).map { Element(figure: other.figure($0), tone: toneOfPart[$0]) }
             .filter { !$0.figure.hull.isEmpty }
@@ -172,14 +174,14 @@ struct ArtworkParts {
         for row in 0..<image.height {
             for column in 0..<image.width {
                 let index = row * image.width + column
-                guard labels[index] == part, isSolid(index) else { continue }
+                guard partOfPixel[index] == part, isSolid(index) else { continue }
                 for neighbor in [
                     column > 0 ? index - 1 : nil, column < image.width - 1 ? index + 1 : nil,
                     row > 0 ? index - image.width : nil, row < image.height - 1 ? index + image.width : nil,
                 ] {
                     if let neighbor, isSolid(neighbor) {
-                        guard labels[neighbor] != part else { continue }
-                        touched[labels[neighbor]] += 1
+                        guard partOfPixel[neighbor] != part else { continue }
+                        touched[partOfPixel[neighbor]] += 1
                     }
                     length += 1
                 }
@@ -195,7 +197,7 @@ struct ArtworkParts {
         for row in 0..<image.height {
             for column in 0..<image.width {
                 let index = row * image.width + column
-                guard labels[index] == part, image.samples[4 * index + 3] > 0 else { continue }
+                guard partOfPixel[index] == part, image.samples[4 * index + 3] > 0 else { continue }
                 (left, right) = (min(left, column), max(right, column))
                 (top, bottom) = (min(top, row), max(bottom, row))
             }
@@ -205,15 +207,15 @@ struct ArtworkParts {
         for row in top...max(bottom, top) {
             for column in left..<(left + width) {
                 let index = min(row, image.height - 1) * image.width + min(column, image.width - 1)
-                texels.append(labels[index] == part ? image.premultiplied(at: index) : .zero)
+                texels.append(partOfPixel[index] == part ? image.premultiplied(at: index) : .zero)
             }
         }
         let unit = 1 / circle.radius
         func artwork(_ x: Int, _ y: Int) -> Point { (Point(Float(x), Float(y)) - circle.center) * unit }
-        let hull = Self.hull(of: image) { labels[$0] == part }.map { ($0 - circle.center) * unit }
+        let hull = Self.hull(of: image) { partOfPixel[$0] == part }.map { ($0 - circle.center) * unit }
         return Figure(
             field(part, left...max(right, left), top...max(bottom, top)),
-            pyramid: Pyramid(texels, width: width, origin: artwork(left, top), texelSide: unit), hull: hull)
+            mipmap: Mipmap(texels, width: width, origin: artwork(left, top), texelSide: unit), hull: hull)
     }
 
     /// Returns the distance field of a part, with about a hundred samples per side of the whole logo and a margin.
@@ -230,7 +232,7 @@ struct ArtworkParts {
                 let x = columns.lowerBound + (column - margin) * step + step / 2
                 guard x < image.width else { continue }
                 let index = y * image.width + x
-                mask[row * width + column] = labels[index] == part && isSolid(index)
+                mask[row * width + column] = partOfPixel[index] == part && isSolid(index)
             }
         }
         let first = Point(
@@ -272,26 +274,26 @@ extension RasterImage {
     }
 }
 
-/// The 4-connected areas of pixels of the same kind.
-private struct ConnectedAreas {
-    /// The area of each pixel; −1 for pixels of a negative kind.
-    private(set) var labels: [Int]
-    /// The kind of each area.
-    private(set) var kinds: [Int] = []
-    /// The number of pixels of each area.
+/// The 4-connected components of an image: areas of adjacent pixels of the same tone.
+private struct ConnectedComponents {
+    /// The component of each pixel; −1 for pixels without a tone.
+    private(set) var componentOfPixel: [Int]
+    /// The tone of each component.
+    private(set) var toneOfComponent: [Int] = []
+    /// The number of pixels of each component.
     private(set) var sizes: [Int] = []
-    /// The number of pixels of each area whose eight neighbours have the same kind; small for seams between colours.
+    /// The number of pixels of each component whose eight neighbours have the same tone; small for seams between colours.
     private(set) var innerSizes: [Int] = []
 
-    /// Creates the areas of an image, given the kind of each pixel; pixels of a negative kind belong to no area.
-    init(_ kindOfPixel: [Int], width: Int) {
-        let height = kindOfPixel.count / width
-        labels = Array(repeating: -1, count: kindOfPixel.count)
-        for start in kindOfPixel.indices where kindOfPixel[start] >= 0 && labels[start] < 0 {
-            let kind = kindOfPixel[start]
+    /// Creates the components of an image, given the tone of each pixel; pixels of a negative tone belong to no component.
+    init(_ toneOfPixel: [Int], width: Int) {
+        let height = toneOfPixel.count / width
+        componentOfPixel = Array(repeating: -1, count: toneOfPixel.count)
+        for start in toneOfPixel.indices where toneOfPixel[start] >= 0 && componentOfPixel[start] < 0 {
+            let tone = toneOfPixel[start]
             var pending = [start]
             var (size, innerSize) = (0, 0)
-            labels[start] = kinds.count
+            componentOfPixel[start] = toneOfComponent.count
             while let index = pending.popLast() {
                 size += 1
                 let (row, column) = index.quotientAndRemainder(dividingBy: width)
@@ -299,17 +301,17 @@ private struct ConnectedAreas {
                 for y in max(row - 1, 0)...min(row + 1, height - 1) {
                     for x in max(column - 1, 0)...min(column + 1, width - 1) {
                         let neighbor = y * width + x
-                        guard kindOfPixel[neighbor] == kind else { continue }
+                        guard toneOfPixel[neighbor] == tone else { continue }
                         alike += 1
-                        if (y == row || x == column) && labels[neighbor] < 0 {
-                            labels[neighbor] = kinds.count
+                        if (y == row || x == column) && componentOfPixel[neighbor] < 0 {
+                            componentOfPixel[neighbor] = toneOfComponent.count
                             pending.append(neighbor)
                         }
                     }
                 }
                 if alike == 9 { innerSize += 1 }
             }
-            kinds.append(kind)
+            toneOfComponent.append(tone)
             sizes.append(size)
             innerSizes.append(innerSize)
         }

@@ -62,7 +62,7 @@ package final class Backdrops: Sendable {
         }
         self.skipped = skipped
         self.photos = photos
-        if 2 * skipped.count > read { throw .tooManyUnreadable(images: read, skipped: skipped) }
+        if SkippedImage.areTooMany(skipped.count, of: read) { throw .tooManyUnreadable(images: read, skipped: skipped) }
     }
 
     /// Returns background number `index`, without a logo.

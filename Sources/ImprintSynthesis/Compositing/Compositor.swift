@@ -9,7 +9,7 @@ package struct Composite: Sendable, Equatable {
         package let x: Float
         /// The y coordinate of the centre.
         package let y: Float
-        /// The diameter.
+        /// The diameter, in pixels.
         package let span: Float
 
         /// Creates a location from centre and diameter.
@@ -31,6 +31,9 @@ package struct Composite: Sendable, Equatable {
 }
 
 /// Generates synthetic training data for a logo: composites of its artwork, and hard negatives.
+///
+/// These hard negatives are synthetic: look-alikes of the logo. Hard-negative mining finds other hard negatives in photos while a logo
+/// detector trains (`DetectorPatches` in ImprintTraining).
 ///
 /// A composite depends only on the seed and its index, so any thread may generate any of them, in any order.
 package struct Compositor: Sendable {
@@ -96,6 +99,7 @@ package struct Compositor: Sendable {
     /// Generates composite number `index` without the logo: with a hard negative, or with only the background.
     /// - Throws: `ImageError.unencodable` if memory runs out.
     package func hardNegative(_ index: Int) throws(ImageError) -> Composite {
+        // "near miss" is the former name of hard negatives. It stays, because a new stream name would change all hard negatives of a seed.
         var random = stream("near miss", index)
         let artwork = random.element(of: artworks)
         let (kind, design) = artwork.hardNegative(&random)

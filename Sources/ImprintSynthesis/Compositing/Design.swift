@@ -5,15 +5,15 @@ struct Figure: Equatable {
     /// The sampled distance to the figure; nil if the figure has few shapes, whose distances are computed exactly.
     private let field: DistanceField?
     /// The colours of the figure; nil if it is a union of shapes.
-    let pyramid: Pyramid?
+    let mipmap: Mipmap?
     /// The corners of the convex hull.
     let hull: [Point]
 
     /// Creates a figure from a part of the artwork image.
-    init(_ field: DistanceField, pyramid: Pyramid, hull: [Point]) {
+    init(_ field: DistanceField, mipmap: Mipmap, hull: [Point]) {
         shapes = []
         self.field = field
-        self.pyramid = pyramid
+        self.mipmap = mipmap
         self.hull = hull
     }
 
@@ -21,7 +21,7 @@ struct Figure: Equatable {
     init(_ shapes: [DrawnShape]) {
         self.shapes = shapes
         field = shapes.count > 4 ? DistanceField(shapes) : nil
-        pyramid = nil
+        mipmap = nil
         hull = convexHull(of: shapes.flatMap(\.outline))
     }
 

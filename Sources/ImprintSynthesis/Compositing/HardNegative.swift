@@ -1,7 +1,9 @@
 internal import ImprintCore
 
 extension Artwork {
-    /// Returns a random hard negative: a design that looks like the logo but is not the logo, and the name of its kind.
+    /// Returns a random synthetic hard negative: a look-alike of the logo that is not the logo, and the name of its kind.
+    ///
+    /// Hard-negative mining, which finds regions of photos that a logo detector takes for the logo, is part of ImprintTraining.
     func hardNegative(_ random: inout RandomStream) -> (kind: String, design: Design) {
         let lettering = Lettering.standard
         let toneCount = max(tones.count, 1)

@@ -24,15 +24,15 @@ struct PrintLayer {
     ///
     /// If two elements share a pixel, their coverages are added, and the layers below are visible only in the remaining part
     /// (Porter and Duff's *over* for disjoint areas). A blank ink erases the layers below.
-    mutating func paint(_ element: Element, _ ink: Inks.Ink, _ inking: Inking, through view: View) {
+    mutating func paint(_ element: Element, _ ink: Inks.Ink, _ fillStyle: FillStyle, through view: View) {
         let color = SIMD4(ink.color ?? .zero, ink.color == nil ? 0 : 1)
-        let margin = inking.wobble * view.scale + 2
+        let margin = fillStyle.wobble * view.scale + 2
         let box = PixelBox(around: element.corners, through: view, margin: margin, size: size)
-        if inking.isPlain, let pyramid = element.figure.pyramid {
+        if fillStyle.isPlain, let mipmap = element.figure.mipmap {
             let hasOriginalColors: Bool = if case .original = ink { true } else { false }
             // Four samples per pixel.
             let spacing = 0.5 / (view.scale * element.enlargement)
-            pyramid.withSampler(spacing: spacing) { sampler in
+            mipmap.withSampler(spacing: spacing) { sampler in
                 update(in: box) { below, pixel in
                     var sum = SIMD4<Float>.zero
                     for offset in [Point(-0.25, -0.25), Point(0.25, -0.25), Point(-0.25, 0.25), Point(0.25, 0.25)] {
@@ -46,7 +46,7 @@ struct PrintLayer {
         } else {
             update(in: box) { below, pixel in
                 let (point, pixelSide) = view.artwork(at: pixel)
-                let edge = inking.distance(at: point, edge: element.distance(to: point))
+                let edge = fillStyle.distance(at: point, edge: element.distance(to: point))
                 let coverage = (0.5 - edge / pixelSide).clampedToUnit
                 return beside(below, color * coverage, coverage: coverage)
             }

@@ -12,10 +12,10 @@ struct Scene {
     private let view: View
     private let logo: Design
     private let wordmark: [Element]
-    private let inking: Inking
+    private let fillStyle: FillStyle
     private let plate: (plate: Plate, color: Color)?
     private let halo: (width: Float, color: Color)?
-    private let finish: Finish
+    private let surface: PrintSurface
     private let occluder: Occluder?
     private let camera: Camera
 
@@ -28,7 +28,7 @@ struct Scene {
         self.logo = logo
         ground = backdrops.canvas(&random)
 
-        // A trial view at the origin gives the size at which the logo appears.
+        // The diameter of the logo in pixels. A trial view at the origin gives the diameter at a scale of 1.
         let span = random.logUniform(in: configuration.span) * size
         let rotation = random.chance(configuration.rotatedShare) ? random.uniform(in: -180...180) : random.normal() * 12
         // A tilt of 38.7° shortens to 0.78; small tilts are most frequent.
@@ -81,15 +81,15 @@ struct Scene {
                 random.uniform(in: 0.06...0.2),
                 .contrasting(with: inks.main, by: 0.35, saturation: random.uniform(in: 0...0.4), &random)
             ) : nil
-        inking = Self.inking(artwork, &random)
-        finish = Finish(isOnPlate: plate != nil, &random)
+        fillStyle = Self.fillStyle(artwork, &random)
+        surface = PrintSurface(isOnPlate: plate != nil, &random)
         occluder = random.chance(0.1) ? Occluder(location, &random) : nil
         camera = Camera(span: span, &random)
     }
 
-    private static func inking(_ artwork: Artwork, _ random: inout RandomStream) -> Inking {
+    private static func fillStyle(_ artwork: Artwork, _ random: inout RandomStream) -> FillStyle {
         let choice = random.uniform()
-        let style: Inking.Style =
+        let pattern: FillStyle.Pattern =
             if choice < 0.12 {
                 .outlined(width: random.uniform(in: 0.05...0.14))
             } else if choice < 0.16 {
@@ -100,7 +100,7 @@ struct Scene {
         let wobble = random.chance(0.12) ? random.uniform(in: 0.02...0.055) : 0
         let noise = ValueNoise(&random)
         return artwork.keepsOriginalColors
-            ? Inking(noise: noise) : Inking(style: style, wobble: wobble, opacity: 1, noise: noise)
+            ? FillStyle(noise: noise) : FillStyle(pattern: pattern, wobble: wobble, opacity: 1, noise: noise)
     }
 
     /// Renders the composite.
@@ -111,29 +111,29 @@ struct Scene {
     func painted(showsLogo: Bool = true) -> Canvas {
         let size = ground.size
         var canvas = ground
-        var print = PrintLayer(size: size)
+        var printLayer = PrintLayer(size: size)
         if let (plate, color) = plate {
             plate.paintShadow(through: view, on: &canvas)
-            print.paint(color, through: view, in: .all(size)) { plate.shape.distance(to: $0) }
+            printLayer.paint(color, through: view, in: .all(size)) { plate.shape.distance(to: $0) }
         }
         let elements = logo.elements
         if let (width, color) = halo, !elements.isEmpty {
             let box = PixelBox(around: logo.hull, through: view, margin: width * view.scale + 2, size: size)
-            print.paint(color, through: view, in: box) { point in
+            printLayer.paint(color, through: view, in: box) { point in
                 elements.reduce(Float.infinity) { min($0, $1.distance(to: point)) } - width
             }
         }
         for letter in wordmark {
             let box = PixelBox(around: letter.corners, through: view, margin: 2, size: size)
-            print.paint(inks.main, through: view, in: box) { letter.distance(to: $0) }
+            printLayer.paint(inks.main, through: view, in: box) { letter.distance(to: $0) }
         }
         if showsLogo && !elements.isEmpty {
             var layer = PrintLayer(size: size)
-            for element in elements { layer.paint(element, inks[element.tone], inking, through: view) }
-            let box = PixelBox(around: logo.hull, through: view, margin: inking.wobble * view.scale + 3, size: size)
-            print.composite(layer, in: box, opacity: finish.opacity)
+            for element in elements { layer.paint(element, inks[element.tone], fillStyle, through: view) }
+            let box = PixelBox(around: logo.hull, through: view, margin: fillStyle.wobble * view.scale + 3, size: size)
+            printLayer.composite(layer, in: box, opacity: surface.opacity)
         }
-        finish.composite(print, on: &canvas, around: location)
+        surface.composite(printLayer, on: &canvas, around: location)
         occluder?.paint(on: &canvas)
         return canvas
     }

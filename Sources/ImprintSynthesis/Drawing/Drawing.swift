@@ -9,7 +9,7 @@ struct Drawing {
     private let view: View
     private let palette: Palette
     private let background: Background
-    private let inking: Inking
+    private let fillStyle: FillStyle
     private let plate: Plate?
     private let light: Light
     private let blur: Float
@@ -25,6 +25,7 @@ struct Drawing {
         let ranges = recipe.ranges
         let shares = recipe.shares
 
+        // The diameter of the logo, as a fraction of the side of the image.
         let span = random.uniform(in: ranges.span)
         let room = 1 - span
         let offset = Point(random.uniform(in: -1...1), random.uniform(in: -1...1)) * room / 2
@@ -41,7 +42,7 @@ struct Drawing {
             inkCount: random.chance(shares.twoColors) ? 2 : 1, &random)
         background = Background(isBusy: random.chance(shares.busyBackground), colors: palette.ground, &random)
         plate = hasPlate ? Plate(&random) : nil
-        inking = Self.inking(shares, &random)
+        fillStyle = Self.fillStyle(shares, &random)
         light = Light(&random)
         blur = random.uniform(in: ranges.blur) * side
         noise = random.uniform(in: ranges.noise)
@@ -52,22 +53,23 @@ struct Drawing {
         noiseStream = random
     }
 
-    private static func inking(_ shares: DrawingRecipe.Shares, _ random: inout RandomStream) -> Inking {
+    private static func fillStyle(_ shares: DrawingRecipe.Shares, _ random: inout RandomStream) -> FillStyle {
         let choice = random.uniform()
         let width = random.uniform(in: 0.08...0.14)
-        let style: Inking.Style
+        let pattern: FillStyle.Pattern
         if choice < shares.outlined {
-            style = .outlined(width: width)
+            pattern = .outlined(width: width)
         } else if choice < shares.outlined + shares.hatched {
-            style = .hatched(width: width * 0.7, direction: random.direction(), period: random.uniform(in: 0.13...0.2))
+            pattern = .hatched(
+                width: width * 0.7, direction: random.direction(), period: random.uniform(in: 0.13...0.2))
         } else if choice < shares.outlined + shares.hatched + shares.worn {
-            style = .worn(grain: random.uniform(in: 0.08...0.2), threshold: random.uniform(in: 0.58...0.72))
+            pattern = .worn(grain: random.uniform(in: 0.08...0.2), threshold: random.uniform(in: 0.58...0.72))
         } else {
-            style = .filled
+            pattern = .filled
         }
         let wobble = random.chance(shares.handDrawn) ? random.uniform(in: 0.02...0.055) : 0
-        return Inking(
-            style: style, wobble: wobble, opacity: random.uniform(in: 0.85...1), noise: ValueNoise(&random))
+        return FillStyle(
+            pattern: pattern, wobble: wobble, opacity: random.uniform(in: 0.85...1), noise: ValueNoise(&random))
     }
 
     /// Renders the image.
@@ -77,7 +79,7 @@ struct Drawing {
         plate?.paint(palette.plate, through: view, on: &canvas)
         for (index, part) in logo.parts.enumerated() {
             let ink = palette.inks[index % palette.inks.count]
-            canvas.paint(ink, opacity: inking.opacity, through: view) { inking.distance(from: $0, to: part) }
+            canvas.paint(ink, opacity: fillStyle.opacity, through: view) { fillStyle.distance(from: $0, to: part) }
         }
         light.apply(to: &canvas)
         canvas.blur(sigma: blur)

@@ -12,7 +12,7 @@ internal import ImprintNetwork
 public struct DetectorConfiguration: Sendable {
     /// The hyperparameters, which the model file records.
     public var hyperparameters = DetectorHyperparameters()
-    /// A folder of validation photos with the same sub-folders; nil to split the training photos.
+    /// A folder of validation photos, read as `ImageFolder.init(at:logos:)` reads the training photos; nil to split the training photos.
     public var validationFolder: URL?
     /// The number of threads; the result does not depend on it.
     public var threads = Processors.coreCount
@@ -36,20 +36,21 @@ public struct DetectorConfiguration: Sendable {
 extension DetectorConfiguration {
     /// Checks that every value is in its range.
     func check() throws(ImprintError) {
-        try hyperparameters.problem?.raise()
-        guard threads >= 1 else { throw .invalidSetting(name: "threads", found: "\(threads)", expected: "at least 1") }
+        if let problem = hyperparameters.problem { throw problem.error }
+        let threadsProblem = HyperparameterProblem.first(of: [.init("threads", threads, in: Processors.threadRange)])
+        if let threadsProblem { throw threadsProblem.error }
         guard memoryLimit ?? 0 >= 0 else {
             throw .invalidSetting(name: "memoryLimit", found: "\(memoryLimit ?? 0)", expected: "at least 0")
         }
     }
 
-    /// The rule that splits the photos.
-    var split: DatasetSplitRule {
+    /// Returns the rule that splits the photos.
+    func split(logos: [String]) -> DatasetSplitRule {
         // The calibration needs more photos than early stopping.
         var rule = hyperparameters.validation
         if case .automatic = rule { rule = .fraction(0.15) }
         return DatasetSplitRule(
-            validation: validationFolder.map(DatasetSplitRule.Validation.folder) ?? .split(rule),
+            validation: validationFolder.map { .folder($0, logos: logos) } ?? .split(rule),
             keepsGroupsTogether: hyperparameters.keepsGroupsTogether, seed: hyperparameters.seed, threads: threads)
     }
 }

@@ -52,7 +52,7 @@ final class DetectorObjective: TrainingObjective {
         if phases[round].located > 0 { patches.located = try locate(evaluationParameters) }
     }
 
-    func forward(round: Int, step: Int) throws -> StepLoss? {
+    func trainingStep(round: Int, step: Int) throws -> StepLoss? {
         let phase = phases[round]
         let stepOfRun = phases.prefix(round).reduce(0) { $0 + $1.steps } + step
         let targets = try memory.withUnsafeMutableBufferPointer { memory in
@@ -97,7 +97,7 @@ final class DetectorObjective: TrainingObjective {
 
     // MARK: Validation
 
-    var validationVersion: Int { evaluator.photos.unreadable.validationCount }
+    var validationVersion: Int { evaluator.photos.unreadable.unreadableValidationCount }
 
     func validate(_ parameters: Parameters) throws -> ValidationLoss? {
         guard let result = try evaluator.validate(network, parameters, patches) else { return nil }

@@ -58,6 +58,40 @@ final class DetectorPatches {
         let logo: Int
     }
 
+    /// The kind of a patch, in the order in which the patches of a batch are divided among the kinds.
+    private enum Kind: CaseIterable {
+        /// A composite with a logo.
+        case composite
+        /// A composite with a hard negative.
+        case hardNegative
+        /// A random crop of an image without a logo.
+        case background
+        /// A mined hard negative.
+        case mined
+        /// A crop around a logo that the network located in a photo.
+        case located
+
+        /// The share of the kind in a phase.
+        func share(in phase: DetectorPhase) -> Float {
+            switch self {
+            case .composite: phase.composites
+            case .hardNegative: phase.hardNegatives
+            case .background: phase.background
+            case .mined: phase.mined
+            case .located: phase.located
+            }
+        }
+    }
+
+    /// The size of a detected logo as a fraction of the side of the network's window.
+    ///
+    /// The network does not measure the logo, so this is the typical size, about `DetectorHead.span` of `patchSide` pixels.
+    private static let typicalSpan: Float = 0.45
+    /// The maximum shift of an object from the centre of its window, as a fraction of the room beside the object.
+    ///
+    /// A shift by half of the room moves the object to the edge; a bit less leaves a margin.
+    private static let maximumShift: Float = 0.45
+
     init(
         compositors: [Compositor], negatives: [PatchSource], positives: [Positive], unreadable: UnreadablePhotos,
         seed: UInt64, workers: Workers, batchSize: Int, poolSize: Int
@@ -82,26 +116,33 @@ final class DetectorPatches {
         _ patches: UnsafeMutableBufferPointer<UInt8>, of phase: DetectorPhase, step: Int
     ) throws(ImageError) -> [HeatMapLoss.Target?] {
         try refreshPool(before: step)
-        let patchCount = DetectorHead.patchSide * DetectorHead.patchSide * 3
-        let shares = [phase.composites, phase.hardNegatives, phase.background, phase.mined, phase.located]
+        let valuesPerPatch = DetectorHead.patchSide * DetectorHead.patchSide * 3
+        let shares = Kind.allCases.map { $0.share(in: phase) }
         return try workers.parallelMap(batchSize) { index throws(ImageError) in
             var random = RandomStream(seed: seed, "patch", step, index)
-            let patch = UnsafeMutableBufferPointer(rebasing: patches[(index * patchCount)..<((index + 1) * patchCount)])
-            var position = (Float(index) + random.uniform()) / Float(batchSize) * shares.reduce(0, +)
-            var kind = 0
-            while kind < 4 && position >= shares[kind] {
-                position -= shares[kind]
-                kind += 1
-            }
-            let target = try readPatch(kind, &random, into: patch)
+            let patch = UnsafeMutableBufferPointer(
+                rebasing: patches[(index * valuesPerPatch)..<((index + 1) * valuesPerPatch)])
+            let position = (Float(index) + random.uniform()) / Float(batchSize) * shares.reduce(0, +)
+            let target = try readPatch(Self.kind(at: position, shares), &random, into: patch)
             PatchJitter(&random).change(patch, side: DetectorHead.patchSide)
             return target
         }
     }
 
+    /// Returns the kind at a position of the sum of all shares.
+    private static func kind(at position: Float, _ shares: [Float]) -> Kind {
+        var position = position
+        for (kind, share) in zip(Kind.allCases, shares) {
+            guard position >= share else { return kind }
+            position -= share
+        }
+        // Rounding can leave a rest after the last share.
+        return .located
+    }
+
     /// Reads a patch of a kind; if its photo has become unreadable, a random patch of another image.
     private func readPatch(
-        _ kind: Int, _ random: inout RandomStream, into patch: UnsafeMutableBufferPointer<UInt8>
+        _ kind: Kind, _ random: inout RandomStream, into patch: UnsafeMutableBufferPointer<UInt8>
     ) throws(ImageError) -> HeatMapLoss.Target? {
         var (source, window, target) = choose(kind, &random)
         while let reason = try problem(reading: source, window, into: patch) {
@@ -126,34 +167,49 @@ final class DetectorPatches {
         }
     }
 
-    private func choose(
-        _ kind: Int, _ random: inout RandomStream
-    ) -> (PatchSource, PatchWindow, HeatMapLoss.Target?) {
-        switch kind {
-        case 0, 1:
-            guard let composite = (kind == 0 ? positivePool : hardNegativePool)[random.index(below: poolSize)] else {
-                preconditionFailure("the pool is filled before a batch")
+    /// Returns the kind, or a similar one if there are no images of the kind.
+    private func available(_ kind: Kind) -> Kind {
+        let hasDetections =
+            switch kind {
+            case .mined: !mined.isEmpty
+            case .located: !located.isEmpty
+            case .composite, .hardNegative, .background: true
             }
-            let location = composite.location
-            let window = self.window(aroundX: location.x, y: location.y, span: location.span, rotates: true, &random)
+        let kind = hasDetections ? kind : .background
+        return kind == .background && negatives.isEmpty ? .hardNegative : kind
+    }
+
+    private func choose(
+        _ kind: Kind, _ random: inout RandomStream
+    ) -> (PatchSource, PatchWindow, HeatMapLoss.Target?) {
+        switch available(kind) {
+        case .composite:
+            let composite = composite(from: positivePool, &random)
+            let window = window(around: composite, &random)
             return (
-                composite.source, window, kind == 0 ? target(composite.logo, window, location.x, location.y) : nil
+                composite.source, window, target(composite.logo, window, composite.location.x, composite.location.y)
             )
-        case 3 where !mined.isEmpty:
+        case .hardNegative:
+            let composite = composite(from: hardNegativePool, &random)
+            return (composite.source, window(around: composite, &random), nil)
+        case .background:
+            return randomNegative(&random)
+        case .mined:
             let detection = mined[random.index(below: mined.count)]
-            let peak = detection.peak
-            let window = self.window(aroundX: peak.x, y: peak.y, span: 0.45 * peak.side, rotates: true, &random)
-            return (negatives[detection.imageIndex], window, nil)
-        case 4 where !located.isEmpty:
+            return (negatives[detection.imageIndex], window(around: detection.peak, rotates: true, &random), nil)
+        case .located:
             let detection = located[random.index(below: located.count)]
-            let peak = detection.peak
-            let positive = positives[detection.imageIndex]
-            let window = self.window(aroundX: peak.x, y: peak.y, span: 0.45 * peak.side, rotates: false, &random)
+            let (peak, positive) = (detection.peak, positives[detection.imageIndex])
+            let window = window(around: peak, rotates: false, &random)
             return (positive.source, window, target(positive.logo, window, peak.x, peak.y))
-        case 2 where negatives.isEmpty, 3 where negatives.isEmpty: return choose(1, &random)
-        default: break
         }
-        return randomNegative(&random)
+    }
+
+    private func composite(from pool: [PooledComposite?], _ random: inout RandomStream) -> PooledComposite {
+        guard let composite = pool[random.index(below: poolSize)] else {
+            preconditionFailure("the pool is filled before a batch")
+        }
+        return composite
     }
 
     /// Returns a random window of a random image without a logo.
@@ -168,6 +224,17 @@ final class DetectorPatches {
         return (source, window, nil)
     }
 
+    private func window(around composite: PooledComposite, _ random: inout RandomStream) -> PatchWindow {
+        let location = composite.location
+        return window(aroundX: location.x, y: location.y, span: location.span, rotates: true, &random)
+    }
+
+    private func window(
+        around peak: PyramidScanner.Peak, rotates: Bool, _ random: inout RandomStream
+    ) -> PatchWindow {
+        window(aroundX: peak.x, y: peak.y, span: Self.typicalSpan * peak.side, rotates: rotates, &random)
+    }
+
     /// Returns a window that contains an object of size `span` at a random position, at 30 to 62 % of the window's side.
     private func window(
         aroundX x: Float, y: Float, span: Float, rotates: Bool, _ random: inout RandomStream
@@ -176,7 +243,7 @@ final class DetectorPatches {
         let side = span / fraction
         var angle = 8 * .pi / 180 * random.normal()
         if rotates && random.chance(0.3) { angle += Float(random.index(below: 4)) * .pi / 2 }
-        let maximumShift = 0.45 * (1 - fraction) * side
+        let maximumShift = Self.maximumShift * (1 - fraction) * side
         return PatchWindow(
             x: x + random.uniform(in: -1...1) * maximumShift, y: y + random.uniform(in: -1...1) * maximumShift,
             side: side, angle: angle, isMirrored: random.chance(0.5) && mirrors)
@@ -185,7 +252,9 @@ final class DetectorPatches {
     private func target(_ logo: Int, _ window: PatchWindow, _ x: Float, _ y: Float) -> HeatMapLoss.Target {
         let position = window.position(ofX: x, y: y, patch: Float(DetectorHead.patchSide))
         let middle = Float(DetectorHead.patchSide - 1) / 2
-        return HeatMapLoss.Target(logo: logo, row: (position.y + middle) / 16, column: (position.x + middle) / 16)
+        let stride = Float(DetectorHead.heatMapStride)
+        return HeatMapLoss.Target(
+            logo: logo, row: (position.y + middle) / stride, column: (position.x + middle) / stride)
     }
 
     private func logUniform(_ low: Float, _ high: Float, _ random: inout RandomStream) -> Float {

@@ -37,13 +37,13 @@ struct DetectorPhotos {
     /// The photos that become unreadable during the run.
     let unreadable: UnreadablePhotos
     /// The photos as a checkpoint stores them.
-    let record: Checkpoint.Images
+    let checkpointImages: Checkpoint.Images
 
     init(
         _ folder: ImageFolder, _ configuration: DetectorConfiguration, logos: [String],
         earlier: Checkpoint.Images?, workers: Workers, onEvent: (TrainingEvent) -> Void
     ) throws {
-        let split = try DatasetSplit(folder, configuration.split, earlier: earlier, onEvent: onEvent)
+        let split = try DatasetSplit(folder, configuration.split(logos: logos), earlier: earlier, onEvent: onEvent)
         SystemMemory.returnFreed()
         let total = split.training.count + split.validation.count
         var room = configuration.memoryLimit ?? min(SystemMemory.available / 2, Self.defaultMemoryLimit)
@@ -94,9 +94,9 @@ struct DetectorPhotos {
         unreadable = UnreadablePhotos(
             training: trainingPhotos.readable, validation: validationPhotos.readable, labels: folder.labels)
         let validationFolder = split.folders[split.folders.count - 1]
-        record = Checkpoint.Images(
+        checkpointImages = Checkpoint.Images(
             digests: split.folders.map(\.digest), training: trainingPhotos.readable.map(folder.path),
-            validation: validationPhotos.readable.map(validationFolder.path), leakage: split.leakage?.record)
+            validation: validationPhotos.readable.map(validationFolder.path), leakage: split.leakage?.storedCounts)
         negatives = training.filter { $0.logo == nil }
         positives = training.filter { $0.logo != nil }
         guard !negatives.isEmpty else {
@@ -109,7 +109,7 @@ struct DetectorPhotos {
         (training, negatives, positives, validation, skipped, skippedValidation) = ([], [], [], [], [], [])
         leakage = nil
         unreadable = UnreadablePhotos(training: [], validation: [], labels: [])
-        record = Checkpoint.Images(digests: [], training: [], validation: [], leakage: nil)
+        checkpointImages = Checkpoint.Images(digests: [], training: [], validation: [], leakage: nil)
     }
 
     /// Returns the labels that no validation photo has; empty without a validation set.

@@ -22,11 +22,7 @@ struct DetectorTask: TrainingTask {
     let versionOneFingerprint: [String: String]
     /// The photos and the backgrounds, after they are read.
     private var parts: (photos: DetectorPhotos, backdrops: Backdrops)?
-    private let objective = Reference()
-
-    private final class Reference {
-        var value: DetectorObjective?
-    }
+    private let objective = Holder<DetectorObjective>()
 
     init(
         artwork: [String: [Artwork]], photos: ImageFolder?, backgrounds: [URL]?, configuration: DetectorConfiguration
@@ -61,7 +57,7 @@ struct DetectorTask: TrainingTask {
             }
             return ["artwork": artworkTexts.joined(separator: "; "), "backgrounds": backgroundsText]
         }
-        fingerprint = try configuration.fingerprint(data: data(\.digest))
+        fingerprint = configuration.fingerprint(data: data(\.digest))
         versionOneFingerprint = configuration.versionOneFingerprint(data: data(\.versionOneDigest))
     }
 
@@ -95,7 +91,8 @@ struct DetectorTask: TrainingTask {
         return RunPhotos(
             trainingCount: photos.training.count, validationCount: photos.validation.count,
             labelsWithoutValidation: photos.labelsWithoutValidation(labels),
-            skipped: photos.skipped + backdrops.skipped, leakage: photos.leakage, record: photos.record,
+            skipped: photos.skipped + backdrops.skipped, leakage: photos.leakage,
+            checkpointImages: photos.checkpointImages,
             unreadable: photos.unreadable)
     }
 
@@ -120,7 +117,7 @@ struct DetectorTask: TrainingTask {
     private static let drawnNegativeCount = 200
 
     func check(_ checkpoint: Checkpoint, file: URL) throws {
-        guard checkpoint.state.progress.plannedEpochs == phases.count else {
+        guard checkpoint.state.progress.plannedRounds == phases.count else {
             throw ImprintError.checkpointMismatch(
                 file: file.path, setting: "photos of the logo", found: photos.positives.isEmpty ? "none" : "some",
                 expected: photos.positives.isEmpty ? "some, as before" : "none, as before")
@@ -154,12 +151,12 @@ struct DetectorTask: TrainingTask {
         var options = TrainingLoop.Options(
             rounds: .phases(
                 phases.map { .init(steps: $0.steps, learningRate: $0.learningRate, schedule: $0.schedule) }),
-            optimizer: .adamW(hyperparameters.optimizer), emaDecay: hyperparameters.averageDecay)
+            optimizer: .adamW(hyperparameters.optimizer), emaDecay: hyperparameters.emaDecay)
         options.restartsRoundAfterUnreadablePhotos = false
         return (objective, options)
     }
 
-    func describe() -> (recipe: TrainingRecipe, parameterCount: Int, trainableParameterCount: Int, epochs: Int) {
+    func describe() -> (recipe: TrainingRecipe, parameterCount: Int, trainableParameterCount: Int, roundCount: Int) {
         let count = ParameterLayout(network).trainableCount
         return (photos.positives.isEmpty ? .artwork : .artworkAndPhotos, count, count, phases.count)
     }

@@ -31,9 +31,9 @@ public struct Evaluation: Sendable {
         /// Whether the predicted label is the true one.
         public var isCorrect: Bool { predicted == label }
 
-        /// Returns one observation per label, highest confidence first.
+        /// Returns one classification per label, highest confidence first.
         /// - Parameter labels: The labels of the evaluation.
-        public func observations(labels: [String]) -> [Classification] {
+        public func classifications(labels: [String]) -> [Classification] {
             Classification.ranked(zip(labels, confidences).map { Classification(label: $0, confidence: $1) })
         }
     }

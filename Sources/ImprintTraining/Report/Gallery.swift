@@ -43,7 +43,7 @@ struct Gallery {
                 + "misclassified. Mistakes with a high confidence come first."
         }
         let legend =
-            model.detector == nil
+            model.head.seesWholeImage
             ? """
             Left: the photo as cropped for the network. Right: the saliency map of the predicted label, which shows how much the \
             confidence drops if a part of the photo is hidden.</p>
@@ -60,11 +60,18 @@ struct Gallery {
 
     /// The description of the logo whose detection is shown.
     private var detectedLogo: String {
-        (model.detector?.logos.count ?? 0) > 1 ? "predicted logo, or else of the true one" : "logo"
+        model.head.logos.count > 1 ? "predicted logo, or else of the true one" : "logo"
     }
 
     private func figures(_ results: [Evaluation.Result]) -> [String] {
-        if let detector = model.detector { return detected(results, DetectorPool(model, detector)) }
+        switch model.head {
+        case .softmax, .sigmoid: withSaliencyMaps(results)
+        case .detector(let detector): withDetections(results, DetectorPool(model, detector))
+        }
+    }
+
+    /// Returns the photos with their saliency maps.
+    private func withSaliencyMaps(_ results: [Evaluation.Result]) -> [String] {
         let photos = workers.parallelMap(results.count) { index in
             Result { () throws(ImageError) in
                 (
@@ -86,7 +93,7 @@ struct Gallery {
     }
 
     /// Returns the photos with their detections.
-    private func detected(_ results: [Evaluation.Result], _ detectors: DetectorPool) -> [String] {
+    private func withDetections(_ results: [Evaluation.Result], _ detectors: DetectorPool) -> [String] {
         let pairs = workers.parallelMap(results.count) { index in
             Result { try detectedPair(results[index], detectors) }
         }

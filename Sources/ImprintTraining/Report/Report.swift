@@ -63,7 +63,7 @@ public struct Report: Sendable {
             Section(
                 "photos", "Data set",
                 DataSection.html(
-                    record, labels: model.labels, logos: model.detector?.logos.map(\.label) ?? [], audit: audit)),
+                    record, labels: model.labels, logos: model.head.logos.map(\.label), audit: audit)),
             Section("settings", "Settings", Page.table(Self.settings(model))),
             Section(
                 "repeat", "Repeat this run",
@@ -101,54 +101,41 @@ public struct Report: Sendable {
     }
 
     private static func calibration(_ model: ModelFile) -> String {
-        if let detector = model.detector {
+        switch model.head {
+        case .softmax, .sigmoid:
+            return model.training?.calibration.map { "temperature \(compact($0.temperature, digits: 4))" } ?? "none"
+        case .detector(let detector):
             let curves = detector.logos.map { logo in
                 (detector.logos.count > 1 ? "\(logo.label): " : "")
                     + "slope \(compact(Double(logo.slope), digits: 3)), offset \(compact(Double(logo.offset), digits: 3))"
             }
             return "Platt scaling, \(curves.joined(separator: "; "))"
         }
-        return model.training?.calibration.map { "temperature \(compact($0.temperature, digits: 4))" } ?? "none"
     }
 
-    private static func fineTuning(_ record: TrainingRecord) -> [(String, String)] {
-        var rows: [(String, String)] = []
-        if let trains = record.trains { rows.append(("trainable layers", trains.rawValue)) }
-        if let fineTuning = record.fineTuning {
-            rows += [
-                ("layer decay", "\(fineTuning.layerDecay)"), ("epochs per stage", "\(fineTuning.stageEpochs)"),
-                ("batch normalization", fineTuning.keepsStatistics ? "running statistics" : "batch statistics"),
-            ]
-        }
-        return rows
-    }
-
-    /// Returns the names and values of the hyperparameters.
+    /// Returns the names and values of all hyperparameters that the training used.
     private static func settings(_ record: TrainingRecord) -> [(String, String)] {
-        switch record.hyperparameters {
-        case .classifier(let values):
-            let rate = record.foundLearningRate ?? values.learningRate
-            return [
-                ("batch size", "\(values.batchSize)"), ("learning rate", rate.map { "\($0)" } ?? "auto"),
-                ("momentum", "\(values.momentum)"), ("weight decay", "\(values.weightDecay)"),
-                ("label smoothing", "\(values.labelSmoothing)"),
-                (
-                    "augmentation",
-                    values.augmentation.names.isEmpty ? "none" : values.augmentation.names.joined(separator: ",")
-                ), ("class weights", values.labelWeights.rawValue),
-                ("EMA decay", values.averageDecay.map { "\($0)" } ?? "none"),
-            ]
-        case .detector(let values):
-            let optimizer = values.optimizer
-            return [
-                ("batch size", "\(values.batchSize)"),
-                (
-                    "optimizer",
-                    "AdamW, β₁ \(optimizer.beta1), β₂ \(optimizer.beta2), weight decay \(optimizer.weightDecay); "
-                        + "see the training curves for the learning rates"
-                ), ("EMA decay", "\(values.averageDecay)"),
-            ]
-        }
+        let (optimizer, texts): (String, [HyperparameterText]) =
+            switch record.hyperparameters {
+            case .classifier(let values): ("SGD with Nesterov momentum", HyperparameterText.list(values))
+            case .detector(let values):
+                ("AdamW; see the training curves for the learning rates", HyperparameterText.list(values))
+            }
+        let used = texts.filter { $0.property != "fineTuning" || record.fineTuning != nil }
+        let foundRate = record.foundLearningRate.map { "\($0)" }
+        return [("optimizer", optimizer)]
+            + used.map { ($0.name, $0.property == "learningRate" ? foundRate ?? $0.value : $0.value) }
+    }
+
+    /// Returns how far the run came, such as "3 of 20 epochs; the model is that of epoch 2".
+    private static func progress(_ record: TrainingRecord) -> String {
+        let round =
+            switch record.hyperparameters {
+            case .classifier: "epoch"
+            case .detector: "phase"
+            }
+        return "\(record.history.count) of \(record.epochs) \(round)\(record.epochs == 1 ? "" : "s")"
+            + (record.keptEpoch.map { "; the model is that of \(round) \($0)" } ?? "")
     }
 
     private static func settings(_ model: ModelFile) -> [(String, String)] {
@@ -166,18 +153,10 @@ public struct Report: Sendable {
                 ),
             ]
         if let record = model.training {
-            rows.append(
-                (
-                    "epochs",
-                    "\(record.history.count) of \(record.epochs)"
-                        + (record.keptEpoch.map { "; the model is that of epoch \($0)" } ?? "")
-                ))
+            rows.append(("training", progress(record)))
+            if let layers = record.trainableLayers { rows.append(("trainable layers", layers.rawValue)) }
             rows += settings(record)
-            rows += fineTuning(record)
-            rows += [
-                ("calibration", calibration(model)),
-                ("seed", "\(record.seed)"), ("data set digest", record.dataDigest ?? "unknown"),
-            ]
+            rows += [("calibration", calibration(model)), ("data set digest", record.dataDigest ?? "unknown")]
         }
         if let base = model.base { rows.append(("base model digest", base)) }
         if let digest = model.digest { rows.append(("model digest", digest)) }

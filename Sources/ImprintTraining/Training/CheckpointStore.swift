@@ -74,7 +74,7 @@ final class CheckpointStore {
         guard options.resumes || checkpoint.state.progress.isFinished else {
             let progress = checkpoint.state.progress
             throw ImprintError.unfinishedCheckpoint(
-                file: file.path, epoch: progress.history.count + 1, of: progress.plannedEpochs)
+                file: file.path, epoch: progress.round + 1, of: progress.plannedRounds)
         }
     }
 
@@ -109,8 +109,11 @@ extension Checkpoint {
         guard labels == self.labels else {
             throw mismatch("labels", labels.joined(separator: ", "), self.labels.joined(separator: ", "))
         }
-        for (name, value) in settings.sorted(by: { $0.key < $1.key }) where self.settings[name] != value {
-            throw mismatch(name, value, self.settings[name] ?? "none")
+        // Another network also changes other settings, so it is compared first. A setting may be missing on either side.
+        let names = Set(settings.keys).union(self.settings.keys).subtracting(["network"]).sorted()
+        for name in ["network"] + names {
+            let (found, expected) = (settings[name] ?? "none", self.settings[name] ?? "none")
+            guard found == expected else { throw mismatch(name, found, expected) }
         }
         guard network == self.network else { throw mismatch("network", network.name, self.network.name) }
     }

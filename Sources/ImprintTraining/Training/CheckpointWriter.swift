@@ -41,7 +41,7 @@ final class CheckpointWriter: CheckpointPolicy {
             try store.save(
                 Checkpoint(network: network, labels: labels, settings: settings, images: images, state: state))
             failure = nil
-            onEvent(.checkpoint(store.file, epochs: state.progress.history.count))
+            onEvent(.checkpoint(store.file, epochs: state.progress.round))
         } catch {
             let found =
                 error as? FileError

@@ -19,7 +19,7 @@ final class ClassificationObjective: TrainingObjective {
     /// The result of the last validation.
     private(set) var validation: Validation?
     /// The weight of each label in the loss; nil if all are equal.
-    let labelWeights: [Float]?
+    let classWeights: [Float]?
     private let hyperparameters: ClassifierHyperparameters
     private let threads: Int
     private let images: TrainingImages
@@ -40,13 +40,13 @@ final class ClassificationObjective: TrainingObjective {
         threads = configuration.threads
         self.images = images
         self.unreadable = unreadable
-        labelWeights =
-            hyperparameters.labelWeights == .none
+        classWeights =
+            hyperparameters.classWeights == .none
             ? nil
             : images.counts(images.training).map { count in
                 Float(images.training.count) / Float(start.whole.network.output.channels * max(count, 1))
             }
-        loss = SoftmaxCrossEntropy(labelSmoothing: hyperparameters.labelSmoothing, classWeights: labelWeights)
+        loss = SoftmaxCrossEntropy(labelSmoothing: hyperparameters.labelSmoothing, classWeights: classWeights)
         stage = start.stages.count - 1
         trainingPlan = try makePlan()
     }
@@ -60,10 +60,10 @@ final class ClassificationObjective: TrainingObjective {
     }
 
     private func makePlan() throws -> ExecutionPlan {
-        let logits = try start.trained.network.logits()
-        let network = try start.keepsStatistics ? logits.withFrozenStatistics() : logits
+        let logits = try start.trainablePart.network.logits()
+        let network = try start.freezesStatistics ? logits.withFrozenStatistics() : logits
         return try ExecutionPlan(
-            network, parameters: start.trained.parameters,
+            network, parameters: start.trainablePart.parameters,
             options: ExecutionPlan.Options(
                 batchSize: min(hyperparameters.batchSize, images.training.count), mode: .training,
                 workers: Workers(threads), frozen: start.stages.frozen[stage], seed: hyperparameters.seed
@@ -88,7 +88,7 @@ final class ClassificationObjective: TrainingObjective {
     /// Begins an epoch of the learning-rate range test, without changing the stage.
     func beginRangeTest(epoch: Int) { batches = images.training.batches(epoch: epoch, from: 0) }
 
-    func forward(round: Int, step: Int) throws -> StepLoss? {
+    func trainingStep(round: Int, step: Int) throws -> StepLoss? {
         let batch = try batches?.next { unreadable.add($0) }
         if let problem = unreadable.problem { throw problem }
         guard let batch else { return nil }
@@ -96,7 +96,7 @@ final class ClassificationObjective: TrainingObjective {
         plan.forward(count: batch.count)
         let values = batch.count * plan.network.output.channels
         let result = loss(
-            logits: plan.output.first(values), labels: batch.labels, gradient: plan.outputGradient.first(values))
+            logits: plan.output.first(values), targets: batch.labels, gradient: plan.outputGradient.first(values))
         return StepLoss(loss: result.loss, correct: result.correct, count: batch.count, step: batch.index)
     }
 
@@ -104,7 +104,7 @@ final class ClassificationObjective: TrainingObjective {
 
     // MARK: Validation
 
-    var validationVersion: Int { unreadable.validationCount }
+    var validationVersion: Int { unreadable.unreadableValidationCount }
 
     func validate(_ parameters: Parameters) throws -> ValidationLoss? {
         guard let photos = images.validation else { return nil }
@@ -117,7 +117,7 @@ final class ClassificationObjective: TrainingObjective {
             batch.write(to: plan.input)
             plan.forward(count: batch.count)
             let values = plan.output.first(batch.count * labelCount)
-            let result = loss(logits: values, labels: batch.labels)
+            let result = loss(logits: values, targets: batch.labels)
             sum.add(loss: result.loss, correct: result.correct, count: batch.count)
             logits += (0..<batch.count).map { Array(values[($0 * labelCount)..<(($0 + 1) * labelCount)]) }
             itemIndices += batch.indices
@@ -131,7 +131,7 @@ final class ClassificationObjective: TrainingObjective {
 
     private func validationPlan(_ parameters: Parameters, count: Int) throws -> ExecutionPlan {
         if let validationPlan, validationPlan.parameters === parameters { return validationPlan }
-        let logits = try start.trained.network.logits()
+        let logits = try start.trainablePart.network.logits()
         let plan = try ExecutionPlan(
             logits, parameters: parameters,
             options: ExecutionPlan.Options(

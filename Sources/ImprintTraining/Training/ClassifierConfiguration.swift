@@ -12,12 +12,12 @@ internal import ImprintNetwork
 public struct ClassifierConfiguration: Sendable {
     /// The network that training starts from.
     public enum Start: Sendable {
-        /// The base model that comes with Imprint, with all layers trainable; see `ModelFile.shippedBase()`.
+        /// The base model that comes with Imprint, with all layers trainable; see `ModelFile.builtInBase()`.
         case builtInBase
         /// A ready-made network with random parameters; see `Network.readyMadeNames`.
         case network(String, width: Double = 1)
         /// A trained model: its layers and parameters, with a new head if the labels differ.
-        case base(ModelFile, trains: FineTuning.TrainableLayers = .head)
+        case base(ModelFile, trainableLayers: FineTuning.TrainableLayers = .head)
     }
 
     /// The hyperparameters, which the model file records.
@@ -47,36 +47,57 @@ public struct ClassifierConfiguration: Sendable {
 
 extension ClassifierConfiguration {
     /// The trainable layers of the base model; nil if training starts from scratch.
-    var trains: FineTuning.TrainableLayers? {
+    var trainableLayers: FineTuning.TrainableLayers? {
         switch start {
         case .builtInBase: .all
         case .network: nil
-        case .base(_, let trains): trains
+        case .base(_, let trainableLayers): trainableLayers
         }
     }
 
     /// The fine-tuning hyperparameters; nil if only the head is trainable, or if training starts from scratch.
-    var usedFineTuning: FineTuning? { trains == nil || trains == .head ? nil : hyperparameters.fineTuning }
+    var usedFineTuning: FineTuning? {
+        trainableLayers == nil || trainableLayers == .head ? nil : hyperparameters.fineTuning
+    }
 
     /// Checks that every value is in its range.
     func check() throws(ImprintError) {
-        try hyperparameters.problem?.raise()
-        guard threads >= 1 else { throw .invalidSetting(name: "threads", found: "\(threads)", expected: "at least 1") }
+        if let problem = hyperparameters.problem { throw problem.error }
+        let threadsProblem = HyperparameterProblem.first(of: [.init("threads", threads, in: Processors.threadRange)])
+        if let threadsProblem { throw threadsProblem.error }
         guard memoryLimit ?? 0 >= 0 else {
             throw .invalidSetting(name: "memoryLimit", found: "\(memoryLimit ?? 0)", expected: "at least 0")
         }
+        try checkStart()
+    }
+
+    /// Checks that no setting is set that the start ignores, because the model file would record it.
+    private func checkStart() throws(ImprintError) {
+        let values = hyperparameters
+        let baseHas = "the default, because the base model has its own"
+        let needsBase = "the default, because a new network has no base model"
+        let problem: HyperparameterProblem? =
+            switch start {
+            case .builtInBase, .base:
+                .first(of: [
+                    .init("inputSize", values.inputSize ?? 0, values.inputSize == nil, baseHas),
+                    .init("cropAndScale", values.cropAndScale.rawValue, values.cropAndScale == .centerCrop, baseHas),
+                ])
+            case .network:
+                .first(of: [
+                    .init("poolsMaximum", values.poolsMaximum, !values.poolsMaximum, needsBase),
+                    .init("fineTuning", values.fineTuning, values.fineTuning == FineTuning(), needsBase),
+                ])
+            }
+        if let problem { throw problem.error }
     }
 
     /// The rule that splits the photos.
     var split: DatasetSplitRule {
         DatasetSplitRule(
-            validation: validationFolder.map(DatasetSplitRule.Validation.folder) ?? .split(hyperparameters.validation),
+            validation: validationFolder.map { .folder($0, logos: nil) } ?? .split(hyperparameters.validation),
             keepsGroupsTogether: hyperparameters.keepsGroupsTogether, seed: hyperparameters.seed, threads: threads)
     }
-}
-
-extension HyperparameterProblem {
-    func raise() throws(ImprintError) { throw .invalidSetting(name: name, found: found, expected: expected) }
 }
 
 /// The rule that splits photos into a training set and a validation set.
@@ -84,8 +105,8 @@ struct DatasetSplitRule {
     enum Validation {
         /// A fraction of the photos.
         case split(ValidationRule)
-        /// A separate folder.
-        case folder(URL)
+        /// A separate folder; `logos` are the labels of a detector's logos, nil for a classifier.
+        case folder(URL, logos: [String]?)
     }
 
     var validation: Validation

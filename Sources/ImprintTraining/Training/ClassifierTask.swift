@@ -11,47 +11,42 @@ struct ClassifierTask: TrainingTask {
     private let configuration: ClassifierConfiguration
     private let start: ClassifierConfiguration.StartingPoint
     let fingerprint: [String: String]
-    /// The photos, after they are read.
-    private var images: TrainingImages?
+    /// The photos; nil until they are read.
+    private var loadedPhotos: TrainingImages?
     private var unreadable: UnreadablePhotos?
     private let objective = Holder<ClassificationObjective>()
-
-    /// A shared reference to a value that is set later.
-    private final class Holder<Value> {
-        var value: Value?
-    }
 
     init(folder: ImageFolder, configuration: ClassifierConfiguration) throws {
         try configuration.check()
         self.folder = folder
         self.configuration = configuration
         start = try configuration.startingPoint(labels: folder.labels)
-        fingerprint = try configuration.fingerprint(base: start.base)
+        fingerprint = configuration.fingerprint(baseDigest: start.baseDigest)
     }
 
     var labels: [String] { folder.labels }
-    var network: Network { start.trained.network }
-    var versionOneFingerprint: [String: String] { configuration.versionOneFingerprint(base: start.base) }
+    var network: Network { start.trainablePart.network }
+    var versionOneFingerprint: [String: String] { configuration.versionOneFingerprint(baseDigest: start.baseDigest) }
     var hasTimeLimit: Bool { configuration.timeLimit != nil }
     func sampleCount(ofRound round: Int) -> Int { photos.training.count }
 
     private var photos: TrainingImages {
-        guard let images else { preconditionFailure("the photos are read before training") }
-        return images
+        guard let loadedPhotos else { preconditionFailure("the photos are read before training") }
+        return loadedPhotos
     }
 
     mutating func readPhotos(
         earlier: Checkpoint.Images?, onEvent: (TrainingEvent) -> Void, checkContinues: () throws -> Void
     ) throws -> RunPhotos {
-        let images = try TrainingImages(
+        let photos = try TrainingImages(
             folder, configuration, start: start, earlier: earlier, onEvent: onEvent, checkContinues: checkContinues)
         let unreadable = UnreadablePhotos(
-            training: images.training.items, validation: images.validation?.items ?? [], labels: folder.labels)
-        (self.images, self.unreadable) = (images, unreadable)
+            training: photos.training.items, validation: photos.validation?.items ?? [], labels: folder.labels)
+        (loadedPhotos, self.unreadable) = (photos, unreadable)
         return RunPhotos(
-            trainingCount: images.training.count, validationCount: images.validationCount,
-            labelsWithoutValidation: images.labelsWithoutValidation, skipped: images.skipped, leakage: images.leakage,
-            record: images.record, unreadable: unreadable)
+            trainingCount: photos.training.count, validationCount: photos.validationCount,
+            labelsWithoutValidation: photos.labelsWithoutValidation, skipped: photos.skipped, leakage: photos.leakage,
+            checkpointImages: photos.checkpointImages, unreadable: unreadable)
     }
 
     func makeObjective() throws -> (objective: any TrainingObjective, options: TrainingLoop.Options) {
@@ -61,12 +56,12 @@ struct ClassifierTask: TrainingTask {
         self.objective.value = objective
         var epochs = TrainingLoop.Rounds.Epochs(
             count: configuration.epochs, steps: objective.stepsPerEpoch,
-            learningRate: configuration.learningRate ?? 0, decay: configuration.schedule)
-        epochs.warmUps = Set(
+            learningRate: configuration.learningRate ?? 0, scheduleShape: configuration.schedule)
+        epochs.laterWarmUpEpochs = Set(
             (0..<min(configuration.epochs, start.stages.lastStageStart + 1)).filter(start.stages.startsStage))
         var options = TrainingLoop.Options(
             rounds: .epochs(epochs), optimizer: configuration.hyperparameters.optimizer,
-            emaDecay: configuration.averageDecay)
+            emaDecay: configuration.emaDecay)
         options.learningRateFactors = start.learningRateFactors
         options.patience = configuration.patience
         options.firstPatientRound = start.stages.lastStageStart
@@ -101,9 +96,9 @@ struct ClassifierTask: TrainingTask {
         configuration.timeLimit.map { loop.seconds >= $0.seconds } ?? false
     }
 
-    func describe() -> (recipe: TrainingRecipe, parameterCount: Int, trainableParameterCount: Int, epochs: Int) {
+    func describe() -> (recipe: TrainingRecipe, parameterCount: Int, trainableParameterCount: Int, roundCount: Int) {
         (
-            TrainingRecipe(trains: configuration.trains, base: start.base),
+            TrainingRecipe(trainableLayers: configuration.trainableLayers, base: start.baseDigest),
             start.whole.parameters.layout.trainableCount, start.trainableParameterCount, configuration.epochs
         )
     }
@@ -112,30 +107,33 @@ struct ClassifierTask: TrainingTask {
         _ loop: TrainingLoop, _ best: Parameters, isValidated: Bool
     ) throws -> (model: ModelFile, evaluation: Evaluation?) {
         guard let objective = objective.value else { preconditionFailure("a model needs an objective") }
-        let (images, progress) = (photos, loop.progress)
-        let items = images.validation?.items ?? []
+        let photos = photos
+        let progress = loop.progress
+        let items = photos.validation?.items ?? []
         let validation = isValidated ? objective.validation : nil
         let calibration = validation.flatMap { validation in
             configuration.calibrates
                 ? Calibration(
                     logits: validation.logits, labels: validation.itemIndices.map { items[$0].label }) : nil
         }
-        let evaluation = validation.map { evaluate($0, items, images.validation?.skipped ?? [], calibration) }
+        let evaluation = validation.map { evaluate($0, items, photos.validation?.skipped ?? [], calibration) }
         let record = TrainingRecord(
             .classifier(configuration.hyperparameters),
             foundLearningRate: configuration.learningRate == nil ? progress.learningRate : nil,
-            dataDigest: folder.digest, trainingImages: images.countsByLabel(images.training),
-            validationImages: images.countsByLabel(images.validation),
-            labelWeights: objective.labelWeights.map { Dictionary(uniqueKeysWithValues: zip(folder.labels, $0)) },
-            trains: configuration.trains, history: progress.history, keptEpoch: progress.best.map { $0 + 1 },
+            dataDigest: folder.digest, trainingImages: photos.countsByLabel(photos.training),
+            validationImages: photos.countsByLabel(photos.validation),
+            classWeights: objective.classWeights.map { Dictionary(uniqueKeysWithValues: zip(folder.labels, $0)) },
+            trainableLayers: configuration.trainableLayers, history: progress.history,
+            keptEpoch: progress.best.map { $0 + 1 },
             precisionRecall: evaluation?.precisionRecall ?? [:], thresholds: evaluation?.thresholds,
             calibration: calibration)
         var model = ModelFile(
             network: start.whole.network, parameters: try start.parameters(with: best), labels: folder.labels,
-            preprocessing: start.preprocessing, training: record, base: start.base, precision: configuration.precision)
+            preprocessing: start.preprocessing, training: record, base: start.baseDigest,
+            precision: configuration.precision)
         if let calibration, let calibrated = try model.calibrated(calibration.temperature) { model = calibrated }
         model = try model.addingRehearsal(
-            images.training.items.map { ($0.url, $0.label) }, count: configuration.rehearsalImages,
+            photos.training.items.map { ($0.url, $0.label) }, count: configuration.rehearsalImages,
             seed: configuration.seed, workers: Workers(configuration.threads))
         return (model, evaluation)
     }

@@ -49,8 +49,8 @@ struct DatasetSplit {
             let groups = groups([folder])
             (training, validation) = folder.split(share, seed: seed, groups: groups)
             leakage = folder.avoidedLeakage(share, seed: seed, groups: groups)
-        case .folder(let url):
-            let other = try ImageFolder(at: url, minimumClasses: 1)
+        case .folder(let url, let logos):
+            let other = try folder.validationFolder(at: url, logos: logos)
             let unknown = other.labels.filter { !folder.labels.contains($0) }
             guard unknown.isEmpty else {
                 throw ImprintError.labelMismatch(
@@ -103,17 +103,17 @@ extension ImageFolder {
 
 extension TrainingStart.Leakage {
     /// The leakage as a checkpoint stores it.
-    var record: [String: Int] {
+    var storedCounts: [String: Int] {
         switch self {
         case .avoided(let images, let total, let groups): ["avoided": images, "of": total, "groups": groups]
         case .found(let images, let total): ["found": images, "of": total]
         }
     }
 
-    fileprivate init?(_ record: [String: Int]) {
-        if let images = record["avoided"], let total = record["of"], let groups = record["groups"] {
+    fileprivate init?(_ storedCounts: [String: Int]) {
+        if let images = storedCounts["avoided"], let total = storedCounts["of"], let groups = storedCounts["groups"] {
             self = .avoided(images: images, of: total, groups: groups)
-        } else if let images = record["found"], let total = record["of"] {
+        } else if let images = storedCounts["found"], let total = storedCounts["of"] {
             self = .found(images: images, of: total)
         } else {
             return nil

@@ -10,7 +10,6 @@ final class LearningRateRangeTest: TrainingObjective {
     /// The losses so far.
     private(set) var search = LearningRateSearch()
     private var epoch = 0
-    private var stepInEpoch = 0
 
     private init(_ objective: ClassificationObjective, onStep: @escaping (_ done: Int) -> Bool) {
         self.objective = objective
@@ -35,6 +34,7 @@ final class LearningRateRangeTest: TrainingObjective {
             ]), optimizer: optimizer)
         options.learningRateFactors = learningRateFactors
         options.keepsBest = false
+        options.allowsDivergence = true
         defer {
             parameters.copyValues(from: before)
             objective.plan.passCount = 0
@@ -49,12 +49,12 @@ final class LearningRateRangeTest: TrainingObjective {
         objective.beginRangeTest(epoch: epoch)
     }
 
-    func forward(round: Int, step: Int) throws -> StepLoss? {
-        var loss = try objective.forward(round: epoch, step: stepInEpoch)
+    func trainingStep(round: Int, step: Int) throws -> StepLoss? {
+        var loss = try objective.trainingStep(round: epoch, step: 0)
         if loss == nil {
             epoch += 1
             objective.beginRangeTest(epoch: epoch)
-            loss = try objective.forward(round: epoch, step: 0)
+            loss = try objective.trainingStep(round: epoch, step: 0)
         }
         guard var loss else { return nil }
         let rate = LearningRateSearch.learningRate(at: search.points.count)

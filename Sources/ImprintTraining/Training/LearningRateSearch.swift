@@ -26,7 +26,7 @@ public struct LearningRateSearch: Codable, Hashable, Sendable {
     /// The number of steps until the average has settled.
     private static let settling = 10
     /// The schedule of the test: from 10⁻⁵ to 10.
-    static let schedule = LearningRateSchedule.Decay.exponential(from: -5, to: 1)
+    static let schedule = LearningRateSchedule.Shape.exponential(from: -5, to: 1)
     /// Returns the learning rate of a step (from 0): 10⁻⁵ · 10^(6 · step / 99).
     public static func learningRate(at step: Int) -> Float {
         LearningRateSchedule(schedule).factor(at: step, of: stepCount)

@@ -14,18 +14,18 @@ extension ClassifierConfiguration {
         /// The whole network with its initial parameters.
         let whole: Part
         /// The frozen part that computes the features once per image; nil if it is trainable, or if images are augmented.
-        let features: Part?
+        let featureExtractor: Part?
         /// The part that runs in every step: the head if the features are cached, otherwise the whole network.
-        let trained: Part
+        let trainablePart: Part
         /// The trainable layers of each stage.
         let stages: TrainingStages
         /// Factors of the learning rate by node.
         let learningRateFactors: [String: Float]
         /// Whether batch normalization uses and keeps its running statistics.
-        let keepsStatistics: Bool
+        let freezesStatistics: Bool
         let preprocessing: Preprocessing
         /// The digest of the base model, if there is one.
-        let base: String?
+        let baseDigest: String?
 
         /// The number of parameters that are trainable in the last stage.
         var trainableParameterCount: Int {
@@ -34,11 +34,11 @@ extension ClassifierConfiguration {
             }
         }
 
-        /// Returns the parameters of the whole network with those of the trained part.
-        func parameters(with trained: Parameters) throws -> Parameters {
-            guard features != nil else { return trained }
+        /// Returns the parameters of the whole network with those of the trainable part.
+        func parameters(with trainedParameters: Parameters) throws -> Parameters {
+            guard featureExtractor != nil else { return trainedParameters }
             let parameters = try whole.parameters.copy()
-            parameters.load(from: trained)
+            parameters.load(from: trainedParameters)
             return parameters
         }
     }
@@ -48,7 +48,7 @@ extension ClassifierConfiguration {
         switch start {
         case .builtInBase:
             var configuration = self
-            configuration.start = .base(try .shippedBase(), trains: .all)
+            configuration.start = .base(try .builtInBase(), trainableLayers: .all)
             return try configuration.startingPoint(labels: labels)
         case .network(let name, let width):
             let network = try Network.named(
@@ -56,24 +56,26 @@ extension ClassifierConfiguration {
             let whole = StartingPoint.Part(
                 network: network, parameters: try Parameters(network, seed: hyperparameters.seed))
             return StartingPoint(
-                whole: whole, features: nil, trained: whole, stages: .single, learningRateFactors: [:],
-                keepsStatistics: false,
+                whole: whole, featureExtractor: nil, trainablePart: whole, stages: .single, learningRateFactors: [:],
+                freezesStatistics: false,
                 preprocessing: Preprocessing(
                     width: network.input.width, height: network.input.height, channels: network.input.channels,
                     cropAndScale: hyperparameters.cropAndScale),
-                base: nil)
-        case .base(let base, let trains):
-            guard var network = try base.network.replacingHead(labels: labels.count), let head = network.headName else {
+                baseDigest: nil)
+        case .base(let base, let trainableLayers):
+            guard var network = try base.network.replacingHead(labels: labels.count), let head = network.denseHeadName
+            else {
                 throw ImprintError.noHead(network: base.network.name)
             }
-            var factors: String?
+            // The parameter that scales the maxima of concat pooling.
+            var maximumScaleName: String?
             if hyperparameters.poolsMaximum {
                 guard let pooling = try network.withConcatPooling() else {
                     throw ImprintError.noAveragePooling(network: network.name)
                 }
-                (network, factors) = (pooling.network, pooling.scaleName)
+                (network, maximumScaleName) = (pooling.network, pooling.scaleName)
             }
-            let stages = TrainingStages(of: network, trains, epochs: hyperparameters.fineTuning.stageEpochs)
+            let stages = TrainingStages(of: network, trainableLayers, epochs: hyperparameters.fineTuning.stageEpochs)
             guard hyperparameters.epochs > stages.lastStageStart else {
                 throw ImprintError.invalidSetting(
                     name: "epochs", found: "\(hyperparameters.epochs)",
@@ -84,21 +86,22 @@ extension ClassifierConfiguration {
             let parameters = try Parameters(network, seed: hyperparameters.seed)
             parameters.load(from: base.parameters)
             // A head for the same labels keeps its parameters; any other is initialized again.
-            let isNew = labels != base.labels || head != base.network.headName || hyperparameters.poolsMaximum
+            let isNew = labels != base.labels || head != base.network.denseHeadName || hyperparameters.poolsMaximum
             for entry in parameters.layout.entries where entry.node == head && isNew {
                 parameters.draw(entry, seed: hyperparameters.seed)
             }
-            if let factors, let count = parameters.layout[factors]?.parameter.count {
-                parameters[factors] = Array(repeating: Network.initialMaximumScale, count: count)
+            if let maximumScaleName, let count = parameters.layout[maximumScaleName]?.parameter.count {
+                parameters[maximumScaleName] = Array(repeating: Network.initialMaximumScale, count: count)
             }
             let whole = StartingPoint.Part(network: network, parameters: parameters)
-            let parts = trains == .head && hyperparameters.augmentation.names.isEmpty ? try whole.splitAtHead() : nil
+            let parts =
+                trainableLayers == .head && hyperparameters.augmentation.names.isEmpty ? try whole.splitAtHead() : nil
             return StartingPoint(
-                whole: whole, features: parts?.features, trained: parts?.head ?? whole, stages: stages,
-                learningRateFactors: trains == .head
+                whole: whole, featureExtractor: parts?.features, trainablePart: parts?.head ?? whole, stages: stages,
+                learningRateFactors: trainableLayers == .head
                     ? [:] : network.learningRateFactors(decay: hyperparameters.fineTuning.layerDecay),
-                keepsStatistics: trains != .head && hyperparameters.fineTuning.keepsStatistics,
-                preprocessing: base.preprocessing, base: try base.digest ?? base.tensorDigest())
+                freezesStatistics: trainableLayers != .head && hyperparameters.fineTuning.freezesStatistics,
+                preprocessing: base.preprocessing, baseDigest: try base.digest ?? base.tensorDigest())
         }
     }
 }
@@ -118,8 +121,8 @@ extension ClassifierConfiguration.StartingPoint.Part {
 extension Network {
     /// Returns the network with a head for another number of labels and a softmax at its end; nil if it cannot have one.
     fileprivate func replacingHead(labels: Int) throws(NetworkError) -> Network? {
-        guard headName != nil else { return try withNewHead(outputs: labels) }
-        let network = try replacingHead(outputs: labels)
+        guard denseHeadName != nil else { return try withDenseHead(outputs: labels) }
+        let network = try resizingHead(outputs: labels)
         guard let last = network.nodes.last, !(last.layer is Softmax) else { return network }
         let softmax = Node(name: "probabilities", layer: Softmax(), inputs: [last.name])
         return try Network(name: name, input: input, nodes: network.nodes + [softmax])

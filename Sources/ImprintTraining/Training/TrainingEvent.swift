@@ -54,7 +54,7 @@ public struct TrainingStart: Sendable {
     public let parameterCount: Int
     /// The number of trainable parameters; the others are frozen.
     public let trainableParameterCount: Int
-    /// The maximum number of epochs.
+    /// The maximum number of epochs, or the number of phases of a detector.
     public let epochs: Int
     /// The state that the run resumes from; nil for a new run.
     public let resumed: Resumption?

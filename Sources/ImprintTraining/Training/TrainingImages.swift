@@ -14,7 +14,7 @@ struct TrainingImages {
     /// The leakage between training and validation images.
     let leakage: TrainingStart.Leakage?
     /// The images as a checkpoint stores them.
-    let record: Checkpoint.Images
+    let checkpointImages: Checkpoint.Images
     private let labels: [String]
 
     /// Splits and reads the images, and computes their features if the starting point has a part for it.
@@ -50,7 +50,7 @@ struct TrainingImages {
         try checkContinues()
         let read = training.count + (validationLoader?.count ?? 0)
         func source(_ images: BatchLoader, after done: Int) throws -> any BatchSource {
-            guard let part = start.features, images.count > 0 else { return images }
+            guard let part = start.featureExtractor, images.count > 0 else { return images }
             return try FeatureLoader(of: images, by: part, workers: Workers(configuration.threads)) {
                 onEvent(.computingFeatures(done: done + $0, of: read))
                 try checkContinues()
@@ -66,9 +66,9 @@ struct TrainingImages {
         leakage = split.leakage
         labels = folder.labels
         let validationFolder = split.folders[split.folders.count - 1]
-        record = Checkpoint.Images(
+        checkpointImages = Checkpoint.Images(
             digests: split.folders.map(\.digest), training: self.training.items.map(folder.path),
-            validation: validation?.items.map(validationFolder.path) ?? [], leakage: split.leakage?.record)
+            validation: validation?.items.map(validationFolder.path) ?? [], leakage: split.leakage?.storedCounts)
     }
 
     /// The number of validation images.

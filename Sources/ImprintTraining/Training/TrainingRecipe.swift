@@ -3,7 +3,7 @@ internal import ImprintModel
 /// The kind of training of a run, which depends on its data and its configuration.
 public enum TrainingRecipe: String, Sendable, CaseIterable {
     /// Fine-tunes the base model that comes with Imprint on photos.
-    case shippedBase
+    case builtInBase = "shippedBase"
     /// Trains a classifier on photos from scratch.
     case fromScratch = "wholePhotos"
     /// Trains the head of a base model on photos; its other layers are frozen.
@@ -18,7 +18,7 @@ public enum TrainingRecipe: String, Sendable, CaseIterable {
     /// The description of the recipe, such as "Fine-tuning the base model that comes with Imprint".
     public var summary: String {
         switch self {
-        case .shippedBase: "Fine-tuning the base model that comes with Imprint"
+        case .builtInBase: "Fine-tuning the base model that comes with Imprint"
         case .fromScratch: "Training a new classifier from scratch"
         case .head: "Training a new head on a frozen base model"
         case .fineTuning: "Fine-tuning a base model"
@@ -26,20 +26,28 @@ public enum TrainingRecipe: String, Sendable, CaseIterable {
         case .artworkAndPhotos: "Training a logo detector from artwork and photos of it"
         }
     }
+
+    /// Whether the run trains a logo detector, whose number of phases is fixed.
+    package var trainsDetector: Bool {
+        switch self {
+        case .builtInBase, .fromScratch, .head, .fineTuning: false
+        case .artwork, .artworkAndPhotos: true
+        }
+    }
 }
 
 extension TrainingRecipe {
     /// Creates the recipe of a classifier.
     /// - Parameters:
-    ///   - trains: The trainable layers of the base model; nil without a base model.
+    ///   - trainableLayers: The trainable layers of the base model; nil without a base model.
     ///   - base: The digest of the base model.
-    init(trains: FineTuning.TrainableLayers?, base: String?) {
+    init(trainableLayers: FineTuning.TrainableLayers?, base: String?) {
         self =
-            switch trains {
+            switch trainableLayers {
             case nil: .fromScratch
             case .head: .head
             case .all, .headFirst, .gradual:
-                base.map { $0 == ModelFile.shippedDigest } ?? false ? .shippedBase : .fineTuning
+                base.map { $0 == ModelFile.builtInBaseDigest } ?? false ? .builtInBase : .fineTuning
             }
     }
 }
@@ -48,12 +56,15 @@ extension ModelFile {
     /// The recipe that trained the model; nil if it is unknown.
     var recipe: TrainingRecipe? {
         training.flatMap { training in
-            guard let detector else {
+            switch head {
+            case .softmax, .sigmoid:
                 // Old files do not record the trainable layers.
-                return training.trains == nil && base != nil ? nil : TrainingRecipe(trains: training.trains, base: base)
+                let isUnknown = training.trainableLayers == nil && base != nil
+                return isUnknown ? nil : TrainingRecipe(trainableLayers: training.trainableLayers, base: base)
+            case .detector(let detector):
+                let photos = detector.logos.reduce(0) { $0 + (training.trainingImages[$1.label] ?? 0) }
+                return photos > 0 ? .artworkAndPhotos : .artwork
             }
-            let photos = detector.logos.reduce(0) { $0 + (training.trainingImages[$1.label] ?? 0) }
-            return photos > 0 ? .artworkAndPhotos : .artwork
         }
     }
 }

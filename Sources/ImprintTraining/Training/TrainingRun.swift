@@ -15,9 +15,9 @@ internal import Synchronization
 ///
 /// Cancelling the task that reads the events also ends the run after the current step. The run then writes a checkpoint, but sends no further
 /// events. The sequence ends when the run has ended, and throws if the checkpoint could not be written. A run whose events have no reader ends
-/// in the same way. While a run compares and reads images, it ends only after that.
+/// in the same way. A run that is still reading images stops after it has read them.
 ///
-/// A reader that is more than 1,000 events behind misses some events of progress within an epoch, but no others.
+/// If the reader lags by more than 1,000 events, progress events are dropped; other events never are.
 public struct TrainingRun: AsyncSequence, Sendable {
     public typealias Element = TrainingEvent
 

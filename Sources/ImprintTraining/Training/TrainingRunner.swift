@@ -6,14 +6,14 @@ internal import ImprintModel
 internal import ImprintNetwork
 
 /// Runs a training task on the caller's thread: checkpoints and resume, unreadable photos, events and the result.
-final class TrainingRunner<Task: TrainingTask> {
-    private var task: Task
+final class TrainingRunner<Job: TrainingTask> {
+    private var task: Job
     private let checkpoints: CheckpointOptions?
     private let onEvent: (TrainingEvent) -> Void
     private let shouldStop: () -> Bool
 
     init(
-        _ task: Task, checkpoints: CheckpointOptions?, onEvent: @escaping (TrainingEvent) -> Void,
+        _ task: Job, checkpoints: CheckpointOptions?, onEvent: @escaping (TrainingEvent) -> Void,
         shouldStop: @escaping () -> Bool
     ) {
         self.task = task
@@ -37,7 +37,7 @@ final class TrainingRunner<Task: TrainingTask> {
         let (objective, options) = try task.makeObjective()
         let writer = CheckpointWriter(
             store, onEvent: onEvent, network: task.network, labels: task.labels, settings: task.fingerprint,
-            images: photos.record)
+            images: photos.checkpointImages)
         let loop = try TrainingLoop(objective, options: options, checkpoints: writer)
         let run = Run(loop: loop, photos: photos, writer: writer)
         do {
@@ -58,16 +58,18 @@ final class TrainingRunner<Task: TrainingTask> {
         let (loop, photos, writer) = (run.loop, run.photos, run.writer)
         var resumed: TrainingStart.Resumption?
         if let checkpoint = store?.resumed {
-            let hasSamePhotos = checkpoint.images == photos.record
-            try loop.restore(checkpoint.state, hasSameData: hasSamePhotos)
+            let hasSamePhotos = checkpoint.images == photos.checkpointImages
+            do {
+                try loop.restore(checkpoint.state, hasSameData: hasSamePhotos)
+            } catch let error as TrainingStateError {
+                throw ModelFileError(
+                    path: store?.file.path ?? "", problem: .invalidMetadata(key: "state", reason: error.reason))
+            }
             resumed = TrainingStart.Resumption(
                 history: loop.progress.history, imagesSeen: loop.progress.sum.count, hasSameImages: hasSamePhotos)
         }
         start(run, resumed, replacesCheckpoint: store?.replacesFinished ?? false)
-        guard try task.prepare(loop, onEvent: onEvent, shouldStop: shouldStop) else {
-            // Nothing is trained yet, so there is nothing to save.
-            throw ImprintError.stoppedTooEarly(checkpoint: nil)
-        }
+        try prepare(run)
         var ending = try train(run)
         guard let best = loop.best else {
             writer.save(loop.state)
@@ -91,6 +93,21 @@ final class TrainingRunner<Task: TrainingTask> {
         return result
     }
 
+    /// Prepares a new run.
+    ///
+    /// If it throws, nothing is trained yet, so there is nothing to save.
+    private func prepare(_ run: Run) throws {
+        do {
+            guard try task.prepare(run.loop, onEvent: onEvent, shouldStop: shouldStop) else {
+                throw ImprintError.stoppedTooEarly(checkpoint: nil)
+            }
+        } catch let error as ImageError {
+            report(run)
+            guard let problem = run.photos.unreadable.problem else { throw error }
+            throw ImprintError.tooFewReadablePhotos(reason: "\(problem)", checkpoint: nil)
+        }
+    }
+
     private func start(_ run: Run, _ resumed: TrainingStart.Resumption?, replacesCheckpoint: Bool) {
         let description = task.describe()
         onEvent(
@@ -100,7 +117,7 @@ final class TrainingRunner<Task: TrainingTask> {
                     validationImages: run.photos.validationCount,
                     labelsWithoutValidation: run.photos.labelsWithoutValidation, skipped: run.photos.skipped,
                     network: task.network.name, parameterCount: description.parameterCount,
-                    trainableParameterCount: description.trainableParameterCount, epochs: description.epochs,
+                    trainableParameterCount: description.trainableParameterCount, epochs: description.roundCount,
                     resumed: resumed, replacesCheckpoint: replacesCheckpoint, leakage: run.photos.leakage)))
     }
 
@@ -116,9 +133,9 @@ final class TrainingRunner<Task: TrainingTask> {
                     onEvent(
                         .batch(
                             TrainingBatch(
-                                epoch: progress.history.count + 1, epochs: progress.plannedEpochs,
+                                epoch: progress.round + 1, epochs: progress.plannedRounds,
                                 imagesSeen: progress.sum.count,
-                                imagesPerEpoch: task.sampleCount(ofRound: progress.history.count),
+                                imagesPerEpoch: task.sampleCount(ofRound: progress.round),
                                 loss: progress.sum.meanLoss, accuracy: progress.sum.accuracy)))
                 case .round(let metrics, let seconds): onEvent(.epoch(metrics, seconds: seconds))
                 }

@@ -18,10 +18,10 @@ struct TrainingStages {
 
     /// Creates the stages of training a base model.
     /// - Parameter epochs: The number of epochs of each stage except the last.
-    init(of network: Network, _ trains: FineTuning.TrainableLayers, epochs: Int) {
+    init(of network: Network, _ trainableLayers: FineTuning.TrainableLayers, epochs: Int) {
         let blocks = network.blocks
         func allBut(_ count: Int) -> Set<String> { blocks.dropLast(count).reduce(into: []) { $0.formUnion($1) } }
-        switch trains {
+        switch trainableLayers {
         case .head: frozen = [allBut(1)]
         case .all: frozen = [[]]
         case .headFirst: frozen = [allBut(1), []]

@@ -41,8 +41,8 @@ protocol TrainingTask {
     /// Returns the number of photos or patches of a round.
     func sampleCount(ofRound round: Int) -> Int
 
-    /// Returns the recipe, the number of parameters, the number of trainable ones, and the number of epochs.
-    func describe() -> (recipe: TrainingRecipe, parameterCount: Int, trainableParameterCount: Int, epochs: Int)
+    /// Returns the recipe, the number of parameters, the number of trainable ones, and the maximum number of rounds.
+    func describe() -> (recipe: TrainingRecipe, parameterCount: Int, trainableParameterCount: Int, roundCount: Int)
 
     /// Creates the model of the best round.
     /// - Parameter isValidated: Whether the objective has just validated the best round.
@@ -66,7 +66,12 @@ struct RunPhotos {
     var skipped: [SkippedImage]
     var leakage: TrainingStart.Leakage?
     /// The photos as a checkpoint stores them.
-    var record: Checkpoint.Images
+    var checkpointImages: Checkpoint.Images
     /// The photos that become unreadable during the run.
     var unreadable: UnreadablePhotos
+}
+
+/// A shared reference to a value that is set later.
+final class Holder<Value> {
+    var value: Value?
 }

@@ -7,17 +7,17 @@ internal import Synchronization
 /// The run continues without them while enough photos are readable: at least half of the photos, and at least one photo of every label that
 /// had any. This applies to training photos and validation photos separately.
 final class UnreadablePhotos: Sendable {
-    private let state: Mutex<Record>
+    private let state: Mutex<State>
 
     /// - Parameter labels: The names of the labels, by their index.
     init(training: [ImageFolder.Item], validation: [ImageFolder.Item], labels: [String]) {
-        state = Mutex(Record(training: training, validation: validation, labels: labels))
+        state = Mutex(State(training: training, validation: validation, labels: labels))
     }
 
-    /// Records an unreadable photo; a second record of the same photo is ignored.
+    /// Adds an unreadable photo; it is ignored if it was added before.
     func add(_ image: SkippedImage) { state.withLock { $0.add(image) } }
 
-    /// Records an unreadable photo; a second record of the same photo is ignored.
+    /// Adds an unreadable photo; it is ignored if it was added before.
     /// - Throws: `ImageError` if too few photos are readable, or if the source is not a file.
     func add(_ source: PatchSource, _ reason: ImageError) throws(ImageError) {
         guard let photo = source.photo else { throw reason }
@@ -35,13 +35,13 @@ final class UnreadablePhotos: Sendable {
     /// Whether too few validation photos are readable for a validation result.
     var affectsValidation: Bool { state.withLock { $0.affectsValidation } }
     /// The number of unreadable validation photos.
-    var validationCount: Int { state.withLock { $0.validationCount } }
+    var unreadableValidationCount: Int { state.withLock { $0.unreadableValidationCount } }
     /// All unreadable photos, reported or not.
     var all: [SkippedImage] { state.withLock { $0.reported + $0.unreported } }
     /// The reported photos, in the order of the reports.
     var images: [SkippedImage] { state.withLock { $0.reported } }
 
-    /// Returns the photos recorded since the last call, sorted by path, and counts them as reported.
+    /// Returns the photos added since the last call, sorted by path, and counts them as reported.
     func takeNew() -> [SkippedImage] {
         state.withLock { state in
             let new = state.unreported.sorted { $0.url.path < $1.url.path }
@@ -52,7 +52,7 @@ final class UnreadablePhotos: Sendable {
     }
 }
 
-private struct Record {
+private struct State {
     /// The training or the validation photos.
     private struct Partition {
         let items: [ImageFolder.Item]
@@ -81,7 +81,7 @@ private struct Record {
             uniquingKeysWith: { first, _ in first })
     }
 
-    var validationCount: Int { partitions[1].unreadable.count }
+    var unreadableValidationCount: Int { partitions[1].unreadable.count }
 
     mutating func add(_ image: SkippedImage) {
         guard reasons.updateValue(reasons[image.url] ?? image.reason, forKey: image.url) == nil else { return }
@@ -92,7 +92,7 @@ private struct Record {
         let partition = partitions[index]
         let isEnough =
             partition.readableCounts.values.allSatisfy { $0 > 0 }
-            && 2 * partition.unreadable.count <= partition.items.count
+            && !SkippedImage.areTooMany(partition.unreadable.count, of: partition.items.count)
         guard !isEnough else { return }
         if index == 1 { affectsValidation = true }
         do throws(ImageError) {

@@ -1,4 +1,4 @@
-"""Writes layers.json: the results of small networks, losses and optimiser steps in PyTorch.
+"""Writes layers.json: the results of small networks, losses and optimizer steps in PyTorch.
 
 Run:  python3 -m venv .venv && .venv/bin/pip install torch numpy
       .venv/bin/python Tests/ImprintNetworkTests/Fixtures/make_layers.py
@@ -475,7 +475,7 @@ def loss_cases():
     ]
 
 
-# --- Optimiser ---
+# --- Optimizer ---
 
 def sgd_case(name, factors=(1, 1, 1, 1, 1), rate=0.1, momentum=0.0, nesterov=False, decay=0.0, clipping=None):
     """Runs five steps on the weight [4, 3] and bias [3] of a dense layer; only the weight decays. Seeds 11 and 12 are for

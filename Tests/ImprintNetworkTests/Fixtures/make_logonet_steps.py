@@ -3,7 +3,7 @@
 Run:  python3 -m venv .venv && .venv/bin/pip install torch numpy
       .venv/bin/python Tests/ImprintNetworkTests/Fixtures/make_logonet_steps.py
 
-LogoNet: four blocks of 3x3 convolution (padding 1, no bias), batch normalisation, ReLU and 2x2 max pooling with 32, 64,
+LogoNet: four blocks of 3x3 convolution (padding 1, no bias), batch normalization, ReLU and 2x2 max pooling with 32, 64,
 128 and 256 channels; global average pooling; dense layer with 2 outputs. Parameters and images are not stored: Python
 and Swift compute them with the formula in `uniform`, in the layout of Imprint (images [N, H, W, C]; weights [height,
 width, inputs, outputs] and [inputs, outputs]). The file has the results in float32 and in float64.

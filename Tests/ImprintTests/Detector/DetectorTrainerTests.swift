@@ -212,7 +212,7 @@ import Testing
     }
 
     @Test(
-        "Observations have labels and boxes, also after saving and loading; photos of the logo are optional",
+        "Classifications have labels and boxes, also after saving and loading; photos of the logo are optional",
         arguments: [true, false])
     func model(hasPhotos: Bool) throws {
         try withTemporaryFolder { scratch in
@@ -229,7 +229,7 @@ import Testing
             #expect(record.seed == 4 && record.epochs == 2)
             if case .detector(let hyperparameters) = record.hyperparameters {
                 #expect(hyperparameters.phases?.map(\.learningRate) == [1e-3, 2e-3])
-                #expect(hyperparameters.averageDecay == 0.995)
+                #expect(hyperparameters.emaDecay == 0.995)
             } else {
                 Issue.record("the record of a detector has another trainer's hyperparameters")
             }
@@ -240,25 +240,86 @@ import Testing
             let classifier = try ImageClassifier(contentsOf: file)
             #expect(classifier.model.detector == detector)
             let photo = photos.appending(path: "other/0.png")
-            let observations = try classifier.classify(photo)
-            #expect(Set(observations.map(\.label)) == ["cross", "other"])
-            #expect(abs(observations.reduce(0) { $0 + $1.confidence } - 1) < 1e-5)
-            let box = try #require(observations.first { $0.label == "cross" }?.box)
+            let classifications = try classifier.classify(photo)
+            #expect(Set(classifications.map(\.label)) == ["cross", "other"])
+            #expect(abs(classifications.reduce(0) { $0 + $1.confidence } - 1) < 1e-5)
+            let box = try #require(classifications.first { $0.label == "cross" }?.box)
             #expect(box.x >= 0 && box.y >= 0 && box.x + box.width <= 1.0001 && box.y + box.height <= 1.0001)
-            #expect(observations.first { $0.label == "other" }?.box == nil)
-            // Classification from memory and evaluation give the same observations.
-            #expect(try classifier.classify(ImageFile.decode(photo)) == observations)
+            #expect(classifications.first { $0.label == "other" }?.box == nil)
+            // Classification from memory and evaluation give the same classifications.
+            #expect(try classifier.classify(ImageFile.decode(photo)) == classifications)
             let gray = RasterImage(width: 90, height: 60, channels: 1, samples: (0..<5400).map { UInt8($0 % 251) })
             let color = RasterImage(width: 90, height: 60, channels: 3, samples: gray.samples.flatMap { [$0, $0, $0] })
             #expect(try classifier.classify(gray) == classifier.classify(color))
             let evaluation = try classifier.evaluate(on: ImageFolder(at: photos, minimumClasses: 1), threads: 2)
             let found = try #require(evaluation.results.first { $0.url.lastPathComponent == "0.png" && $0.label == 1 })
-            #expect(found.confidences[0] == observations.first { $0.label == "cross" }?.confidence)
+            #expect(found.confidences[0] == classifications.first { $0.label == "cross" }?.confidence)
             #expect(throws: ImprintError.noSaliency(network: "logospot")) {
                 try classifier.saliency(of: RasterImage(width: 96, height: 96))
             }
             let report = Report(result.model, evaluation: evaluation).html
             #expect(report.contains("the detection, enlarged") && !report.contains("class=\"missing\""))
+        }
+    }
+
+    /// Returns a name and hyperparameters of which one value is out of range.
+    private static func invalid(
+        _ name: String, _ change: (inout DetectorHyperparameters) -> Void
+    ) -> (name: String, hyperparameters: DetectorHyperparameters) {
+        var hyperparameters = DetectorHyperparameters()
+        hyperparameters.phases = DetectorPhase.standard(hasLogoPhotos: false, scale: 1)
+        change(&hyperparameters)
+        return (name, hyperparameters)
+    }
+
+    private static let invalidHyperparameters = [
+        invalid("validation") { $0.validation = .fraction(1) },
+        invalid("validation") { $0.validation = .fraction(.nan) },
+        invalid("poolSize") { $0.poolSize = 0 }, invalid("phases") { $0.phases = [] },
+        invalid("steps") { $0.phases?[1].steps = 0 }, invalid("learningRate") { $0.phases?[0].learningRate = -1 },
+        invalid("learningRate") { $0.phases?[0].learningRate = .infinity },
+        invalid("mined") { $0.phases?[0].mined = -0.5 }, invalid("located") { $0.phases?[0].located = .nan },
+        invalid("phases") {
+            $0.phases = [
+                DetectorPhase(
+                    steps: 1, learningRate: 0, composites: 0, hardNegatives: 0, background: 0, mined: 0, located: 0)
+            ]
+        },
+        invalid("beta1") { $0.optimizer.beta1 = 1 }, invalid("beta2") { $0.optimizer.beta2 = -0.1 },
+        invalid("epsilon") { $0.optimizer.epsilon = 0 }, invalid("weightDecay") { $0.optimizer.weightDecay = -1 },
+        invalid("gradientClipping") { $0.optimizer.gradientClipping = 0 },
+    ]
+
+    @Test("A hyperparameter out of range is rejected by name", arguments: invalidHyperparameters)
+    func ranges(name: String, hyperparameters: DetectorHyperparameters) throws {
+        try withTemporaryFolder { scratch in
+            var configuration = DetectorConfiguration()
+            configuration.hyperparameters = hyperparameters
+            let trainer = DetectorTrainer(
+                artwork: ["cross": [try writeArtwork(to: scratch)]], photos: nil, configuration: configuration)
+            let error = #expect(throws: ImprintError.self) { try trainer.train() }
+            guard case .invalidSetting(name, _, _) = error else {
+                Issue.record("\(String(describing: error))")
+                return
+            }
+        }
+    }
+
+    @Test(
+        "Validation photos without a logo can be in any sub-folders, like training photos",
+        arguments: [["a", "b"], ["c"]])
+    func validationFolder(backgrounds: [String]) throws {
+        try withTemporaryFolder { scratch in
+            let artwork = try writeArtwork(to: scratch)
+            let photos = scratch.appending(path: "photos")
+            let validation = scratch.appending(path: "validation")
+            try writePhotos(to: photos, labels: ["a", "b", "cross"], count: 3)
+            try writePhotos(to: validation, labels: backgrounds + ["cross"], count: 3)
+            let result = try trainDetector(
+                ["cross": [artwork]], photos: ImageFolder(at: photos, logos: ["cross"]), steps: [1, 1], poolSize: 4
+            ) { $0.validationFolder = validation }
+            #expect(result.model.labels == ["cross", "none"])
+            #expect(result.model.training?.validationImages == ["cross": 3, "none": 3 * backgrounds.count])
         }
     }
 

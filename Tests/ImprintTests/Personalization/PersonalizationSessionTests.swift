@@ -29,7 +29,7 @@ import Testing
             let after = try classifier.evaluate(on: ImageFolder(at: folder)).accuracy
             #expect(after >= before - 0.051, "\(before) \(after)")
         }
-        #expect(try classifier.classify(photos[0]).map(\.confidence).reduce(0, +) - 1 < 1e-5)
+        #expect(try abs(classifier.classify(photos[0]).map(\.confidence).reduce(0, +) - 1) < 1e-5)
     }
 
     @Test("Adding several photos reports progress, and is undone in one step", arguments: [0, 1])
@@ -235,8 +235,8 @@ import Testing
                 defer { observed.withLock { $0.formUnion(local) } }
                 var isFirst = true
                 while isFirst || !isDone.load(ordering: .acquiring) {
-                    if let observations = try? session.classifier.classify(photo) {
-                        local.insert(observations)
+                    if let classifications = try? session.classifier.classify(photo) {
+                        local.insert(classifications)
                     } else {
                         failures.add(1, ordering: .relaxed)
                     }
@@ -274,6 +274,30 @@ import Testing
             #expect(throws: ImprintError.self) {
                 try PersonalizationSession(leftOrRightClassifier(), configuration: configuration)
             }
+        }
+    }
+
+    @Test("A diverged personalization is an error, and the session does not change")
+    func diverged() throws {
+        func check(
+            _ configuration: PersonalizationConfiguration, _ teach: (PersonalizationSession) throws -> Void
+        ) throws {
+            let session = try PersonalizationSession(leftOrRightClassifier(), configuration: configuration)
+            let before = try session.classifier.classify(photos[0])
+            #expect(throws: ImprintError.personalizationDiverged) { try teach(session) }
+            #expect(try session.personalization == nil && session.exampleCount == 0 && !session.undo())
+            #expect(try session.classifier.classify(photos[0]) == before)
+        }
+        var configuration = PersonalizationConfiguration()
+        // The product of the penalty and the number of channels overflows.
+        configuration.penalty = .greatestFiniteMagnitude
+        try check(configuration) { try $0.teach(photos[0], as: "left") }
+        configuration = PersonalizationConfiguration()
+        configuration.blocks = 1
+        try check(configuration) { session in
+            let count = try session.base.runtime.featureCount(blocks: 1)
+            let features = [Float](repeating: .infinity, count: count)
+            try session.add([Example(evidence: .isLabel("left"), views: [features])])
         }
     }
 

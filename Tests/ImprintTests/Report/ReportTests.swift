@@ -72,6 +72,52 @@ import Testing
         }
     }
 
+    @Test("The settings contain every hyperparameter that the training used, and the found learning rate")
+    func settings() throws {
+        let network = try Network.named("logonet", labels: 2, inputSize: 16, width: 0.125)
+        func rows(_ record: TrainingRecord) throws -> [String: String] {
+            let html = Report(
+                ModelFile(
+                    network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b"],
+                    preprocessing: Preprocessing(width: 16, height: 16), training: record)
+            ).html
+            let matches = html.matches(of: #/<tr><th scope="row">([^<]*)</th><td>([^<]*)</td></tr>/#)
+            return Dictionary(matches.map { (String($0.output.1), String($0.output.2)) }) { first, _ in first }
+        }
+        var values = ClassifierHyperparameters()
+        values.learningRate = nil
+        values.gradientClipping = 5
+        values.augmentation = Augmentation([.noise, .flip])
+        values.classWeights = .automatic
+        values.validation = .fraction(0.25)
+        values.seed = 7
+        var classifier = try rows(TrainingRecord(.classifier(values), foundLearningRate: 0.013))
+        for (name, value) in [
+            ("training", "0 of 20 epochs"), ("learning rate", "0.013"), ("gradient clipping", "5.0"),
+            ("EMA decay", "none"), ("augmentation", "flip,noise"), ("class weights", "auto"), ("calibrates", "yes"),
+            ("validation", "fraction(0.25)"), ("schedule", "cosine(final: 0.01)"), ("seed", "7"),
+        ] { #expect(classifier[name] == value, "\(name)") }
+        #expect(classifier["fine tuning.layer decay"] == nil && classifier["trainable layers"] == nil)
+        for property in Mirror(reflecting: values).children.compactMap(\.label) where property != "fineTuning" {
+            let name = property.reduce(into: "") { $0 += $1.isUppercase ? " \($1.lowercased())" : String($1) }
+            #expect(classifier[name.replacing("ema ", with: "EMA ")] != nil, "\(property)")
+        }
+        values.fineTuning.layerDecay = 0.25
+        classifier = try rows(TrainingRecord(.classifier(values), trainableLayers: .all))
+        #expect(classifier["fine tuning.layer decay"] == "0.25" && classifier["trainable layers"] == "all")
+
+        var detectorValues = DetectorHyperparameters()
+        detectorValues.phases = [
+            DetectorPhase(
+                steps: 10, learningRate: 0.5, composites: 0.5, hardNegatives: 0.25, background: 0.25, mined: 0,
+                located: 0)
+        ]
+        let detector = try rows(TrainingRecord(.detector(detectorValues)))
+        #expect(detector["training"] == "0 of 1 phase" && detector["optimizer.beta2"] == "0.99")
+        #expect(
+            detector["phases"]?.hasPrefix("steps 10, learning rate 0.5, composites 0.5, hard negatives 0.25") == true)
+    }
+
     @Test("Without mistakes the report shows the least certain photos") func noMistakes() throws {
         try withRun(wrong: 0) { model, evaluation, _ in
             let html = Report(model, evaluation: evaluation).html

@@ -10,7 +10,7 @@ import Testing
 
 @Suite("Requests") struct RequestTests {
     @Test(
-        "A request returns the classifier's observations for files, data, pixels and images",
+        "A request returns the classifier's classifications for files, data, pixels and images",
         arguments: CropAndScale.allCases)
     func sources(cropAndScale: CropAndScale) async throws {
         let classifier = try smallModel()
@@ -41,8 +41,8 @@ import Testing
         let classifier = try smallModel()
         let image = testImage(channels: layout.bytesPerPixel)
         let pixels = try PixelBuffer(width: 30, height: 20, layout: layout, bytes: image.samples)
-        let observations = try await ClassificationRequest(classifier).perform(on: .pixels(pixels))
-        #expect(try observations == classifier.classify(image))
+        let classifications = try await ClassificationRequest(classifier).perform(on: .pixels(pixels))
+        #expect(try classifications == classifier.classify(image))
     }
 
     @Test(
@@ -62,8 +62,8 @@ import Testing
         var request = ClassificationRequest(classifier)
         request.regionOfInterest = NormalizedRectangle(x: 0, y: 0.4, width: 0.5, height: 0.2)
         let pixels = try PixelBuffer(width: 30, height: 20, layout: .rgb, bytes: stored.samples)
-        let observations = try await request.perform(on: .pixels(pixels, orientation: orientation))
-        #expect(try observations == classifier.classify(cropped))
+        let classifications = try await request.perform(on: .pixels(pixels, orientation: orientation))
+        #expect(try classifications == classifier.classify(cropped))
     }
 
     @Test("A small region of a large JPEG is decoded with sufficient resolution")
@@ -80,9 +80,9 @@ import Testing
         request.regionOfInterest = NormalizedRectangle(x: 0.5, y: 0.5, width: 0.075, height: 0.0625)
         let whole = try await request.perform(on: .image(large))
         let jpeg = try await request.perform(on: .data(Data(ImageFile.encodeJPEG(large, quality: 95))))
-        for observation in whole {
-            let other = try #require(jpeg.first { $0.label == observation.label })
-            #expect(abs(other.confidence - observation.confidence) < 0.02)
+        for classification in whole {
+            let other = try #require(jpeg.first { $0.label == classification.label })
+            #expect(abs(other.confidence - classification.confidence) < 0.02)
         }
     }
 
@@ -94,7 +94,7 @@ import Testing
         #expect("\(try #require(error))".contains("regionOfInterest is x 0.5, y 0.0, width 0.6, height 1.0"))
     }
 
-    @Test("A request filters observations with its rule, and rejects a rule that needs missing metrics")
+    @Test("A request filters classifications with its rule, and rejects a rule that needs missing metrics")
     func rule() async throws {
         let classifier = try smallModel()
         let all = try classifier.classify(testImage())
@@ -192,8 +192,8 @@ import Testing
             for _ in 0..<4 {
                 group.addTask {
                     for _ in 0..<100 {
-                        let observations = try await request.perform(on: .image(testImage()))
-                        #expect(expected.contains(observations))
+                        let classifications = try await request.perform(on: .image(testImage()))
+                        #expect(expected.contains(classifications))
                     }
                 }
             }
@@ -241,7 +241,7 @@ import Testing
                 continuation.yield(photo)
                 continuation.finish()
             }
-            for try await element in classifier.observations(for: frames) { #expect(element.frame == 0) }
+            for try await element in classifier.classifications(for: frames) { #expect(element.frame == 0) }
         }
         #expect(decoding > .milliseconds(2), "decoding the photo takes too little time: \(decoding)")
         for cost in [requested, handled, streamed] { #expect(cost < decoding / 4, "\(cost) of \(decoding)") }
@@ -249,16 +249,16 @@ import Testing
 }
 
 @Suite struct GroupedConfidenceTests {
-    private let observations = [
+    private let classifications = [
         Classification(label: "LightOnDark", confidence: 0.5), Classification(label: "DarkOnLight", confidence: 0.2),
         Classification(label: "Other", confidence: 0.3),
     ]
 
     @Test("The grouped confidence combines all labels except the excluded ones")
     func sums() {
-        #expect(abs(observations.groupedConfidence(excluding: ["Other"]) - 0.7) < 1e-6)
-        #expect(abs(observations.groupedConfidence(excluding: ["Other"], sumToOne: false) - 0.6) < 1e-6)
-        #expect(observations.groupedConfidence(excluding: ["LightOnDark", "DarkOnLight", "Other"]) == 0)
+        #expect(abs(classifications.groupedConfidence(excluding: ["Other"]) - 0.7) < 1e-6)
+        #expect(abs(classifications.groupedConfidence(excluding: ["Other"], sumToOne: false) - 0.6) < 1e-6)
+        #expect(classifications.groupedConfidence(excluding: ["LightOnDark", "DarkOnLight", "Other"]) == 0)
         #expect([Classification]().groupedConfidence(excluding: []) == 0)
         let many = (0..<1000).map { Classification(label: "\($0)", confidence: 0.001_000_1) }
         #expect(many.groupedConfidence(excluding: []) == 1)
@@ -268,28 +268,28 @@ import Testing
     func categories() throws {
         let categories = try Categories(["logo": ["DarkOnLight", "LightOnDark"]])
         let box = NormalizedRectangle(x: 0, y: 0, width: 0.5, height: 0.5)
-        let observations = [
+        let classifications = [
             Classification(label: "Other", confidence: 0.45, threshold: 0.3),
             Classification(label: "LightOnDark", confidence: 0.35, box: box),
             Classification(label: "DarkOnLight", confidence: 0.2),
         ]
-        let rolledUp = observations.rolledUp(into: categories)
+        let rolledUp = classifications.rolledUp(into: categories)
         #expect(rolledUp.map(\.label) == ["logo", "Other"])
         #expect(abs(rolledUp[0].confidence - 0.55) < 1e-6 && rolledUp[0].box == box && rolledUp[0].threshold == nil)
         #expect(rolledUp[1].confidence == 0.45 && rolledUp[1].threshold == 0.3)
-        #expect(abs(observations.rolledUp(into: categories, sumToOne: false)[0].confidence - 0.48) < 1e-6)
+        #expect(abs(classifications.rolledUp(into: categories, sumToOne: false)[0].confidence - 0.48) < 1e-6)
     }
 
     @Test("A label with the name of a category is merged into the category")
     func namesakes() throws {
         let categories = try Categories(["computer": ["laptop", "desktop"]])
-        let observations = [
+        let classifications = [
             Classification(label: "computer", confidence: 0.5), Classification(label: "laptop", confidence: 0.25),
             Classification(label: "cat", confidence: 0.125), Classification(label: "desktop", confidence: 0.125),
         ]
-        let rolledUp = observations.rolledUp(into: categories)
+        let rolledUp = classifications.rolledUp(into: categories)
         #expect(rolledUp.map(\.label) == ["computer", "cat"] && rolledUp.map(\.confidence) == [0.875, 0.125])
-        #expect(observations.rolledUp(into: categories, sumToOne: false)[0].confidence == 1 - 0.5 * 0.75 * 0.875)
+        #expect(classifications.rolledUp(into: categories, sumToOne: false)[0].confidence == 1 - 0.5 * 0.75 * 0.875)
     }
 
     @Test("confidencesSumToOne is true only if the confidences sum to one", arguments: [true, false])

@@ -6,7 +6,7 @@ import ImprintSynthesis
 import Synchronization
 import Testing
 
-@Suite("Streams of observations") struct StreamTests {
+@Suite("Streams of classifications") struct StreamTests {
     private func frames(_ count: Int) -> AsyncStream<ImageSource> {
         AsyncStream { frames in
             for number in 0..<count { frames.yield(.image(testImage(number))) }
@@ -20,9 +20,9 @@ import Testing
         let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
         camera.yield(.image(testImage(0)))
         var number = 0
-        for try await element in classifier.observations(for: frames, every: .zero) {
+        for try await element in classifier.classifications(for: frames, every: .zero) {
             #expect(element.frame == number && element.droppedCount == 0 && element.unreadable.isEmpty)
-            #expect(try element.observations == classifier.classify(testImage(number)))
+            #expect(try element.classifications == classifier.classify(testImage(number)))
             number += 1
             if number < 20 { camera.yield(.image(testImage(number))) } else { camera.finish() }
         }
@@ -35,10 +35,10 @@ import Testing
         var count = 0
         var last = 0
         // All frames arrive before the first one has been classified.
-        for try await element in classifier.observations(for: frames(1000), every: .milliseconds(50)) {
+        for try await element in classifier.classifications(for: frames(1000), every: .milliseconds(50)) {
             count += element.droppedCount + 1
             last = element.frame
-            #expect(try element.observations == classifier.classify(testImage(element.frame)))
+            #expect(try element.classifications == classifier.classify(testImage(element.frame)))
         }
         #expect(last == 999 && count == 1000)
     }
@@ -57,7 +57,7 @@ import Testing
         }
         var times: [ContinuousClock.Instant] = []
         var dropped = 0
-        for try await element in try smallModel().observations(for: frames, every: .milliseconds(100)) {
+        for try await element in try smallModel().classifications(for: frames, every: .milliseconds(100)) {
             times.append(.now)
             dropped += element.droppedCount
             if times.count == 5 { break }
@@ -71,7 +71,7 @@ import Testing
         "An interval or a smoothing out of range is an error of the first frame",
         arguments: [(-1, 0), (0, 1), (0, -0.1), (0, .nan)] as [(Double, Float)])
     func invalid(seconds: Double, smoothing: Float) async throws {
-        let stream = try smallModel().observations(for: frames(1), every: .seconds(seconds), smoothing: smoothing)
+        let stream = try smallModel().classifications(for: frames(1), every: .seconds(seconds), smoothing: smoothing)
         let error = await #expect(throws: ImprintError.self) { for try await _ in stream {} }
         guard case .invalidSetting(seconds < 0 ? "interval" : "smoothing", _, _) = error else {
             Issue.record("\(error.map { "\($0)" } ?? "")")
@@ -86,14 +86,15 @@ import Testing
         camera.yield(.image(testImage(0)))
         var expected: [String: Float] = [:]
         var number = 0
-        for try await element in classifier.observations(for: frames, every: .zero, smoothing: factor) {
-            for observation in try classifier.classify(testImage(number)) {
-                let before = expected[observation.label] ?? observation.confidence
-                expected[observation.label] = factor * before + (1 - factor) * observation.confidence
+        for try await element in classifier.classifications(for: frames, every: .zero, smoothing: factor) {
+            for classification in try classifier.classify(testImage(number)) {
+                let before = expected[classification.label] ?? classification.confidence
+                expected[classification.label] = factor * before + (1 - factor) * classification.confidence
             }
-            #expect(element.observations.map(\.confidence) == element.observations.map(\.confidence).sorted(by: >))
-            for observation in element.observations {
-                #expect(abs(observation.confidence - (expected[observation.label] ?? -1)) < 1e-6)
+            let confidences = element.classifications.map(\.confidence)
+            #expect(confidences == confidences.sorted(by: >))
+            for classification in element.classifications {
+                #expect(abs(classification.confidence - (expected[classification.label] ?? -1)) < 1e-6)
             }
             number += 1
             if number < 8 { camera.yield(.image(testImage(number))) } else { camera.finish() }
@@ -110,9 +111,10 @@ import Testing
         let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
         camera.yield(.image(testImage(0)))
         var number = 0
-        for try await element in ClassificationRequest(live).observations(for: frames, every: .zero, smoothing: 0.9) {
-            if number == 0 { #expect(try element.observations == models[0].classify(testImage(0))) }
-            if number == 1 { #expect(try element.observations == models[1].classify(testImage(1))) }
+        let request = ClassificationRequest(live)
+        for try await element in request.classifications(for: frames, every: .zero, smoothing: 0.9) {
+            if number == 0 { #expect(try element.classifications == models[0].classify(testImage(0))) }
+            if number == 1 { #expect(try element.classifications == models[1].classify(testImage(1))) }
             number += 1
             live.replace(with: models[1])
             if number < 2 { camera.yield(.image(testImage(number))) } else { camera.finish() }
@@ -123,7 +125,7 @@ import Testing
     @Test("A paused stream drops frames, and continues with the next frame after the pause")
     func pause() async throws {
         let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
-        let stream = try smallModel().observations(for: frames, every: .zero)
+        let stream = try smallModel().classifications(for: frames, every: .zero)
         stream.isPaused = true
         let classified = Mutex<[Int]>([])
         let task = Task {
@@ -145,13 +147,13 @@ import Testing
     func waitingFrame() async throws {
         let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
         let classifier = try smallModel()
-        let stream = classifier.observations(for: frames, every: .milliseconds(300), smoothing: 0.9)
+        let stream = classifier.classifications(for: frames, every: .milliseconds(300), smoothing: 0.9)
         camera.yield(.image(testImage(0)))
         var classified: [Int] = []
         for try await element in stream {
             classified.append(element.frame)
             // Smoothing restarts after the pause.
-            #expect(try element.observations == classifier.classify(testImage(element.frame)))
+            #expect(try element.classifications == classifier.classify(testImage(element.frame)))
             guard classified.count == 1 else { continue }
             // This frame and the pause are within the interval.
             camera.yield(.image(testImage(1)))
@@ -174,8 +176,8 @@ import Testing
         let broken = ImageSource.data(Data("no image".utf8))
         let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
         camera.yield(.image(testImage(0)))
-        var elements: [ObservationStream.Element] = []
-        for try await element in try smallModel().observations(for: frames, every: .milliseconds(20)) {
+        var elements: [ClassificationStream.Element] = []
+        for try await element in try smallModel().classifications(for: frames, every: .milliseconds(20)) {
             elements.append(element)
             if elements.count == 1 {
                 camera.yield(broken)
@@ -193,7 +195,7 @@ import Testing
             frames.finish()
         }
         await #expect(throws: ImageError.self) {
-            for try await _ in try smallModel().observations(for: none) { Issue.record("no frame is readable") }
+            for try await _ in try smallModel().classifications(for: none) { Issue.record("no frame is readable") }
         }
     }
 
@@ -201,8 +203,8 @@ import Testing
     func manyUnreadable() async throws {
         let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
         camera.yield(.image(testImage(0)))
-        var elements: [ObservationStream.Element] = []
-        for try await element in try smallModel().observations(for: frames, every: .zero) {
+        var elements: [ClassificationStream.Element] = []
+        for try await element in try smallModel().classifications(for: frames, every: .zero) {
             elements.append(element)
             guard elements.count == 1 else { continue }
             Task {
@@ -227,7 +229,7 @@ import Testing
         camera.yield(.image(testImage(0)))
         var count = 0
         await #expect(throws: CameraError.self) {
-            for try await _ in try smallModel().observations(for: frames, every: .zero) {
+            for try await _ in try smallModel().classifications(for: frames, every: .zero) {
                 count += 1
                 camera.finish(throwing: CameraError())
             }
@@ -241,7 +243,7 @@ import Testing
         let isStopped = Mutex(false)
         camera.onTermination = { _ in isStopped.withLock { $0 = true } }
         camera.yield(.image(testImage(0)))
-        let stream = try smallModel().observations(for: frames, every: .zero)
+        let stream = try smallModel().classifications(for: frames, every: .zero)
         let task = Task {
             for try await _ in stream where byLeaving { return }
         }

@@ -21,7 +21,7 @@ final class FocalLossObjective: TrainingObjective {
             options: ExecutionPlan.Options(batchSize: Self.batchSize, mode: .training))
     }
 
-    func forward(round: Int, step: Int) -> StepLoss? {
+    func trainingStep(round: Int, step: Int) -> StepLoss? {
         guard step < stepsPerEpoch else { return nil }
         let labels = Self.fill(plan.input, seed: UInt64(1 + round * stepsPerEpoch + step))
         plan.forward(count: Self.batchSize)

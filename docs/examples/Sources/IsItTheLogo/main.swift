@@ -25,9 +25,9 @@ do {
             frames.finish()
         }
     }
-    for try await result in classifier.observations(for: camera, every: .seconds(1)) {
+    for try await result in classifier.classifications(for: camera, every: .seconds(1)) {
         for error in result.unreadable { FileHandle.standardError.write(Data("\(error)\n".utf8)) }
-        let confidence = result.observations.groupedConfidence(
+        let confidence = result.classifications.groupedConfidence(
             excluding: others, sumToOne: classifier.confidencesSumToOne)
         print("\(gauge(confidence))  frame \(result.frame + 1), \(result.droppedCount) dropped")
         fflush(nil)

@@ -36,8 +36,8 @@ do {
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
         where !name.hasPrefix(".") && name != history.lastPathComponent && !known.contains(name) {
             do {
-                let observations = try await request.perform(on: .file(folder.appending(path: name)))
-                guard let best = observations.first else { continue }
+                let classifications = try await request.perform(on: .file(folder.appending(path: name)))
+                guard let best = classifications.first else { continue }
                 let entry = HistoryEntry(picture: name, label: best.label, confidence: best.confidence, time: .now)
                 try file.write(contentsOf: encoder.encode(entry) + Data("\n".utf8))
                 known.insert(name)

@@ -8,22 +8,22 @@ do {
     let classifier = try ImageClassifier(contentsOf: URL(filePath: arguments[0]))
     let request = ClassificationRequest(classifier)
     for photo in arguments.dropFirst() {
-        var observations = try await request.perform(on: .file(URL(filePath: photo)))
+        var classifications = try await request.perform(on: .file(URL(filePath: photo)))
         if let categories = classifier.model.categories {
-            observations = observations.rolledUp(into: categories, sumToOne: classifier.confidencesSumToOne)
+            classifications = classifications.rolledUp(into: categories, sumToOne: classifier.confidencesSumToOne)
         }
         print(photo)
-        for observation in observations.prefix(5) { print(line(observation)) }
+        for classification in classifications.prefix(5) { print(line(classification)) }
     }
 } catch {
     end("\(error)", 1)
 }
 
-/// Formats an observation, such as "  97.3 %  TwoCircles".
-func line(_ observation: Classification) -> String {
-    let tenths = Int((observation.confidence * 1000).rounded())
+/// Formats a classification, such as "  97.3 %  TwoCircles".
+func line(_ classification: Classification) -> String {
+    let tenths = Int((classification.confidence * 1000).rounded())
     let number = "\(tenths / 10).\(tenths % 10)"
-    return String(repeating: " ", count: 7 - number.count) + "\(number) %  \(observation.label)"
+    return String(repeating: " ", count: 7 - number.count) + "\(number) %  \(classification.label)"
 }
 
 func end(_ message: String, _ status: Int32) -> Never {

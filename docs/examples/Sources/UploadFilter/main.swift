@@ -17,8 +17,8 @@ do {
     let request = ClassificationRequest(classifier)
     for photo in arguments.dropFirst(2) {
         do {
-            let observations = try await request.perform(on: .file(URL(filePath: photo)))
-            let confidence = observations.filter { $0.label == label }.map(\.confidence).reduce(0, +)
+            let classifications = try await request.perform(on: .file(URL(filePath: photo)))
+            let confidence = classifications.filter { $0.label == label }.map(\.confidence).reduce(0, +)
             if confidence >= 0.5 { blockedCount += 1 }
             print(
                 "\(photo): \(confidence >= 0.5 ? "blocked" : "passed"), \(label) \(Int((confidence * 100).rounded())) %"

@@ -1,0 +1,225 @@
+/// Plans the memory of an execution plan by liveness analysis: which buffers it needs, their lifetimes, and which activations share one.
+///
+/// Times count the operations of the forward pass from 0, then the operations of the backward pass in reverse order. A buffer is
+/// live from its first write to its last read.
+struct MemoryPlanner {
+    /// The buffers of an activation's values and gradient.
+    struct Pair {
+        var values: Arena.Buffer
+        var gradient: Arena.Buffer?
+    }
+
+    /// The buffer that an operation writes the gradient of an input to.
+    struct InputGradient {
+        let buffer: Arena.Buffer
+        /// The buffer that the gradient is added to, if another reader of the input has written its gradient before.
+        let addedTo: Arena.Buffer?
+    }
+
+    /// The buffers of one operation.
+    struct Buffers {
+        var output: Pair
+        /// The moments of the output; nil if no operation reads them.
+        var outputMoments: MomentsBuffer?
+        var inputGradients: [InputGradient?]
+        /// The memory of the layer besides its activations.
+        let memory: LayerMemory
+        var saved: Arena.Buffer
+        /// The offsets of its transformed and its packed weights, in bytes.
+        var transformedWeightsOffset: Int
+        var packedWeightsOffset: Int
+        var runsBackward: Bool
+    }
+
+    /// A buffer for the moments of at most `blocks` blocks.
+    struct MomentsBuffer {
+        let buffer: Arena.Buffer
+        let blocks: Int
+    }
+
+    private let operations: [Operation]
+    private let input: TensorShape
+    private let options: ExecutionPlan.Options
+    private let training: Bool
+    /// For each operation, the operations that read its output.
+    private let readers: [[Int]]
+    /// Whether the gradient of an operation's output is needed.
+    private let needsGradient: [Bool]
+    private(set) var arena = Arena()
+    /// The sizes of the transformed and the packed weights of all operations, in bytes.
+    private(set) var transformedWeightsByteCount = 0
+    private(set) var packedWeightsByteCount = 0
+
+    /// Creates a planner for fused operations, in order of execution.
+    /// - Parameter input: The shape of the network's input.
+    init(_ operations: [Operation], input: TensorShape, options: ExecutionPlan.Options) {
+        self.operations = operations
+        self.input = input
+        self.options = options
+        training = options.mode == .training
+        var readers = [[Int]](repeating: [], count: operations.count)
+        var needs: [Bool] = []
+        for (index, operation) in operations.enumerated() {
+            for source in operation.sources where source >= 0 { readers[source].append(index) }
+            let isTrained = !operation.isFrozen && operation.entries.contains { $0.parameter.role != .statistic }
+            let propagates = operation.sources.contains { $0 < 0 ? options.inputGradient : needs[$0] }
+            needs.append(options.mode == .training && (isTrained || propagates))
+        }
+        self.readers = readers
+        needsGradient = needs
+    }
+
+    /// Requests all buffers from the arena; `arena.layout()` then returns their offsets.
+    ///
+    /// All operations share one scratch buffer, because they run one after the other.
+    mutating func assignBuffers() -> (input: Pair, scratch: Arena.Buffer, operations: [Buffers]) {
+        let count = operations.count
+        let end = training ? 2 * count : count
+        var input = Pair(values: arena.buffer(bytes: bytes(self.input), at: 0), gradient: nil)
+        // The caller may write the input long before the first operation and read it after the last one.
+        arena.keep(input.values, at: end)
+        if training && options.inputGradient {
+            let gradient = arena.buffer(bytes: bytes(self.input), at: end)
+            input.gradient = gradient
+        }
+
+        var buffers: [Buffers] = []
+        var scratchBytes = 0
+        var protected = Set<Arena.Buffer>()
+        for index in 0..<count {
+            let operation = operations[index]
+            let values = valuesBuffer(of: index, input: input, buffers: buffers, protected: protected)
+            arena.keep(values, at: index)
+            for source in operation.sources {
+                arena.keep(source < 0 ? input.values : buffers[source].output.values, at: index)
+            }
+            let runsBackward = needsGradient[index]
+            if runsBackward {
+                let time = backwardTime(index)
+                if operation.kernel.backwardReads.contains(.output) {
+                    arena.keep(values, at: time)
+                    protected.insert(values)
+                }
+                if operation.kernel.backwardReads.contains(.inputs) {
+                    for source in operation.sources {
+                        let read = source < 0 ? input.values : buffers[source].output.values
+                        arena.keep(read, at: time)
+                        protected.insert(read)
+                    }
+                }
+            }
+            if index == count - 1 { arena.keep(values, at: end) }
+            if let moments = momentsBuffer(for: operation, buffers: buffers) {
+                arena.keep(moments.buffer, at: index)
+                buffers[operation.sources[0]].outputMoments = moments
+            }
+            let memory = operation.kernel.memory(request(index))
+            let saved = arena.buffer(bytes: memory.saved, at: index)
+            if runsBackward { arena.keep(saved, at: backwardTime(index)) }
+            scratchBytes = max(scratchBytes, memory.scratch)
+            buffers.append(
+                Buffers(
+                    output: Pair(values: values, gradient: nil),
+                    inputGradients: operation.sources.map { _ in nil },
+                    memory: memory, saved: saved, transformedWeightsOffset: transformedWeightsByteCount,
+                    packedWeightsOffset: packedWeightsByteCount,
+                    runsBackward: runsBackward))
+            transformedWeightsByteCount += roundedUp(memory.transformedWeights, to: 64)
+            packedWeightsByteCount += roundedUp(memory.packedWeights, to: 64)
+        }
+        let scratch = arena.buffer(bytes: scratchBytes, at: 0)
+        arena.keep(scratch, at: end)
+        if training { assignGradients(input: &input, buffers: &buffers) }
+        return (input, scratch, buffers)
+    }
+
+    /// Returns the output buffer of an operation: the buffer of its first input if it can run in place, otherwise a new one.
+    private mutating func valuesBuffer(
+        of index: Int, input: Pair, buffers: [Buffers], protected: Set<Arena.Buffer>
+    ) -> Arena.Buffer {
+        let source = operations[index].sources[0]
+        let kernel = operations[index].kernel
+        if source >= 0 && readers[source].count == 1 {
+            let candidate = buffers[source].output.values
+            switch kernel.inPlace {
+            case .view: return candidate
+            case .overwriting where !protected.contains(candidate): return candidate
+            case .overwriting, .never: break
+            }
+        }
+        return arena.buffer(bytes: bytes(operations[index].output), at: index)
+    }
+
+    /// Returns the buffer of the moments of an operation's first input; nil if it does not read them or its producer does not record them.
+    private mutating func momentsBuffer(for operation: Operation, buffers: [Buffers]) -> MomentsBuffer? {
+        let source = operation.sources[0]
+        guard training && !operation.isFrozen && operation.kernel.readsMoments && source >= 0 else { return nil }
+        if let existing = buffers[source].outputMoments { return existing }
+        guard let blocks = operations[source].kernel.momentBlocks(request(source)) else { return nil }
+        let bytes = Moments.byteCount(channels: operations[source].output.channels, blocks: blocks)
+        return MomentsBuffer(buffer: arena.buffer(bytes: bytes, at: source), blocks: blocks)
+    }
+
+    private mutating func assignGradients(input: inout Pair, buffers: inout [Buffers]) {
+        let count = operations.count
+        let last = count - 1
+        if needsGradient[last] {
+            let gradient = arena.buffer(bytes: bytes(operations[last].output), at: backwardTime(last))
+            arena.keep(gradient, at: count)
+            buffers[last].output.gradient = gradient
+        }
+        var inputWritten = false
+        for index in stride(from: last, through: 0, by: -1) where needsGradient[index] {
+            let time = backwardTime(index)
+            guard let outputGradient = buffers[index].output.gradient else { continue }
+            arena.keep(outputGradient, at: time)
+            let operation = operations[index]
+            for (slot, source) in operation.sources.enumerated() {
+                guard source < 0 ? options.inputGradient : needsGradient[source] else { continue }
+                let existing = source < 0 ? (inputWritten ? input.gradient : nil) : buffers[source].output.gradient
+                if let existing {
+                    arena.keep(existing, at: time)
+                    let temporary = arena.buffer(bytes: bytes(operation.inputs[slot]), at: time)
+                    buffers[index].inputGradients[slot] = InputGradient(buffer: temporary, addedTo: existing)
+                } else if source < 0 {
+                    guard let gradient = input.gradient else { continue }
+                    arena.keep(gradient, at: time)
+                    buffers[index].inputGradients[slot] = InputGradient(buffer: gradient, addedTo: nil)
+                    inputWritten = true
+                } else {
+                    let gradient =
+                        sharedGradient(
+                            of: index, slot: slot, outputGradient: outputGradient,
+                            values: buffers[source].output.values)
+                        ?? arena.buffer(bytes: bytes(operation.inputs[slot]), at: time)
+                    buffers[source].output.gradient = gradient
+                    buffers[index].inputGradients[slot] = InputGradient(buffer: gradient, addedTo: nil)
+                }
+            }
+        }
+    }
+
+    /// Returns a buffer that the gradient of an input can overwrite: the gradient of the output, or the values of the input.
+    ///
+    /// nil if both are still needed.
+    private func sharedGradient(
+        of index: Int, slot: Int, outputGradient: Arena.Buffer, values: Arena.Buffer
+    ) -> Arena.Buffer? {
+        let operation = operations[index]
+        guard readers[operation.sources[slot]].count == 1 else { return nil }
+        if operation.kernel.inPlace != .never { return outputGradient }
+        let isLastRead = arena.lastTime(of: values) <= backwardTime(index)
+        return slot == 0 && operation.kernel.gradientMayReplaceInput && isLastRead ? values : nil
+    }
+
+    private func backwardTime(_ index: Int) -> Int { 2 * operations.count - index }
+
+    private func bytes(_ shape: TensorShape) -> Int { options.batchSize * shape.count * MemoryLayout<Float>.stride }
+
+    private func request(_ index: Int) -> MemoryRequest {
+        let operation = operations[index]
+        return MemoryRequest(
+            inputs: operation.inputs, output: operation.output, batch: options.batchSize, training: training,
+            delaysPacking: options.delaysPacking, workers: options.workers, algorithm: operation.algorithm)
+    }
+}

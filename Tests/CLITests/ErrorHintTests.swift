@@ -1,0 +1,44 @@
+import Imprint
+import ImprintInterop
+import Testing
+
+@testable import imprint_cli
+
+/// The hints about options after errors of the library.
+@Suite struct ErrorHintTests {
+    private static func mismatch(_ setting: String) -> ImprintError {
+        .checkpointMismatch(file: "run/checkpoint.safetensors", setting: setting, found: "1", expected: "2")
+    }
+
+    @Test(
+        "An error of training or prediction names the option",
+        arguments: [
+            (.invalidSetting(name: "averagesFlipped", found: "true", expected: "false"), "Leave out --mirror."),
+            (.invalidSetting(name: "epochs", found: "0", expected: "1 to 100000"), nil),
+            (.unfinishedCheckpoint(file: "run/checkpoint.safetensors", epoch: 1, of: 2), "--resume continues the run."),
+            (.stoppedTooEarly(checkpoint: "run/checkpoint.safetensors"), "--resume continues the run."),
+            (.stoppedTooEarly(checkpoint: nil), nil),
+            (mismatch("fine tuning.layer decay"), "The setting belongs to --layer-decay."),
+            (mismatch("keeps groups together"), "The setting belongs to --random-split."),
+            (mismatch("EMA decay"), "The setting belongs to --average."),
+            (mismatch("batch size"), nil),
+        ] as [(ImprintError, String?)])
+    func training(error: ImprintError, expected: String?) { #expect(hint(for: error) == expected) }
+
+    @Test(
+        "An error of importing a model names the option",
+        arguments: [
+            (.unsuitableModel(found: "an ONNX model", advice: "", setting: .prototxt), "Leave out --prototxt."),
+            (.unsuitableModel(found: "a Caffe model", advice: "", setting: .isBGR), "Leave out --bgr."),
+            (.unsuitableModel(found: "an empty pipeline", advice: ""), nil),
+            (.missing(item: "architecture", advice: "", setting: .prototxt), "--prototxt names the file."),
+            (.missing(item: "matching labels", advice: "", setting: .labels), "--labels sets the labels."),
+            (
+                .missing(item: "valid input normalization", advice: "", setting: .normalization),
+                "--mean and --scale set the input normalization."
+            ),
+        ] as [(ImportError.Problem, String?)])
+    func imports(problem: ImportError.Problem, expected: String?) {
+        #expect(hint(for: ImportError(path: "model", problem: problem)) == expected)
+    }
+}

@@ -1,0 +1,75 @@
+import ImprintImages
+import ImprintModel
+import ImprintNetwork
+import Testing
+
+@testable import Imprint
+
+@Suite("Pyramid scanner") struct PyramidScannerTests {
+    /// The only pyramid level of a square image.
+    private static let level = TensorShape(height: 48, width: 48, channels: 3)
+
+    /// Classifies a square image with a detector of this network.
+    private func classify(_ nodes: [Network.Node], level: Int = 48) throws {
+        let network = try Network(name: "maps", input: TensorShape(height: 96, width: 96, channels: 3), nodes: nodes)
+        let classifier = try ImageClassifier(
+            ModelFile(
+                network: network, parameters: Parameters(network, seed: 1), labels: ["logo", "other"],
+                preprocessing: .logoDetector,
+                detector: DetectorHead(levels: [level], stride: 16, span: 44, logos: [.init(label: "logo")])))
+        _ = try classifier.classify(RasterImage(width: 60, height: 60))
+    }
+
+    @Test("A network that does not accept a pyramid level is reported with the size and the reason")
+    func tooSmall() throws {
+        let nodes = [
+            Network.Node(name: "head", layer: Convolution(outputChannels: 1, kernelSize: 64), inputs: ["input"])
+        ]
+        let error = #expect(throws: NetworkError.self) {
+            try Network(name: "maps", input: Self.level, nodes: nodes)
+        }
+        let reason = try #require(error).description
+        let expected = ImprintError.unsupportedImageSize(network: "maps", width: 48, height: 48, reason: reason)
+        #expect(throws: expected) { try classify(nodes) }
+        #expect("\(expected)".contains("does not accept a pyramid level of 48x48 pixels: node \"head\": "))
+    }
+
+    @Test("A pyramid level that needs too much memory is an error with the required size")
+    func outOfMemory() {
+        // Each of the 300 activations needs 8 GB, and all are live at once.
+        let count = 300
+        var nodes = (1...count).map { index in
+            Network.Node(
+                name: "\(index)", layer: Convolution(outputChannels: 3, kernelSize: 1),
+                inputs: [index == 1 ? "input" : "\(index - 1)"])
+        }
+        for index in (1..<count).reversed() {
+            nodes.append(
+                Network.Node(
+                    name: "sum \(index)", layer: AddLayer(),
+                    inputs: [index == count - 1 ? "\(count)" : "sum \(index + 1)", "\(index)"]))
+        }
+        nodes.append(
+            Network.Node(name: "head", layer: Convolution(outputChannels: 1, kernelSize: 1), inputs: ["sum 1"]))
+        let error = #expect(throws: ImprintError.self) { try classify(nodes, level: 26_000) }
+        guard case .outOfMemory(let byteCount) = error else {
+            Issue.record("unexpected: \(String(describing: error))")
+            return
+        }
+        #expect(byteCount > count * 8_000_000_000)
+    }
+
+    @Test("Parameters whose shapes depend on the size of the image are reported, not an output that is not finite")
+    func otherLayout() {
+        let nodes = [
+            Network.Node(name: "flat", layer: Flatten(), inputs: ["input"]),
+            Network.Node(name: "head", layer: Dense(outputChannels: 1), inputs: ["flat"]),
+        ]
+        #expect(
+            throws: ImprintError.unsupportedImageSize(
+                network: "maps", width: 48, height: 48, reason: "its parameters have other shapes for this size")
+        ) {
+            try classify(nodes)
+        }
+    }
+}
