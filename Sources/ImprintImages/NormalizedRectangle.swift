@@ -30,7 +30,9 @@ public struct NormalizedRectangle: Codable, Hashable, Sendable {
     /// The rectangle clipped to the image.
     package var clippedToImage: NormalizedRectangle {
         let (left, top) = (min(max(x, 0), 1), min(max(y, 0), 1))
-        return NormalizedRectangle(x: left, y: top, width: min(x + width, 1) - left, height: min(y + height, 1) - top)
+        // A rectangle outside of the image has no part in it.
+        return NormalizedRectangle(
+            x: left, y: top, width: max(min(x + width, 1) - left, 0), height: max(min(y + height, 1) - top, 0))
     }
 
     /// Maps a rectangle in the coordinates of `part` to the coordinates of the whole image.

@@ -67,6 +67,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         let artwork = try artworkOptions.load()
         let hasNoPhotos = photos == nil && data == nil
         let folder = try photoFolder.map { try ImageFolder(at: URL(filePath: $0), logos: artworkOptions.labels) }
+        if let folder { noteMissingLogos(in: folder) }
         try runOptions.prepare(photoFolders: [folder?.url, dataset.validationFolder])
         var configuration = DetectorConfiguration()
         configuration.hyperparameters = try hyperparameters()
@@ -85,6 +86,18 @@ struct TrainDetectorCommand: AsyncParsableCommand {
             options: runOptions, folder: folder, validationFolder: dataset.validationFolder,
             logos: artworkOptions.labels, command: command
         ).run(trainer, epochs: epochs)
+    }
+
+    /// Notes each logo without a sub-folder of photos, because a misspelt name turns its photos into background.
+    private func noteMissingLogos(in folder: ImageFolder) {
+        guard let named = photos ?? data else { return }
+        for label in artworkOptions.labels {
+            let count = folder.items.count(where: { folder.labels[$0.label] == label })
+            guard count == 0 else { continue }
+            Terminal.note(
+                "\(visible(named)) has no sub-folder \(shown(label)) with photos: all of its photos count as photos without this logo."
+            )
+        }
     }
 
     /// The folder of the photos; without --photos, the photos of --backgrounds are used as photos without a logo.

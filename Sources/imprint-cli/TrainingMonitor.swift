@@ -51,10 +51,12 @@ struct TrainingMonitor {
     private mutating func show(_ event: TrainingStart) {
         bar.clear()
         started = event
+        let imageCount = event.trainingImages + event.validationImages
         Terminal.note(
-            "Read \(event.trainingImages + event.validationImages) images of \(event.labels.count) labels "
-                + "(\(shown(event.labels))): \(event.trainingImages) for training, \(event.validationImages) for validation."
-        )
+            imageCount == 0
+                ? "There are no photos; all training images are composites of the artwork."
+                : "Read \(imageCount) images of \(event.labels.count) labels (\(shown(event.labels))): "
+                    + "\(event.trainingImages) for training, \(event.validationImages) for validation.")
         for image in event.skipped { Terminal.warn("Skipped: \(image.reason)") }
         if let leakage = event.leakage { show(leakage) }
         if event.validationImages == 0 {

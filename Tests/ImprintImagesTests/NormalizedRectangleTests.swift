@@ -75,4 +75,16 @@ import Testing
         }
         #expect("\(try #require(error))".hasPrefix("the bytes: expected an image"))
     }
+
+    @Test("A rectangle outside of the image is clipped to an empty one", arguments: [(-2, 1), (-0.5, 0.25), (1.5, 1)])
+    func clipping(start: Float, length: Float) {
+        for rectangle in [
+            NormalizedRectangle(x: start, y: 0.25, width: length, height: 0.5),
+            NormalizedRectangle(x: 0.25, y: start, width: 0.5, height: length),
+        ] {
+            let clipped = rectangle.clippedToImage
+            #expect(clipped.width >= 0 && clipped.height >= 0 && clipped.width * clipped.height == 0)
+            #expect(clipped.x >= 0 && clipped.x <= 1 && clipped.y >= 0 && clipped.y <= 1)
+        }
+    }
 }

@@ -251,4 +251,28 @@ import Testing
             #expect(try given.tensorDigest() == model.tensorDigest())
         }
     }
+
+    @Test("A range test that is interrupted ends the run without a learning rate and without a checkpoint")
+    func interruptedRangeTest() throws {
+        try withImages(perLabel: 16) { folder in
+            try withTemporaryFolder { scratch in
+                let options = CheckpointOptions(folder: scratch, resumes: true)
+                var steps = 0
+                var hasFoundRate = false
+                #expect(throws: ImprintError.stoppedTooEarly(checkpoint: nil)) {
+                    // After half of its steps, the test has a result, but not the one of the whole test.
+                    _ = try train(
+                        folder, quickTraining(epochs: 6) { $0.learningRate = nil }, checkpoints: options,
+                        shouldStop: { steps >= LearningRateSearch.stepCount / 2 },
+                        onEvent: { event in
+                            if case .searching = event { steps += 1 }
+                            if case .learningRate = event { hasFoundRate = true }
+                        })
+                }
+                #expect(!hasFoundRate)
+                let file = scratch.appending(path: CheckpointOptions.fileName)
+                #expect(!FileManager.default.fileExists(atPath: file.path))
+            }
+        }
+    }
 }

@@ -120,7 +120,7 @@ struct DetectorTask: TrainingTask {
         guard checkpoint.state.progress.plannedRounds == phases.count else {
             throw ImprintError.checkpointMismatch(
                 file: file.path, setting: "photos of the logo", found: photos.positives.isEmpty ? "none" : "some",
-                expected: photos.positives.isEmpty ? "some, as before" : "none, as before")
+                expected: photos.positives.isEmpty ? "some" : "none")
         }
     }
 

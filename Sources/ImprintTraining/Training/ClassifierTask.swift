@@ -84,7 +84,8 @@ struct ClassifierTask: TrainingTask {
                     onEvent(.searching(done: step, of: LearningRateSearch.stepCount))
                     return !shouldStop() && !isOutOfTime(loop)
                 }
-                guard let search, let found = search.learningRate else { return false }
+                // The result of an interrupted test is not the learning rate of the run.
+                guard let search, let found = search.learningRate, !shouldStop() else { return false }
                 loop.use(learningRate: found)
                 onEvent(.learningRate(search))
                 return true

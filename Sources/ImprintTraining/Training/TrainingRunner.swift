@@ -78,6 +78,8 @@ final class TrainingRunner<Job: TrainingTask> {
             }
             throw ImprintError.stoppedTooEarly(checkpoint: writer.path)
         }
+        // Validation and calibration take time, in which the user may end the process.
+        if ending == .stopped { writer.save(loop.state) }
         // Only a run with a model is saved as finished: otherwise it can be resumed.
         let isValidated = try validateBest(run)
         let (model, evaluation) = try task.makeModel(loop, best, isValidated: isValidated)
