@@ -108,16 +108,17 @@ import Testing
         try withTemporaryFolder { folder in
             let images = try Examples.draw(1, in: folder)
             let (other, logo) = (images.appending(path: "Other/0.jpg"), images.appending(path: "TwoCircles/0.jpg"))
-            let frames = [String](repeating: other.path, count: 6) + [String](repeating: logo.path, count: 6)
+            // On a busy machine most frames are dropped, so the logo is in many: the smoothed confidence needs a few of them.
+            let frames = [String](repeating: other.path, count: 6) + [String](repeating: logo.path, count: 54)
             let result = try Examples.run("IsItTheLogo", [Examples.model] + frames)
             #expect(result.status == 0, "\(result.errors)")
             let lines = result.output.split(separator: "\n")
-            try #require(lines.count >= 2 && lines.count < 12, "\(result.output)")
+            try #require(lines.count >= 2 && lines.count < 60, "\(result.output)")
             #expect(
                 lines[0].wholeMatch(of: /no ▲·{40} yes\ \ [01] %\ \ frame 1, 0 dropped/) != nil, "\(lines[0])")
             let last = try #require(
-                lines.last?.wholeMatch(of: /no ·*▲·* yes\ \ (\d+) %\ \ frame 12, (\d+) dropped/))
-            #expect(Int(last.1)! >= 90 && Int(last.2)! >= 1)
+                lines.last?.wholeMatch(of: /no ·*▲·* yes\ \ (\d+) %\ \ frame 60, (\d+) dropped/))
+            #expect(Int(last.1)! >= 90 && Int(last.2)! >= 1, "\(result.output)")
 
             let model = folder.appending(path: "unsure.imprint")
             try makeUntrainedModel(labels: ["a", "b"]).write(to: model)
