@@ -198,11 +198,3 @@ let package = Package(
 if Context.environment["IMPRINT_DOCS"] != nil {
     package.dependencies.append(.package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.4.0"))
 }
-
-// `./run test` compiles most tests without optimization, which saves a minute. Kernel tests have naive loops that need it.
-if Context.environment["IMPRINT_TEST_BUILD"] != nil {
-    let optimized: Set = ["ImprintNetworkTests", "ImprintImagesTests"]
-    for target in package.targets where target.type == .test && !optimized.contains(target.name) {
-        target.swiftSettings = (target.swiftSettings ?? []) + [.unsafeFlags(["-Onone"])]
-    }
-}
