@@ -110,7 +110,7 @@ private final class OrderedResults<Value>: @unchecked Sendable {
 
     init(count: Int) { self.count = count }
 
-    /// Returns the next index; nil if there is none, or after a failure.
+    /// Returns the next index, or nil at the end and after a failure.
     func claim() -> Int? {
         lock.withLock {
             guard failure == nil && claimed < count else { return nil }

@@ -6,7 +6,7 @@ package protocol BatchIterator: AnyObject {
     ///
     /// A batch is valid until the next call. An image that has become unreadable is missing from its batch and reported to
     /// `onUnreadable`. Empty batches are skipped.
-    /// - Throws: `ImageError` if more than half of the images can no longer be read.
+    /// - Throws: `ImageError` if more than half of the images are unreadable.
     func next(onUnreadable: (SkippedImage) -> Void) throws(ImageError) -> Batch?
 }
 
@@ -25,7 +25,7 @@ extension BatchSource {
     package var count: Int { items.count }
 
     /// Calls `body` with each batch of an epoch.
-    /// - Throws: `ImageError` if more than half of the images can no longer be read, and the errors of `body`.
+    /// - Throws: `ImageError` if more than half of the images are unreadable, and the errors of `body`.
     package func forEachBatch(
         epoch: Int, from first: Int = 0, onUnreadable: (SkippedImage) -> Void, _ body: (Batch) throws -> Void
     ) throws {

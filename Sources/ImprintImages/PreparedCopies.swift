@@ -30,7 +30,7 @@ struct CopyComment: Equatable {
         content = "\(byteCount) \(SHA256.hexadecimal(of: end).prefix(16))"
     }
 
-    /// Creates the comment found in the copy at `url`; nil if there is none.
+    /// Reads the comment in the copy at `url`; fails if the copy has no comment.
     init?(_ url: URL) {
         guard let file = try? FileHandle(forReadingFrom: url) else { return nil }
         defer { try? file.close() }

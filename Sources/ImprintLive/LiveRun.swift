@@ -38,7 +38,7 @@ struct LiveRun {
             self.batch = batch
             phase = "Epoch \(batch.epoch) of \(batch.epochs)"
             pace.record(batch)
-        case .unreadable(let image): notes.append("A photo can no longer be read: \(image.reason)")
+        case .unreadable(let image): notes.append("A photo became unreadable: \(image.reason)")
         case .epoch(let metrics, _): history.append(metrics)
         case .checkpoint: break
         case .checkpointFailed(let error): notes.append("\(error)")

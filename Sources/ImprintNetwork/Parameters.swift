@@ -54,7 +54,7 @@ public struct ParameterLayout: Hashable, Sendable {
         indices = Dictionary(uniqueKeysWithValues: entries.enumerated().map { ($1.name, $0) })
     }
 
-    /// The tensor of this name; nil if there is none.
+    /// The tensor of this name, or nil for an unknown name.
     public subscript(name: String) -> Entry? { indices[name].map { entries[$0] } }
 }
 

@@ -8,7 +8,7 @@ enum Page {
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
         + "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 
-    /// Returns the response with the file at a path; nil if there is none.
+    /// Returns the response with the file at a path, or nil for an unknown path.
     static func file(_ path: String) -> HTTPResponse? {
         guard let (type, bytes) = files[path] else { return nil }
         return HTTPResponse(

@@ -33,7 +33,7 @@ final class DetectorRuntime: HeadRuntime {
         try positions * model.split(blocks: blocks).features.output.channels
     }
 
-    /// Computes the features of the image; detectors use only one view, whatever `views` is.
+    /// Computes the features of the image; detectors ignore `views` and use one view.
     func features(of source: ImageSource, blocks: Int, views: ImageViews) throws -> [[Float]] {
         let image = try source.stored(coveringShortSide: PatchSource.shortSideToDecode)
         let extractor = try idle.withLock { $0.popLast() }?.extractor ?? DetectorFeatures(model, detector)

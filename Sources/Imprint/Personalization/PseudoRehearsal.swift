@@ -1,6 +1,7 @@
 internal import Foundation
 
-/// Pseudo-rehearsal samples of labels that an earlier personalization added, whose photos are no longer available.
+/// Pseudo-rehearsal samples of the labels that an earlier personalization added
+/// without storing their photos.
 ///
 /// A sample is a feature of a base photo, moved towards the label until the head gives the label a confidence of 95 %. The direction in
 /// channel c is σ_c² · (w_c − w̄_c), with σ the standard deviations of the features, w the weights of the label, and w̄ the mean weights of the

@@ -58,7 +58,7 @@ package struct PatchSource: Sendable {
     }
 
     /// Returns the whole image.
-    /// - Throws: `ImageError` if the photo can no longer be read, or if its size has changed.
+    /// - Throws: `ImageError` if the photo is unreadable or its size has changed.
     package func image() throws(ImageError) -> RasterImage {
         switch origin {
         case .memory(let image): return image

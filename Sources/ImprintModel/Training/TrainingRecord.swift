@@ -84,6 +84,6 @@ extension TrainingRecord {
         keptEpoch.flatMap { epoch in history.first { $0.epoch == epoch } } ?? history.last
     }
 
-    /// The accuracy in that epoch, on the validation set or, if there is none, on the training set.
+    /// The accuracy in that epoch, on the validation set if the run has one, else on the training set.
     public var accuracy: Float? { kept.map { $0.validationAccuracy ?? $0.accuracy } }
 }

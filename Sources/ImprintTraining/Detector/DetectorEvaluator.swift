@@ -17,7 +17,7 @@ struct DetectorEvaluator {
     let compositeCount: Int
 
     /// Detects logos in images; the threads share the images.
-    /// - Returns: The detections of each logo in each image; nil for a photo that can no longer be read.
+    /// - Returns: The detections of each logo in each image, or nil for an unreadable photo.
     func scan(
         _ sources: [PatchSource], _ network: Network, _ parameters: Parameters, peaks: Int
     ) throws -> [[PyramidScanner.Scan]?] {
@@ -40,7 +40,7 @@ struct DetectorEvaluator {
         return try parts.flatMap { try $0.get() }.sorted { $0.0 < $1.0 }.map(\.1)
     }
 
-    /// Returns the image; nil for a photo that can no longer be read.
+    /// Returns the image, or nil for an unreadable photo.
     private func image(of source: PatchSource) throws(ImageError) -> RasterImage? {
         if photos.unreadable.reason(for: source) != nil { return nil }
         do throws(ImageError) {

@@ -13,13 +13,13 @@ final class FeatureLoader: BatchSource {
     private let channels: Int
     private let order: BatchOrder
 
-    /// Computes the features of all images, except those that can no longer be read.
+    /// Computes the features of all images, except unreadable ones.
     /// - Parameters:
     ///   - images: The images.
     ///   - part: The part of the network that computes the features.
     ///   - workers: The thread pool.
     ///   - onDone: Called with the number of finished images; an error that it throws ends the computation.
-    /// - Throws: `ImageError` if more than half of the images can no longer be read; the errors of `onDone`.
+    /// - Throws: `ImageError` if more than half of the images are unreadable; the errors of `onDone`.
     init(
         of images: BatchLoader, by part: ClassifierConfiguration.StartingPoint.Part, workers: Workers,
         onDone: (Int) throws -> Void

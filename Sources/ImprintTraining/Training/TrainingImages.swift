@@ -7,7 +7,7 @@ internal import ImprintModel
 /// The training and validation images of a run.
 struct TrainingImages {
     let training: any BatchSource
-    /// The validation set; nil if there is none.
+    /// The validation set, or nil for a run without validation.
     let validation: (any BatchSource)?
     /// All images that could not be read.
     let skipped: [SkippedImage]

@@ -11,7 +11,7 @@ import Testing
 
 /// Tests of the loss functions of personalization.
 @Suite struct PersonalizationSampleTests {
-    /// The logits of four labels, of which the last two may be new.
+    /// The logits of four labels; the last two can be new labels.
     private static let logits: [Double] = [0.4, -1.1, 0.9, -0.3]
 
     /// Returns the teacher's confidences in the known labels, followed by zeros for the new labels.
