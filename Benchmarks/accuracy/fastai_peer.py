@@ -1,8 +1,8 @@
 """Trains an image classifier with fastai, from the same EfficientNet-Lite0 weights as `imprint train --base efficientnet-lite0`.
 
     python Benchmarks/accuracy/fastai_peer.py --train DIR --test DIR [--epochs 4] [--seed 1] [--threads N] [--predictions FILE] \\
-        [--valid 0.05] [--batch-size N] [--workers N] [--no-flip] [--weights FILE.pth]
-    python Benchmarks/accuracy/fastai_peer.py --verify [--weights FILE.pth]
+        [--valid 0.05] [--batch-size N] [--workers N] [--no-flip] [--weights PTH]
+    python Benchmarks/accuracy/fastai_peer.py --verify [--weights PTH]
 
 requirements.txt in this folder lists the packages. The training is that of the fastai documentation, with its default learning rate,
 head, optimizer and augmentation: Resize(460), aug_transforms(size=224, min_scale=0.75), and vision_learner(…).fine_tune(epochs), which trains
