@@ -146,9 +146,12 @@ def measure(args, command):
     with open(args.output / "errors.log", "w+") as errors:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=errors, text=True, preexec_fn=lambda: os.sched_setaffinity(0, cores))
-        with PeakMemory(process.pid) as memory:
-            output = process.communicate()[0]
-            seconds = time.perf_counter() - start
+        try:
+            with PeakMemory(process.pid) as memory:
+                output = process.communicate()[0]
+                seconds = time.perf_counter() - start
+        finally:
+            process.kill()  # If this script is interrupted; a process that has ended is not affected.
         if process.returncode != 0:
             errors.seek(0)
             sys.exit(f"{shlex.join(command)} failed with exit code {process.returncode}: {errors.read()[-2000:]}")
