@@ -26,6 +26,7 @@ import os
 import random
 import shlex
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -62,6 +63,8 @@ def main():
     if len(set(names)) < len(names):
         sys.exit("Two sets have the same folder name. Rename one: results are kept by name.")
     args.output.mkdir(parents=True, exist_ok=True)
+    # Exit with an exception, which ends the program that is running.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     kept = {(row["set"], row["seed"], row["program"]): row for row in read_rows(args.output / "results.jsonl")}
 
     print("| set | seed | program | photos | tested | accuracy | seconds | memory | load |")
