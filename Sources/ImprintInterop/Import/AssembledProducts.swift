@@ -199,7 +199,7 @@ extension NetworkAssembler {
 /// Transposes weights [outputs, inputs, taps] to [taps, inputs, outputs].
 ///
 /// - Parameter order: The index of each input in the result; the same order if nil.
-private func channelsLast(_ weight: [Float], _ outputs: Int, _ inputs: Int, _ taps: Int, _ order: [Int]?) -> [Float] {
+func channelsLast(_ weight: [Float], _ outputs: Int, _ inputs: Int, _ taps: Int, _ order: [Int]?) -> [Float] {
     let columns = inputs * taps
     guard taps > 1 || order != nil else {
         return [Float](unsafeUninitializedCapacity: weight.count) { result, initialized in

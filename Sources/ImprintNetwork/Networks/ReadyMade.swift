@@ -1,6 +1,10 @@
 extension Network {
     /// The names of the ready-made networks; see `named(_:labels:inputSize:width:)`.
-    public static let readyMadeNames = ["lenet", "logonet", "mobilenet-v1", "resnet-50"]
+    public static let readyMadeNames = [
+        "lenet", "logonet", "mobilenet-v1", "mobilenet-v2", "mobilenet-v3-small", "mobilenet-v3-large",
+        "efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2", "efficientnet-lite3", "efficientnet-lite4",
+        "efficientnet-b0", "resnet-18", "resnet-34", "resnet-50", "squeezenet-1.0", "squeezenet-1.1",
+    ]
 
     /// Returns a ready-made network.
     /// - Parameters:
@@ -16,6 +20,19 @@ extension Network {
         case "lenet": try lenet(labels: labels, inputSize: inputSize ?? 28, width: width)
         case "logonet": try logonet(labels: labels, inputSize: inputSize ?? 96, width: width)
         case "mobilenet-v1": try mobileNetV1(labels: labels, inputSize: inputSize ?? 224, width: width)
+        case "mobilenet-v2": try mobileNetV2(labels: labels, inputSize: inputSize ?? 224, width: width)
+        case "mobilenet-v3-small": try mobileNetV3Small(labels: labels, inputSize: inputSize ?? 224, width: width)
+        case "mobilenet-v3-large": try mobileNetV3Large(labels: labels, inputSize: inputSize ?? 224, width: width)
+        case "efficientnet-lite0": try efficientNetLite(0, labels: labels, inputSize: inputSize, width: width)
+        case "efficientnet-lite1": try efficientNetLite(1, labels: labels, inputSize: inputSize, width: width)
+        case "efficientnet-lite2": try efficientNetLite(2, labels: labels, inputSize: inputSize, width: width)
+        case "efficientnet-lite3": try efficientNetLite(3, labels: labels, inputSize: inputSize, width: width)
+        case "efficientnet-lite4": try efficientNetLite(4, labels: labels, inputSize: inputSize, width: width)
+        case "efficientnet-b0": try efficientNetB0(labels: labels, inputSize: inputSize ?? 224, width: width)
+        case "resnet-18": try resNet18(labels: labels, inputSize: inputSize ?? 224, width: width)
+        case "resnet-34": try resNet34(labels: labels, inputSize: inputSize ?? 224, width: width)
+        case "squeezenet-1.0": try squeezeNet10(labels: labels, inputSize: inputSize ?? 224, width: width)
+        case "squeezenet-1.1": try squeezeNet11(labels: labels, inputSize: inputSize ?? 224, width: width)
         case "resnet-50": try resNet50(labels: labels, inputSize: inputSize ?? 224, width: width)
         default: throw .unknownNetwork(found: name, known: readyMadeNames)
         }
@@ -91,40 +108,6 @@ extension Network {
         return try net.network()
     }
 
-    /// Returns ResNet-50, a classifier with residual connections.
-    ///
-    /// Sixteen bottleneck blocks of 1x1, 3x3 and 1x1 convolutions with shortcuts; as in PyTorch, the 3x3 convolution has the stride. Input:
-    /// [batch, inputSize, inputSize, 3]. Output: [batch, 1, 1, labels].
-    ///
-    /// Source: He et al., "Deep residual learning for image recognition", 2016.
-    public static func resNet50(
-        labels: Int = 1000, inputSize: Int = 224, width: Double = 1
-    ) throws(NetworkError) -> Network {
-        try checkSizes("resnet-50", labels: labels, width: width, inputSize, atLeast: 1)
-        var net = NetworkBuilder(
-            name: "resnet-50", input: TensorShape(height: inputSize, width: inputSize, channels: 3))
-        net.addConvolution("1", outputChannels: scaled(64, width), kernelSize: 7, stride: 2, activation: ReLU())
-        var shortcut = net.add(MaxPool(kernelSize: 3, stride: 2, padding: .all(1)), named: "pool1")
-        for (stage, (channels, blocks)) in [(64, 3), (128, 4), (256, 6), (512, 3)].enumerated() {
-            for block in 0..<blocks {
-                let name = "\(stage + 2)_\(block + 1)"
-                let inner = scaled(channels, width)
-                let stride: Size2D = block == 0 && stage > 0 ? 2 : 1
-                net.addConvolution("\(name)a", outputChannels: inner, kernelSize: 1, activation: ReLU(), to: shortcut)
-                net.addConvolution("\(name)b", outputChannels: inner, kernelSize: 3, stride: stride, activation: ReLU())
-                let branch = net.addConvolution("\(name)c", outputChannels: 4 * inner, kernelSize: 1)
-                if block == 0 {
-                    shortcut = net.addConvolution(
-                        "\(name)s", outputChannels: 4 * inner, kernelSize: 1, stride: stride, to: shortcut)
-                }
-                net.add(AddLayer(), named: "add\(name)", to: [branch, shortcut])
-                shortcut = net.add(ReLU(), named: "out\(name)")
-            }
-        }
-        net.addHead(labels: labels)
-        return try net.network()
-    }
-
     /// Returns a logo detector, a fully convolutional network whose output is a heat map of logits for each logo.
     ///
     /// Eight 3x3 convolutions with batch normalization and ReLU, four of them with stride 2, and a 1x1 convolution. Input:
@@ -147,23 +130,33 @@ extension Network {
         return try net.network()
     }
 
-    private static func scaled(_ channels: Int, _ width: Double) -> Int {
+    static func scaled(_ channels: Int, _ width: Double) -> Int {
         max(1, Int((Double(channels) * width).rounded()))
     }
 
-    private static func checkSizes(
+    static func checkSizes(
         _ network: String, labels: Int, width: Double, _ inputSize: Int, atLeast minimum: Int
     ) throws(NetworkError) {
         try check(network, "inputSize", inputSize, inputSize >= minimum, "at least \(minimum)")
-        try check(network, "labels", labels, labels >= 1, "at least 1")
-        try check(network, "width", width, width > 0 && width <= 16, "more than 0 and at most 16")
+        try checkLabels(network, labels)
+        try checkWidth(network, width)
     }
+}
+
+/// Checks the number of labels of a ready-made network.
+func checkLabels(_ network: String, _ labels: Int) throws(NetworkError) {
+    try check(network, "labels", labels, labels >= 1, "at least 1")
+}
+
+/// Checks the factor of the channel counts of a ready-made network.
+func checkWidth(_ network: String, _ width: Double) throws(NetworkError) {
+    try check(network, "width", width, width > 0 && width <= 16, "more than 0 and at most 16")
 }
 
 extension NetworkBuilder {
     /// Adds a convolution without bias (padded by half the kernel), batch normalization and an activation.
     @discardableResult
-    fileprivate mutating func addConvolution(
+    mutating func addConvolution(
         _ name: String, outputChannels: Int, kernelSize: Int, stride: Size2D = 1, groups: Int = 1,
         activation: (any Layer)? = nil, to input: String? = nil
     ) -> String {
@@ -178,7 +171,7 @@ extension NetworkBuilder {
     }
 
     /// Adds global average pooling, a dense layer with one output per label, and softmax.
-    fileprivate mutating func addHead(labels: Int) {
+    mutating func addHead(labels: Int) {
         add(GlobalAveragePool(), named: "features")
         add(Dense(outputChannels: labels), named: "head")
         add(Softmax(), named: "probabilities")
