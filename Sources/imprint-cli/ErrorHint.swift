@@ -25,7 +25,7 @@ func hint(for error: any Error) -> String? {
         }
     case let error as SafetensorsError:
         if case .headerTooLong = error.problem {
-            "imprint import converts ONNX, Core ML and Caffe models to model files."
+            "imprint import converts ONNX, Core ML, Caffe and PyTorch models to model files."
         } else {
             nil
         }
@@ -37,8 +37,10 @@ func hint(for error: any Error) -> String? {
 private func hint(for problem: ImportError.Problem) -> String? {
     switch problem {
     case .unsuitableModel(_, _, .prototxt?): "Leave out --prototxt."
+    case .unsuitableModel(_, _, .architecture?): "Leave out --architecture."
     case .unsuitableModel(_, _, .isBGR?): "Leave out --bgr."
     case .missing(_, _, .prototxt?): "--prototxt names the file."
+    case .missing(_, _, .architecture?): "--architecture sets it."
     case .missing(_, _, .labels?): "--labels sets the labels."
     case .unsuitableModel(_, _, .normalization?), .missing(_, _, .normalization?):
         "--mean and --scale set the input normalization."

@@ -10,9 +10,10 @@ internal import ImprintNetwork
 struct ImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
-        abstract: "Convert an ONNX, Core ML or Caffe model to a model file, to run, fine-tune and personalize.")
+        abstract: "Convert an ONNX, Core ML, Caffe or PyTorch model to a model file, to run, fine-tune and personalize."
+    )
 
-    @Argument(help: "An ONNX file, a Core ML file or package, or a .caffemodel.")
+    @Argument(help: "An ONNX file, a Core ML file or package, a .caffemodel, or a PyTorch checkpoint.")
     var file: String
 
     @Option(help: ArgumentHelp("The model file to write.", valueName: "file"))
@@ -20,6 +21,12 @@ struct ImportCommand: ParsableCommand {
 
     @Option(help: ArgumentHelp("The deploy.prototxt file with the network of a Caffe model.", valueName: "file"))
     var prototxt: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The architecture of a PyTorch checkpoint: \(ModelImporter.architectures.joined(separator: ", ")).",
+            valueName: "name"))
+    var architecture: String?
 
     @Option(
         help: ArgumentHelp(
@@ -60,6 +67,11 @@ struct ImportCommand: ParsableCommand {
     func validate() throws {
         try requirePaths([file] + [prototxt].compactMap { $0 })
         try require(inputSize ?? 1, "--input-size", in: 1...16384)
+        if let architecture, !ModelImporter.architectures.contains(architecture) {
+            throw ValidationError(
+                "--architecture is \(architecture), expected one of "
+                    + "\(ModelImporter.architectures.joined(separator: ", ")).")
+        }
         _ = try (mean.map { try channelValues($0, "--mean") }, scale.map { try channelValues($0, "--scale") })
         try checkOutputs(
             [OutputFile(option: "--output", path: output, kind: .model)],
@@ -71,6 +83,7 @@ struct ImportCommand: ParsableCommand {
         var importer = ModelImporter()
         importer.inputSize = inputSize.map { Size2D($0) }
         importer.prototxt = prototxt.map { URL(filePath: $0) }
+        importer.architecture = architecture
         importer.labels = try labels.map(labelList)
         importer.cropAndScale = cropAndScale
         var notes: [String] = []

@@ -30,8 +30,10 @@ import Testing
         arguments: [
             (.unsuitableModel(found: "an ONNX model", advice: "", setting: .prototxt), "Leave out --prototxt."),
             (.unsuitableModel(found: "a Caffe model", advice: "", setting: .isBGR), "Leave out --bgr."),
+            (.unsuitableModel(found: "an ONNX model", advice: "", setting: .architecture), "Leave out --architecture."),
             (.unsuitableModel(found: "an empty pipeline", advice: ""), nil),
             (.missing(item: "architecture", advice: "", setting: .prototxt), "--prototxt names the file."),
+            (.missing(item: "architecture", advice: "", setting: .architecture), "--architecture sets it."),
             (.missing(item: "matching labels", advice: "", setting: .labels), "--labels sets the labels."),
             (
                 .missing(item: "valid input normalization", advice: "", setting: .normalization),

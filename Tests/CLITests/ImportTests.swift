@@ -88,11 +88,16 @@ import Testing
             ("packed.prototxt --output m", 1, "not a model file that Imprint can import"),
             ("gemm.onnx --prototxt packed.prototxt --output m", 1, "Leave out --prototxt."),
             ("packed.caffemodel --prototxt packed.prototxt --bgr --output m", 1, "Leave out --bgr."),
+            ("zip.pth --output m", 1, "--architecture sets it."),
+            ("zip.pth --architecture none --output m", 64, "--architecture is none, expected one of resnet-18, "),
+            ("gemm.onnx --architecture resnet-18 --output m", 1, "Leave out --architecture."),
+            ("zip.pth --architecture resnet-18 --prototxt packed.prototxt --output m", 1, "Leave out --prototxt."),
             (". --output m", 1, "a folder without a Manifest.json"),
         ])
     func refusals(arguments: String, status: Int32, message: String) throws {
         try withTemporaryFolder { folder in
-            try copy("ONNX/gemm.onnx", "Caffe/packed.caffemodel", "Caffe/packed.prototxt", to: folder)
+            try copy(
+                "ONNX/gemm.onnx", "Caffe/packed.caffemodel", "Caffe/packed.prototxt", "Checkpoints/zip.pth", to: folder)
             let run = try shell("$imprint import \(arguments)", folder: folder)
             #expect(run.status == status && run.errors.contains(message), "\(run.errors)")
             #expect(!FileManager.default.fileExists(atPath: folder.appending(path: "m").path))

@@ -10,6 +10,8 @@ enum Format: String, CaseIterable {
     case program
     /// A Caffe model: the byte count of the network (4 bytes), the network, and the weights.
     case caffe
+    /// A PyTorch checkpoint in any of its formats, after a byte that selects the architecture.
+    case pytorch
     /// A model file of Imprint.
     case imprint
 
@@ -47,6 +49,11 @@ enum Format: String, CaseIterable {
             importer.prototxt = Self.folder.appending(path: "prototxt")
             try prototxt.write(to: Self.folder.appending(path: "prototxt"))
             try weights.write(to: model)
+            _ = try importer.read(model)
+        case .pytorch:
+            let architectures = ModelImporter.architectures
+            importer.architecture = bytes.first.map { architectures[Int($0) % architectures.count] }
+            try bytes.dropFirst().write(to: model)
             _ = try importer.read(model)
         case .imprint:
             try bytes.write(to: model)

@@ -28,7 +28,7 @@ public struct ImportError: DescribedError, Equatable {
 
     /// A setting of `ModelImporter` that causes a problem or solves it.
     package enum Setting: Sendable {
-        case prototxt, labels, normalization
+        case prototxt, architecture, labels, normalization
         /// The channel order of the normalization.
         case isBGR
     }
@@ -73,8 +73,8 @@ extension ImportError.Problem {
     fileprivate var text: String {
         switch self {
         case .unknownFormat:
-            "not a model file that Imprint can import, or truncated. Expected ONNX (.onnx), Core ML (.mlmodel, .mlpackage) "
-                + "or Caffe (.caffemodel and its prototxt)"
+            "not a model file that Imprint can import, or truncated. Expected ONNX (.onnx), Core ML (.mlmodel, .mlpackage), "
+                + "Caffe (.caffemodel and its prototxt) or a PyTorch checkpoint (.pth, .pt, .safetensors)"
         case .malformed(let reason):
             "the file is damaged or invalid: \(reason). Get the file again from its source"
         case .exceedsLimit(let reason):

@@ -3,7 +3,7 @@ public import ImprintImages
 public import ImprintModel
 public import ImprintNetwork
 
-/// Imports models from ONNX, Core ML and Caffe files.
+/// Imports models from ONNX, Core ML, Caffe and PyTorch files.
 ///
 /// ```swift
 /// var importer = ModelImporter()
@@ -16,6 +16,8 @@ public struct ModelImporter: Sendable {
     public var inputSize: Size2D?
     /// The architecture (`deploy.prototxt`) of a Caffe model.
     public var prototxt: URL?
+    /// The architecture of a PyTorch checkpoint, which does not contain it: one of `architectures`.
+    public var architecture: String?
     /// The labels in the order of the outputs; `nil` for the labels in the file.
     public var labels: [String]?
     /// The input normalization; `nil` for the normalization in the file.
@@ -49,9 +51,10 @@ public struct ModelImporter: Sendable {
 
     /// Imports a model.
     ///
-    /// - Parameter url: An ONNX file, a Core ML file or package, or the weights of a Caffe model whose architecture is
-    ///   `prototxt`.
-    /// - Throws: `ImportError` if Imprint cannot import the model, `FileError` if the file is unreadable.
+    /// - Parameter url: An ONNX file, a Core ML file or package, the weights of a Caffe model whose architecture is
+    ///   `prototxt`, or a PyTorch checkpoint (from `torch.save`, or safetensors) whose architecture is `architecture`.
+    /// - Throws: `ImportError` if Imprint cannot import the model, `FileError` if the file is unreadable,
+    ///   `SafetensorsError` if a safetensors file is invalid.
     public func read(_ url: URL) throws -> ImportedModel {
         let path = url.path(percentEncoded: false)
         do {
@@ -85,6 +88,9 @@ public struct ModelImporter: Sendable {
         case .onnx: return try readONNX(file)
         case .caffe: return try readCaffe(file)
         case .coreML: return try CoreMLImporter.read(file, in: package, importer: self)
+        case .archive: return try readCheckpoint(PyTorchCheckpoint(archive: file))
+        case .legacyCheckpoint: return try readCheckpoint(PyTorchCheckpoint(legacy: file))
+        case .safetensors: return try readCheckpoint(PyTorchCheckpoint(safetensors: file))
         }
     }
 }
@@ -92,15 +98,19 @@ public struct ModelImporter: Sendable {
 extension ModelImporter {
     /// - Throws: `ImportError.Problem.unsuitableModel` if an option does not apply to this kind of model.
     private func checkOptions(for kind: ModelKind) throws {
+        func refuse(_ setting: String, _ reason: String, _ kind: ImportError.Setting) -> ImportError.Problem {
+            .unsuitableModel(found: reason, advice: "Import it without \(setting)", setting: kind)
+        }
         if kind != .caffe && prototxt != nil {
-            throw ImportError.Problem.unsuitableModel(
-                found: "\(kind.rawValue), which contains its architecture", advice: "Import it without a prototxt",
-                setting: .prototxt)
+            let reason = kind.isCheckpoint ? "needs no prototxt" : "contains its architecture"
+            throw refuse("a prototxt", "\(kind.name), which \(reason)", .prototxt)
+        }
+        if !kind.isCheckpoint && architecture != nil {
+            let reason = kind == .caffe ? "whose architecture is its prototxt" : "which contains its architecture"
+            throw refuse("an architecture", "\(kind.name), \(reason)", .architecture)
         }
         if kind == .caffe && normalization?.isBGR == true {
-            throw ImportError.Problem.unsuitableModel(
-                found: "a Caffe model, whose channel order is always BGR", advice: "Import it without the BGR setting",
-                setting: .isBGR)
+            throw refuse("the BGR setting", "a Caffe model, whose channel order is always BGR", .isBGR)
         }
     }
 }
@@ -114,17 +124,38 @@ public struct ImportedModel: Sendable {
 }
 
 /// The source formats, which are detected by content.
-enum ModelKind: String {
-    case onnx = "an ONNX model"
-    case coreML = "a Core ML model"
-    case caffe = "a Caffe model"
+enum ModelKind {
+    case onnx, coreML, caffe
+    /// A ZIP archive, which may be a PyTorch checkpoint.
+    case archive
+    /// A PyTorch checkpoint of the format before version 1.6.
+    case legacyCheckpoint
+    case safetensors
+
+    /// The format with an article, for messages.
+    var name: String {
+        switch self {
+        case .onnx: "an ONNX model"
+        case .coreML: "a Core ML model"
+        case .caffe: "a Caffe model"
+        case .archive, .legacyCheckpoint: "a PyTorch checkpoint"
+        case .safetensors: "a safetensors file"
+        }
+    }
+
+    /// Whether the file contains only tensors.
+    var isCheckpoint: Bool { self == .archive || self == .legacyCheckpoint || self == .safetensors }
 
     /// Detects the format of a file.
     ///
     /// - Throws: `ImportError.Problem.unknownFormat` if the format is not supported.
     init(_ file: MappedFile) throws {
-        if CaffeWeights.isHDF5(file) {
-            self = .caffe
+        let signatures: [(kind: ModelKind, matches: (MappedFile) -> Bool)] = [
+            (.caffe, CaffeWeights.isHDF5), (.archive, PyTorchCheckpoint.isArchive),
+            (.legacyCheckpoint, PyTorchCheckpoint.isLegacy), (.safetensors, PyTorchCheckpoint.isSafetensors),
+        ]
+        if let known = signatures.first(where: { $0.matches(file) }) {
+            self = known.kind
             return
         }
         var fields: [Int: Bool] = [:]
