@@ -21,6 +21,8 @@ struct Download: Sendable {
 
     let files: any StoreFiles
     let fetch: Fetch
+    /// Receives the number of bytes so far, and the size of the file if the server reports it.
+    var onProgress: (@Sendable (Int, Int?) -> Void)?
 
     /// Removes the partial file and its record.
     static func forget(in files: some StoreFiles) throws {
@@ -85,6 +87,7 @@ struct Download: Sendable {
                             url: fetch.url.redacted, reason: "it has more than the announced \(expected) bytes")
                     }
                     try files.append(data, to: Self.fileName)
+                    onProgress?(progress.byteCount, progress.expected)
                 }
             }
         } catch let error as URLError {

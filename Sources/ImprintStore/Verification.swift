@@ -57,7 +57,7 @@ public struct Verification: Sendable {
         text.utf8.count == 64 && text.utf8.allSatisfy { (48...57).contains($0) || (97...102).contains($0) }
     }
 
-    private static func checked(_ sha256: String) throws(StoreError) -> String {
+    static func checked(_ sha256: String) throws(StoreError) -> String {
         let digits = sha256.lowercased()
         guard isDigest(digits) else {
             throw .invalidVerification(

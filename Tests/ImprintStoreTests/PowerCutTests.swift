@@ -1,6 +1,7 @@
 import Foundation
 import Imprint
 import ImprintCore
+import TestSupport
 import Testing
 
 @testable import ImprintStore

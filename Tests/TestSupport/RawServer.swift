@@ -1,31 +1,31 @@
-import Foundation
-import Synchronization
+public import Foundation
+internal import Synchronization
 
 /// A web server that sends the bytes of a test as its response.
-final class RawServer: Sendable {
-    struct Request: Sendable {
+public final class RawServer: Sendable {
+    public struct Request: Sendable {
         /// The index of the request.
-        let number: Int
-        let head: String
+        public let number: Int
+        public let head: String
 
         /// The value of a header.
-        func header(_ name: String) -> String? {
+        public func header(_ name: String) -> String? {
             head.split(separator: "\r\n").first { $0.lowercased().hasPrefix(name.lowercased() + ":") }
                 .map { $0.drop { $0 != ":" }.dropFirst().trimmingCharacters(in: .whitespaces) }
         }
 
         /// The first requested byte.
-        var range: Int? { header("Range").flatMap { Int($0.dropFirst("bytes=".count).dropLast()) } }
+        public var range: Int? { header("Range").flatMap { Int($0.dropFirst("bytes=".count).dropLast()) } }
 
         /// The requested path.
-        var path: String { String(head.split(separator: " ")[1]) }
+        public var path: String { String(head.split(separator: " ")[1]) }
     }
 
-    struct Connection: Sendable {
+    public struct Connection: Sendable {
         fileprivate let descriptor: Int32
 
         /// Sends bytes; returns false if the client has closed the connection.
-        @discardableResult func send(_ bytes: Data) -> Bool {
+        @discardableResult public func send(_ bytes: Data) -> Bool {
             var rest = bytes
             while !rest.isEmpty {
                 let piece = [UInt8](rest.prefix(1 << 16))
@@ -36,17 +36,17 @@ final class RawServer: Sendable {
             return true
         }
 
-        @discardableResult func send(_ text: String) -> Bool { send(Data(text.utf8)) }
+        @discardableResult public func send(_ text: String) -> Bool { send(Data(text.utf8)) }
 
         /// Waits until the client closes the connection.
-        func waitForEnd() {
+        public func waitForEnd() {
             var byte: UInt8 = 0
             while recv(descriptor, &byte, 1, 0) > 0 {}
         }
 
         /// Sends a file or the requested part of it.
         /// - Parameter cutAfter: The number of bytes after which the connection is closed.
-        func sendFile(_ file: Data, tag: String, for request: Request, cutAfter: Int? = nil) {
+        public func sendFile(_ file: Data, tag: String, for request: Request, cutAfter: Int? = nil) {
             var start = request.range ?? 0
             if request.header("If-Range") != tag { start = 0 }
             let part = file[start...]
@@ -64,7 +64,7 @@ final class RawServer: Sendable {
     private let seen = Mutex<[Request]>([])
 
     /// Starts a server that calls `answer` for the request of each connection on a new thread, then closes the connection.
-    init(_ answer: @escaping @Sendable (Request, Connection) -> Void) throws {
+    public init(_ answer: @escaping @Sendable (Request, Connection) -> Void) throws {
         listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -105,12 +105,12 @@ final class RawServer: Sendable {
     }
 
     /// The URL of a model file.
-    var url: URL { URL(string: "http://127.0.0.1:\(port)/model.imprint")! }
+    public var url: URL { URL(string: "http://127.0.0.1:\(port)/model.imprint")! }
 
     /// The requests so far.
-    var requests: [Request] { seen.withLock { $0 } }
+    public var requests: [Request] { seen.withLock { $0 } }
 
-    func stop() {
+    public func stop() {
         shutdown(listener, Int32(SHUT_RDWR))
         close(listener)
     }
