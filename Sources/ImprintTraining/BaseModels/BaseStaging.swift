@@ -1,0 +1,97 @@
+package import Foundation
+internal import ImprintCore
+
+/// A lock that lets one process or thread at a time change a folder of base models; the system releases it when the process ends.
+package final class BaseModelsLock: Sendable {
+    private let descriptor: Int32
+
+    /// Locks an existing folder, if its file system has locks; nil if another owner has the lock.
+    /// - Throws: `FileError` if the folder cannot be opened.
+    package init?(_ folder: URL) throws {
+        descriptor = retryingInterrupts { open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        guard descriptor >= 0 else { throw FileError.cannotRead(folder.path, errno: errno) }
+        if retryingInterrupts({ flock(descriptor, LOCK_EX | LOCK_NB) }) != 0 && errno == EWOULDBLOCK { return nil }
+    }
+
+    deinit {
+        guard descriptor >= 0 else { return }
+        // Closing is not enough if another process was started meanwhile and briefly inherits the open file.
+        flock(descriptor, LOCK_UN)
+        close(descriptor)
+    }
+}
+
+/// The folder `NAME.partial`, in which a base model is downloaded and converted before it is installed.
+///
+/// After an installation that failed or was killed, it holds at most a download that can be resumed: `download.partial` and its record
+/// `download.json`. The next installation removes other files that a killed process left.
+package struct BaseStaging: Sendable {
+    private static let resumableFiles = ["download.partial", "download.json"]
+
+    private let bases: BaseModels
+    private let name: String
+    /// The folder.
+    package let folder: URL
+    /// The new model file.
+    package var model: URL { folder.appending(path: "model.imprint") }
+
+    /// Describes the folder of a base model; use it only while the folder of base models is locked.
+    package init(_ bases: BaseModels, _ name: String) {
+        self.bases = bases
+        self.name = name
+        folder = bases.folder.appending(path: name + ".partial")
+    }
+
+    /// The number of bytes of an interrupted download that can be resumed, or nil if there is none.
+    package var resumableByteCount: Int? {
+        let sizes = Self.resumableFiles.map { name in
+            (try? FileManager.default.attributesOfItem(atPath: folder.appending(path: name).path))?[.size] as? Int
+        }
+        guard let count = sizes[0], count > 0, sizes[1] != nil else { return nil }
+        return count
+    }
+
+    /// Creates the folder, and removes all files except a download that can be resumed.
+    package func prepare() throws {
+        try removeTemporaryFiles()
+        try AtomicFile.makeFolder(folder)
+    }
+
+    /// Removes all files except a download that can be resumed; without one, removes the folder.
+    package func removeTemporaryFiles() throws {
+        guard resumableByteCount != nil else { return try removeAll() }
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        for name in names where !Self.resumableFiles.contains(name) { try remove(folder.appending(path: name)) }
+    }
+
+    /// Removes the folder.
+    package func removeAll() throws { try remove(folder) }
+
+    private func remove(_ file: URL) throws {
+        guard FileManager.default.fileExists(atPath: file.path) else { return }
+        do {
+            try FileManager.default.removeItem(at: file)
+        } catch {
+            throw FileError.cannotWrite(
+                path: file.path, reason: error.localizedDescription, remedy: "check the permissions of its folder")
+        }
+    }
+
+    /// Installs the new model file with its record, and removes this folder.
+    ///
+    /// Both files are complete and flushed before the first one is renamed. A process that is killed between the two renames leaves a model
+    /// file that does not match its record, which `BaseModels` reports as damaged.
+    package func install(_ record: BaseRecord) throws -> InstalledBase {
+        var record = record
+        record.modelSHA256 = try FileDigest.sha256(of: model)
+        let recordFile = folder.appending(path: "record.json")
+        try AtomicFile.write(try record.encoded(), to: recordFile)
+        for (file, target) in [(model, bases.modelFile(name)), (recordFile, bases.recordFile(name))]
+        where rename(file.path, target.path) != 0 {
+            throw FileError.cannotWrite(target.path, errno: errno)
+        }
+        try AtomicFile.flushNames(in: bases.folder.path, shownAs: bases.folder.path)
+        try removeAll()
+        return InstalledBase(name: name, file: bases.modelFile(name), record: record, damage: nil)
+    }
+}
