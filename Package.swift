@@ -13,6 +13,7 @@ let package = Package(
         .library(name: "ImprintTraining", targets: ["ImprintTraining", "ImprintSynthesis"]),
         .library(name: "ImprintInterop", targets: ["ImprintInterop"]),
         .library(name: "ImprintStore", targets: ["ImprintStore"]),
+        .library(name: "ImprintBaseModels", targets: ["ImprintBaseModels"]),
         .executable(name: "imprint", targets: ["imprint-cli"]),
         .plugin(name: "ImprintModels", targets: ["ImprintModels"]),
     ],
@@ -109,6 +110,12 @@ let package = Package(
             ],
             exclude: ["README.md"], swiftSettings: settings),
         .target(
+            name: "ImprintBaseModels",
+            dependencies: [
+                "ImprintCore", "ImprintNetwork", "ImprintModel", "ImprintInterop", "ImprintTraining", "ImprintStore",
+            ],
+            exclude: ["README.md"], resources: [.embedInCode("Catalog")], swiftSettings: settings),
+        .target(
             name: "ImprintStudio",
             dependencies: [
                 "Imprint", "ImprintCore", "ImprintModel", "ImprintImages", "ImprintTraining", "ImprintLive",
@@ -121,7 +128,9 @@ let package = Package(
             name: "imprint-cli",
             dependencies: [
                 "Imprint", "ImprintModel", "ImprintInterop", "ImprintNetwork", "ImprintImages", "ImprintSynthesis",
-                "ImprintCore", "ImprintTraining", "ImprintBenchmarks", "ImprintLive", "ImprintStudio", "CStartup",
+                "ImprintCore", "ImprintTraining", "ImprintBaseModels", "ImprintBenchmarks", "ImprintLive",
+                "ImprintStudio",
+                "CStartup",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["README.md"], swiftSettings: settings),
@@ -160,6 +169,14 @@ let package = Package(
             dependencies: [
                 "ImprintStore", "Imprint", "ImprintModel", "ImprintCore", "InstallLoop", "TestSupport",
                 .product(name: "Crypto", package: "swift-crypto"),
+            ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "ImprintBaseModelsTests",
+            dependencies: [
+                "ImprintBaseModels", "ImprintTraining", "ImprintInterop", "ImprintModel", "ImprintNetwork",
+                "ImprintImages",
+                "ImprintCore", "TestSupport", "imprint-cli",
             ],
             swiftSettings: settings),
         .testTarget(

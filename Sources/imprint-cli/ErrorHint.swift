@@ -1,6 +1,8 @@
 internal import Imprint
+internal import ImprintBaseModels
 internal import ImprintInterop
 internal import ImprintModel
+internal import ImprintTraining
 
 /// Returns the verb or option that helps after an error; errors of the library do not name verbs or options.
 func hint(for error: any Error) -> String? {
@@ -14,6 +16,12 @@ func hint(for error: any Error) -> String? {
     case ImprintError.unfinishedCheckpoint, ImprintError.stoppedTooEarly(_?): "--resume continues the run."
     case ImprintError.checkpointMismatch(_, let setting, _, _):
         optionName(ofSetting: setting).map { "The setting belongs to \($0)." }
+    case BaseModelError.notInstalled: "imprint models list shows the installed base models."
+    case BaseModelError.damaged: "imprint models list shows the command that installs it again."
+    case BaseInstallationError.invalidName: "--name sets the name."
+    case BaseInstallationError.nameTaken(let name, _):
+        "imprint models remove \(name) removes it; --name sets another name."
+    case BaseInstallationError.invalidDigest, BaseInstallationError.wrongDigest: "--sha256 sets the expected SHA-256."
     case let error as ImportError: hint(for: error.problem)
     case let error as ModelFileError:
         switch error.problem {

@@ -73,7 +73,8 @@ struct ImprintCommand: AsyncParsableCommand {
         subcommands: [
             TrainCommand.self, TrainDetectorCommand.self, ClassifyCommand.self, DetectCommand.self,
             EvaluateCommand.self,
-            PersonalizeCommand.self, MergeCommand.self, InspectCommand.self, CompareCommand.self, ImportCommand.self,
+            PersonalizeCommand.self, MergeCommand.self, InspectCommand.self, CompareCommand.self, ModelsCommand.self,
+            ImportCommand.self,
             ExportCommand.self, AuditCommand.self,
             PrepareCommand.self, DrawCommand.self, AugmentCommand.self, StudioCommand.self, BenchCommand.self,
         ])

@@ -8,7 +8,7 @@ internal import ImprintTraining
 struct TrainingBaseOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The base model to fine-tune; it gets a new head. (default: the base model that comes with Imprint, unless --network, "
+            "The base model to fine-tune, a file or a name from imprint models list; it gets a new head. (default: the base model that comes with Imprint, unless --network, "
                 + "--width, --input-size or --crop-and-scale is given)", valueName: "model"))
     var base: String?
 
@@ -83,7 +83,7 @@ struct TrainingBaseOptions: ParsableArguments {
     /// Sets the base model and fine-tuning hyperparameters of a configuration.
     func apply(to configuration: inout ClassifierConfiguration) throws {
         if base != nil || trainableLayers != .all {
-            let model = try base.map { try ModelFile(contentsOf: URL(filePath: $0)) } ?? .builtInBase()
+            let model = try base.map(baseModel) ?? .builtInBase()
             configuration.start = .base(model, trainableLayers: trainableLayers)
         }
         set(&configuration.hyperparameters)

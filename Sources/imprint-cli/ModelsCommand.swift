@@ -1,0 +1,235 @@
+internal import ArgumentParser
+internal import Foundation
+internal import ImprintBaseModels
+internal import ImprintCore
+internal import ImprintModel
+internal import ImprintTraining
+
+struct ModelsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "models", abstract: "List, install and remove pretrained base models for imprint train --base.",
+        discussion: """
+            Examples:
+              imprint models list
+              imprint models install efficientnet-lite0
+              imprint train photos --base efficientnet-lite0 --output m.imprint
+
+            Base models are in IMPRINT_HOME/models, or else in imprint/models of the
+            user's data folder. Only install uses the network.
+            """,
+        subcommands: [ListModelsCommand.self, InstallModelCommand.self, RemoveModelCommand.self])
+}
+
+struct ListModelsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "List the installed base models and those that can be installed.")
+
+    @Flag(help: "Print one JSON object per base model to standard output.")
+    var json = false
+
+    func run() throws {
+        let installed = try BaseModels().installed
+        let available = BaseModelCatalog.standard.entries.filter { entry in
+            !installed.contains { $0.name == entry.name }
+        }
+        let lines = (try installed.map(BaseModelLine.init) + available.map(BaseModelLine.init)).sorted {
+            precedes($0.name, $1.name)
+        }
+        if json { return try lines.forEach(Terminal.emit) }
+        let header = ["name", "status", "input", "parameters", "licence"]
+        try Terminal.show(TextTable.aligned([header] + lines.map(\.columns), leading: 5))
+        for base in installed {
+            guard let damage = base.damage else { continue }
+            Terminal.warn("\(base.file.path): \(damage). To install it again: \(reinstallation(of: base))")
+        }
+    }
+
+    /// Returns the command that replaces a damaged base model.
+    private func reinstallation(of base: InstalledBase) -> String {
+        let install = "imprint models install "
+        switch base.source?.kind {
+        case .file?: return install + shellQuoted(base.source?.location ?? "") + " --name \(base.name)"
+        case .https? where BaseModelCatalog.standard[base.name] == nil:
+            return install
+                + "\(shellQuoted(base.source?.location ?? "")) --sha256 \(base.sourceDigest ?? "") --name \(base.name)"
+        case nil where BaseModelCatalog.standard[base.name] == nil:
+            return "imprint models remove \(base.name), then \(install)FILE --name \(base.name)"
+        default: return install + base.name
+        }
+    }
+}
+
+struct InstallModelCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "install", abstract: "Download or copy a base model, verify its SHA-256 and convert it.",
+        discussion: """
+            Examples:
+              imprint models install efficientnet-lite0
+              imprint models install net.onnx --name mine
+              imprint models install https://example.org/net.imprint --sha256 HEX
+            """)
+
+    @Argument(
+        help: ArgumentHelp(
+            "A name from imprint models list; a model file, ONNX or Core ML model, or PyTorch checkpoint; or a URL of one.",
+            valueName: "name, file or url"))
+    var source: String
+
+    @Option(help: "The name of the base model. (default: the file name without its extension)")
+    var name: String?
+
+    @Option(help: "The architecture of a PyTorch checkpoint, such as efficientnet-lite0.")
+    var architecture: String?
+
+    @Option(
+        help: ArgumentHelp("The SHA-256 of the file, as sha256sum prints it; required for a URL.", valueName: "hex"))
+    var sha256: String?
+
+    @Flag(help: "Accept the licence of the base model without a question.")
+    var acceptLicense = false
+
+    @Flag(help: "Print one JSON object to standard output; everything else goes to standard error.")
+    var json = false
+
+    /// The source as a URL; nil for a name of the catalog.
+    private var url: URL? {
+        if BaseModelCatalog.standard[source] != nil { return nil }
+        guard source.contains("://") else { return URL(filePath: source) }
+        return URL(string: source) ?? URL(filePath: source)
+    }
+
+    func validate() throws {
+        try requirePaths([source])
+        if let name, !BaseModels.isValid(name) {
+            throw ValidationError(
+                "--name is \(shown(name)), expected 1 to 64 letters (a to z), digits, dots, underscores and hyphens, of which the first is "
+                    + "a letter or digit.")
+        }
+        guard let url else {
+            guard name == nil, architecture == nil, sha256 == nil else {
+                throw ValidationError(
+                    "--name, --architecture and --sha256 are about files and URLs, but \(source) is a name of the catalog. "
+                        + "Leave them out, or write ./\(source) for a file.")
+            }
+            return
+        }
+        guard url.isFileURL || sha256 != nil else {
+            throw ValidationError(
+                "--sha256 is missing: a file from the web is installed only if its SHA-256 is known. Expected 64 hexadecimal digits from a "
+                    + "source that you trust; sha256sum FILE prints them for a file that you have.")
+        }
+    }
+
+    func run() async throws {
+        let installer = BaseModelInstaller()
+        if let url, url.isFileURL, !FileManager.default.fileExists(atPath: url.path), !source.contains("/") {
+            throw ValidationError(
+                "\(shown(source)): there is no such file and no base model of this name in the catalog, which has "
+                    + installer.catalog.entries.map(\.name).joined(separator: ", ") + ".")
+        }
+        if url == nil { try acceptLicense(of: source, installer) }
+        let progress = InstallationProgress()
+        do {
+            let base = try await withInterrupts { [url, source, name, architecture, sha256] in
+                if let url {
+                    try await installer.install(
+                        from: url, named: name, architecture: architecture, sha256: sha256, onEvent: progress.show)
+                } else {
+                    try await installer.install(source, acceptsLicense: true, onEvent: progress.show)
+                }
+            }
+            progress.clear()
+            try report(base)
+        } catch {
+            progress.clear()
+            let partial = installer.resumableByteCount(of: url.map { installer.name(of: $0, name, sha256) } ?? source)
+            Terminal.note(
+                partial.map { "Nothing was installed. The next installation resumes the download after \($0) bytes." }
+                    ?? "Nothing was installed.")
+            if error is CancellationError { throw Interrupt.exitCode }
+            throw error
+        }
+    }
+
+    /// Shows the licence of a base model of the catalog and asks whether to accept it, unless the user has accepted it before.
+    private func acceptLicense(of name: String, _ installer: BaseModelInstaller) throws {
+        guard let entry = installer.catalog[name], try installer.needsLicenseAcceptance(name) else { return }
+        Terminal.note("Licence of \(name): \(entry.license.name)")
+        Terminal.note(entry.license.statement)
+        guard !acceptLicense else { return }
+        guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else {
+            throw ValidationError(
+                "\(name) is not installed, because its licence is not accepted; --accept-license accepts it.")
+        }
+        Terminal.draw("Accept? [y/N] ")
+        guard ["y", "yes"].contains((readLine() ?? "").trimmingCharacters(in: .whitespaces).lowercased()) else {
+            Terminal.note("The licence was not accepted; nothing was installed.")
+            throw ExitCode.failure
+        }
+    }
+
+    /// Runs `body` in a task that SIGINT and SIGTERM cancel.
+    private func withInterrupts<Result: Sendable>(
+        _ body: @escaping @Sendable () async throws -> Result
+    ) async throws -> Result {
+        let interrupt = Interrupt()
+        interrupt.begin()
+        defer { interrupt.end() }
+        let work = Task { try await body() }
+        let watch = Task {
+            while !Interrupt.isRequested { try await Task.sleep(for: .milliseconds(50)) }
+            work.cancel()
+        }
+        defer { watch.cancel() }
+        return try await work.value
+    }
+
+    private func report(_ base: InstalledBase) throws {
+        let line = try BaseModelLine(base)
+        if json { return try Terminal.report(line) }
+        let size = TextTable.bytes(try Data(contentsOf: base.file, options: .alwaysMapped).count)
+        Terminal.note(
+            "Installed \(base.name) (\(line.parameterText) parameters, \(size)). Train with: imprint train PHOTOS --base \(base.name) "
+                + "--output m.imprint")
+    }
+}
+
+struct RemoveModelCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "remove", abstract: "Remove an installed base model, or a partial download of it.")
+
+    @Argument(help: "The name of the base model.")
+    var name: String
+
+    @Flag(help: "Print one JSON object to standard output; everything else goes to standard error.")
+    var json = false
+
+    func run() throws {
+        try BaseModels().remove(name)
+        if json { return try Terminal.report(Removed(name: name)) }
+        Terminal.note("Removed \(name).")
+    }
+
+    private struct Removed: Encodable {
+        let event = "removed"
+        let name: String
+    }
+}
+
+/// Returns the base model of an option: a file, or the name of an installed base model.
+/// - Throws: `ValidationError` if there is neither; the errors of `BaseModels` and `ModelFile`.
+func baseModel(_ text: String) throws -> ModelFile {
+    let bases = BaseModels()
+    if !FileManager.default.fileExists(atPath: text) {
+        if try bases.installed(named: text) != nil { return try bases.model(named: text) }
+        if BaseModelCatalog.standard[text] != nil {
+            throw ValidationError("--base: \(text) is not installed. imprint models install \(text) installs it.")
+        }
+        if BaseModels.isValid(text), !text.hasSuffix(".imprint") {
+            throw ValidationError(
+                "--base: \(text) is neither a file nor an installed base model. imprint models list shows the base models."
+            )
+        }
+    }
+    return try ModelFile(contentsOf: URL(filePath: text))
+}
