@@ -24,8 +24,7 @@ struct ListModelsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "List the installed base models and those that can be installed.")
 
-    @Flag(help: "Print one JSON object per base model to standard output.")
-    var json = false
+    @OptionGroup var common: CommonOptions
 
     func run() throws {
         let installed = try BaseModels().installed
@@ -35,7 +34,7 @@ struct ListModelsCommand: ParsableCommand {
         let lines = (try installed.map(BaseModelLine.init) + available.map(BaseModelLine.init)).sorted {
             precedes($0.name, $1.name)
         }
-        if json { return try lines.forEach(Terminal.emit) }
+        if common.json { return try lines.forEach(Terminal.emit) }
         let header = ["name", "status", "input", "parameters", "licence"]
         try Terminal.show(TextTable.aligned([header] + lines.map(\.columns), leading: 5))
         for base in installed {
@@ -88,8 +87,7 @@ struct InstallModelCommand: AsyncParsableCommand {
     @Flag(help: "Accept the licence of the base model without a question.")
     var acceptLicense = false
 
-    @Flag(help: "Print one JSON object to standard output; everything else goes to standard error.")
-    var json = false
+    @OptionGroup var common: CommonOptions
 
     /// The source as a URL; nil for a name of the catalog.
     private var url: URL? {
@@ -186,7 +184,7 @@ struct InstallModelCommand: AsyncParsableCommand {
 
     private func report(_ base: InstalledBase) throws {
         let line = try BaseModelLine(base)
-        if json { return try Terminal.report(line) }
+        if common.json { return try Terminal.report(line) }
         let size = TextTable.bytes(try Data(contentsOf: base.file, options: .alwaysMapped).count)
         Terminal.note(
             "Installed \(base.name) (\(line.parameterText) parameters, \(size)). Train with: imprint train PHOTOS --base \(base.name) "
@@ -201,12 +199,11 @@ struct RemoveModelCommand: ParsableCommand {
     @Argument(help: "The name of the base model.")
     var name: String
 
-    @Flag(help: "Print one JSON object to standard output; everything else goes to standard error.")
-    var json = false
+    @OptionGroup var common: CommonOptions
 
     func run() throws {
         try BaseModels().remove(name)
-        if json { return try Terminal.report(Removed(name: name)) }
+        if common.json { return try Terminal.report(Removed(name: name)) }
         Terminal.note("Removed \(name).")
     }
 

@@ -12,8 +12,21 @@ import Testing
         let commandName: String
         let arguments: [Argument]?
         let subcommands: [Command]?
+        /// The names of the commands that contain this one.
+        private var parents: [String]?
 
-        var testDescription: String { commandName }
+        /// The command and the commands that contain it.
+        var words: [String] { (parents ?? []) + [commandName] }
+        var testDescription: String { words.joined(separator: " ") }
+        /// This command, or the commands that it contains.
+        var leaves: [Command] {
+            guard let subcommands else { return [self] }
+            return subcommands.flatMap { command in
+                var command = command
+                command.parents = words
+                return command.leaves
+            }
+        }
         var options: [Argument] { (arguments ?? []).filter { $0.kind == "option" } }
 
         /// Returns values for all arguments and for all required options except one.
@@ -44,7 +57,8 @@ import Testing
         var isNumeric: Bool {
             let texts = [
                 "output", "file", "folder", "model", "network", "name", "list", "labels", "what", "label=file",
-                "label=path", "file.html", "file.png", "file or auto",
+                "label=path", "file.html", "file.png", "file or auto", "hex",
+                "architecture",
             ]
             return !texts.contains(valueName ?? "") && valueName != "values" && (allValues ?? []).isEmpty
         }
@@ -55,14 +69,14 @@ import Testing
         guard let dump = try? imprint("--experimental-dump-help"),
             let usage = try? JSONDecoder().decode(Usage.self, from: Data(dump.output.utf8))
         else { return [] }
-        return (usage.command.subcommands ?? []).filter { $0.commandName != "help" }
+        return (usage.command.subcommands ?? []).filter { $0.commandName != "help" }.flatMap(\.leaves)
     }()
 
     @Test("The list contains all commands and their numeric options")
     func commandList() {
-        #expect(Self.commands.count == 17)
+        #expect(Self.commands.count == 20)
         let numeric = Self.commands.flatMap { command in
-            command.options.filter(\.isNumeric).map { "\(command.commandName) \($0.name)" }
+            command.options.filter(\.isNumeric).map { "\(command.testDescription) \($0.name)" }
         }
         for option in ["train seed", "merge clip", "personalize memory", "import input-size", "bench seconds"] {
             #expect(numeric.contains(option))
@@ -77,7 +91,7 @@ import Testing
         for option in command.options where option.isNumeric {
             for value in ["-1", "-0.5"] {
                 let run = try run(
-                    tool, [command.commandName] + command.values(without: option.name) + ["--\(option.name)", value])
+                    tool, command.words + command.values(without: option.name) + ["--\(option.name)", value])
                 #expect(run.status == 64, "\(option.name) \(value): \(run.errors)")
                 let first = run.errors.prefix { $0 != "\n" }
                 // For integer options, the parser itself rejects a fraction.
@@ -104,7 +118,7 @@ import Testing
     func threads(command: Command) throws {
         #expect((command.arguments ?? []).contains { $0.kind == "flag" && $0.name == "json" })
         for count in ["0", "1000", "-2"] {
-            let run = try run(tool, [command.commandName] + command.values(without: "threads") + ["--threads", count])
+            let run = try run(tool, command.words + command.values(without: "threads") + ["--threads", count])
             #expect(
                 run.status == 64 && run.errors.contains("--threads is \(count), expected 1 to 256."), "\(run.errors)")
         }
