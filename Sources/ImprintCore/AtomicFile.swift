@@ -26,6 +26,14 @@ package enum AtomicFile {
             if let code = failure(writing: bytes) { throw .cannotWrite(path, errno: code) }
         }
 
+        /// Sets the modification time of the file; later writes change it again.
+        /// - Throws: `FileError.cannotWrite`.
+        package borrowing func setModificationTime(_ time: timespec) throws(FileError) {
+            // The access time does not matter, so it is the same.
+            let times = [time, time]
+            if futimens(descriptor, times) != 0 { throw .cannotWrite(path, errno: errno) }
+        }
+
         /// Writes all bytes and returns nil, or the system's error number.
         private borrowing func failure(writing bytes: UnsafeRawBufferPointer) -> Int32? {
             var rest = bytes[...]
@@ -64,6 +72,41 @@ package enum AtomicFile {
             // The file is in place, but a power cut may undo the change.
             throw FileError.notConfirmed(path: path, reason: reason)
         }
+    }
+
+    /// Creates the file at `url` with the bytes that `body` writes, unless a file, folder or link of that name exists.
+    ///
+    /// Of several processes that create the same file at the same time, one succeeds.
+    /// - Returns: Whether the file was created; `false` if the name exists.
+    /// - Throws: The errors of `write(to:_:)`.
+    package static func create(_ url: URL, _ body: (borrowing Output) throws -> Void) throws -> Bool {
+        let path = url.path
+        let folder = url.deletingLastPathComponent().path
+        let (descriptor, temporary) = try createTemporaryFile(in: folder, shownAs: path)
+        defer { unlink(temporary) }
+        do {
+            defer { close(descriptor) }
+            try body(Output(descriptor: descriptor, path: path))
+            try check(retryingInterrupts { fsync(descriptor) }, path)
+        }
+        // Unlike a rename, a link never replaces a file.
+        if link(temporary, path) != 0 {
+            let code = errno
+            if code == EEXIST { return false }
+            // Some file systems, such as FAT, have no links.
+            guard [EPERM, EOPNOTSUPP, ENOSYS, EMLINK].contains(code) else {
+                throw FileError.cannotWrite(path, errno: code)
+            }
+            var status = stat()
+            if lstat(path, &status) == 0 { return false }
+            try check(rename(temporary, path), path)
+        }
+        do {
+            try flushNames(in: folder, shownAs: path)
+        } catch .cannotWrite(_, let reason, _) {
+            throw FileError.notConfirmed(path: path, reason: reason)
+        }
+        return true
     }
 
     /// Creates or replaces the file at `url` with `bytes`.

@@ -1,5 +1,4 @@
 internal import Dispatch
-internal import Foundation
 
 /// A thread pool that runs work in fixed chunks.
 ///
@@ -62,25 +61,6 @@ package struct Workers: Sendable, Hashable {
         return values
     }
 
-    /// Calls `body` for every index in `0..<count` on any of the threads, and `receive` with the results in the order of the indices.
-    ///
-    /// `receive` is called once at a time, on any of the threads, as soon as all earlier results are available.
-    /// - Throws: The error of `receive`, after which no further calls of `body` start.
-    package func forEachInOrder<Value>(
-        _ count: Int, _ body: (_ index: Int) -> Value, receive: (_ index: Int, _ value: Value) throws -> Void
-    ) throws {
-        let workers = min(self.count, count)
-        guard workers > 1 else {
-            for index in 0..<count { try receive(index, body(index)) }
-            return
-        }
-        let results = OrderedResults<Value>(count: count)
-        forkJoin(workers) { _ in
-            while let index = results.claim() { results.add(body(index), at: index, receive) }
-        }
-        if let failure = results.failure { throw failure }
-    }
-
     @usableFromInline
     func forkJoin(_ workers: Int, _ body: (_ worker: Int) -> Void) {
         // The closure does not outlive this call, and its chunks write to disjoint memory. This is the contract of `parallelForEach`, which
@@ -96,39 +76,4 @@ package struct Workers: Sendable, Hashable {
 @inlinable
 package func chunkRange(_ chunk: Int, of chunks: Int, total: Int) -> Range<Int> {
     (total * chunk / chunks)..<(total * (chunk + 1) / chunks)
-}
-
-/// A buffer for results that threads compute in any order and pass on in order.
-private final class OrderedResults<Value>: @unchecked Sendable {
-    private let count: Int
-    private let lock = NSLock()
-    private var claimed = 0
-    private var received = 0
-    private var waiting: [Int: Value] = [:]
-    /// The error of `receive`.
-    private(set) var failure: (any Error)?
-
-    init(count: Int) { self.count = count }
-
-    /// Returns the next index, or nil at the end and after a failure.
-    func claim() -> Int? {
-        lock.withLock {
-            guard failure == nil && claimed < count else { return nil }
-            defer { claimed += 1 }
-            return claimed
-        }
-    }
-
-    /// Adds a result and passes on all results without missing predecessors.
-    func add(_ value: Value, at index: Int, _ receive: (_ index: Int, _ value: Value) throws -> Void) {
-        lock.lock()
-        defer { lock.unlock() }
-        waiting[index] = value
-        do {
-            while failure == nil, let next = waiting.removeValue(forKey: received) {
-                try receive(received, next)
-                received += 1
-            }
-        } catch { failure = error }
-    }
 }

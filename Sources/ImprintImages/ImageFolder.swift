@@ -170,11 +170,16 @@ extension ImageFolder {
     /// Hidden files and links to folders are skipped.
     /// - Throws: `ImageError` if the folder is missing, a file, or without images.
     public static func images(in folder: URL) throws(ImageError) -> [URL] {
+        try imagePaths(in: folder).map { folder.appending(path: $0) }
+    }
+
+    /// Returns the paths of all images in a folder and its sub-folders, relative to the folder, as `images(in:)`.
+    package static func imagePaths(in folder: URL) throws(ImageError) -> [String] {
         guard let status = FileStatus(folder) else { throw .missingImages(folder: folder, reason: "it does not exist") }
         guard status.isFolder else { throw .missingImages(folder: folder, reason: "it is a file") }
-        let images = try filePaths(below: "", in: folder).map { folder.appending(path: $0) }.filter(isImage)
-        guard !images.isEmpty else { throw .missingImages(folder: folder, reason: "it holds none") }
-        return images
+        let paths = try filePaths(below: "", in: folder).filter { isImage(folder.appending(path: $0)) }
+        guard !paths.isEmpty else { throw .missingImages(folder: folder, reason: "it holds none") }
+        return paths
     }
 }
 

@@ -9,13 +9,18 @@ internal import ImprintTraining
 
 struct ClassifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "classify", abstract: "Classify photos and print the labels with the highest confidences.")
+        commandName: "classify", abstract: "Classify photos and print the labels with the highest confidences.",
+        discussion: """
+            Examples:
+              imprint classify m.imprint photo.jpg photos
+              imprint classify m.imprint photos --threshold 0.8 --copy-to sorted
+              find photos -name '*.jpg' | imprint classify m.imprint --files-from - --json
+            """)
 
     @Argument(help: "The model file.")
     var model: String
 
-    @Argument(help: ArgumentHelp("The photos to classify.", valueName: "file"))
-    var files: [String]
+    @OptionGroup var inputs: PhotoInputOptions
 
     @Option(help: "The maximum number of labels to show for a photo.")
     var top = 5
@@ -53,10 +58,13 @@ struct ClassifyCommand: ParsableCommand {
 
     @OptionGroup var classifierOptions: ClassifierOptions
 
+    @OptionGroup var outputs: PhotoOutputOptions
+
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
-        try requirePaths([model] + files + [categories].compactMap { $0 })
+        try requirePaths([model] + [categories].compactMap { $0 })
+        try outputs.check(common)
         try require(top, "--top", in: 1...1_000_000)
         try require(minimumPrecision ?? 0, "--minimum-precision", in: 0...1)
         try require(minimumRecall ?? 0, "--minimum-recall", in: 0...1)
@@ -69,8 +77,9 @@ struct ClassifyCommand: ParsableCommand {
     }
 
     func run() throws {
+        let photos = try inputs.open()
         // Photos are classified in parallel; a photo gets several threads only if there are more threads than photos.
-        let workers = Workers(min(common.threadCount, files.count))
+        let workers = photos.workers(upTo: common.threadCount)
         let classifier = try classifierOptions.classifier(model, threads: common.threadCount / workers.count)
         let rule = ConfidenceRule(
             threshold: try threshold.threshold(), minimumPrecision: minimumPrecision, minimumRecall: minimumRecall)
@@ -81,14 +90,17 @@ struct ClassifyCommand: ParsableCommand {
             )
         }
         let categories = try categories.map { try self.categories($0, of: classifier) }
-        func classifications(_ file: String) throws -> [Classification] {
-            var classifications = try classifier.classify(URL(filePath: file), cropAndScale: cropAndScale)
+        let output = try outputs.open(
+            PhotoFormat(noneText: "none of these", separator: ", ", hasBoxes: boxes), inputs: inputs, common: common)
+        try forEachPhoto(photos, workers, output, verb: "classifying") {
+            ClassificationLine($0, hasBoxes: boxes)
+        } classify: { photo in
+            var classifications = try classifier.classify(photo, cropAndScale: cropAndScale)
             if let categories {
                 classifications = classifications.rolledUp(into: categories, sumToOne: classifier.confidencesSumToOne)
             }
             return Array(classifications.filter(rule.accepts).prefix(top))
         }
-        try forEachPhoto(files, workers, compute: classifications, show: show)
     }
 
     private func categories(_ text: String, of classifier: ImageClassifier) throws -> Categories {
@@ -103,26 +115,6 @@ struct ClassifyCommand: ParsableCommand {
         }
         return categories
     }
-
-    private func show(_ file: String, _ classifications: [Classification]) throws {
-        if common.json {
-            try Terminal.emit(
-                ClassificationLine(
-                    file: file, classifications: classifications, boxes: boxes ? classifications.map(\.box) : nil))
-        } else {
-            let labels = classifications.map { classification in
-                "\(shown(classification.label)) \(Terminal.percent(classification.confidence))"
-                    + (boxes ? classification.box.map { " at \(boxText($0))" } ?? "" : "")
-            }
-            try Terminal.show("\(visible(file)): \(labels.isEmpty ? "none of these" : labels.joined(separator: ", "))")
-        }
-    }
-}
-
-/// Formats a bounding box as left edge, upper edge and size: "x 12 %, y 34 %, 10 % x 8 %".
-func boxText(_ box: NormalizedRectangle) -> String {
-    func share(_ value: Float) -> String { String(format: "%.0f %%", value * 100) }
-    return "x \(share(box.x)), y \(share(box.y)), \(share(box.width)) x \(share(box.height))"
 }
 
 private struct ClassificationLine: Encodable {
@@ -130,6 +122,12 @@ private struct ClassificationLine: Encodable {
     let classifications: [Classification]
     /// The bounding box of each classification, in the same order; `null` for a label without one.
     let boxes: [NormalizedRectangle?]?
+
+    init(_ result: PhotoResult, hasBoxes: Bool) {
+        file = result.file
+        classifications = result.classifications
+        boxes = hasBoxes ? classifications.map(\.box) : nil
+    }
 
     private enum CodingKeys: String, CodingKey {
         case file, boxes

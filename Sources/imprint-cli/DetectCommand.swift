@@ -11,7 +11,8 @@ struct DetectCommand: ParsableCommand {
         discussion: """
             Examples:
               imprint detect logo.imprint photo.jpg
-              imprint detect logo.imprint photos/*.jpg --json
+              imprint detect logo.imprint photos --annotate checked
+              find photos -name '*.jpg' | imprint detect logo.imprint --files-from - --json
 
             Boxes are relative to the upright photo: 0 to 1, with the origin in the upper left corner.
             """)
@@ -19,8 +20,7 @@ struct DetectCommand: ParsableCommand {
     @Argument(help: "The model file of a detector, from imprint train-detector.")
     var model: String
 
-    @Argument(help: ArgumentHelp("The photos to search.", valueName: "file"))
-    var files: [String]
+    @OptionGroup var inputs: PhotoInputOptions
 
     @Option(
         help: ArgumentHelp(
@@ -32,15 +32,19 @@ struct DetectCommand: ParsableCommand {
         help: ArgumentHelp("A personalization of the model, from imprint personalize.", valueName: "file"))
     var personalization: String?
 
+    @OptionGroup var outputs: PhotoOutputOptions
+
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
-        try requirePaths([model] + files + [personalization].compactMap { $0 })
+        try requirePaths([model] + [personalization].compactMap { $0 })
+        try outputs.check(common)
         _ = try threshold?.threshold()
     }
 
     func run() throws {
-        let workers = Workers(min(common.threadCount, files.count))
+        let photos = try inputs.open()
+        let workers = photos.workers(upTo: common.threadCount)
         let detector = try ImageClassifier(
             contentsOf: URL(filePath: model), threads: common.threadCount / workers.count
         ).personalized(with: try personalization.map { try Personalization(contentsOf: URL(filePath: $0)) })
@@ -55,17 +59,12 @@ struct DetectCommand: ParsableCommand {
             if case .confidence(let minimum) = threshold { return classification.confidence >= minimum }
             return classification.reachesThreshold ?? (classification.confidence >= 0.5)
         }
-        try forEachPhoto(files, workers) { file in
-            try detector.classify(URL(filePath: file)).filter(isDetected).compactMap(Detection.init)
-        } show: { file, detections in
-            if common.json {
-                try Terminal.emit(DetectionLine(file: file, detections: detections))
-            } else {
-                let found = detections.map {
-                    "\(shown($0.label)) \(Terminal.percent($0.confidence)) at \(boxText($0.box))"
-                }
-                try Terminal.show("\(visible(file)): \(found.isEmpty ? "no logo" : found.joined(separator: "; "))")
-            }
+        let output = try outputs.open(
+            PhotoFormat(noneText: "no logo", separator: "; ", hasBoxes: true), inputs: inputs, common: common)
+        try forEachPhoto(photos, workers, output, verb: "searching") {
+            DetectionLine(file: $0.file, detections: $0.classifications.compactMap(Detection.init))
+        } classify: { photo in
+            try detector.classify(photo).filter { isDetected($0) && $0.box != nil }
         }
     }
 }

@@ -1,24 +1,86 @@
 internal import ArgumentParser
+internal import Foundation
+internal import Imprint
 internal import ImprintCore
 internal import ImprintImages
 
-/// Computes a result for each photo on all threads, and shows the results in the order of the photos.
+/// Classifies photos on all threads, and writes the results in the order of the photos.
 ///
-/// The loop reports unreadable photos and continues with the other photos.
-/// - Throws: `ExitCode.failure` at the end if a photo is unreadable; every other error immediately.
-func forEachPhoto<Value: Sendable>(
-    _ files: [String], _ workers: Workers, compute: (String) throws -> Value, show: (String, Value) throws -> Void
+/// Photos that cannot be processed are errors in the output, and the loop continues with the other photos. After Ctrl-C or SIGTERM, the loop
+/// finishes the photos that it has started.
+/// - Parameters:
+///   - photos: The photos.
+///   - workers: The threads.
+///   - output: Writes the results.
+///   - verb: The word for the work in the progress bar, such as "classifying".
+///   - line: The JSON line of a result.
+///   - classify: Returns the classifications to show for a photo.
+/// - Throws: `ExitCode.failure` at the end if a named photo cannot be processed, or one of the list with --strict; `Interrupt.exitCode` after
+///   a signal; all other errors immediately.
+func forEachPhoto(
+    _ photos: PhotoSource, _ workers: Workers, _ output: PhotoOutput, verb: String,
+    line: (PhotoResult) -> any Encodable, classify: (URL) throws -> [Classification]
 ) throws {
-    var failures = 0
-    try workers.forEachInOrder(files.count) { index in
-        Swift.Result { try compute(files[index]) }
-    } receive: { index, outcome in
+    var progress = PhotoProgress(verb: verb, total: photos.count)
+    var isFailure = false
+    let interrupt = Interrupt()
+    interrupt.begin()
+    defer { interrupt.end() }
+    try output.begin()
+    defer { progress.clear() }
+    try workers.forEachInOrder(window: 4 * workers.count) { isStopped in
+        try photos.next { isStopped() || Interrupt.isRequested }
+    } _: { photo in
+        Swift.Result {
+            if let problem = photo.problem { throw PhotoFailure(description: "\(photo.path): \(problem)") }
+            let result = PhotoResult(file: photo.path, classifications: try classify(photo.url))
+            return try output.prepared(result, of: photo)
+        }
+    } receive: { photo, outcome in
+        progress.done += 1
         do {
-            try show(files[index], outcome.get())
-        } catch let error as ImageError {
-            failures += 1
-            Terminal.note("Error: \(error)")
+            try output.write(outcome.get(), of: photo, line: line)
+        } catch let error where error is ImageError || error is PhotoFailure {
+            progress.clear()
+            progress.failures += 1
+            isFailure = isFailure || photos.isStrict || !photo.isListed
+            try output.write(error, of: photo)
+        }
+        progress.draw()
+    }
+    progress.clear()
+    for line in output.summary { Terminal.note(line) }
+    if Interrupt.isRequested {
+        Terminal.note("Interrupted after \(progress.done) photos; their results are complete.")
+        throw Interrupt.exitCode
+    }
+    if photos.hasList && progress.failures > 0 {
+        Terminal.note("\(progress.failures) of \(progress.done) photos could not be processed.")
+    }
+    if isFailure { throw ExitCode.failure }
+}
+
+/// The progress of a run whose results go to a file or a pipe.
+private struct PhotoProgress {
+    let verb: String
+    /// The number of photos, if it is known.
+    let total: Int?
+    var done = 0
+    var failures = 0
+    private var bar = ProgressBar()
+    /// Results in the same terminal show the progress themselves.
+    private let isShown = isatty(STDOUT_FILENO) == 0
+
+    init(verb: String, total: Int?) { (self.verb, self.total) = (verb, total) }
+
+    mutating func draw() {
+        guard isShown else { return }
+        if let total {
+            bar.draw(verb, done: done, of: total)
+        } else {
+            bar.draw("\(verb) photo \(done)")
         }
     }
-    if failures > 0 { throw ExitCode.failure }
+
+    mutating func clear() { bar.clear() }
 }

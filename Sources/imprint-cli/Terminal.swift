@@ -63,6 +63,14 @@ enum Terminal {
         if try !print(visible(text, keepsLines: true)) { endBySIGPIPE() }
     }
 
+    /// Prints lines of a machine-readable format to standard output, without escaping.
+    ///
+    /// If the reader has closed the pipe, the process ends with SIGPIPE, as other command-line tools do.
+    /// - Throws: `FileError` if writing fails.
+    static func put(_ lines: String) throws {
+        if try !print(lines) { endBySIGPIPE() }
+    }
+
     /// Prints one JSON object as a line to standard output.
     ///
     /// If the reader has closed the pipe, the process ends with SIGPIPE, as other command-line tools do.
@@ -143,6 +151,15 @@ struct ProgressBar {
         let bar = String(repeating: "=", count: done) + (done < room ? ">" : "")
         let line = "\(label) [\(bar.padding(toLength: room, withPad: " ", startingAt: 0))] \(details)"
         Terminal.draw("\r\u{1B}[2K\(line.prefix(max(Terminal.columns - 1, 1)))")
+    }
+
+    /// Draws a text instead of a bar, for work of unknown length.
+    mutating func draw(_ text: String) {
+        guard Terminal.isInteractive else { return }
+        let now = clock.now
+        if let drawn, now - drawn < .milliseconds(80) { return }
+        drawn = now
+        Terminal.draw("\r\u{1B}[2K\(text.prefix(max(Terminal.columns - 1, 1)))")
     }
 
     /// Draws the progress of `done` out of `total` items.

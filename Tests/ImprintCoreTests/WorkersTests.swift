@@ -39,7 +39,10 @@ import Testing
     @Test("Results arrive one at a time and in order", arguments: [1, 2, 3], [0, 1, 5, 200])
     func inOrder(workers: Int, count: Int) throws {
         let received = Mutex<[Int]>([])
-        try Workers(workers).forEachInOrder(count) { index in
+        var indices = (0..<count).makeIterator()
+        try Workers(workers).forEachInOrder(window: 4) { _ in
+            indices.next()
+        } _: { index in
             if index % 7 == 0 { usleep(500) }
             return index * index
         } receive: { index, value in
@@ -54,8 +57,11 @@ import Testing
         struct Failure: Error {}
         let attempts = Atomic(0)
         let received = Atomic(0)
+        var indices = (0..<10_000).makeIterator()
         #expect(throws: Failure.self) {
-            try Workers(workers).forEachInOrder(10_000) { _ in
+            try Workers(workers).forEachInOrder(window: 4) { _ in
+                indices.next()
+            } _: { _ in
                 attempts.add(1, ordering: .relaxed)
             } receive: { index, _ in
                 received.add(1, ordering: .relaxed)
@@ -64,6 +70,49 @@ import Testing
         }
         #expect(received.load(ordering: .relaxed) == 6)
         #expect(attempts.load(ordering: .relaxed) < 10_000)
+    }
+
+    @Test("An error of the source arrives after the results of all earlier items", arguments: [1, 2, 3])
+    func failingSource(workers: Int) {
+        struct Failure: Error {}
+        let received = Mutex<[Int]>([])
+        var indices = (0..<20).makeIterator()
+        #expect(throws: Failure.self) {
+            try Workers(workers).forEachInOrder(window: 4) { _ in
+                guard let index = indices.next() else { throw Failure() }
+                return index
+            } _: { index in
+                usleep(UInt32(index % 3) * 300)
+            } receive: { index, _ in
+                received.withLock { $0.append(index) }
+            }
+        }
+        #expect(received.withLock { $0 } == Array(0..<20))
+    }
+
+    @Test("At most a window of items is in flight, and a waiting source does not hold back results", arguments: [2, 3])
+    func window(workers: Int) throws {
+        let received = Atomic(0)
+        var taken = 0
+        var largest = 0
+        try Workers(workers).forEachInOrder(window: 4) { _ -> Int? in
+            largest = max(largest, taken - received.load(ordering: .sequentiallyConsistent))
+            guard taken < 40 else { return nil }
+            // From item 20 on, wait until the results of all earlier items have arrived.
+            let limit = ContinuousClock.now + .seconds(20)
+            while taken >= 20, received.load(ordering: .sequentiallyConsistent) < taken, ContinuousClock.now < limit {
+                usleep(100)
+            }
+            if taken >= 20 { #expect(received.load(ordering: .sequentiallyConsistent) == taken) }
+            taken += 1
+            return taken
+        } _: { index in
+            // The first item is slow.
+            usleep(index == 1 ? 50_000 : 100)
+        } receive: { _, _ in
+            received.add(1, ordering: .sequentiallyConsistent)
+        }
+        #expect(largest <= 4)
     }
 
     @Test("Chunks cover the whole range without overlap", arguments: [1, 3, 4], [0, 1, 7, 1000])

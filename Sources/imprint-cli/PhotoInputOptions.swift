@@ -1,0 +1,155 @@
+internal import ArgumentParser
+internal import Foundation
+internal import ImprintCore
+internal import ImprintImages
+
+/// The options of verbs that process any number of photos: files, folders, and lists of paths.
+struct PhotoInputOptions: ParsableArguments {
+    @Argument(
+        help: ArgumentHelp(
+            "The photos: files, and folders with all images in them and in their sub-folders.", valueName: "photo"))
+    var photos: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "A list of more photos, one path per line, processed as it arrives; - is standard input.",
+            valueName: "file"))
+    var filesFrom: String?
+
+    @Flag(
+        name: [.customShort("0"), .long],
+        help: "NUL characters separate the paths of --files-from, as in the output of find -print0.")
+    var null = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Process only part I of N of the photos: those with the positions I, I + N, I + 2N, …; for job arrays.",
+            valueName: "I/N"))
+    var shard: ShardArgument?
+
+    @Flag(help: "Exit with code 1 also if a photo of --files-from cannot be processed.")
+    var strict = false
+
+    func validate() throws {
+        try requirePaths(photos + [filesFrom].compactMap { $0 })
+        _ = try shard?.shard()
+        if photos.isEmpty && filesFrom == nil {
+            throw ValidationError("There are no photos; name files or folders, or a list of them with --files-from.")
+        }
+        if null && filesFrom == nil {
+            throw ValidationError("--null: there is no list; name one with --files-from FILE, or - for standard input.")
+        }
+    }
+
+    /// Finds the photos in the folders, and opens the list.
+    /// - Throws: `ImageError` for a folder without images or with names that are not UTF-8, `FileError` for the list.
+    func open() throws -> PhotoSource {
+        let shard = try shard?.shard() ?? Shard(number: 1, count: 1)
+        let list = try filesFrom.map { try PhotoList($0, isNullSeparated: null) }
+        let named = try photos.flatMap { path -> [PhotoInput] in
+            guard FileStatus(URL(filePath: path))?.isFolder == true else { return [PhotoInput(path)] }
+            let root = path.hasSuffix("/") ? path : path + "/"
+            return try ImageFolder.imagePaths(in: URL(filePath: path)).map {
+                PhotoInput(root + $0, relativePath: $0)
+            }
+        }
+        return PhotoSource(named, list: list, shard: shard, isStrict: strict)
+    }
+
+    /// The named folders.
+    var folders: [URL] { photos.map { URL(filePath: $0) }.filter { FileStatus($0)?.isFolder == true } }
+}
+
+/// One of several equal parts of the photos.
+struct Shard: Sendable {
+    /// The number of the part, 1…`count`.
+    let number: Int
+    /// The number of parts.
+    let count: Int
+
+    /// Returns whether the part contains the photo at an index.
+    func contains(_ index: Int) -> Bool { index % count == number - 1 }
+}
+
+/// The value of --shard as it was typed.
+struct ShardArgument: ExpressibleByArgument {
+    private let text: String
+
+    init?(argument: String) { text = argument }
+
+    func shard() throws -> Shard {
+        let numbers = text.split(separator: "/", omittingEmptySubsequences: false).map { Int($0) }
+        guard numbers.count == 2, let number = numbers[0], let count = numbers[1], (1...1_000_000).contains(count),
+            (1...count).contains(number)
+        else {
+            throw ValidationError(
+                "--shard is \(text), expected I/N with I from 1 to N, such as 1/8 for the first of eight parts.")
+        }
+        return Shard(number: number, count: count)
+    }
+}
+
+/// A photo of the inputs.
+struct PhotoInput: Sendable {
+    /// The path, as results show it.
+    let path: String
+    /// The path in a named folder; the name of the file for other photos.
+    let relativePath: String
+    /// Whether a list named the photo.
+    var isListed = false
+    /// The reason why the path cannot be used; nil if it can.
+    var problem: String?
+
+    init(_ path: String, relativePath: String? = nil) {
+        self.path = path
+        self.relativePath = relativePath ?? URL(filePath: path).lastPathComponent
+    }
+
+    init(_ entry: PhotoList.Entry) {
+        switch entry {
+        case .path(let path): self.init(path)
+        case .invalid(let path, let reason):
+            self.init(path, relativePath: path)
+            problem = reason
+        }
+        isListed = true
+    }
+
+    var url: URL { URL(filePath: path) }
+}
+
+/// The photos of a shard, one after the other.
+final class PhotoSource {
+    private let named: [PhotoInput]
+    private let list: PhotoList?
+    private let shard: Shard
+    let isStrict: Bool
+    private var index = 0
+
+    init(_ named: [PhotoInput], list: PhotoList?, shard: Shard, isStrict: Bool) {
+        (self.named, self.list, self.shard, self.isStrict) = (named, list, shard, isStrict)
+    }
+
+    /// Whether photos come from a list.
+    var hasList: Bool { list != nil }
+
+    /// The number of photos; nil if it is unknown, because there is a list.
+    var count: Int? { list == nil ? named.indices.count(where: shard.contains) : nil }
+
+    /// The number of threads for the photos: no more than there are photos.
+    func workers(upTo threads: Int) -> Workers { Workers(max(min(threads, count ?? threads), 1)) }
+
+    /// Returns the next photo; nil at the end, or if `isStopped` returns true.
+    /// - Throws: `FileError` if the list cannot be read.
+    func next(isStopped: () -> Bool) throws -> PhotoInput? {
+        while !isStopped() {
+            guard
+                let photo = index < named.count
+                    ? named[index] : try list?.next(isStopped: isStopped).map(PhotoInput.init)
+            else { return nil }
+            defer { index += 1 }
+            if shard.contains(index) { return photo }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,63 @@
+internal import Foundation
+internal import Imprint
+internal import ImprintCore
+internal import ImprintImages
+
+/// Writes the results of photos: to standard output, and as copies of the photos.
+final class PhotoOutput {
+    /// The form of standard output.
+    enum Style { case text, json, csv }
+
+    /// A result and the annotated copy of its photo.
+    struct Prepared {
+        let result: PhotoResult
+        let annotatedCopy: [UInt8]?
+    }
+
+    private let format: PhotoFormat
+    private let style: Style
+    private let copies: SortedCopies?
+    private let annotations: AnnotatedCopies?
+    private let table: PhotoTable
+
+    init(_ format: PhotoFormat, style: Style, copies: SortedCopies?, annotations: AnnotatedCopies?) {
+        (self.format, self.style, self.copies, self.annotations) = (format, style, copies, annotations)
+        table = PhotoTable(hasBoxes: format.hasBoxes)
+    }
+
+    /// Starts the output.
+    func begin() throws {
+        if style == .csv { try Terminal.put(table.header) }
+    }
+
+    /// Does the work for a result that needs no order; any number of threads can call it.
+    func prepared(_ result: PhotoResult, of photo: PhotoInput) throws -> Prepared {
+        Prepared(result: result, annotatedCopy: try annotations?.copy(of: photo, result))
+    }
+
+    /// Writes a result; the copies are complete before the line is printed.
+    func write(_ prepared: Prepared, of photo: PhotoInput, line: (PhotoResult) -> any Encodable) throws {
+        let result = prepared.result
+        try copies?.copy(photo, label: result.classifications.first?.label)
+        if let copy = prepared.annotatedCopy { try annotations?.write(copy, of: photo) }
+        switch style {
+        case .text: try Terminal.show(format.text(result))
+        case .json: try Terminal.emit(line(result))
+        case .csv: try Terminal.put(table.rows(result))
+        }
+    }
+
+    /// Writes the error of a photo to standard error, and also as a line of JSON or CSV.
+    func write(_ error: any Error, of photo: PhotoInput) throws {
+        Terminal.note("Error: \(error)")
+        let failure = PhotoFailureLine(file: photo.path, error: "\(error)")
+        switch style {
+        case .text: break
+        case .json: try Terminal.emit(failure)
+        case .csv: try Terminal.put(table.row(failure))
+        }
+    }
+
+    /// The lines about the copies, at the end.
+    var summary: [String] { [copies?.summary, annotations?.summary].compactMap { $0 } }
+}

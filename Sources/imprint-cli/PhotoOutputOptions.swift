@@ -1,0 +1,60 @@
+internal import ArgumentParser
+internal import Foundation
+internal import ImprintCore
+internal import ImprintImages
+
+/// The options of verbs that show results of photos, besides --json: CSV, sorted copies and annotated copies.
+struct PhotoOutputOptions: ParsableArguments {
+    @Flag(help: "Print CSV: a header, then a row for each label of a photo.")
+    var csv = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Copy each photo into the sub-folder of DIR with the name of its best label; existing files are not replaced.",
+            valueName: "dir"))
+    var copyTo: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Write a JPEG of each photo, with its result drawn on it, into DIR; short side at most \(ImageAnnotation.shortSide) pixels.",
+            valueName: "dir"))
+    var annotate: String?
+
+    private var folders: [(option: String, path: String)] {
+        [("--copy-to", copyTo), ("--annotate", annotate)].compactMap { option, path in path.map { (option, $0) } }
+    }
+
+    func validate() throws { try requirePaths(folders.map(\.path)) }
+
+    /// Checks the options, and creates the folders.
+    /// - Throws: `ValidationError` if an output folder is in a folder of photos, `FileError` if it cannot be created.
+    func open(_ format: PhotoFormat, inputs: PhotoInputOptions, common: CommonOptions) throws -> PhotoOutput {
+        for (option, path) in folders { try check(path, option, inputs) }
+        for (_, path) in folders { try AtomicFile.makeFolder(URL(filePath: path)) }
+        return PhotoOutput(
+            format, style: common.json ? .json : csv ? .csv : .text,
+            copies: copyTo.map { SortedCopies(in: $0, noneName: format.noneText) },
+            annotations: annotate.map { AnnotatedCopies(in: $0, format) })
+    }
+
+    /// Checks that csv and json exclude each other.
+    func check(_ common: CommonOptions) throws {
+        if csv && common.json { throw ValidationError("Expected --json or --csv, found both.") }
+    }
+
+    private func check(_ path: String, _ option: String, _ inputs: PhotoInputOptions) throws {
+        if let status = FileStatus(URL(filePath: path)), !status.isFolder {
+            throw ValidationError("\(option): \(path) is a file, expected the name of a folder.")
+        }
+        let components = URL(filePath: resolvedPath(path)).pathComponents
+        for folder in inputs.folders
+        where components.starts(with: URL(filePath: resolvedPath(folder.displayPath)).pathComponents) {
+            throw ValidationError(
+                "\(option): \(path) is in the folder of photos \(folder.displayPath), where the next run would find the copies. "
+                    + "Choose another folder.")
+        }
+        if option == "--annotate", let copyTo, resolvedPath(copyTo) == resolvedPath(path) {
+            throw ValidationError("--annotate: \(path) is also the folder of --copy-to, expected two folders.")
+        }
+    }
+}
