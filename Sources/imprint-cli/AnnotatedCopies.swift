@@ -2,7 +2,9 @@ internal import Foundation
 internal import ImprintCore
 internal import ImprintImages
 
-/// Writes copies of photos with their results drawn on them. A copy replaces only an earlier annotated copy of the same photo.
+/// Writes copies of photos with their results drawn on them.
+///
+/// A copy replaces only an earlier annotated copy of the same photo.
 final class AnnotatedCopies {
     private let folder: URL
     private let path: String

@@ -48,7 +48,8 @@ enum CommandLineArguments {
 
     /// Returns whether an argument is a negative number, memory size (-1GB), time (-1m) or list of numbers (-1,2).
     private static func isNegative(_ argument: String) -> Bool {
-        guard argument.hasPrefix("-") else { return false }
+        // -0 is the option --null.
+        guard argument.hasPrefix("-"), argument != "-0" else { return false }
         return argument.split(separator: ",", omittingEmptySubsequences: false).allSatisfy { part in
             let unit = ["MB", "GB", "S", "M", "H"].first { part.uppercased().hasSuffix($0) } ?? ""
             return Double(part.dropLast(unit.count)) != nil

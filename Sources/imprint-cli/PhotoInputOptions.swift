@@ -57,7 +57,7 @@ struct PhotoInputOptions: ParsableArguments {
     }
 
     /// The named folders.
-    var folders: [URL] { photos.map { URL(filePath: $0) }.filter { FileStatus($0)?.isFolder == true } }
+    var folders: [String] { photos.filter { FileStatus(URL(filePath: $0))?.isFolder == true } }
 }
 
 /// One of several equal parts of the photos.

@@ -48,9 +48,9 @@ struct PhotoOutputOptions: ParsableArguments {
         }
         let components = URL(filePath: resolvedPath(path)).pathComponents
         for folder in inputs.folders
-        where components.starts(with: URL(filePath: resolvedPath(folder.displayPath)).pathComponents) {
+        where components.starts(with: URL(filePath: resolvedPath(folder)).pathComponents) {
             throw ValidationError(
-                "\(option): \(path) is in the folder of photos \(folder.displayPath), where the next run would find the copies. "
+                "\(option): \(path) is in the folder of photos \(folder), where the next run would find the copies. "
                     + "Choose another folder.")
         }
         if option == "--annotate", let copyTo, resolvedPath(copyTo) == resolvedPath(path) {

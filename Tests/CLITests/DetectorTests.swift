@@ -8,26 +8,12 @@ import Testing
 
 /// The commands for logo detectors; the tests of the library cover the training itself.
 @Suite struct DetectorTests {
-    /// Writes a detector with random parameters.
-    private func writeModel(logos: [String], to file: URL) throws {
-        let network = try Network.logoDetector(logos: logos.count)
-        var preprocessing = Preprocessing(width: 96, height: 96, cropAndScale: .scaleFill)
-        (preprocessing.mean, preprocessing.scale) = ([128, 128, 128], [1 / 64, 1 / 64, 1 / 64])
-        try ModelFile(
-            network: network, parameters: try Parameters(network, seed: 2), labels: ["dark"] + logos,
-            preprocessing: preprocessing,
-            detector: DetectorHead(
-                levels: [96, 136], stride: 16, span: 44,
-                logos: logos.map { DetectorHead.Logo(label: $0, slope: 0.5, offset: -1) })
-        ).write(to: file)
-    }
-
     @Test(
         "classify --boxes adds a box for each logo, as text and as JSON", arguments: [["bright"], ["bright", "leaf"]])
     func boxes(logos: [String]) throws {
         try withTemporaryFolder { folder in
             try writeImages(to: folder.appending(path: "photos"), count: 4)
-            try writeModel(logos: logos, to: folder.appending(path: "detector.imprint"))
+            try writeRandomDetector(logos: logos, to: folder.appending(path: "detector.imprint"))
             let photo = "photos/dark/0.png"
             let json = try imprint("classify", "detector.imprint", photo, "--boxes", "--json", folder: folder)
             #expect(json.status == 0, "\(json.errors)")
@@ -82,7 +68,7 @@ import Testing
     @Test("detect prints the boxes above the threshold, as text and as JSON") func detect() throws {
         try withTemporaryFolder { folder in
             try writeImages(to: folder.appending(path: "photos"), count: 4)
-            try writeModel(logos: ["bright", "leaf"], to: folder.appending(path: "detector.imprint"))
+            try writeRandomDetector(logos: ["bright", "leaf"], to: folder.appending(path: "detector.imprint"))
             let photos = ["photos/dark/0.png", "photos/bright/1.png"]
             let all = try run(
                 tool, ["detect", "detector.imprint", "--threshold", "0", "--json"] + photos, folder: folder)

@@ -40,7 +40,10 @@ import Testing
                 try run(tool, ["classify", "m.imprint"] + photos + ["--json", "--threads", threads], folder: folder)
             }
             #expect(runs[0].status == 1)
-            #expect(runs[0].lines.map { $0["file"] as? String } == photos.filter { $0.hasPrefix("photos") })
+            #expect(runs[0].lines.map { $0["file"] as? String } == photos)
+            for (line, photo) in zip(runs[0].lines, photos) {
+                #expect(line.keys.sorted() == [photo.hasPrefix("missing") ? "error" : "observations", "file"].sorted())
+            }
             #expect(runs[0].errors.split(separator: "\n").count == photos.filter { $0.hasPrefix("missing") }.count)
             for run in runs {
                 #expect(run.status == runs[0].status)

@@ -18,23 +18,12 @@ enum StrokeFont {
 
     /// Returns a text in the letters of the font.
     ///
-    /// Other scripts are transliterated to Latin if possible; the remaining characters become question marks.
+    /// Other scripts are transliterated to Latin if possible; the remaining characters become "?".
     static func letters(of text: String) -> String {
         let latin =
             text.unicodeScalars.allSatisfy(\.isASCII)
-            ? text
-            : text.applyingTransform(.toLatin, reverse: false)?.applyingTransform(.stripDiacritics, reverse: false)
-                ?? text
-        return String(
-            latin.map { letter in
-                switch letter {
-                case _ where strokes[letter] != nil: letter
-                case _ where letter.isWhitespace: " "
-                case "–", "—": "-"
-                case "’", "‘": "'"
-                default: "?"
-                }
-            })
+            ? text : text.applyingTransform(StringTransform("Any-Latin; Latin-ASCII"), reverse: false) ?? text
+        return String(latin.map { strokes[$0] != nil ? $0 : $0.isWhitespace ? " " : "?" })
     }
 
     /// The strokes of each letter.
