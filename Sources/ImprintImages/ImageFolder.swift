@@ -22,13 +22,13 @@ public struct ImageFolder: Sendable {
     /// The names of the classes, in the order of their Unicode scalars.
     public private(set) var labels: [String]
     /// The image files, by label and then by path, in the order of Unicode scalars.
-    public let items: [Item]
+    public private(set) var items: [Item]
     /// The ignored files: files that are not images, and files beside the sub-folders of the classes.
     public let ignored: [URL]
     /// The SHA-256 digest of a line "path, tab, size in bytes" for every item, in hexadecimal; see docs/model-file.md.
     ///
     /// It identifies the files that a model was trained on without reading them.
-    public let digest: String
+    public private(set) var digest: String
 
     /// Returns the path of one of the items, relative to the folder.
     public func path(of item: Item) -> String {
@@ -156,6 +156,19 @@ extension ImageFolder {
     package func renaming(labels new: [String]) -> ImageFolder {
         var folder = self
         folder.labels = new
+        return folder
+    }
+
+    /// Returns the folder with some of its items only, and with all labels.
+    /// - Parameter selected: Items of this folder, in its order.
+    package func selecting(_ selected: [Item]) -> ImageFolder {
+        var folder = self
+        folder.items = selected
+        var hash = SHA256()
+        for item in selected {
+            hash.update("\(path(of: item))\t\(FileStatus(item.url)?.size ?? 0)\n".utf8Span.span.bytes)
+        }
+        folder.digest = hash.hexadecimal
         return folder
     }
 

@@ -5,8 +5,8 @@ internal import ImprintModel
 /// A kind of file that Imprint writes to a path that the user chooses.
 ///
 /// Imprint only replaces a file that it wrote itself, and only with a file of the same kind. `wrote(_:)` recognizes each kind
-/// by a signature: metadata in a safetensors, ONNX or Core ML file, a `generator` element in an HTML page, or a comment in an
-/// image.
+/// by a signature: metadata in a safetensors, ONNX or Core ML file, a `generator` element in an HTML page, a comment in an
+/// image, or the header of a table.
 package enum OutputKind: String, CaseIterable, Sendable {
     case model = "model file"
     case personalization = "personalization file"
@@ -17,6 +17,7 @@ package enum OutputKind: String, CaseIterable, Sendable {
     case contactSheet = "contact sheet"
     case onnxModel = "ONNX model"
     case coreMLModel = "Core ML model"
+    case predictionTable = "table of fold predictions"
 
     /// Whether a new file of this kind may replace the file at `url`.
     ///
@@ -36,8 +37,12 @@ package enum OutputKind: String, CaseIterable, Sendable {
         case .contactSheet: ContactSheet.wrote(url)
         case .onnxModel: Self.hasExportedNetwork(url, fields: [14])
         case .coreMLModel: Self.hasExportedNetwork(url, fields: [2, 100, 100])
+        case .predictionTable: starts(url, with: Self.predictionTableHeader)
         }
     }
+
+    /// The start of the first line of a table of the predictions of a cross-validation.
+    package static let predictionTableHeader = "seed,fold,file,label,predicted,correct,"
 
     /// The name with an indefinite article: "a model file", "an ONNX model".
     package var withArticle: String {
@@ -51,6 +56,12 @@ package enum OutputKind: String, CaseIterable, Sendable {
 // MARK: Signatures
 
 extension OutputKind {
+    private func starts(_ url: URL, with text: String) -> Bool {
+        guard let file = try? FileHandle(forReadingFrom: url) else { return false }
+        defer { try? file.close() }
+        return (try? file.read(upToCount: text.utf8.count)) == Data(text.utf8)
+    }
+
     private func isPage(_ page: OutputFile.Page, _ url: URL) -> Bool {
         guard let file = try? FileHandle(forReadingFrom: url) else { return false }
         defer { try? file.close() }

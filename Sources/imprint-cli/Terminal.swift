@@ -83,6 +83,10 @@ enum Terminal {
     /// - Throws: `FileError` if writing fails for another reason.
     static func report(_ value: some Encodable) throws { _ = try print(json(value)) }
 
+    /// Prints a result as text of a job that writes files; the job continues if the reader has closed the pipe.
+    /// - Throws: `FileError` if writing fails for another reason.
+    static func reportText(_ text: String) throws { _ = try print(visible(text, keepsLines: true)) }
+
     private static func json(_ value: some Encodable) throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

@@ -60,6 +60,10 @@ struct TrainDetectorCommand: AsyncParsableCommand {
                 "\(photoOptions.joined(separator: ", ")): there are no photos that they apply to. Name a folder with --photos, or leave "
                     + "them out.")
         }
+        try runOptions.crossValidation.checkValidation(dataset)
+        if photoFolder == nil && runOptions.crossValidation.folds != nil {
+            throw ValidationError("--folds: there are no photos to split into folds. Name a folder with --photos.")
+        }
         try runOptions.checkOutputs(inputs: artworkOptions.artwork.map { ("the artwork", $0.source) })
     }
 
@@ -75,13 +79,22 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         configuration.threads = runOptions.common.threadCount
         configuration.precision = dataset.precision
         configuration.memoryLimit = try dataset.memory?.byteCount()
-        let trainer = DetectorTrainer(
-            artwork: artwork, photos: folder, backgrounds: hasNoPhotos ? nil : try backgrounds?.files(),
-            configuration: configuration, checkpoints: runOptions.checkpoints)
         let command =
             ["imprint", "train-detector"] + artworkOptions.arguments
             + option("--backgrounds", backgrounds?.description) + option("--photos", photos ?? data)
-            + ["--output", runOptions.output] + option("--epochs", epochs) + dataset.arguments
+            + option("--output", runOptions.output) + runOptions.crossValidation.arguments
+            + option("--epochs", epochs) + dataset.arguments
+        let backgrounds = hasNoPhotos ? nil : try backgrounds?.files()
+        if let folder, let options = try runOptions.crossValidation.options() {
+            let validation = CrossValidation(
+                artwork: artwork, photos: folder, backgrounds: backgrounds, configuration: configuration,
+                options: options)
+            try await CrossValidationSession(options: runOptions, command: command).run(validation)
+            if runOptions.output == nil { return }
+        }
+        let trainer = DetectorTrainer(
+            artwork: artwork, photos: folder, backgrounds: backgrounds, configuration: configuration,
+            checkpoints: runOptions.checkpoints)
         try await TrainingSession(
             options: runOptions, folder: folder, validationFolder: dataset.validationFolder,
             logos: artworkOptions.labels, command: command

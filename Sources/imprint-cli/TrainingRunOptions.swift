@@ -8,8 +8,11 @@ internal import ImprintTraining
 
 /// The options for the outputs of a training run: model, checkpoints, report and live page.
 struct TrainingRunOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("The model file to write.", valueName: "file"))
-    var output: String
+    @Option(
+        help: ArgumentHelp(
+            "The model file to write; required, except with --folds, which writes no model without it.",
+            valueName: "file"))
+    var output: String?
 
     @Option(
         help: ArgumentHelp(
@@ -32,9 +35,12 @@ struct TrainingRunOptions: ParsableArguments {
     @Option(help: "The port of the page of --watch. (default: \(LiveServer.defaultPort), or the next free one)")
     var port: Int?
 
+    @OptionGroup var crossValidation: CrossValidationOptions
+
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
+        try requireOutput()
         if let checkpoint { try requirePaths([checkpoint]) }
         if let checkpointInterval { try require(checkpointInterval, "--checkpoint-interval", in: 0...1_000_000) }
         if checkpoint == nil && checkpointInterval != nil {
@@ -47,6 +53,20 @@ struct TrainingRunOptions: ParsableArguments {
         }
     }
 
+    /// Checks that there is a model file to write, unless the command only cross-validates.
+    private func requireOutput() throws {
+        guard output == nil else { return }
+        guard crossValidation.folds != nil else {
+            throw ValidationError("Missing expected argument '--output <file>'")
+        }
+        let unused = flag("--checkpoint", checkpoint != nil) + flag("--resume", resume) + flag("--watch", watch)
+        guard unused.isEmpty else {
+            throw ValidationError(
+                "\(unused.joined(separator: ", ")): the folds have no checkpoints and no live page, only the training of a model on all "
+                    + "photos. Add --output to train it; --keep continues a cross-validation.")
+        }
+    }
+
     /// Checks the files that the run writes.
     /// - Parameter inputs: The files that the run reads, each with its role.
     func checkOutputs(inputs: [(role: String, path: String)]) throws {
@@ -54,14 +74,16 @@ struct TrainingRunOptions: ParsableArguments {
             [("the checkpoint", $0 + "/" + CheckpointOptions.fileName), ("the folder of the checkpoint", $0)]
         }
         try imprint_cli.checkOutputs(
-            [OutputFile(option: "--output", path: output, kind: .model)]
+            [output].compactMap { $0 }.map { OutputFile(option: "--output", path: $0, kind: .model) }
+                + crossValidation.outputs
                 + [report].compactMap { $0 }.map { OutputFile(option: "--report", path: $0, kind: .trainingReport) },
-            inputs: inputs + (checkpointFiles ?? []))
+            inputs: inputs + crossValidation.inputs + (checkpointFiles ?? []))
     }
 
     /// Checks that the output files can be written and that the checkpoint folder is not inside a folder of photos.
     func prepare(photoFolders: [URL?]) throws {
-        try AtomicFile.checkWritable(URL(filePath: output))
+        if let output { try AtomicFile.checkWritable(URL(filePath: output)) }
+        try crossValidation.prepare(photoFolders: photoFolders)
         if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
         if let checkpoint { try requireOutside(checkpoint, "--checkpoint", of: photoFolders) }
     }

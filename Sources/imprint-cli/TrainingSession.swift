@@ -63,7 +63,8 @@ struct TrainingSession {
             live?.show(event)
         }
         guard let result else { throw ExitCode.failure }
-        let output = vacantPath(options.output, .model)
+        guard let chosenOutput = options.output else { preconditionFailure("a trained model is written to a file") }
+        let output = vacantPath(chosenOutput, .model)
         do {
             try result.model.write(to: URL(filePath: output))
         } catch {
@@ -74,7 +75,8 @@ struct TrainingSession {
         }
         interrupt.end()
         try monitor.finish(result, output: output)
-        if let report = options.report {
+        // The report of a command with folds is that of the cross-validation.
+        if let report = options.report, options.crossValidation.folds == nil {
             let path = vacantPath(report, .trainingReport)
             // On a separate thread, because the threads of Swift concurrency serve the page of --watch.
             try await onDedicatedThread { try write(path, of: result) }

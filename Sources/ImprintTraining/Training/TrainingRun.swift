@@ -32,7 +32,7 @@ public struct TrainingRun: AsyncSequence, Sendable {
         let thread = Thread {
             do {
                 let result = try trainer.train(
-                    onEvent: { if state.admits($0) { continuation.yield($0) } },
+                    onEvent: { if state.admits(isProgress: $0.isProgress) { continuation.yield($0) } },
                     shouldStop: { state.isStopping || shouldStop() })
                 continuation.finish()
                 state.end(result.checkpointFailure)
@@ -55,7 +55,7 @@ public struct TrainingRun: AsyncSequence, Sendable {
     /// The iterator over the events.
     public struct Iterator: AsyncIteratorProtocol {
         var events: AsyncThrowingStream<TrainingEvent, any Error>.Iterator
-        fileprivate let state: RunState
+        let state: RunState
 
         /// Returns the next event; nil after the last one, or if the task is cancelled and the run has ended.
         public mutating func next() async throws -> TrainingEvent? {
@@ -72,7 +72,7 @@ public struct TrainingRun: AsyncSequence, Sendable {
 }
 
 /// The state that the run's thread and its reader share.
-private final class RunState: Sendable {
+final class RunState: Sendable {
     private let stopping = Atomic(false)
     /// The number of events that the reader has not read.
     private let unread = Atomic(0)
@@ -88,8 +88,8 @@ private final class RunState: Sendable {
     var isStopping: Bool { stopping.load(ordering: .relaxed) }
 
     /// Decides whether an event is sent to the reader, and counts it if it is.
-    func admits(_ event: TrainingEvent) -> Bool {
-        if unread.load(ordering: .relaxed) > 1000 && event.isProgress { return false }
+    func admits(isProgress: Bool) -> Bool {
+        if unread.load(ordering: .relaxed) > 1000 && isProgress { return false }
         unread.add(1, ordering: .relaxed)
         return true
     }
@@ -120,7 +120,7 @@ private final class RunState: Sendable {
 
 extension TrainingEvent {
     /// Whether the event reports progress, which the next event of its kind supersedes.
-    fileprivate var isProgress: Bool {
+    var isProgress: Bool {
         switch self {
         case .comparing, .reading, .computingFeatures, .searching, .batch, .checkpoint: true
         case .started, .learningRate, .unreadable, .epoch, .checkpointFailed, .finished: false

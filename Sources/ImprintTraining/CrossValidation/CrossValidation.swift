@@ -1,0 +1,102 @@
+public import Foundation
+internal import Imprint
+internal import ImprintCore
+public import ImprintImages
+internal import ImprintModel
+public import ImprintSynthesis
+
+/// Estimates the accuracy of a trainer on new photos by K-fold cross-validation.
+///
+/// The photos are split into K folds. For each fold, a model is trained on the other folds and evaluated on the fold, so every photo is predicted
+/// by a model that has seen none of its near-duplicates. Groups of copies, near-duplicates and bursts stay in one fold.
+///
+/// ```swift
+/// var options = CrossValidation.Options()
+/// options.folds = 10
+/// let validation = CrossValidation(photos: try ImageFolder(at: photos), options: options)
+/// for try await event in validation.start() {
+///     switch event {
+///     case .fold(let fold): print(fold.number, fold.evaluation.accuracy)
+///     case .finished(let result): print(result.metrics?.accuracy.value ?? 0, result.metrics?.accuracy.interval ?? 0...1)
+///     default: break
+///     }
+/// }
+/// ```
+///
+/// The same photos, configuration and options give the same result, for any number of threads.
+public struct CrossValidation: Sendable {
+    /// The settings of a cross-validation.
+    public struct Options: Sendable, Hashable {
+        /// The number of folds, at least 2.
+        public var folds = 5
+        /// The random seeds of the repeats: each splits the photos again and trains with the seed.
+        ///
+        /// Nil means the seed of the configuration.
+        public var seeds: [UInt64]?
+        /// Further groups of photos that stay in one fold, as paths relative to the folder of photos.
+        ///
+        /// They are joined with the groups of near-duplicates and bursts that Imprint finds.
+        public var groups: [[String]] = []
+        /// Whether the predictions for a photo are averaged over the photo and its horizontal flip; not available for logo detectors.
+        public var averagesFlipped = false
+        /// The folder that keeps the model and the predictions of each finished fold; nil to keep nothing.
+        ///
+        /// A later run with the same photos and settings reads the finished folds and trains only the others.
+        public var keptFolds: URL?
+
+        /// Creates the default options.
+        public init() {}
+    }
+
+    let photos: ImageFolder
+    let options: Options
+    let training: FoldTraining
+
+    /// Creates the cross-validation of a classifier.
+    /// - Parameters:
+    ///   - photos: The photos, one sub-folder per label.
+    ///   - configuration: The hyperparameters and the base model. Validation photos are a fraction of the training photos of a fold; a
+    ///     separate validation folder is an error, because its photos could resemble those of a fold.
+    ///   - options: The number of folds and other settings.
+    public init(
+        photos: ImageFolder, configuration: ClassifierConfiguration = ClassifierConfiguration(),
+        options: Options = Options()
+    ) {
+        self.photos = photos
+        self.options = options
+        training = FoldTraining(photos, configuration)
+    }
+
+    /// Creates the cross-validation of a logo detector.
+    /// - Parameters:
+    ///   - artwork: The artwork by label, as for `DetectorTrainer`.
+    ///   - photos: The photos, as for `DetectorTrainer`.
+    ///   - backgrounds: The backgrounds of composites, as for `DetectorTrainer`; photos of the fold that is evaluated are left out.
+    ///   - configuration: The hyperparameters; a separate validation folder is an error.
+    ///   - options: The number of folds and other settings.
+    public init(
+        artwork: [String: [Artwork]], photos: ImageFolder, backgrounds: [URL]? = nil,
+        configuration: DetectorConfiguration = DetectorConfiguration(), options: Options = Options()
+    ) {
+        self.photos = photos
+        self.options = options
+        training = FoldTraining(artwork, photos, backgrounds, configuration)
+    }
+
+    /// Starts the cross-validation on a background thread.
+    /// - Returns: The run's events.
+    public func start() -> CrossValidationRun { start(shouldStop: { false }) }
+
+    /// Starts a run that also ends if `shouldStop`, called after each training step on the run's thread, returns true.
+    package func start(shouldStop: @escaping @Sendable () -> Bool) -> CrossValidationRun {
+        CrossValidationRun(self, shouldStop: shouldStop)
+    }
+
+    /// Runs the cross-validation on the caller's thread.
+    /// - Throws: See `CrossValidationRun`.
+    package func run(
+        onEvent: @escaping (CrossValidationEvent) -> Void = { _ in }, shouldStop: @escaping () -> Bool = { false }
+    ) throws -> CrossValidationResult {
+        try CrossValidationRunner(self, onEvent: onEvent, shouldStop: shouldStop).run()
+    }
+}

@@ -1,0 +1,38 @@
+public import ImprintCore
+
+/// An error of a cross-validation, apart from those of training and evaluation.
+public enum CrossValidationError: DescribedError, Equatable {
+    /// A label has fewer groups of photos than there are folds.
+    case tooFewGroups(label: String, groups: Int, photos: Int, folds: Int)
+    /// All photos of a label are in one fold, so its model would not know the label.
+    case labelInOneFold(label: String, fold: Int, seed: UInt64)
+    /// A group names a photo that the folder does not have.
+    case unknownPhoto(path: String, folder: String)
+    /// The folder of finished folds belongs to a cross-validation with other settings.
+    case otherSettings(folder: String, setting: String, found: String, expected: String)
+    /// A file of a finished fold cannot be used.
+    case unusableFold(file: String, reason: String)
+
+    /// A description of the problem and how to fix it.
+    public var description: String {
+        switch self {
+        case .tooFewGroups(let label, let groups, let photos, let folds):
+            "the label \(label.debugDescription) has \(photos == 1 ? "1 photo" : "\(photos) photos") in "
+                + "\(groups == 1 ? "1 group" : "\(groups) groups") of near-duplicates and bursts, expected at least \(folds) groups for "
+                + "\(folds) folds. "
+                + (groups < 2 ? "" : "Use at most \(groups) folds, or ") + (groups < 2 ? "Add" : "add")
+                + " photos of this label in other scenes"
+        case .labelInOneFold(let label, let fold, let seed):
+            "all photos of the label \(label.debugDescription) are in fold \(fold) (seed \(seed)), expected photos in at least two folds. "
+                + "Use more folds, smaller groups, or another seed"
+        case .unknownPhoto(let path, let folder):
+            "a group of photos has \(path.debugDescription), which is not a photo in \(folder). Expected paths relative to this folder. "
+                + "Correct the path or remove it"
+        case .otherSettings(let folder, let setting, let found, let expected):
+            "\(folder) has the finished folds of a cross-validation with another setting of \(setting): it was \(expected) and now is "
+                + "\(found). Set it back to continue, or choose another folder"
+        case .unusableFold(let file, let reason):
+            "\(file) is not a usable fold: \(reason). Remove the file to train this fold again, or choose another folder"
+        }
+    }
+}

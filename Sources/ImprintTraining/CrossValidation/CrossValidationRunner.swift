@@ -1,0 +1,157 @@
+internal import Foundation
+internal import Imprint
+internal import ImprintCore
+internal import ImprintImages
+internal import ImprintModel
+
+/// Runs a cross-validation on the caller's thread.
+struct CrossValidationRunner {
+    private let photos: ImageFolder
+    private let options: CrossValidation.Options
+    private let training: FoldTraining
+    private let onEvent: (CrossValidationEvent) -> Void
+    private let shouldStop: () -> Bool
+
+    init(
+        _ validation: CrossValidation, onEvent: @escaping (CrossValidationEvent) -> Void,
+        shouldStop: @escaping () -> Bool
+    ) {
+        (photos, options, training) = (validation.photos, validation.options, validation.training)
+        self.onEvent = onEvent
+        self.shouldStop = shouldStop
+    }
+
+    private var seeds: [UInt64] { options.seeds ?? [training.seed] }
+
+    func run() throws -> CrossValidationResult {
+        try check()
+        let settings = try training.settings()
+        let store = try options.keptFolds.map { try FoldStore($0, settings: self.settings(settings), photos: photos) }
+        let groups = try PhotoGroups(
+            photos, additional: options.groups, keepsGroupsTogether: training.keepsGroupsTogether,
+            workers: Workers(training.threads)
+        ) { onEvent(.comparing(done: $0, of: photos.items.count)) }
+        SystemMemory.returnFreed()
+        let splits = try seeds.map { ($0, try groups.folds(options.folds, seed: $0)) }
+        onEvent(
+            .started(
+                CrossValidationStart(
+                    labels: photos.labels, folds: options.folds, seeds: seeds, images: groups.photoCount,
+                    groups: groups.groups.count, skipped: groups.skipped)))
+        var finished: [CrossValidationFold] = []
+        for (seed, folds) in splits {
+            for index in folds.indices {
+                let split = Split(number: index + 1, seed: seed, folds: folds)
+                guard let fold = try store?.fold(split) ?? train(split, store) else {
+                    return end(finished, groups, isComplete: false)
+                }
+                finished.append(fold)
+                onEvent(.fold(fold))
+            }
+        }
+        return end(finished, groups, isComplete: true)
+    }
+
+    /// A fold and the other folds, as indices of the photos.
+    struct Split {
+        /// The number of the fold, from 1.
+        let number: Int
+        let seed: UInt64
+        let folds: [[Int]]
+
+        var evaluated: [Int] { folds[number - 1] }
+        var training: [Int] { folds.indices.filter { $0 != number - 1 }.flatMap { folds[$0] }.sorted() }
+    }
+
+    private func check() throws {
+        let problem: (name: String, found: String, expected: String)? =
+            if options.folds < 2 || options.folds > photos.items.count {
+                ("folds", "\(options.folds)", "2 to \(max(photos.items.count, 2)), the number of photos")
+            } else if seeds.isEmpty || Set(seeds).count < seeds.count {
+                ("seeds", "\(seeds)", "at least one, each of them once")
+            } else if let folder = training.validationFolder {
+                (
+                    "validationFolder", folder.displayPath,
+                    "none, because its photos could resemble those of a fold; validate on a fraction of the photos"
+                )
+            } else if options.averagesFlipped && training.trainsDetector {
+                ("averagesFlipped", "true", "false for a logo detector, which already evaluates an image pyramid")
+            } else {
+                nil
+            }
+        if let problem {
+            throw ImprintError.invalidSetting(name: problem.name, found: problem.found, expected: problem.expected)
+        }
+    }
+
+    /// Returns the settings of which a finished fold depends, by name.
+    private func settings(_ settings: [String: String]) -> [String: String] {
+        var settings = settings
+        settings["photos"] = String(photos.digest.prefix(12))
+        settings["labels"] = photos.labels.joined(separator: ", ")
+        settings["folds"] = "\(options.folds)"
+        settings["averaging over flips"] = options.averagesFlipped ? "yes" : "no"
+        let groups = options.groups.filter { $0.count > 1 }.map { $0.sorted().joined(separator: "\n") }.sorted()
+        let digest = SHA256.hexadecimal(of: Array(groups.joined(separator: "\n\n").utf8)).prefix(12)
+        settings["groups"] = groups.isEmpty ? "none" : "\(groups.count) (\(digest))"
+        return settings
+    }
+
+    /// Trains and evaluates the model of a fold.
+    /// - Returns: The fold; nil if the run was stopped.
+    private func train(_ split: Split, _ store: FoldStore?) throws -> CrossValidationFold? {
+        guard !shouldStop() else { return nil }
+        let (number, seed) = (split.number, split.seed)
+        let evaluated = photos.selecting(split.evaluated.map { photos.items[$0] })
+        let heldOut = Set(evaluated.items.map { $0.url.resolvingSymlinksInPath() })
+        let trainer = training.trainer(photos.selecting(split.training.map { photos.items[$0] }), heldOut, seed)
+        let result: TrainingResult
+        do {
+            result = try trainer.train(
+                onEvent: { [onEvent] in onEvent(.training(fold: number, seed: seed, $0)) }, shouldStop: shouldStop)
+        } catch ImprintError.stoppedTooEarly where shouldStop() {
+            return nil
+        }
+        if let error = result.photoError { throw error }
+        guard result.ending != .stopped else { return nil }
+        let classifier = try ImageClassifier(result.model, averagesFlipped: options.averagesFlipped)
+        let evaluation = try classifier.evaluate(on: evaluated, threads: training.threads) {
+            onEvent(.evaluating(fold: number, seed: seed, done: $0, of: evaluated.items.count))
+        }
+        SystemMemory.returnFreed()
+        let fold = CrossValidationFold(
+            number: number, seed: seed, evaluation: evaluation, trainingImages: split.training.count,
+            seconds: result.seconds, isKept: false)
+        try store?.save(fold, result.model)
+        return fold
+    }
+
+    private func end(
+        _ folds: [CrossValidationFold], _ groups: PhotoGroups, isComplete: Bool
+    ) -> CrossValidationResult {
+        let indices = Dictionary(uniqueKeysWithValues: photos.items.enumerated().map { ($1.url, $0) })
+        // Only groups with predictions are resampled; there are others if the run was stopped.
+        var present: [Int: Int] = [:]
+        func group(_ result: Evaluation.Result) -> Int {
+            let group = indices[result.url].flatMap { groups.groupOfPhoto[$0] } ?? 0
+            let position = present[group] ?? present.count
+            present[group] = position
+            return position
+        }
+        let labels = folds.first?.evaluation.labels ?? photos.labels
+        let repeats = seeds.map { seed in folds.filter { $0.seed == seed }.flatMap(\.evaluation.results) }
+            .filter { !$0.isEmpty }
+        let predictions = repeats.map { GroupedPredictions($0, groups: $0.map(group), labels: labels) }
+        let metrics = GroupBootstrap(predictions, groupCount: present.count).estimates(
+            foldAccuracies: folds.map(\.evaluation.accuracy),
+            seedAccuracies: repeats.map { Evaluation(labels: labels, results: $0, skipped: []).accuracy })
+        var seen: Set<URL> = []
+        let skipped = (groups.skipped + folds.flatMap(\.evaluation.skipped)).filter { seen.insert($0.url).inserted }
+        let result = CrossValidationResult(
+            folds: folds,
+            evaluation: Evaluation(labels: labels, results: repeats.flatMap { $0 }, skipped: skipped),
+            metrics: metrics, groups: groups.groups.count, isComplete: isComplete)
+        onEvent(.finished(result))
+        return result
+    }
+}

@@ -1,0 +1,78 @@
+internal import Foundation
+internal import Imprint
+internal import ImprintCore
+internal import ImprintImages
+internal import ImprintModel
+internal import ImprintSynthesis
+
+/// The training of the folds of a cross-validation, of a classifier or of a detector.
+struct FoldTraining: Sendable {
+    /// The seed of the configuration.
+    let seed: UInt64
+    let threads: Int
+    /// Whether near-duplicates and bursts stay in one fold.
+    let keepsGroupsTogether: Bool
+    let validationFolder: URL?
+    let trainsDetector: Bool
+    /// Checks the configuration, and returns the settings of which the model of a fold depends, without the seed, by name.
+    let settings: @Sendable () throws -> [String: String]
+    /// Returns the trainer of a fold, from its training photos, the URLs of the photos to evaluate on, and the seed.
+    let trainer: @Sendable (_ photos: ImageFolder, _ heldOut: Set<URL>, _ seed: UInt64) -> any BlockingTrainer
+
+    init(_ photos: ImageFolder, _ configuration: ClassifierConfiguration) {
+        seed = configuration.seed
+        threads = configuration.threads
+        keepsGroupsTogether = configuration.keepsGroupsTogether
+        validationFolder = configuration.validationFolder
+        trainsDetector = false
+        settings = {
+            try configuration.check()
+            let start = try configuration.startingPoint(labels: photos.labels)
+            let fingerprint = configuration.fingerprint(baseDigest: start.baseDigest)
+            let texts = HyperparameterText.list(configuration.hyperparameters).filter {
+                $0.property != "fineTuning" || configuration.usedFineTuning != nil
+            }
+            return Self.settings(fingerprint, texts, configuration.precision)
+        }
+        trainer = { photos, _, seed in
+            var configuration = configuration
+            configuration.seed = seed
+            return ClassifierTrainer(photos: photos, configuration: configuration)
+        }
+    }
+
+    init(
+        _ artwork: [String: [Artwork]], _ photos: ImageFolder, _ backgrounds: [URL]?,
+        _ configuration: DetectorConfiguration
+    ) {
+        seed = configuration.seed
+        threads = configuration.threads
+        keepsGroupsTogether = configuration.keepsGroupsTogether
+        validationFolder = configuration.validationFolder
+        trainsDetector = true
+        settings = {
+            let task = try DetectorTask(
+                artwork: artwork, photos: photos, backgrounds: backgrounds, configuration: configuration)
+            let texts = HyperparameterText.list(configuration.hyperparameters)
+            return Self.settings(task.fingerprint, texts, configuration.precision)
+        }
+        trainer = { photos, heldOut, seed in
+            var configuration = configuration
+            configuration.seed = seed
+            let others = backgrounds.map { $0.filter { !heldOut.contains($0.resolvingSymlinksInPath()) } }
+            return DetectorTrainer(
+                artwork: artwork, photos: photos, backgrounds: others, configuration: configuration)
+        }
+    }
+
+    /// Adds the hyperparameters that a fingerprint leaves out, because they may change when a run is resumed.
+    private static func settings(
+        _ fingerprint: [String: String], _ texts: [HyperparameterText], _ precision: Safetensors.Precision
+    ) -> [String: String] {
+        var settings = fingerprint
+        for text in texts where settings[text.name] == nil { settings[text.name] = text.value }
+        settings["precision"] = precision.rawValue
+        settings["seed"] = nil
+        return settings
+    }
+}

@@ -1,0 +1,160 @@
+internal import Foundation
+internal import ImprintCore
+
+/// The predictions of one repeat with their groups, for metrics in which each group has a weight.
+struct GroupedPredictions {
+    /// The metrics of weighted predictions.
+    struct Metrics {
+        var accuracy = 0.0
+        var logLoss = 0.0
+        var calibrationError = 0.0
+        /// Nil unless there are two labels and photos of both with a weight.
+        var auc: Double?
+    }
+
+    /// A prediction as far as the metrics need it.
+    private struct Prediction {
+        let group: Int
+        let isCorrect: Bool
+        let loss: Double
+        /// The highest confidence, and the bin of the reliability diagram that it belongs to.
+        let confidence: Double
+        let bin: Int
+    }
+
+    private let predictions: [Prediction]
+    /// The predictions by descending confidence in the second of two labels; those with equal confidence share a step.
+    private let ranking: [[(group: Int, isPositive: Bool)]]
+
+    /// - Parameter groups: The group of each result.
+    init(_ results: [Evaluation.Result], groups: [Int], labels: [String]) {
+        predictions = zip(results, groups).map { result, group in
+            let single = Evaluation(labels: labels, results: [result], skipped: [])
+            return Prediction(
+                group: group, isCorrect: result.isCorrect, loss: single.logLoss,
+                confidence: Double(result.confidences[result.predicted]),
+                bin: single.reliability.firstIndex { $0.count > 0 } ?? 0)
+        }
+        guard labels.count == 2 else {
+            ranking = []
+            return
+        }
+        var steps: [[(group: Int, isPositive: Bool)]] = []
+        var last: Float?
+        for (result, group) in zip(results, groups).sorted(by: { $0.0.confidences[1] > $1.0.confidences[1] }) {
+            if result.confidences[1] != last { steps.append([]) }
+            steps[steps.count - 1].append((group, result.label == 1))
+            last = result.confidences[1]
+        }
+        ranking = steps
+    }
+
+    /// Returns the metrics if each prediction counts as often as the weight of its group; nil if all weights are 0.
+    func metrics(weights: [Int]) -> Metrics? {
+        let binCount = (predictions.map(\.bin).max() ?? 0) + 1
+        var gaps = [Double](repeating: 0, count: binCount)
+        var metrics = Metrics()
+        var total = 0.0
+        for prediction in predictions {
+            let weight = Double(weights[prediction.group])
+            guard weight > 0 else { continue }
+            total += weight
+            metrics.logLoss += weight * prediction.loss
+            if prediction.isCorrect { metrics.accuracy += weight }
+            gaps[prediction.bin] += weight * ((prediction.isCorrect ? 1 : 0) - prediction.confidence)
+        }
+        guard total > 0 else { return nil }
+        metrics.accuracy /= total
+        metrics.logLoss /= total
+        metrics.calibrationError = gaps.reduce(0) { $0 + abs($1) } / total
+        metrics.auc = auc(weights)
+        return metrics
+    }
+
+    private func auc(_ weights: [Int]) -> Double? {
+        var (truePositives, falsePositives, area) = (0, 0, 0.0)
+        for step in ranking {
+            var (positives, negatives) = (0, 0)
+            for entry in step {
+                if entry.isPositive { positives += weights[entry.group] } else { negatives += weights[entry.group] }
+            }
+            area += Double(negatives) * (Double(truePositives) + Double(positives) / 2)
+            truePositives += positives
+            falsePositives += negatives
+        }
+        guard truePositives > 0, falsePositives > 0 else { return nil }
+        return area / (Double(truePositives) * Double(falsePositives))
+    }
+}
+
+/// Confidence intervals by resampling groups of photos with replacement (Efron, "Bootstrap methods: another look at the jackknife", 1979).
+///
+/// The photos of a group are correlated, so an interval over single photos would be too narrow.
+struct GroupBootstrap {
+    /// The number of resamples.
+    static let resamples = 1000
+
+    private let repeats: [GroupedPredictions]
+    private let groupCount: Int
+
+    /// - Parameter groupCount: The number of groups, which is the number of draws of a resample.
+    init(_ repeats: [GroupedPredictions], groupCount: Int) {
+        self.repeats = repeats
+        self.groupCount = groupCount
+    }
+
+    /// Returns the mean metrics over the repeats if each prediction counts as often as the weight of its group.
+    private func mean(_ weights: [Int]) -> GroupedPredictions.Metrics? {
+        let metrics = repeats.compactMap { $0.metrics(weights: weights) }
+        guard !metrics.isEmpty else { return nil }
+        func mean(_ values: [Double]) -> Double { values.reduce(0, +) / Double(values.count) }
+        let areas = metrics.compactMap(\.auc)
+        return GroupedPredictions.Metrics(
+            accuracy: mean(metrics.map(\.accuracy)), logLoss: mean(metrics.map(\.logLoss)),
+            calibrationError: mean(metrics.map(\.calibrationError)), auc: areas.isEmpty ? nil : mean(areas))
+    }
+
+    /// Returns the estimates and their 95 % intervals; nil if there are no predictions.
+    func estimates(
+        foldAccuracies: [Double], seedAccuracies: [Double]
+    ) -> CrossValidationResult.Metrics? {
+        guard let values = mean(Array(repeating: 1, count: groupCount)) else { return nil }
+        var stream = RandomStream(seed: 0, "bootstrap")
+        var samples: [GroupedPredictions.Metrics] = []
+        for _ in 0..<Self.resamples {
+            var weights = Array(repeating: 0, count: groupCount)
+            for _ in 0..<groupCount { weights[stream.index(below: groupCount)] += 1 }
+            if let sample = mean(weights) { samples.append(sample) }
+        }
+        typealias Estimate = CrossValidationResult.Estimate
+        func estimate(_ value: Double, _ metric: (GroupedPredictions.Metrics) -> Double?) -> Estimate {
+            Estimate(value: value, interval: Self.interval(samples.compactMap(metric), value))
+        }
+        return CrossValidationResult.Metrics(
+            accuracy: estimate(values.accuracy, \.accuracy), logLoss: estimate(values.logLoss, \.logLoss),
+            calibrationError: estimate(values.calibrationError, \.calibrationError),
+            auc: values.auc.map { estimate($0, \.auc) }, foldDeviation: Self.standardDeviation(foldAccuracies),
+            seedDeviation: Self.standardDeviation(seedAccuracies))
+    }
+
+    /// Returns the 2.5th and the 97.5th percentile, interpolated linearly as by NumPy; the value itself if there are no samples.
+    static func interval(_ samples: [Double], _ value: Double) -> ClosedRange<Double> {
+        guard !samples.isEmpty else { return value...value }
+        let sorted = samples.sorted()
+        func percentile(_ fraction: Double) -> Double {
+            let position = fraction * Double(sorted.count - 1)
+            let index = min(Int(position), sorted.count - 1)
+            let next = min(index + 1, sorted.count - 1)
+            return sorted[index] + (position - Double(index)) * (sorted[next] - sorted[index])
+        }
+        let low = percentile(0.025)
+        return low...max(percentile(0.975), low)
+    }
+
+    /// Returns the standard deviation of a sample, with n − 1 in the denominator; nil for fewer than two values.
+    static func standardDeviation(_ values: [Double]) -> Double? {
+        guard values.count > 1 else { return nil }
+        let mean = values.reduce(0, +) / Double(values.count)
+        return (values.reduce(0) { $0 + ($1 - mean) * ($1 - mean) } / Double(values.count - 1)).squareRoot()
+    }
+}

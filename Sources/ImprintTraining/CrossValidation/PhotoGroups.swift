@@ -1,0 +1,135 @@
+internal import ImprintCore
+internal import ImprintImages
+
+/// The groups of photos that stay in one fold.
+struct PhotoGroups {
+    /// The groups of the readable photos, as indices of the folder's items; a photo without similar photos is a separate group.
+    let groups: [[Int]]
+    /// The group of each photo; nil for an unreadable one.
+    let groupOfPhoto: [Int?]
+    /// The photos that could not be read.
+    let skipped: [SkippedImage]
+    private let labels: [Int]
+    private let labelNames: [String]
+
+    /// Finds the groups of a folder.
+    /// - Parameters:
+    ///   - additional: Further groups, as paths relative to the folder.
+    ///   - keepsGroupsTogether: Whether near-duplicates and bursts form groups.
+    ///   - onProgress: Receives the number of photos read so far, from time to time.
+    /// - Throws: `CrossValidationError.unknownPhoto`; `ImageError` if too few photos are readable.
+    init(
+        _ folder: ImageFolder, additional: [[String]], keepsGroupsTogether: Bool, workers: Workers,
+        onProgress: (Int) -> Void
+    ) throws {
+        var union = UnionFind(count: folder.items.count)
+        try Self.join(additional, of: folder, &union)
+        let found = ImageGroups([folder], workers: workers, onProgress: onProgress)
+        if keepsGroupsTogether {
+            for group in found.groups { for other in group.dropFirst() { union.join(group[0], other) } }
+        }
+        var skipped: [SkippedImage] = []
+        var groups: [[Int]] = []
+        var groupOfRoot: [Int: Int] = [:]
+        var groupOfPhoto = [Int?](repeating: nil, count: folder.items.count)
+        for (index, item) in folder.items.enumerated() {
+            if case .failure(let reason) = found.sketches[index] {
+                skipped.append(SkippedImage(url: item.url, reason: reason))
+                continue
+            }
+            let root = union.root(of: index)
+            let group = groupOfRoot[root] ?? groups.count
+            if group == groups.count {
+                groupOfRoot[root] = group
+                groups.append([])
+            }
+            groups[group].append(index)
+            groupOfPhoto[index] = group
+        }
+        try SkippedImage.checkEnoughAreReadable(
+            of: folder.items, readable: groups.joined().map { folder.items[$0] }, skipped: skipped,
+            labels: folder.labels)
+        (self.groups, self.groupOfPhoto, self.skipped) = (groups, groupOfPhoto, skipped)
+        labels = folder.items.map(\.label)
+        labelNames = folder.labels
+    }
+
+    /// Joins groups of paths relative to the folder.
+    private static func join(_ groups: [[String]], of folder: ImageFolder, _ union: inout UnionFind) throws {
+        guard !groups.isEmpty else { return }
+        let indices = Dictionary(folder.items.enumerated().map { (folder.path(of: $1), $0) }) { first, _ in first }
+        for group in groups {
+            let members = try group.map { path in
+                guard let index = indices[path] else {
+                    throw CrossValidationError.unknownPhoto(path: path, folder: folder.url.displayPath)
+                }
+                return index
+            }
+            for other in members.dropFirst() { union.join(members[0], other) }
+        }
+    }
+
+    /// The number of readable photos.
+    var photoCount: Int { groups.reduce(0) { $0 + $1.count } }
+
+    /// Splits the photos into folds, each as ascending indices of the folder's items.
+    /// - Throws: `CrossValidationError` if a label has too few groups.
+    func folds(_ count: Int, seed: UInt64) throws -> [[Int]] {
+        try checkGroups(count)
+        let folds = Self.folds(of: groups, labels: labels, count: count, seed: seed)
+        for (index, fold) in folds.enumerated() {
+            let counts = Self.counts(fold, labels)
+            for (label, photos) in counts where photos == totalCounts[label] {
+                throw CrossValidationError.labelInOneFold(label: labelNames[label], fold: index + 1, seed: seed)
+            }
+        }
+        return folds
+    }
+
+    private var totalCounts: [Int: Int] { Self.counts(groups.flatMap { $0 }, labels) }
+
+    /// Checks that each label has at least one group for each fold; the error names the label with the fewest groups.
+    private func checkGroups(_ folds: Int) throws {
+        let groupCounts = groups.reduce(into: [Int: Int]()) { counts, group in
+            for label in Set(group.map { labels[$0] }) { counts[label, default: 0] += 1 }
+        }
+        guard let rarest = groupCounts.min(by: { ($0.value, $0.key) < ($1.value, $1.key) }), rarest.value < folds else {
+            return
+        }
+        throw CrossValidationError.tooFewGroups(
+            label: labelNames[rarest.key], groups: rarest.value, photos: totalCounts[rarest.key] ?? 0, folds: folds)
+    }
+
+    /// Assigns groups to folds, the largest first in random order.
+    ///
+    /// Each group goes to the fold for which the sum of the squared fractions of the labels' photos over all folds stays lowest; for a group
+    /// of one label, this is the fold with the fewest photos of it. The fold with the fewest photos is chosen of equal ones.
+    static func folds(of groups: [[Int]], labels: [Int], count: Int, seed: UInt64) -> [[Int]] {
+        let totals = counts(groups.flatMap { $0 }, labels)
+        var stream = RandomStream(seed: seed, "folds")
+        let shuffled = stream.permutation(of: groups.count).map { groups[$0] }
+        let ordered = shuffled.enumerated().sorted {
+            (-$0.element.count, $0.offset) < (-$1.element.count, $1.offset)
+        }
+        var folds = [[Int]](repeating: [], count: count)
+        var foldCounts = [[Int: Int]](repeating: [:], count: count)
+        for (_, group) in ordered {
+            let groupCounts = counts(group, labels).sorted { $0.key < $1.key }
+            func cost(_ fold: Int) -> Double {
+                groupCounts.reduce(0) { cost, entry in
+                    let total = Double(totals[entry.key] ?? 1)
+                    return cost + Double(entry.value * foldCounts[fold][entry.key, default: 0]) / (total * total)
+                }
+            }
+            let best = folds.indices.min { (cost($0), folds[$0].count) < (cost($1), folds[$1].count) } ?? 0
+            folds[best] += group
+            for (label, photos) in groupCounts { foldCounts[best][label, default: 0] += photos }
+        }
+        return folds.map { $0.sorted() }
+    }
+
+    /// Returns the number of photos of each label that has any.
+    private static func counts(_ photos: [Int], _ labels: [Int]) -> [Int: Int] {
+        photos.reduce(into: [:]) { $0[labels[$1], default: 0] += 1 }
+    }
+}
