@@ -2,7 +2,7 @@
 
     python3 Benchmarks/accuracy/difference.py PHOTOS ONE OTHER [--together] [--groups GROUPS.json] [--imprint .build/release/imprint]
 
-ONE and OTHER are folders of `cross_validation.py --keep` with the same seeds and folds. The comparison is paired by photo, and its interval
+ONE and OTHER are folders of `imprint train --folds K --keep` with the same seeds and folds. The comparison is paired by photo, and its interval
 is a bootstrap over groups. With --together, the ensemble of both replaces ONE: it averages their logits (the geometric mean of confidences).
 """
 
@@ -70,7 +70,7 @@ def predictions(folder):
             logits = {one["label"]: math.log(max(one["confidence"], 1e-30)) for one in image["observations"]}
             found[seed, image["file"]] = LogitPrediction(logits, image["label"])
     if not found:
-        sys.exit(f"{folder} has no finished folds; run cross_validation.py --keep {folder} first.")
+        sys.exit(f"{folder} has no finished folds; run imprint train --folds 5 --keep {folder} first.")
     return found
 
 

@@ -1,0 +1,104 @@
+"""Measures the accuracy of a logo detector that is trained without photos of the logo.
+
+    python3 Benchmarks/accuracy/artwork_only.py PHOTOS [--imprint .build/release/imprint] [--folds 5] [--only 1,2] [--seed 1] \\
+        [--groups GROUPS.json] [--jobs 1] [--threads N] -- --artwork LABEL=FILE [OPTIONS OF imprint train-detector]
+
+Cross-validation as by `imprint train-detector --folds`, but without the photos of the labels of `--artwork` in training and calibration. They
+are only evaluated. Groups of near-duplicates and bursts are in one fold: the groups that `imprint audit` finds, or those in GROUPS.json (a
+list of lists of paths relative to PHOTOS). --jobs folds are trained in parallel, each on --threads threads. Prints a Markdown table, then
+metrics of the pooled predictions with bootstrap intervals over groups.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from folds import audit_groups, link, make_folds, parse_arguments, read_groups, run_json
+from intervals import Prediction, accuracy, auc, bootstrap
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("photos", type=lambda path: Path(path).resolve())
+    parser.add_argument("--imprint", default=".build/release/imprint")
+    parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--only", type=numbers, help="the numbers of the folds to evaluate, from 1 (default: all)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--groups", type=Path, help="a JSON file with groups of photos (default: those that imprint audit finds)")
+    parser.add_argument("--jobs", type=int, default=1, help="the number of folds to train in parallel")
+    parser.add_argument("--threads", type=int, help="the number of threads of each job (default: the cores divided by the jobs)")
+    args, options = parse_arguments(parser)
+    excluded = artwork_labels(options)
+    threads = args.threads or max(os.cpu_count() // args.jobs, 1)
+
+    groups = read_groups(args.groups, args.photos) if args.groups else audit_groups(args.imprint, args.photos)
+    group = {str(Path(file).relative_to(args.photos)): index for index, files in enumerate(groups) for file in files}
+    parts = make_folds(groups, args.folds, args.seed)
+    work = []
+    for fold in args.only or range(1, args.folds + 1):
+        train = [file for i, part in enumerate(parts) if i + 1 != fold for file in part]
+        train = [file for file in train if Path(file).relative_to(args.photos).parts[0] not in excluded]
+        work.append((train, parts[fold - 1]))
+
+    predictions = []
+    print("| fold | photos | accuracy, 95 % interval | AUC | log loss | ECE | training |")
+    print("|---|---|---|---|---|---|---|", flush=True)
+    with ThreadPoolExecutor(args.jobs) as pool:
+        results = pool.map(lambda item: measure(args, options, threads, *item), work)
+        for fold, (seconds, images, evaluation) in zip(args.only or range(1, args.folds + 1), results):
+            predictions.extend(pooled(images, evaluation["labels"][0], group))
+            low, high = evaluation["accuracyInterval"]
+            area = evaluation.get("auc")
+            print(
+                f"| {fold} | {evaluation['images']} | {evaluation['accuracy']:.1%} ({low:.1%} to {high:.1%}) | "
+                f"{'–' if area is None else f'{area:.3f}'} | {evaluation['logLoss']:.3f} | {evaluation['calibrationError']:.1%} | "
+                f"{seconds:.0f} s |", flush=True)
+
+    interval = "{:.1%} (95 % interval {:.1%} to {:.1%})".format
+    print(f"\nPooled over folds, with bootstrap intervals over groups: accuracy {interval(*bootstrap(accuracy, [predictions]))}", end="")
+    area = bootstrap(auc, [predictions]) if len(evaluation["labels"]) == 2 else None
+    print(", AUC {:.3f} ({:.3f} to {:.3f})".format(*area) if area else "")
+
+
+def numbers(text):
+    return [int(number) for number in text.split(",")]
+
+
+def artwork_labels(options):
+    """Returns the labels of `--artwork LABEL=FILE` in the options of imprint train-detector."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--artwork", action="append", default=[])
+    labels = {value.split("=")[0] for value in parser.parse_known_args(options)[0].artwork}
+    if not labels:
+        sys.exit("The options of imprint train-detector have no --artwork LABEL=FILE.")
+    return labels
+
+
+def measure(args, options, threads, train, test):
+    """Trains and evaluates the model of a fold: the seconds of training, the predictions and the evaluation."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder).resolve()
+        link(train, args.photos, folder / "train")
+        link(test, args.photos, folder / "test")
+        model = str(folder / "model.imprint")
+        finished = run_json(
+            args.imprint, "train-detector", "--photos", str(folder / "train"), "--output", model, "--seed", str(args.seed),
+            "--threads", str(threads), "--json", *options)[-1]
+        *images, evaluation = run_json(
+            args.imprint, "evaluate", model, str(folder / "test"), "--images", "--threads", str(threads), "--json")
+        for image in images:
+            image["file"] = str(Path(image["file"]).relative_to(folder / "test"))
+    return finished["seconds"], images, evaluation
+
+
+def pooled(images, label, group):
+    for image in images:
+        score = next(one["confidence"] for one in image["observations"] if one["label"] == label)
+        yield Prediction(score, image["label"] == label, image["correct"], group[image["file"]])
+
+
+if __name__ == "__main__":
+    main()
