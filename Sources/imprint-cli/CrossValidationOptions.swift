@@ -35,7 +35,7 @@ struct CrossValidationOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "A CSV file to write, with the fold, label, prediction and confidences of each photo.",
+            "A CSV file to write, with the fold, the path relative to the photos, the label, the prediction and the confidences of each photo.",
             valueName: "file.csv"))
     var predictions: String?
 
@@ -90,7 +90,7 @@ struct CrossValidationOptions: ParsableArguments {
         options.seeds = try seedList()
         options.groups = try groups.map(Self.readGroups) ?? []
         options.averagesFlipped = mirror
-        options.keptFolds = keep.map { URL(filePath: $0, directoryHint: .isDirectory) }
+        options.keptFolds = keep.map { URL(filePath: $0, directoryHint: .notDirectory) }
         return options
     }
 

@@ -9,6 +9,7 @@ internal import ImprintTraining
 /// Runs a cross-validation from start to finish: progress, interruption, results, predictions and report.
 struct CrossValidationSession {
     let options: TrainingRunOptions
+    let folder: ImageFolder
     /// The command that repeats the run, for the report.
     let command: [String]
 
@@ -41,7 +42,7 @@ struct CrossValidationSession {
         guard !result.folds.isEmpty else { return }
         if let predictions = options.crossValidation.predictions {
             let path = vacantPath(predictions, .predictionTable)
-            try AtomicFile.write(Array(PredictionTable(result).csv.utf8), to: URL(filePath: path))
+            try AtomicFile.write(Array(PredictionTable(result, folder).csv.utf8), to: URL(filePath: path))
             Terminal.note("Wrote \(path).")
         }
         if let report = options.report {
@@ -58,13 +59,15 @@ struct CrossValidationSession {
 struct PredictionTable {
     let csv: String
 
-    init(_ result: CrossValidationResult) {
+    /// - Parameter folder: The photos, to which the paths are relative.
+    init(_ result: CrossValidationResult, _ folder: ImageFolder) {
         let labels = result.evaluation.labels
         var lines = [OutputKind.predictionTableHeader + labels.map(Self.quoted).joined(separator: ",")]
         for fold in result.folds {
             for photo in fold.evaluation.results {
+                let path = folder.path(of: ImageFolder.Item(url: photo.url, label: photo.label))
                 let fields =
-                    ["\(fold.seed)", "\(fold.number)", Self.quoted(photo.url.path(percentEncoded: false))]
+                    ["\(fold.seed)", "\(fold.number)", Self.quoted(path)]
                     + [Self.quoted(labels[photo.label]), Self.quoted(labels[photo.predicted])]
                     + [photo.isCorrect ? "1" : "0"] + photo.confidences.map { "\($0)" }
                 lines.append(fields.joined(separator: ","))

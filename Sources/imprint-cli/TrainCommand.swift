@@ -37,7 +37,7 @@ struct TrainCommand: AsyncParsableCommand {
             ["imprint", "train", data] + option("--output", runOptions.output) + runOptions.crossValidation.arguments
             + options.arguments
         if let options = try runOptions.crossValidation.options() {
-            try await CrossValidationSession(options: runOptions, command: command)
+            try await CrossValidationSession(options: runOptions, folder: folder, command: command)
                 .run(CrossValidation(photos: folder, configuration: configuration, options: options))
             if runOptions.output == nil { return }
         }

@@ -1,0 +1,144 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `imprint train --folds`.
+@Suite struct CrossValidationTests {
+    private static let options = "--epochs 1 --input-size 16 --width 0.125 --batch-size 4 --random-split --threads 1"
+
+    private func withPhotos(_ body: (URL) throws -> Void) throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 12)
+            try body(folder)
+        }
+    }
+
+    @Test("A row for each fold, the pooled metrics, the predictions and a report; no model without --output")
+    func text() throws {
+        try withPhotos { folder in
+            let run = try shell(
+                "$imprint train photos --folds 3 \(Self.options) --predictions p.csv --report r.html", folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            let rows = run.output.split(separator: "\n")
+            #expect(rows.first?.contains("95 % interval") == true)
+            #expect(rows.dropFirst().prefix(4).map { $0.split(separator: " ")[0] } == ["1", "2", "3", "all"])
+            #expect(run.output.contains("pooled over 3 folds; bootstrap over 12 groups"))
+            #expect(run.output.contains("standard deviation of the accuracy"))
+            let table = try String(contentsOf: folder.appending(path: "p.csv"), encoding: .utf8)
+            let lines = table.split(separator: "\r\n")
+            #expect(lines[0] == "seed,fold,file,label,predicted,correct,bright,dark")
+            #expect(lines.count == 13 && lines[1].hasPrefix("0,1,bright/"))
+            let page = try String(contentsOf: folder.appending(path: "r.html"), encoding: .utf8)
+            #expect(page.contains("Cross-validation") && page.contains("imprint train photos --folds 3"))
+            #expect(
+                try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == [
+                    "p.csv", "photos", "r.html",
+                ])
+            let again = try shell(
+                "echo mine > p.csv; $imprint train photos --folds 2 --predictions p.csv", folder: folder)
+            #expect(
+                again.status == 64 && again.errors.contains("is not a table of fold predictions"), "\(again.errors)")
+        }
+    }
+
+    @Test("JSON has an object for each fold and one for all; --output also trains a model on all photos") func json()
+        throws
+    {
+        try withPhotos { folder in
+            let run = try shell(
+                "$imprint train photos --folds 2 --seeds 1,2 \(Self.options) --json --output m.imprint", folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            #expect(
+                run.lines.map { $0["event"] as? String } == [
+                    "fold", "fold", "fold", "fold", "crossValidation", "epoch", "finished",
+                ])
+            #expect(run.lines.prefix(4).map { $0["seed"] as? Int } == [1, 1, 2, 2])
+            let fold = run.lines[0]
+            #expect(
+                fold["images"] as? Int == 6 && fold["trainingImages"] as? Int == 6 && fold["kept"] as? Bool == false)
+            let all = run.lines[4]
+            #expect(all["images"] as? Int == 24 && all["complete"] as? Bool == true && all["groups"] as? Int == 12)
+            let accuracy = try #require(all["accuracy"] as? [String: Any])
+            #expect(accuracy["value"] is Double && (accuracy["interval"] as? [Double])?.count == 2)
+            #expect(all["seedDeviation"] is Double)
+            #expect(try imprint("inspect", "m.imprint", folder: folder).status == 0)
+        }
+    }
+
+    @Test("An interrupted run ends with code 130 and its finished folds; repeating it trains only the others")
+    func interruption() throws {
+        try withPhotos { folder in
+            let command = "$imprint train photos --folds 3 --keep kept \(Self.options) --json"
+            // The second fold takes until the signal.
+            let run = try shell(
+                """
+                \(command) > complete
+                rm -r kept
+                touch lines
+                $imprint train photos --folds 3 --seeds 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15 --keep kept \(Self.options) --json > lines &
+                while [ $(wc -l < lines) -lt 1 ]; do sleep 0.02; done
+                kill -INT $!
+                wait $!
+                """, folder: folder)
+            #expect(run.status == 130, "\(run.errors)")
+            #expect(run.errors.contains("Interrupted after"), "\(run.errors)")
+            let again = try shell(command, folder: folder)
+            #expect(again.status == 0, "\(again.errors)")
+            #expect(again.lines.first?["kept"] as? Bool == true)
+            let complete = try String(contentsOf: folder.appending(path: "complete"), encoding: .utf8)
+            let before = CommandOutput(status: 0, output: complete, errors: "").lines
+            #expect(
+                again.lines.last?["accuracy"] as? NSDictionary == before.last?["accuracy"] as? NSDictionary
+                    && again.lines.last?["logLoss"] as? NSDictionary == before.last?["logLoss"] as? NSDictionary)
+            let other = try shell("\(command) --label-smoothing 0.2", folder: folder)
+            #expect(other.status == 1 && other.errors.contains("another setting of label smoothing"), "\(other.errors)")
+        }
+    }
+
+    @Test(
+        "Wrong usage is an error that names the option",
+        arguments: [
+            ("--folds 1", "--folds is 1, expected 2 to"), ("--output m --seeds 1", "add --folds"),
+            ("--folds 2 --seeds 1,1", "--seeds is 1,1"), ("--folds 2 --seeds 1,x", "--seeds is 1,x"),
+            ("--folds 2 --checkpoint c", "Add --output"), ("--folds 2 --watch", "Add --output"),
+            ("", "Missing expected argument '--output <file>'"),
+            ("--folds 2 --validation photos", "--validation is the folder photos"),
+            ("--folds 2 --keep photos/kept", "--keep is photos/kept, within the photos"),
+        ])
+    func usage(options: String, message: String) throws {
+        try withPhotos { folder in
+            let run = try shell("$imprint train photos \(options)", folder: folder)
+            #expect(run.status == 64 && run.errors.contains(message), "\(run.errors)")
+        }
+    }
+
+    @Test("Groups of photos stay in one fold; a label with too few groups is an error that names it")
+    func groups() throws {
+        try withPhotos { folder in
+            let run = try shell(
+                """
+                echo '[["bright/0.png", "bright/1.png", "dark/0.png"]]' > groups.json
+                $imprint train photos --folds 2 --groups groups.json --predictions p.csv \(Self.options)
+                """, folder: folder)
+            #expect(run.status == 0 && run.errors.contains("10 groups"), "\(run.errors)")
+            let lines = try String(contentsOf: folder.appending(path: "p.csv"), encoding: .utf8).split(
+                separator: "\r\n")
+            let folds = lines.filter { line in
+                ["bright/0.png", "bright/1.png", "dark/0.png"].contains { line.contains($0) }
+            }.map { $0.split(separator: ",")[1] }
+            #expect(folds.count == 3 && Set(folds).count == 1)
+            for (groups, message) in [
+                ("[[\"bright/99.png\"]]", "which is not a photo in photos"), ("{}", "--groups: groups.json"),
+            ] {
+                let run = try shell(
+                    "echo '\(groups)' > groups.json; $imprint train photos --folds 2 --groups groups.json",
+                    folder: folder)
+                #expect(run.status != 0 && run.errors.contains(message), "\(run.errors)")
+            }
+            let many = try shell("$imprint train photos --folds 7 \(Self.options)", folder: folder)
+            #expect(
+                many.status == 1 && many.errors.contains("the label \"bright\" has 6 photos in 6 groups"),
+                "\(many.errors)")
+        }
+    }
+}

@@ -1,0 +1,176 @@
+import Foundation
+import Imprint
+import ImprintImages
+import ImprintModel
+import TestSupport
+import Testing
+
+@testable import ImprintTraining
+
+@Suite("Cross-validation", .timeLimit(.minutes(5))) struct CrossValidationTests {
+    /// Noise images can resemble each other, so most tests form no groups of near-duplicates.
+    private func validation(
+        _ folder: URL, _ configuration: ClassifierConfiguration? = nil,
+        change: (inout CrossValidation.Options) -> Void = { _ in }
+    ) throws -> CrossValidation {
+        var configuration = try configuration ?? quickTraining(epochs: 1)
+        configuration.keepsGroupsTogether = false
+        var options = CrossValidation.Options()
+        options.folds = 3
+        change(&options)
+        return CrossValidation(photos: try ImageFolder(at: folder), configuration: configuration, options: options)
+    }
+
+    private func predictions(_ result: CrossValidationResult) -> [String] {
+        result.folds.flatMap { fold in
+            fold.evaluation.results.map {
+                "\(fold.seed)/\(fold.number) \($0.url.lastPathComponent) \($0.label) \($0.confidences)"
+            }
+        }
+    }
+
+    @Test("Each photo is predicted once per seed, by a model that was trained on the other folds") func folds() throws {
+        try withImages(perLabel: 6) { folder in
+            var trainingCounts: [Int] = []
+            var kinds: [String] = []
+            let result = try validation(folder, change: { $0.seeds = [1, 2] }).run(
+                onEvent: { event in
+                    let kind = String("\(event)".prefix { $0.isLetter })
+                    if kinds.last != kind { kinds.append(kind) }
+                    if case .training(_, _, .started(let start)) = event {
+                        trainingCounts.append(start.trainingImages)
+                    }
+                })
+            #expect(kinds.first == "comparing" && kinds.last == "finished")
+            #expect(kinds.contains("training") && kinds.contains("evaluating") && kinds.contains("fold"))
+            #expect(result.isComplete && result.folds.map(\.number) == [1, 2, 3, 1, 2, 3])
+            #expect(trainingCounts == result.folds.map { 12 - $0.evaluation.results.count })
+            #expect(result.folds.allSatisfy { $0.trainingImages + $0.evaluation.results.count == 12 && !$0.isKept })
+            for seed in [UInt64(1), 2] {
+                let files = result.folds.filter { $0.seed == seed }.flatMap { $0.evaluation.results.map(\.url.path) }
+                #expect(files.count == 12 && Set(files).count == 12)
+            }
+            let metrics = try #require(result.metrics)
+            #expect(result.evaluation.results.count == 24)
+            #expect(abs(metrics.accuracy.value - result.evaluation.accuracy) < 1e-12)
+            #expect(metrics.auc != nil && metrics.foldDeviation != nil && metrics.seedDeviation != nil)
+            let page = Report(result, command: "imprint train photos --folds 3").html
+            #expect(page.contains("Cross-validation") && page.contains("2/3"))
+            #expect(page.contains("Confusion matrix") && page.contains("imprint train photos --folds 3"))
+        }
+    }
+
+    @Test("The result does not depend on the number of threads") func determinism() throws {
+        try withImages(perLabel: 4) { folder in
+            let one = try validation(folder, change: { $0.folds = 2 }).run()
+            let two = try validation(folder, quickTraining(epochs: 1) { $0.threads = 2 }, change: { $0.folds = 2 })
+                .run()
+            #expect(predictions(one) == predictions(two))
+            #expect(one.metrics == two.metrics)
+        }
+    }
+
+    @Test("A model learns in each fold, from scratch and from a base model") func accuracy() throws {
+        try withImages(perLabel: 12) { folder in
+            let scratch = try validation(folder, quickTraining(epochs: 12), change: { $0.folds = 2 }).run()
+            #expect((scratch.metrics?.accuracy.value ?? 0) > 0.8)
+            let base = try train(folder, quickTraining(epochs: 12))
+            let frozen = try validation(
+                folder, quickTraining(epochs: 3) { $0.start = .base(base, trainableLayers: .head) },
+                change: { $0.folds = 2 }
+            ).run()
+            #expect((frozen.metrics?.accuracy.value ?? 0) > 0.8)
+        }
+    }
+
+    @Test("A second run reads the finished folds, and other settings are an error that names the setting")
+    func keptFolds() throws {
+        try withImages(perLabel: 4) { folder in
+            try withTemporaryFolder { root in
+                let kept = root.appending(path: "kept", directoryHint: .isDirectory)
+                func run(
+                    seeds: [UInt64]? = nil, epochs: Int = 1, groups: [[String]] = []
+                ) throws -> CrossValidationResult {
+                    try validation(folder, quickTraining(epochs: epochs)) { options in
+                        (options.folds, options.seeds, options.groups) = (2, seeds, groups)
+                        options.keptFolds = kept
+                    }.run()
+                }
+                let first = try run()
+                #expect(FileManager.default.fileExists(atPath: kept.appending(path: "seed-0-fold-2.imprint").path))
+                try FileManager.default.removeItem(at: kept.appending(path: "seed-0-fold-2.json"))
+                let second = try run(seeds: [0, 5])
+                #expect(second.folds.map(\.isKept) == [true, false, false, false])
+                #expect(predictions(first) == predictions(second).filter { $0.hasPrefix("0/") })
+                let third = try run(seeds: [0, 5])
+                #expect(third.metrics == second.metrics && third.folds.allSatisfy(\.isKept))
+                let error = #expect(throws: CrossValidationError.self) { try run(epochs: 2) }
+                let text = "\(try #require(error))"
+                #expect(text.contains("another setting of epochs: it was 1 and now is 2"))
+                #expect(throws: CrossValidationError.self) { try run(groups: [["left/0.png", "left/1.png"]]) }
+                for content in ["", "{}", #"{"seconds": 1, "labels": ["left", "right"], "images": []}"#] {
+                    try Data(content.utf8).write(to: kept.appending(path: "seed-0-fold-1.json"))
+                    let error = #expect(throws: CrossValidationError.self) { try run() }
+                    let text = "\(try #require(error))"
+                    #expect(text.contains("seed-0-fold-1.json is not a usable fold"))
+                }
+            }
+        }
+    }
+
+    @Test("A stopped run returns the finished folds; a cancelled one ends") func stop() async throws {
+        try await withTemporaryFolder { folder in
+            try withImages(perLabel: 4) { images in
+                try FileManager.default.copyItem(at: images, to: folder.appending(path: "photos"))
+            }
+            let run = try validation(folder.appending(path: "photos")).start()
+            var result: CrossValidationResult?
+            for try await event in run {
+                if case .fold = event { run.stop() }
+                if case .finished(let finished) = event { result = finished }
+            }
+            let stopped = try #require(result)
+            #expect(stopped.folds.count >= 1 && stopped.isComplete == (stopped.folds.count == 3))
+            #expect(stopped.evaluation.results.count == stopped.folds.reduce(0) { $0 + $1.evaluation.results.count })
+            let endless = try validation(folder.appending(path: "photos"), quickTraining(epochs: 1_000_000))
+            let task = Task {
+                for try await event in endless.start() { if case .training(_, _, .epoch) = event { return true } }
+                return false
+            }
+            #expect(try await task.value)
+            let early = try endless.run(shouldStop: { true })
+            #expect(early.folds.isEmpty && early.metrics == nil && !early.isComplete)
+        }
+    }
+
+    @Test("Settings out of range are an error that names them")
+    func invalidSettings() throws {
+        try withImages(perLabel: 3) { folder in
+            func name(
+                _ configuration: ClassifierConfiguration?, _ change: (inout CrossValidation.Options) -> Void
+            ) throws -> String {
+                let error = #expect(throws: ImprintError.self) {
+                    try validation(folder, configuration, change: change).run()
+                }
+                guard case .invalidSetting(let name, _, _)? = error else { return "\(String(describing: error))" }
+                return name
+            }
+            var found: [String] = []
+            for folds in [-1, 0, 1, 7] { found.append(try name(nil) { $0.folds = folds }) }
+            found.append(try name(nil) { $0.seeds = [] })
+            found.append(try name(nil) { $0.seeds = [1, 1] })
+            found.append(try name(quickTraining { $0.validationFolder = folder }) { _ in })
+            found.append(try name(quickTraining(epochs: 0)) { _ in })
+            #expect(found == Array(repeating: "folds", count: 4) + ["seeds", "seeds", "validationFolder", "epochs"])
+        }
+    }
+
+    @Test("Unreadable photos are left out and listed once") func unreadable() throws {
+        try withImages(perLabel: 4) { folder in
+            try Data("no image".utf8).write(to: folder.appending(path: "left/broken.png"))
+            let result = try validation(folder, change: { ($0.folds, $0.seeds) = (2, [1, 2]) }).run()
+            #expect(result.evaluation.skipped.map(\.url.lastPathComponent) == ["broken.png"])
+            #expect(result.evaluation.results.count == 16)
+        }
+    }
+}

@@ -1,0 +1,126 @@
+import Foundation
+import ImprintCore
+import ImprintImages
+import TestSupport
+import Testing
+
+@testable import ImprintTraining
+
+@Suite("Folds of groups") struct PhotoGroupsTests {
+    /// The labels of photos and their groups.
+    struct Case: CustomTestStringConvertible, Sendable {
+        let name: String
+        let labels: [Int]
+        let groups: [[Int]]
+
+        var testDescription: String { name }
+    }
+
+    /// Cases with groups of many sizes, labels of unequal size, and groups of several labels.
+    static let cases: [Case] = [
+        Case(name: "single photos", labels: (0..<40).map { $0 % 2 }, groups: (0..<40).map { [$0] }),
+        Case(
+            name: "bursts of three",
+            labels: (0..<60).map { $0 / 3 % 3 }, groups: (0..<20).map { [3 * $0, 3 * $0 + 1, 3 * $0 + 2] }),
+        Case(
+            name: "a large group",
+            labels: (0..<60).map { $0 < 30 ? 0 : 1 },
+            groups: [Array(0..<20)] + (20..<60).map { [$0] }),
+        Case(
+            name: "rare label", labels: (0..<100).map { $0 < 5 ? 1 : 0 }, groups: (0..<100).map { [$0] }),
+        Case(
+            name: "groups of two labels", labels: (0..<60).map { $0 % 2 },
+            groups: (0..<30).map { [2 * $0, 2 * $0 + 1] }),
+    ]
+
+    @Test("Each photo is in one fold, groups are never split, and the same seed gives the same folds", arguments: cases)
+    func partition(_ example: Case) {
+        for count in [2, 3, 5] {
+            for seed in UInt64(0)..<4 {
+                let folds = PhotoGroups.folds(of: example.groups, labels: example.labels, count: count, seed: seed)
+                #expect(folds.count == count)
+                #expect(folds.flatMap { $0 }.sorted() == Array(example.labels.indices))
+                for group in example.groups {
+                    #expect(folds.count { !Set(group).isDisjoint(with: $0) } == 1, "\(group)")
+                }
+                #expect(
+                    folds == PhotoGroups.folds(of: example.groups, labels: example.labels, count: count, seed: seed))
+            }
+        }
+        let seeds = (UInt64(0)..<4).map {
+            PhotoGroups.folds(of: example.groups, labels: example.labels, count: 3, seed: $0)
+        }
+        #expect(Set(seeds).count > 1, "another seed gives other folds")
+    }
+
+    @Test("Each fold has the same share of each label, as far as the largest group allows", arguments: cases)
+    func stratification(_ example: Case) {
+        let largest = example.groups.map(\.count).max() ?? 1
+        for count in [2, 5] {
+            let folds = PhotoGroups.folds(of: example.groups, labels: example.labels, count: count, seed: 1)
+            for label in Set(example.labels) {
+                let share = Double(example.labels.count { $0 == label }) / Double(count)
+                for fold in folds {
+                    let photos = Double(fold.count { example.labels[$0] == label })
+                    #expect(abs(photos - share) <= max(Double(largest), 1), "label \(label): \(photos) of \(share)")
+                }
+            }
+        }
+    }
+
+    @Test("Near-duplicates and given groups are joined, unreadable photos are left out") func groups() throws {
+        try withImages(perLabel: 6) { root in
+            try FileManager.default.copyItem(
+                at: root.appending(path: "left/0.png"), to: root.appending(path: "left/copy.png"))
+            try Data("no image".utf8).write(to: root.appending(path: "right/broken.png"))
+            let folder = try ImageFolder(at: root)
+            func groups(_ additional: [[String]], together: Bool = true) throws -> PhotoGroups {
+                try PhotoGroups(
+                    folder, additional: additional, keepsGroupsTogether: together, workers: Workers(2)
+                ) { _ in }
+            }
+            let index = Dictionary(uniqueKeysWithValues: folder.items.enumerated().map { (folder.path(of: $1), $0) })
+            func group(_ groups: PhotoGroups, _ path: String) -> Int? {
+                index[path].flatMap { groups.groupOfPhoto[$0] }
+            }
+            let found = try groups([])
+            #expect(group(found, "left/0.png") == group(found, "left/copy.png"))
+            #expect(group(found, "right/broken.png") == nil)
+            #expect(found.skipped.map(\.url.lastPathComponent) == ["broken.png"])
+            #expect(found.photoCount == 13)
+            let joined = try groups([["left/copy.png", "right/1.png"], ["right/1.png", "right/2.png"]])
+            #expect(Set(["left/0.png", "right/1.png", "right/2.png"].map { group(joined, $0) }).count == 1)
+            let apart = try groups([["right/3.png", "right/4.png"]], together: false)
+            #expect(group(apart, "left/0.png") != group(apart, "left/copy.png"))
+            #expect(group(apart, "right/3.png") == group(apart, "right/4.png"))
+            #expect(throws: CrossValidationError.unknownPhoto(path: "left/9.png", folder: folder.url.displayPath)) {
+                try groups([["left/9.png"]])
+            }
+        }
+    }
+
+    @Test("A label with fewer groups than folds is an error that names the label") func tooFewGroups() throws {
+        try withImages(perLabel: 6) { root in
+            for index in 1..<6 { try FileManager.default.removeItem(at: root.appending(path: "right/\(index).png")) }
+            let folder = try ImageFolder(at: root)
+            let groups = try PhotoGroups(
+                folder, additional: [], keepsGroupsTogether: true, workers: Workers(1)
+            ) { _ in }
+            let error = CrossValidationError.tooFewGroups(label: "right", groups: 1, photos: 1, folds: 2)
+            #expect(throws: error) { try groups.folds(2, seed: 0) }
+            #expect(error.description.contains("\"right\" has 1 photo in 1 group"))
+        }
+    }
+
+    @Test("If all photos are in one group, there are no folds") func oneGroup() throws {
+        try withImages(perLabel: 4) { root in
+            let folder = try ImageFolder(at: root)
+            let groups = try PhotoGroups(
+                folder, additional: [folder.items.map(folder.path)], keepsGroupsTogether: false, workers: Workers(1)
+            ) { _ in }
+            #expect(throws: CrossValidationError.tooFewGroups(label: "left", groups: 1, photos: 4, folds: 2)) {
+                try groups.folds(2, seed: 0)
+            }
+        }
+    }
+}
