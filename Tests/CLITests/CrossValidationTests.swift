@@ -102,7 +102,7 @@ import Testing
             ("--folds 2 --seeds 1,1", "--seeds is 1,1"), ("--folds 2 --seeds 1,x", "--seeds is 1,x"),
             ("--folds 2 --checkpoint c", "Add --output"), ("--folds 2 --watch", "Add --output"),
             ("", "Missing expected argument '--output <file>'"),
-            ("--folds 2 --validation photos", "--validation is the folder photos"),
+            ("--folds 2 --validation photos", "--validation is the folder"),
             ("--folds 2 --keep photos/kept", "--keep is photos/kept, within the photos"),
         ])
     func usage(options: String, message: String) throws {
@@ -128,7 +128,7 @@ import Testing
             }.map { $0.split(separator: ",")[1] }
             #expect(folds.count == 3 && Set(folds).count == 1)
             for (groups, message) in [
-                ("[[\"bright/99.png\"]]", "which is not a photo in photos"), ("{}", "--groups: groups.json"),
+                ("[[\"bright/99.png\"]]", "which is not a photo in"), ("{}", "--groups: groups.json"),
             ] {
                 let run = try shell(
                     "echo '\(groups)' > groups.json; $imprint train photos --folds 2 --groups groups.json",

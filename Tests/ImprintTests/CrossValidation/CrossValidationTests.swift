@@ -132,7 +132,7 @@ import Testing
             let stopped = try #require(result)
             #expect(stopped.folds.count >= 1 && stopped.isComplete == (stopped.folds.count == 3))
             #expect(stopped.evaluation.results.count == stopped.folds.reduce(0) { $0 + $1.evaluation.results.count })
-            let endless = try validation(folder.appending(path: "photos"), quickTraining(epochs: 1_000_000))
+            let endless = try validation(folder.appending(path: "photos"), quickTraining(epochs: 100_000))
             let task = Task {
                 for try await event in endless.start() { if case .training(_, _, .epoch) = event { return true } }
                 return false
