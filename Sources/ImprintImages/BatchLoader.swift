@@ -157,6 +157,15 @@ package final class BatchLoader: Sendable {
         self.workers = workers
     }
 
+    /// Returns a loader of the same images with other data augmentation; both share the cached images.
+    package func with(augmentation: Augmentation?) -> BatchLoader { BatchLoader(self, augmentation) }
+
+    private init(_ other: BatchLoader, _ augmentation: Augmentation?) {
+        (items, skipped, preprocessing, order) = (other.items, other.skipped, other.preprocessing, other.order)
+        (workers, cache, cachedCount) = (other.workers, other.cache, other.cachedCount)
+        self.augmentation = augmentation
+    }
+
     /// The number of images of an epoch.
     package var count: Int { items.count }
     /// The number of bytes of the cached images.

@@ -2,7 +2,7 @@ internal import ImprintCore
 
 /// The size of the validation set, which is held out from training.
 public enum ValidationRule: Codable, Sendable, Hashable {
-    /// The rule of Create ML: none of fewer than 50 images, 10 % of fewer than 200, else 5 %.
+    /// The rule of Create ML, with a minimum: none of fewer than 50 images, 10 % of fewer than 200, else 5 %, but at least 50 images.
     case automatic
     /// The given fraction, at least 0 and less than 1.
     case fraction(Double)
@@ -18,7 +18,7 @@ public enum ValidationRule: Codable, Sendable, Hashable {
     public func fraction(ofImages count: Int) -> Double {
         switch self {
         case .automatic:
-            return count < 50 ? 0 : count < 200 ? 0.1 : 0.05
+            return count < 50 ? 0 : count < 200 ? 0.1 : max(0.05, 50 / Double(count))
         case .fraction(let fraction):
             precondition(isInRange, "the fraction for validation is at least 0 and less than 1")
             return fraction

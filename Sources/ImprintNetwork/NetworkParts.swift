@@ -103,11 +103,8 @@ extension Network {
     /// it normalizes instead.)
     /// - Returns: The network and the name of the scale parameter; nil if the head does not read a global average.
     package func withConcatPooling() throws(NetworkError) -> (network: Network, scaleName: String)? {
-        guard let head = nodes.firstIndex(where: { $0.name == denseHeadName }) else { return nil }
-        var index = sources[head][0]
-        while index >= 0, nodes[index].layer is Flatten || nodes[index].layer is Dropout { index = sources[index][0] }
-        guard index >= 0, shapes[index].pixels == 1, inputShapes(of: index)[0].pixels > 1,
-            nodes[index].isGlobalAverage(over: inputShapes(of: index)[0])
+        guard let head = nodes.firstIndex(where: { $0.name == denseHeadName }),
+            let index = globalAverageIndex(before: sources[head][0])
         else { return nil }
         let mean = nodes[index]
         let names = Set(nodes.map(\.name))
@@ -123,6 +120,26 @@ extension Network {
             Node(name: node.name, layer: node.layer, inputs: node.inputs.map { $0 == mean.name ? both : $0 })
         }
         return (try Network(name: name, input: input, nodes: nodes[...index] + added + rest), "\(scaled).scale")
+    }
+
+    /// Returns the index of the global average whose output, perhaps flattened, is that of the node at `index`.
+    private func globalAverageIndex(before index: Int) -> Int? {
+        var index = index
+        while index >= 0, nodes[index].layer is Flatten || nodes[index].layer is Dropout { index = sources[index][0] }
+        guard index >= 0, shapes[index].pixels == 1, inputShapes(of: index)[0].pixels > 1,
+            nodes[index].isGlobalAverage(over: inputShapes(of: index)[0])
+        else { return nil }
+        return index
+    }
+
+    /// Returns the part of the network that computes the feature map whose global average is the network's output.
+    ///
+    /// nil if the output is no such average, or if the map is the network's input.
+    package func beforeGlobalAverage() throws(NetworkError) -> Network? {
+        guard let index = globalAverageIndex(before: nodes.count - 1), sources[index][0] == index - 1, index > 0 else {
+            return nil
+        }
+        return try Network(name: name, input: input, nodes: Array(nodes[..<index]))
     }
 
     /// The initial scale of `withConcatPooling()`: in networks with ReLU, scaled maxima are about as large as means.

@@ -14,8 +14,16 @@ struct TrainingBaseOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "The recipe for a pretrained base model: auto measures the photos and chooses; head trains only the head; fine-tune trains all "
+                + "layers; manual uses the hyperparameters as they are. A recipe sets the hyperparameters that are not given. (default: auto, "
+                + "or manual with --unfreeze)",
+            valueName: "recipe"))
+    var recipe: RecipeArgument?
+
+    @Option(
+        help: ArgumentHelp(
             "The trainable layers of the base model: head; all; head-first, to train the head before all layers; or gradual, to unfreeze "
-                + "one block of layers after another. (default: head, or all for the base model that comes with Imprint)",
+                + "one block of layers after another. (default: as the recipe chooses)",
             valueName: "layers"))
     var unfreeze: FineTuning.TrainableLayers?
 
@@ -47,7 +55,13 @@ struct TrainingBaseOptions: ParsableArguments {
         var hyperparameters = ClassifierHyperparameters()
         set(&hyperparameters)
         try require(hyperparameters.problem)
-        if trainableLayers == .head && (layerDecay != nil || batchStatistics) {
+        if unfreeze != nil, let recipe, recipe != .manual {
+            throw ValidationError(
+                "--recipe \(recipe.rawValue) chooses the trainable layers; leave out --unfreeze, or add --recipe manual."
+            )
+        }
+        let trainsOnlyHead = trainsOnlyHead
+        if trainsOnlyHead && (layerDecay != nil || batchStatistics) {
             throw ValidationError(
                 "--layer-decay and --batch-statistics are about layers before the head, which are frozen; add --unfreeze all, "
                     + "head-first or gradual.")
@@ -58,13 +72,28 @@ struct TrainingBaseOptions: ParsableArguments {
         }
     }
 
-    /// The trainable layers.
+    /// The recipe for a pretrained base model; nil if the hyperparameters are used as they are.
+    private var chosenRecipe: ClassifierRecipe? {
+        switch recipe {
+        case nil: unfreeze == nil ? .automatic : nil
+        case .auto: .automatic
+        case .head: .head
+        case .fineTune: .fineTuning
+        case .manual: nil
+        }
+    }
+
+    /// The trainable layers without a recipe.
     private var trainableLayers: FineTuning.TrainableLayers { unfreeze ?? (base == nil ? .all : .head) }
+
+    /// Whether all layers before the head are frozen.
+    private var trainsOnlyHead: Bool { chosenRecipe.map { $0 == .head } ?? (trainableLayers == .head) }
 
     /// The names of the fine-tuning options that are set.
     private var fineTuningOptions: [String] {
         [
-            ("--unfreeze", unfreeze != nil), ("--layer-decay", layerDecay != nil),
+            ("--recipe", recipe != nil && recipe != .manual), ("--unfreeze", unfreeze != nil),
+            ("--layer-decay", layerDecay != nil),
             ("--stage-epochs", stageEpochs != nil), ("--batch-statistics", batchStatistics),
             ("--pool-maximum", poolMaximum),
         ].filter(\.1).map(\.0)
@@ -82,11 +111,23 @@ struct TrainingBaseOptions: ParsableArguments {
 
     /// Sets the base model and fine-tuning hyperparameters of a configuration.
     func apply(to configuration: inout ClassifierConfiguration) throws {
-        if base != nil || trainableLayers != .all {
-            let model = try base.map(baseModel) ?? .builtInBase()
-            configuration.start = .base(model, trainableLayers: trainableLayers)
+        if let chosenRecipe {
+            // Without a base model, the library looks for an installed one.
+            if base != nil || chosenRecipe != .automatic {
+                configuration.start = .pretrained(try baseModel(), recipe: chosenRecipe)
+            }
+        } else if base != nil || trainableLayers != .all {
+            configuration.start = .base(try baseModel(), trainableLayers: trainableLayers)
+        } else {
+            configuration.start = .builtInBase
         }
         set(&configuration.hyperparameters)
+    }
+
+    /// Returns the base model that is named; otherwise the first installed one, or the one that comes with Imprint.
+    private func baseModel() throws -> ModelFile {
+        if let base { return try imprint_cli.baseModel(base) }
+        return try BaseModels().first?.model() ?? .builtInBase()
     }
 
     private func set(_ values: inout ClassifierHyperparameters) {
@@ -98,10 +139,18 @@ struct TrainingBaseOptions: ParsableArguments {
 
     /// The command-line arguments that set the same options.
     var arguments: [String] {
-        option("--base", base) + option("--unfreeze", unfreeze?.rawValue) + option("--layer-decay", layerDecay)
+        option("--base", base) + option("--recipe", recipe?.rawValue) + option("--unfreeze", unfreeze?.rawValue)
+            + option("--layer-decay", layerDecay)
             + option("--stage-epochs", stageEpochs) + flag("--batch-statistics", batchStatistics)
             + flag("--pool-maximum", poolMaximum)
     }
+}
+
+/// The value of --recipe.
+enum RecipeArgument: String, ExpressibleByArgument, CaseIterable {
+    case auto, head
+    case fineTune = "fine-tune"
+    case manual
 }
 
 extension FineTuning.TrainableLayers: ExpressibleByArgument {}

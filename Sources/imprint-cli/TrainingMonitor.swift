@@ -70,7 +70,18 @@ struct TrainingMonitor {
             event.trainableParameterCount == event.parameterCount
             ? "\(event.parameterCount) parameters"
             : "\(event.trainableParameterCount) of \(event.parameterCount) parameters"
+        if let decision = event.decision { Terminal.note("Recipe: \(decision).") }
         Terminal.note("\(event.recipe.summary): \(event.network), \(parameters), \(count(epochs)).")
+        if event.decision?.evidence?.showsSmallObjects == true {
+            Terminal.note(
+                "Only a small part of each photo shows its label, and the accuracy is low. If the label is a logo, a detector is probably "
+                    + "more accurate: imprint train-detector --artwork LABEL=FILE --photos FOLDER --output FILE.")
+        }
+        if event.recipe == .builtInBase {
+            Terminal.note(
+                "For ordinary photos, a pretrained base model is probably far more accurate: imprint models install efficientnet-lite0"
+            )
+        }
         if let resumed = event.resumed { show(resumed) }
         if event.replacesCheckpoint {
             Terminal.note(
@@ -167,6 +178,7 @@ struct TrainingMonitor {
             keptEpoch: record.kept?.epoch ?? 0,
             trainingImages: started.trainingImages, validationImages: started.validationImages,
             leaked: started.leakage?.leaked, leaksAvoided: started.leakage?.avoided,
+            recipe: started.decision?.recipe.rawValue, recipeReason: started.decision?.reason,
             calibration: record.calibration, skipped: started.skipped.map(SkippedLine.init),
             lost: result.unreadable.map(SkippedLine.init))
         if json {
@@ -255,6 +267,8 @@ private struct FinishedLine: Encodable {
     let validationImages: Int
     let leaked: Int?
     let leaksAvoided: Int?
+    let recipe: String?
+    let recipeReason: String?
     let calibration: Calibration?
     let skipped: [SkippedLine]
     let lost: [SkippedLine]

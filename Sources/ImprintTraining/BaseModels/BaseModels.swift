@@ -9,7 +9,7 @@ public import ImprintModel
 /// for base in try bases.installed { print(base.name, base.license ?? "") }
 ///
 /// var configuration = ClassifierConfiguration()
-/// configuration.start = .base(try bases.model(named: "efficientnet-lite0"), trainableLayers: .headFirst)
+/// configuration.start = .pretrained(try bases.model(named: "efficientnet-lite0"))
 /// ```
 ///
 /// Each base model is a model file `NAME.imprint` with a record `NAME.json`: its source, its licence and the SHA-256 of both the source and
@@ -74,14 +74,19 @@ extension BaseModels {
         }
     }
 
+    /// The first installed base model in alphabetical order, or nil if none is installed; it may be damaged.
+    ///
+    /// Training starts from it by default; see `ClassifierConfiguration.Start.automatic`.
+    /// - Throws: `FileError` if the folder exists but cannot be read.
+    public var first: InstalledBase? { get throws { try installed.first } }
+
     /// Returns an installed base model, to fine-tune.
     /// - Throws: `BaseModelError` if it is not installed or damaged; the errors of `ModelFile`; `FileError` if a file cannot be read.
     public func model(named name: String) throws -> ModelFile {
         guard let base = try installed(named: name) else {
             throw BaseModelError.notInstalled(name: name, folder: folder.path)
         }
-        if let damage = base.damage { throw BaseModelError.damaged(name: name, file: base.file.path, reason: damage) }
-        return try ModelFile(contentsOf: base.file)
+        return try base.model()
     }
 
     /// Returns a base model, with the damage if its file does not match its record, or nil if neither exists.

@@ -1,5 +1,6 @@
 public import Foundation
 internal import ImprintCore
+public import ImprintModel
 
 /// An installed base model: a pretrained network to fine-tune.
 public struct InstalledBase: Hashable, Sendable {
@@ -38,6 +39,13 @@ public struct InstalledBase: Hashable, Sendable {
     package let record: BaseRecord?
     /// The reason why the base model cannot be used, or nil if its file matches its record; installing it again fixes it.
     public let damage: String?
+
+    /// Reads the base model.
+    /// - Throws: `BaseModelError.damaged` if its file does not match its record, and the errors of `ModelFile`.
+    public func model() throws -> ModelFile {
+        if let damage { throw BaseModelError.damaged(name: name, file: file.path, reason: damage) }
+        return try ModelFile(contentsOf: file)
+    }
 
     /// The SHA-256 of the model file by its record, as 64 hexadecimal digits in lower case; nil if the record is unusable.
     public var digest: String? { record?.modelSHA256 }

@@ -12,6 +12,13 @@ internal import ImprintNetwork
 public struct ClassifierConfiguration: Sendable {
     /// The network that training starts from.
     public enum Start: Sendable {
+        /// The first installed base model in alphabetical order (see `BaseModels`), trained by the automatic recipe; `builtInBase` if none is
+        /// installed.
+        case automatic
+        /// A pretrained base model with a new head, trained by a recipe.
+        ///
+        /// The recipe sets the hyperparameters that have their default values; see `RecipeDecision`. It respects all others.
+        case pretrained(ModelFile, recipe: ClassifierRecipe = .automatic)
         /// The base model that comes with Imprint, with all layers trainable; see `ModelFile.builtInBase()`.
         case builtInBase
         /// A ready-made network with random parameters; see `Network.readyMadeNames`.
@@ -23,7 +30,7 @@ public struct ClassifierConfiguration: Sendable {
     /// The hyperparameters, which the model file records.
     public var hyperparameters = ClassifierHyperparameters()
     /// The network that training starts from.
-    public var start = Start.builtInBase
+    public var start = Start.automatic
     /// A folder of validation photos with the same sub-folders; nil to split the training photos.
     public var validationFolder: URL?
     /// The number of threads; the result does not depend on it.
@@ -49,7 +56,8 @@ extension ClassifierConfiguration {
     /// The trainable layers of the base model; nil if training starts from scratch.
     var trainableLayers: FineTuning.TrainableLayers? {
         switch start {
-        case .builtInBase: .all
+        case .automatic, .builtInBase: .all
+        case .pretrained: .head
         case .network: nil
         case .base(_, let trainableLayers): trainableLayers
         }
@@ -78,7 +86,7 @@ extension ClassifierConfiguration {
         let needsBase = "the default, because a new network has no base model"
         let problem: HyperparameterProblem? =
             switch start {
-            case .builtInBase, .base:
+            case .automatic, .builtInBase, .pretrained, .base:
                 .first(of: [
                     .init("inputSize", values.inputSize ?? 0, values.inputSize == nil, baseHas),
                     .init("cropAndScale", values.cropAndScale.rawValue, values.cropAndScale == .centerCrop, baseHas),

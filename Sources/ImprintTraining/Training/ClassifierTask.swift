@@ -15,14 +15,21 @@ struct ClassifierTask: TrainingTask {
     private var loadedPhotos: TrainingImages?
     private var unreadable: UnreadablePhotos?
     private let objective = Holder<ClassificationObjective>()
+    /// The recipe of the run; nil if the configuration has all hyperparameters.
+    private let recipe: ChosenRecipe?
 
-    init(folder: ImageFolder, configuration: ClassifierConfiguration) throws {
+    init(folder: ImageFolder, configuration: ClassifierConfiguration, recipe: ChosenRecipe? = nil) throws {
         try configuration.check()
         self.folder = folder
         self.configuration = configuration
+        self.recipe = recipe
         start = try configuration.startingPoint(labels: folder.labels)
-        fingerprint = configuration.fingerprint(baseDigest: start.baseDigest)
+        if let probe = recipe?.probe { start.use(probe.head) }
+        fingerprint = try configuration.fingerprint(baseDigest: start.baseDigest)
+            .merging(recipe.map { [ChosenRecipe.setting: try $0.encoded()] } ?? [:]) { $1 }
     }
+
+    var decision: RecipeDecision? { recipe?.decision }
 
     var labels: [String] { folder.labels }
     var network: Network { start.trainablePart.network }
@@ -38,8 +45,15 @@ struct ClassifierTask: TrainingTask {
     mutating func readPhotos(
         earlier: Checkpoint.Images?, onEvent: (TrainingEvent) -> Void, checkContinues: () throws -> Void
     ) throws -> RunPhotos {
-        let photos = try TrainingImages(
-            folder, configuration, start: start, earlier: earlier, onEvent: onEvent, checkContinues: checkContinues)
+        let photos =
+            if let measured = recipe?.probe?.images {
+                start.featureExtractor == nil
+                    ? TrainingImages(measured, augmentation: configuration.augmentation) : measured
+            } else {
+                try TrainingImages(
+                    folder, configuration, start: start, earlier: earlier, onEvent: onEvent,
+                    checkContinues: checkContinues)
+            }
         let unreadable = UnreadablePhotos(
             training: photos.training.items, validation: photos.validation?.items ?? [], labels: folder.labels)
         (loadedPhotos, self.unreadable) = (photos, unreadable)

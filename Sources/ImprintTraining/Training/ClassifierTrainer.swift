@@ -47,7 +47,10 @@ public struct ClassifierTrainer: BlockingTrainer {
     package func train(
         onEvent: @escaping (TrainingEvent) -> Void, shouldStop: @escaping () -> Bool
     ) throws -> TrainingResult {
-        let task = try ClassifierTask(folder: photos, configuration: configuration)
+        var configuration = configuration
+        let recipe = try ChosenRecipe(photos, configuration, checkpoints, onEvent: onEvent, shouldStop: shouldStop)
+        if let recipe { configuration = recipe.configuration }
+        let task = try ClassifierTask(folder: photos, configuration: configuration, recipe: recipe)
         return try TrainingRunner(task, checkpoints: checkpoints, onEvent: onEvent, shouldStop: shouldStop).run()
     }
 }

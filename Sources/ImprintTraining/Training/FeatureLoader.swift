@@ -9,8 +9,9 @@ final class FeatureLoader: BatchSource {
     let items: [ImageFolder.Item]
     let skipped: [SkippedImage]
     /// The features, [images, channels].
-    private let features: [Float]
-    private let channels: Int
+    let features: [Float]
+    /// The number of features of an image.
+    let channels: Int
     private let order: BatchOrder
 
     /// Computes the features of all images, except unreadable ones.

@@ -20,7 +20,7 @@ extension ClassifierConfiguration {
     private func startDescription(baseDigest: String?) -> String {
         switch start {
         case .network(let name, let width): "\(name), width \(width)"
-        case .builtInBase, .base:
+        case .automatic, .builtInBase, .pretrained, .base:
             "base \(baseDigest?.prefix(12) ?? "") with \(trainableLayers?.rawValue ?? "") trained"
         }
     }

@@ -34,6 +34,15 @@ extension ClassifierConfiguration {
             }
         }
 
+        /// Replaces the parameters of the head.
+        func use(_ head: LogisticRegression.Head) {
+            guard let name = whole.network.denseHeadName else { preconditionFailure("a base model has a dense head") }
+            for parameters in [whole.parameters, trainablePart.parameters] {
+                parameters["\(name).weight"] = head.weights
+                parameters["\(name).bias"] = head.bias
+            }
+        }
+
         /// Returns the parameters of the whole network with those of the trainable part.
         func parameters(with trainedParameters: Parameters) throws -> Parameters {
             guard featureExtractor != nil else { return trainedParameters }
@@ -46,9 +55,13 @@ extension ClassifierConfiguration {
     /// Creates the starting point for some labels: a new network, or the base model with a head for these labels.
     func startingPoint(labels: [String]) throws -> StartingPoint {
         switch start {
-        case .builtInBase:
+        case .automatic, .builtInBase:
             var configuration = self
             configuration.start = .base(try .builtInBase(), trainableLayers: .all)
+            return try configuration.startingPoint(labels: labels)
+        case .pretrained(let base, _):
+            var configuration = self
+            configuration.start = .base(base, trainableLayers: .head)
             return try configuration.startingPoint(labels: labels)
         case .network(let name, let width):
             let network = try Network.named(

@@ -62,6 +62,8 @@ public struct TrainingStart: Sendable {
     public let replacesCheckpoint: Bool
     /// The leakage between training and validation images; nil without a validation set, or if the images were not compared.
     public let leakage: Leakage?
+    /// The recipe that was chosen for the run, with its reason; nil if the configuration has all hyperparameters.
+    public let decision: RecipeDecision?
 
     /// The state that a run resumes from.
     public struct Resumption: Sendable, Hashable {

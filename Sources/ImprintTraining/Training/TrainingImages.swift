@@ -16,6 +16,8 @@ struct TrainingImages {
     /// The images as a checkpoint stores them.
     let checkpointImages: Checkpoint.Images
     private let labels: [String]
+    /// The loaders of the photos themselves; `training` and `validation` may have their features instead.
+    private let loaders: (training: BatchLoader, validation: BatchLoader?)
 
     /// Splits and reads the images, and computes their features if the starting point has a part for it.
     /// - Parameters:
@@ -56,6 +58,7 @@ struct TrainingImages {
                 try checkContinues()
             }
         }
+        loaders = (training, validationLoader)
         self.training = try source(training, after: 0)
         // Photos may have become unreadable since.
         try SkippedImage.checkEnoughAreReadable(
@@ -70,6 +73,18 @@ struct TrainingImages {
             digests: split.folders.map(\.digest), training: self.training.items.map(folder.path),
             validation: validation?.items.map(validationFolder.path) ?? [], leakage: split.leakage?.storedCounts)
     }
+
+    /// Creates images instead of the features of the same photos, with data augmentation for training.
+    init(_ features: TrainingImages, augmentation: Augmentation) {
+        training = features.loaders.training.with(augmentation: augmentation)
+        validation = features.loaders.validation
+        loaders = features.loaders
+        (skipped, leakage, labels) = (features.skipped, features.leakage, features.labels)
+        checkpointImages = features.checkpointImages
+    }
+
+    /// The photos themselves, without augmentation: those for training, then those for validation.
+    var photos: (training: BatchLoader, validation: BatchLoader?) { loaders }
 
     /// The number of validation images.
     var validationCount: Int { validation?.count ?? 0 }

@@ -1,0 +1,128 @@
+internal import Foundation
+internal import Imprint
+internal import ImprintCore
+internal import ImprintImages
+internal import ImprintModel
+internal import ImprintNetwork
+
+/// The recipe of a run that starts from a pretrained base model.
+struct ChosenRecipe {
+    /// The setting of a checkpoint that has the recipe, so that a resumed run need not choose again.
+    static let setting = "recipe"
+
+    /// The recipe.
+    let decision: RecipeDecision
+    /// The configuration with the hyperparameters of the recipe.
+    let configuration: ClassifierConfiguration
+    /// The measurements; nil for a run that resumes from a checkpoint.
+    let probe: RecipeProbe?
+
+    /// Chooses the recipe of a run.
+    ///
+    /// Nil if the run does not start from a pretrained base model.
+    init?(
+        _ folder: ImageFolder, _ configuration: ClassifierConfiguration, _ checkpoints: CheckpointOptions?,
+        onEvent: (TrainingEvent) -> Void, shouldStop: () -> Bool
+    ) throws {
+        try configuration.check()
+        guard let (base, recipe) = try configuration.pretrainedBase() else { return nil }
+        if let decision = try Self.decision(in: checkpoints, recipe) {
+            self.decision = decision
+            probe = nil
+        } else {
+            let clock = RunClock()
+            var measuring = configuration
+            measuring.start = .base(base, trainableLayers: .head)
+            measuring.hyperparameters.augmentation = .none
+            let start = try measuring.startingPoint(labels: folder.labels)
+            guard let extractor = start.featureExtractor, start.headHasBias else {
+                throw ImprintError.noHead(network: base.network.name)
+            }
+            let probe = try RecipeProbe(
+                folder, measuring, start: start, extractor: extractor, onEvent: onEvent,
+                checkContinues: {
+                    if shouldStop() { throw ImprintError.stoppedTooEarly(checkpoint: nil) }
+                })
+            decision = RecipeDecision(
+                recipe, probe.evidence,
+                secondsPerEpoch: probe.secondsPerPhoto * Self.trainingCost * Double(probe.evidence.trainingPhotos),
+                secondsLeft: configuration.timeLimit.map { $0.seconds - clock.seconds })
+            self.probe = probe
+        }
+        self.configuration = configuration.applying(decision, base)
+    }
+
+    /// The duration of a training step, relative to computing the features of the same photos.
+    private static let trainingCost = 3.5
+
+    /// Returns the recipe of the run to resume, or nil if there is none.
+    private static func decision(
+        in checkpoints: CheckpointOptions?, _ recipe: ClassifierRecipe
+    ) throws -> RecipeDecision? {
+        guard let checkpoints, checkpoints.resumes else { return nil }
+        let file = checkpoints.folder.appending(path: CheckpointOptions.fileName)
+        // The runner reports a checkpoint that cannot be used.
+        guard let stored = try? Checkpoint(contentsOf: file).settings[setting],
+            let decision = try? JSONDecoder().decode(RecipeDecision.self, from: Data(stored.utf8))
+        else { return nil }
+        guard recipe == .automatic || recipe == decision.recipe else {
+            throw ImprintError.checkpointMismatch(
+                file: file.path, setting: setting, found: recipe.rawValue, expected: decision.recipe.rawValue)
+        }
+        return decision
+    }
+
+    /// The recipe as a checkpoint stores it.
+    func encoded() throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        return String(decoding: try encoder.encode(decision), as: UTF8.self)
+    }
+}
+
+extension ClassifierConfiguration.StartingPoint {
+    /// Whether the head has a bias, as logistic regression needs.
+    fileprivate var headHasBias: Bool {
+        whole.network.denseHeadName.map { whole.parameters.layout["\($0).bias"] != nil } ?? false
+    }
+}
+
+extension ClassifierConfiguration {
+    /// Returns the pretrained base model and the recipe that was asked for, or nil if the run does not start from one.
+    fileprivate func pretrainedBase() throws -> (base: ModelFile, recipe: ClassifierRecipe)? {
+        switch start {
+        case .pretrained(let base, let recipe): (base, recipe)
+        case .automatic: try BaseModels().first.map { (try $0.model(), .automatic) }
+        case .builtInBase, .network, .base: nil
+        }
+    }
+
+    /// Returns the configuration with the hyperparameters of a recipe, except those that do not have their default values.
+    fileprivate func applying(_ decision: RecipeDecision, _ base: ModelFile) -> ClassifierConfiguration {
+        let defaults = ClassifierHyperparameters()
+        var configuration = self
+        func set<Value: Equatable>(_ property: WritableKeyPath<ClassifierHyperparameters, Value>, _ value: Value) {
+            guard hyperparameters[keyPath: property] == defaults[keyPath: property] else { return }
+            configuration.hyperparameters[keyPath: property] = value
+        }
+        set(\.epochs, decision.epochs)
+        guard decision.recipe == .fineTuning else {
+            // Logistic regression has found the head; the epoch only measures it.
+            configuration.start = .base(base, trainableLayers: .head)
+            set(\.learningRate, 0)
+            configuration.hyperparameters.augmentation = .none
+            return configuration
+        }
+        configuration.start = .base(base, trainableLayers: .all)
+        set(\.augmentation, decision.augmentation)
+        set(\.learningRate, 0.01)
+        set(\.fineTuning.layerDecay, 0.7)
+        set(\.labelSmoothing, 0.1)
+        set(\.gradientClipping, 5)
+        let photos = decision.evidence?.trainingPhotos ?? 0
+        let steps = configuration.epochs * max((photos + configuration.batchSize - 1) / configuration.batchSize, 1)
+        // The average covers about the last tenth of the steps.
+        set(\.emaDecay, Float(min(max(1 - 10 / Double(steps), 0.9), 0.99)))
+        return configuration
+    }
+}

@@ -1,0 +1,138 @@
+internal import Foundation
+public import ImprintImages
+internal import ImprintModel
+
+/// The way to train a classifier from a pretrained base model.
+public enum ClassifierRecipe: String, Codable, Sendable, CaseIterable {
+    /// Measures the photos with the frozen base model, and chooses between the other two; see `RecipeDecision`.
+    case automatic = "auto"
+    /// Fits a new head to the features of the frozen base model by logistic regression. Takes seconds.
+    case head
+    /// Fits the head in the same way, and then fine-tunes all layers on augmented photos. Takes minutes.
+    case fineTuning = "fine-tune"
+}
+
+/// The recipe of a run, with the measurements that it follows from.
+///
+/// | condition | recipe |
+/// |---|---|
+/// | fewer than `minimumPhotos` training photos | head |
+/// | the head is wrong on at most `toleratedError` of the held-out photos | head |
+/// | the time limit does not suffice for an epoch of fine-tuning | head |
+/// | otherwise | fine-tune |
+///
+/// Fine-tuning takes `epochs(forPhotos:)` epochs. It mirrors photos at random (the augmentation "flip") unless the head recognizes
+/// mirrored photos clearly worse than other new photos, as it does for text, arrows and hands.
+public struct RecipeDecision: Codable, Hashable, Sendable {
+    /// The measurements on the features of the frozen base model.
+    public struct Evidence: Codable, Hashable, Sendable {
+        /// The number of training photos.
+        public var trainingPhotos: Int
+        /// The number of photos that the head was evaluated on, none of which it was fitted to.
+        public var heldOutPhotos: Int
+        /// The accuracy of the head on these photos, 0…1.
+        public var headAccuracy: Double
+        /// The accuracy of the head on mirrored training photos, 0…1.
+        public var mirroredAccuracy: Double
+        /// How evenly the evidence for the predicted label is spread over a photo: the mean over the cells of the last feature map, divided
+        /// by the standard deviation over the cells. Nil if the head does not read an average of a feature map.
+        ///
+        /// It is low if only a few cells show the label, as with a small logo in a large scene.
+        public var evidenceSpread: Double?
+
+        /// Whether the label is that of something small in the photos, and the head often misses it.
+        public var showsSmallObjects: Bool {
+            guard let evidenceSpread else { return false }
+            return evidenceSpread < RecipeDecision.smallObjectSpread
+                && headAccuracy < RecipeDecision.smallObjectAccuracy
+        }
+
+        /// Whether mirrored photos look like photos of another label.
+        public var dependsOnDirection: Bool {
+            mirroredAccuracy < headAccuracy - RecipeDecision.mirrorTolerance
+        }
+    }
+
+    /// With fewer training photos, fine-tuning does not help.
+    public static let minimumPhotos = 100
+    /// The share of held-out photos on which the head may be wrong if only the head is trained.
+    public static let toleratedError = 0.01
+    /// The accuracy on mirrored photos may be this much lower than on other new photos.
+    public static let mirrorTolerance = 0.1
+    /// The evidence spread below which objects count as small.
+    public static let smallObjectSpread = 0.75
+    /// The accuracy of the head below which small objects matter.
+    public static let smallObjectAccuracy = 0.9
+
+    /// The recipe that was chosen or asked for; not `.automatic`.
+    public let recipe: ClassifierRecipe
+    /// The reason, as the end of a sentence.
+    public let reason: String
+    /// The measurements; nil if the recipe was asked for and nothing had to be measured.
+    public let evidence: Evidence?
+    /// The number of epochs.
+    public let epochs: Int
+    /// The data augmentation.
+    public let augmentation: Augmentation
+
+    /// Returns the number of epochs of fine-tuning: 4, and up to 8 for fewer than 1,000 photos, so that there are about 125 steps.
+    public static func epochs(forPhotos photos: Int) -> Int { min(max(4000 / max(photos, 1), 4), 8) }
+}
+
+extension RecipeDecision {
+    /// Chooses the recipe.
+    /// - Parameters:
+    ///   - recipe: The recipe that was asked for.
+    ///   - secondsPerEpoch: The estimated duration of an epoch of fine-tuning.
+    ///   - secondsLeft: The time until the time limit; nil without a limit.
+    init(_ recipe: ClassifierRecipe, _ evidence: Evidence, secondsPerEpoch: Double, secondsLeft: Double?) {
+        let accuracy =
+            "a new head on the frozen base model is right on \(Self.percent(evidence.headAccuracy)) of "
+            + "\(evidence.heldOutPhotos) held-out photos"
+        var chosen = recipe
+        var reason = "because it was asked for; \(accuracy)"
+        if recipe == .automatic {
+            if evidence.trainingPhotos < Self.minimumPhotos {
+                (chosen, reason) = (
+                    .head, "because there are fewer than \(Self.minimumPhotos) training photos; \(accuracy)"
+                )
+            } else if 1 - evidence.headAccuracy <= Self.toleratedError {
+                (chosen, reason) = (.head, "because \(accuracy)")
+            } else if let secondsLeft, secondsLeft < secondsPerEpoch {
+                (chosen, reason) = (.head, "because the time limit does not suffice for fine-tuning; \(accuracy)")
+            } else {
+                (chosen, reason) = (.fineTuning, "because \(accuracy)")
+            }
+        }
+        self.recipe = chosen
+        self.evidence = evidence
+        guard chosen == .fineTuning else {
+            epochs = 1
+            augmentation = .none
+            self.reason = reason
+            return
+        }
+        let most = secondsLeft.map { max(Int($0 / max(secondsPerEpoch, 1e-3)), 1) } ?? .max
+        epochs = min(Self.epochs(forPhotos: evidence.trainingPhotos), most)
+        augmentation = Augmentation(
+            evidence.dependsOnDirection ? [.rotate, .crop, .exposure] : [.flip, .rotate, .crop, .exposure])
+        self.reason =
+            reason
+            + (evidence.dependsOnDirection
+                ? "; photos are not mirrored, because the head is right on only "
+                    + "\(Self.percent(evidence.mirroredAccuracy)) of mirrored photos" : "")
+    }
+
+    private static func percent(_ share: Double) -> String { String(format: "%.1f %%", 100 * share) }
+}
+
+extension RecipeDecision: CustomStringConvertible {
+    /// The recipe and the reason, such as "fine-tune all layers for 4 epochs, because …".
+    public var description: String {
+        let work =
+            recipe == .fineTuning
+            ? "fine-tune all layers for \(epochs == 1 ? "1 epoch" : "\(epochs) epochs")"
+            : "train only the head"
+        return "\(work), \(reason)"
+    }
+}

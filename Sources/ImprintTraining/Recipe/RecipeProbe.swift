@@ -1,0 +1,192 @@
+internal import Foundation
+internal import Imprint
+internal import ImprintCore
+internal import ImprintImages
+internal import ImprintModel
+internal import ImprintNetwork
+
+/// Measures photos with a frozen base model: computes their features, fits a head, and evaluates it on held-out and on mirrored photos.
+struct RecipeProbe {
+    /// The photos, with their features.
+    let images: TrainingImages
+    /// The head that was fitted to the features.
+    let head: LogisticRegression.Head
+    /// The measurements.
+    let evidence: RecipeDecision.Evidence
+    /// The number of seconds that the features of a photo took.
+    let secondsPerPhoto: Double
+
+    /// The number of training photos that are mirrored, and of photos whose evidence is measured.
+    private static let sampleSize = 128
+    /// With fewer validation photos, the head is evaluated by cross-validation on the training photos.
+    private static let minimumHeldOut = 30
+    private static let foldCount = 5
+    /// The candidates for the weight decay of the head, in descending order.
+    private static let weightDecays: [Float] = [1, 0.3, 0.1, 0.03, 0.01, 0.003]
+
+    /// Measures photos.
+    /// - Parameters:
+    ///   - start: The base model with a new head, which is the only trainable layer, and the part that computes features.
+    ///   - configuration: The configuration that belongs to `start`.
+    init(
+        _ folder: ImageFolder, _ configuration: ClassifierConfiguration, start: ClassifierConfiguration.StartingPoint,
+        extractor: ClassifierConfiguration.StartingPoint.Part, onEvent: (TrainingEvent) -> Void,
+        checkContinues: () throws -> Void
+    ) throws {
+        var clock = RunClock()
+        var secondsOfFeatures: Double = 0
+        var isComputing = false
+        images = try TrainingImages(
+            folder, configuration, start: start, earlier: nil,
+            onEvent: { event in
+                if case .computingFeatures = event {
+                    // The time before the first event is that of reading.
+                    let lap = clock.lap()
+                    if isComputing { secondsOfFeatures += lap }
+                    isComputing = true
+                }
+                onEvent(event)
+            }, checkContinues: checkContinues)
+        guard let training = images.training as? FeatureLoader else {
+            preconditionFailure("the features of the training photos are computed")
+        }
+        let validation = images.validation as? FeatureLoader
+        secondsPerPhoto = secondsOfFeatures / Double(training.count + (validation?.count ?? 0))
+        let workers = Workers(configuration.threads)
+        let labelCount = folder.labels.count
+        let problem = LogisticRegression(
+            features: training.features, targets: training.items.map(\.label), labels: labelCount, workers: workers)
+        let fit: HeldOut
+        if let validation, validation.count >= Self.minimumHeldOut {
+            let heads = problem.heads(weightDecays: Self.weightDecays)
+            let results = heads.map { HeldOut($0, on: validation) }
+            let best = HeldOut.best(results)
+            (head, fit) = (heads[best], results[best])
+        } else {
+            let results = Self.crossValidate(training, labels: labelCount, workers)
+            let best = HeldOut.best(results)
+            head = problem.heads(weightDecays: Array(Self.weightDecays[...best]))[best]
+            fit = results[best]
+        }
+        try checkContinues()
+        let photos = images.photos
+        let mirrored = try Sample(photos.training, count: Self.sampleSize) { $0.mirrored }
+        let mirroredFit = HeldOut(
+            head, on: try mirrored.outputs(of: extractor, start.preprocessing, workers), mirrored.labels)
+        try checkContinues()
+        let sample = try Sample(photos.validation ?? photos.training, count: Self.sampleSize) { $0 }
+        let head = head
+        let spread = try extractor.beforePooling().map { maps in
+            head.evidenceSpread(
+                maps: try sample.outputs(of: maps, start.preprocessing, workers), cells: maps.network.output.pixels,
+                means: problem.means)
+        }
+        evidence = RecipeDecision.Evidence(
+            trainingPhotos: training.count, heldOutPhotos: fit.count, headAccuracy: fit.accuracy,
+            mirroredAccuracy: mirroredFit.accuracy, evidenceSpread: spread)
+    }
+
+    /// Evaluates each weight decay on the photos of each fold, with heads that are fitted to the other folds.
+    private static func crossValidate(_ loader: FeatureLoader, labels: Int, _ workers: Workers) -> [HeldOut] {
+        var results = weightDecays.map { _ in HeldOut() }
+        // Items are in the order of their labels, so every fold has photos of every label.
+        let folds = min(foldCount, loader.count)
+        for fold in 0..<folds {
+            let kept = loader.items.indices.filter { $0 % folds != fold }
+            let others = loader.items.indices.filter { $0 % folds == fold }
+            guard !kept.isEmpty else { continue }
+            let heads = LogisticRegression(
+                features: kept.flatMap(loader.features(of:)), targets: kept.map { loader.items[$0].label },
+                labels: labels, workers: workers
+            ).heads(weightDecays: weightDecays)
+            let features = others.flatMap(loader.features(of:))
+            for (index, head) in heads.enumerated() {
+                results[index].add(head.logits(features), others.map { loader.items[$0].label })
+            }
+        }
+        return results
+    }
+}
+
+extension FeatureLoader {
+    /// Returns the features of an image.
+    fileprivate func features(of index: Int) -> ArraySlice<Float> {
+        features[(index * channels)..<((index + 1) * channels)]
+    }
+}
+
+/// The result of a head on photos that it was not fitted to.
+private struct HeldOut {
+    private(set) var count = 0
+    private var correct = 0
+    private var totalLoss: Double = 0
+
+    init() {}
+
+    init(_ head: LogisticRegression.Head, on loader: FeatureLoader) {
+        self.init(head, on: loader.features, loader.items.map(\.label))
+    }
+
+    init(_ head: LogisticRegression.Head, on features: [Float], _ labels: [Int]) {
+        add(head.logits(features), labels)
+    }
+
+    mutating func add(_ logits: [[Float]], _ labels: [Int]) {
+        for (row, label) in zip(logits, labels) {
+            let confidences = Calibration(temperature: 1, errorBefore: 0, errorAfter: 0, images: 0).confidences(row)
+            totalLoss -= log(Double(max(confidences[label], 1e-12)))
+            correct += row.indices.max { row[$0] < row[$1] } == label ? 1 : 0
+            count += 1
+        }
+    }
+
+    var accuracy: Double { Double(correct) / Double(max(count, 1)) }
+    private var loss: Double { totalLoss / Double(max(count, 1)) }
+
+    /// Returns the index of the result with the lowest loss.
+    static func best(_ results: [Self]) -> Int { results.indices.min { results[$0].loss < results[$1].loss } ?? 0 }
+}
+
+/// A sample of a loader's photos, evenly spaced.
+private struct Sample {
+    let images: [RasterImage]
+    let labels: [Int]
+
+    init(_ loader: BatchLoader, count: Int, change: (RasterImage) -> RasterImage) throws {
+        let count = min(count, loader.count)
+        var images: [RasterImage] = []
+        var labels: [Int] = []
+        for position in 0..<count {
+            let index = position * loader.count / count
+            // A photo that has become unreadable is reported by training.
+            guard let image = try? loader.image(at: index, epoch: 0) else { continue }
+            images.append(change(image))
+            labels.append(loader.items[index].label)
+        }
+        (self.images, self.labels) = (images, labels)
+    }
+
+    /// Returns the outputs of a network for the photos, one after another.
+    func outputs(
+        of part: ClassifierConfiguration.StartingPoint.Part, _ preprocessing: Preprocessing, _ workers: Workers
+    ) throws -> [Float] {
+        guard !images.isEmpty else { return [] }
+        let batchSize = min(16, images.count)
+        let plan = try ExecutionPlan(
+            part.network, parameters: part.parameters,
+            options: ExecutionPlan.Options(batchSize: batchSize, workers: workers).limitingThreads(for: part.network))
+        let (inputSize, outputSize) = (part.network.input.count, part.network.output.count)
+        var outputs: [Float] = []
+        for start in stride(from: 0, to: images.count, by: batchSize) {
+            let batch = images[start..<min(start + batchSize, images.count)]
+            for (row, image) in batch.enumerated() {
+                preprocessing.normalize(
+                    image,
+                    into: UnsafeMutableBufferPointer(rebasing: plan.input[(row * inputSize)..<((row + 1) * inputSize)]))
+            }
+            plan.forward(count: batch.count)
+            outputs += plan.output[..<(batch.count * outputSize)]
+        }
+        return outputs
+    }
+}

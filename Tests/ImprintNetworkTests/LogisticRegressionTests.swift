@@ -1,0 +1,59 @@
+import ImprintCore
+import ImprintNetwork
+import Testing
+
+@Suite("Logistic regression") struct LogisticRegressionTests {
+    private let rows = 60
+    private let channels = 5
+
+    /// The features of Fixtures/logistic_regression.py.
+    private var features: [Float] {
+        (0..<rows).flatMap { row in
+            (0..<channels).map { channel in Float((row * 7 + channel * 13 + row * channel) % 17) / 8 }
+        }
+    }
+
+    private var targets: [Int] { (0..<rows).map { ($0 % 17 > 11 ? 1 : 0) + ($0 * 7 % 17 > 8 ? 1 : 0) } }
+
+    private func heads(_ decays: [Float], threads: Int = 1) -> [LogisticRegression.Head] {
+        LogisticRegression(features: features, targets: targets, labels: 3, workers: Workers(threads))
+            .heads(weightDecays: decays, maximumIterations: 500)
+    }
+
+    /// The logits are those that Fixtures/logistic_regression.py prints.
+    @Test(
+        "The head is that of scikit-learn for the same penalty",
+        arguments: [
+            (Float(0.1), [[1.7242, -0.1708, -1.5534], [-0.6101, 0.5997, 0.0104]]),
+            (0.003, [[4.3419, -1.2371, -3.1047], [-3.7854, 2.1724, 1.613]]),
+        ] as [(Float, [[Float]])])
+    func reference(decay: Float, expected: [[Float]]) {
+        let logits = heads([decay])[0].logits(features)
+        for (row, expected) in zip([0, 41], expected) {
+            let mean = logits[row].reduce(0, +) / 3
+            for (found, expected) in zip(logits[row], expected) { #expect(abs(found - mean - expected) < 0.03) }
+        }
+    }
+
+    @Test("A search that starts from the result of a larger penalty finds the same head") func path() {
+        let alone = heads([0.01])[0].logits(features)
+        let path = heads([1, 0.1, 0.01])[2].logits(features)
+        for (left, right) in zip(alone.joined(), path.joined()) { #expect(abs(left - right) < 0.05) }
+    }
+
+    @Test("The head is bitwise equal for any number of threads", arguments: [2, 3, 4])
+    func threads(count: Int) { #expect(heads([0.1, 0.01], threads: count) == heads([0.1, 0.01])) }
+
+    @Test("Channels that never vary, and few rows, are no problem", arguments: [1, 2, 17])
+    func degenerate(rows: Int) {
+        let features = (0..<rows).flatMap { [Float(3), 0, Float($0 % 2)] }
+        let head = LogisticRegression(
+            features: features, targets: (0..<rows).map { $0 % 2 }, labels: 2, workers: Workers(2)
+        ).heads(weightDecays: [0.01])[0]
+        let logits = head.logits(features)
+        for (row, logits) in logits.enumerated() {
+            #expect(logits.allSatisfy(\.isFinite))
+            #expect((logits[1] > logits[0]) == (row % 2 == 1))
+        }
+    }
+}

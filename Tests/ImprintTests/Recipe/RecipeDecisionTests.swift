@@ -1,0 +1,63 @@
+import ImprintImages
+import ImprintTraining
+import Testing
+
+@Suite("Recipe decision") struct RecipeDecisionTests {
+    private func decision(
+        _ recipe: ClassifierRecipe = .automatic, photos: Int = 1000, accuracy: Double = 0.9, mirrored: Double = 0.9,
+        spread: Double? = 1, secondsLeft: Double? = nil
+    ) -> RecipeDecision {
+        RecipeDecision(
+            recipe,
+            RecipeDecision.Evidence(
+                trainingPhotos: photos, heldOutPhotos: 50, headAccuracy: accuracy, mirroredAccuracy: mirrored,
+                evidenceSpread: spread),
+            secondsPerEpoch: 20, secondsLeft: secondsLeft)
+    }
+
+    @Test(
+        "The recipe follows the table: the number of photos, the accuracy of the head, and the time limit",
+        arguments: [
+            (1000, 0.9, nil, ClassifierRecipe.fineTuning), (99, 0.5, nil, .head), (100, 0.5, nil, .fineTuning),
+            (1000, 0.99, nil, .head), (1000, 0.989, nil, .fineTuning), (1000, 0.9, 19, .head),
+            (1000, 0.9, 21, .fineTuning), (1000, 0.9, -3, .head),
+        ] as [(Int, Double, Double?, ClassifierRecipe)])
+    func table(photos: Int, accuracy: Double, secondsLeft: Double?, expected: ClassifierRecipe) {
+        let decision = decision(photos: photos, accuracy: accuracy, secondsLeft: secondsLeft)
+        #expect(decision.recipe == expected)
+        #expect(decision.reason.hasPrefix("because "))
+    }
+
+    @Test(
+        "A recipe that was asked for is used whatever the measurements are",
+        arguments: [ClassifierRecipe.head, .fineTuning])
+    func forced(recipe: ClassifierRecipe) {
+        #expect(decision(recipe, photos: 3, accuracy: 1).recipe == recipe)
+        #expect(decision(recipe, photos: 5000, accuracy: 0).recipe == recipe)
+    }
+
+    @Test(
+        "Photos are mirrored unless the head fails on mirrored photos",
+        arguments: [(0.9, true), (0.81, true), (0.5, false)])
+    func mirroring(mirrored: Double, flips: Bool) {
+        let decision = decision(mirrored: mirrored)
+        #expect(decision.augmentation.kinds.contains(.flip) == flips)
+        #expect(decision.description.contains("not mirrored") == !flips)
+    }
+
+    @Test(
+        "Fewer photos take more epochs, and a time limit takes away those that do not fit",
+        arguments: [(100, nil, 8), (700, nil, 5), (1000, nil, 4), (100_000, nil, 4), (100, 65, 3)]
+            as [(Int, Double?, Int)])
+    func epochs(photos: Int, secondsLeft: Double?, expected: Int) {
+        #expect(decision(photos: photos, secondsLeft: secondsLeft).epochs == expected)
+    }
+
+    @Test(
+        "Small objects are reported if the evidence is concentrated and the accuracy is low",
+        arguments: [(0.6, 0.75, true), (0.6, 0.95, false), (1.1, 0.75, false), (nil, 0.75, false)]
+            as [(Double?, Double, Bool)])
+    func smallObjects(spread: Double?, accuracy: Double, expected: Bool) throws {
+        #expect(try #require(decision(accuracy: accuracy, spread: spread).evidence).showsSmallObjects == expected)
+    }
+}

@@ -1,0 +1,167 @@
+import Foundation
+import Imprint
+import ImprintImages
+import ImprintModel
+import ImprintNetwork
+import ImprintTraining
+import TestSupport
+import Testing
+
+@Suite("Recipes of pretrained base models") struct RecipeTests {
+    /// Returns a base model that distinguishes up from down.
+    private func base() throws -> ModelFile {
+        try withImages(["down", "up"], perLabel: 8, seed: 1) {
+            try train($0, quickTraining(epochs: 2) { $0.inputSize = 32 })
+        }
+    }
+
+    private func configuration(
+        _ base: ModelFile, _ recipe: ClassifierRecipe, change: (inout ClassifierConfiguration) -> Void = { _ in }
+    ) -> ClassifierConfiguration {
+        var configuration = ClassifierConfiguration()
+        configuration.start = .pretrained(base, recipe: recipe)
+        configuration.threads = 1
+        configuration.batchSize = 8
+        change(&configuration)
+        return configuration
+    }
+
+    /// Trains, and returns the model with the start of the run.
+    private func trained(
+        _ folder: URL, _ configuration: ClassifierConfiguration, checkpoints: CheckpointOptions? = nil,
+        shouldStop: @escaping () -> Bool = { false }
+    ) throws -> (model: ModelFile, start: TrainingStart) {
+        var started: TrainingStart?
+        let model = try train(folder, configuration, checkpoints: checkpoints, shouldStop: shouldStop) {
+            if case .started(let start) = $0 { started = start }
+        }
+        return (model, try #require(started))
+    }
+
+    @Test("With few photos, the automatic recipe fits only the head, and is right on the photos") func automatic()
+        throws
+    {
+        let base = try base()
+        try withImages(perLabel: 12) { folder in
+            let (model, start) = try trained(folder, configuration(base, .automatic))
+            let decision = try #require(start.decision)
+            #expect(decision.recipe == .head)
+            #expect(decision.reason.contains("fewer than 100 training photos"))
+            #expect(start.recipe == .head)
+            #expect(model.training?.accuracy ?? 0 > 0.9)
+            for entry in base.parameters.layout.entries where entry.node != base.network.denseHeadName {
+                #expect(model.parameters[entry.name] == base.parameters[entry.name], "\(entry.name)")
+            }
+        }
+    }
+
+    @Test("Fine-tuning starts from the fitted head and changes all layers") func fineTuning() throws {
+        let base = try base()
+        try withImages(perLabel: 12) { folder in
+            let (model, start) = try trained(folder, configuration(base, .fineTuning))
+            #expect(start.decision?.recipe == .fineTuning)
+            #expect(start.epochs == 8)
+            #expect(model.training?.trainableLayers == .all)
+            guard case .classifier(let values) = model.training?.hyperparameters else { return }
+            #expect(values.augmentation.kinds.contains(.rotate))
+            #expect(model.parameters["conv1.weight"] != base.parameters["conv1.weight"])
+            #expect(model.training?.history.first?.accuracy ?? 0 > 0.7)
+        }
+    }
+
+    @Test("Mirrored photos of left and right look like the other label, so they are not used") func direction() throws {
+        let base = try base()
+        try withImages(perLabel: 30) { folder in
+            let evidence = try #require(try trained(folder, configuration(base, .head)).start.decision?.evidence)
+            #expect(evidence.headAccuracy > 0.8)
+            #expect(evidence.mirroredAccuracy < 0.5)
+            #expect(evidence.dependsOnDirection)
+        }
+        try withImages(["down", "up"], perLabel: 30) { folder in
+            let evidence = try #require(try trained(folder, configuration(base, .head)).start.decision?.evidence)
+            #expect(!evidence.dependsOnDirection)
+        }
+    }
+
+    @Test("Hyperparameters that are set are respected") func overrides() throws {
+        let base = try base()
+        try withImages(perLabel: 8) { folder in
+            let (model, _) = try trained(
+                folder,
+                configuration(base, .fineTuning) {
+                    $0.epochs = 2
+                    $0.augmentation = Augmentation([.noise])
+                    $0.fineTuning.layerDecay = 0.5
+                })
+            guard case .classifier(let values) = model.training?.hyperparameters else { return }
+            #expect(values.epochs == 2)
+            #expect(values.augmentation.kinds == [.noise])
+            #expect(values.fineTuning.layerDecay == 0.5)
+        }
+    }
+
+    @Test("The model is bitwise equal for any number of threads", arguments: [ClassifierRecipe.head, .fineTuning])
+    func threads(recipe: ClassifierRecipe) throws {
+        let base = try base()
+        try withImages(perLabel: 8) { folder in
+            let models = try [1, 3].map { threads in
+                try train(folder, configuration(base, recipe) { ($0.threads, $0.epochs) = (threads, 2) })
+            }
+            #expect(try bytes(of: models[0]) == bytes(of: models[1]))
+        }
+    }
+
+    @Test("An interrupted run resumes with its recipe, without measuring again, to the same model") func resume() throws
+    {
+        let base = try base()
+        try withImages(perLabel: 8) { folder in
+            let tuned = configuration(base, .fineTuning) { $0.epochs = 3 }
+            let whole = try train(folder, tuned)
+            try withTemporaryFolder { checkpoints in
+                var options = CheckpointOptions(folder: checkpoints, interval: .zero)
+                var steps = 0
+                _ = try? trained(folder, tuned, checkpoints: options) {
+                    steps += 1
+                    return steps > 6
+                }
+                options.resumes = true
+                let automatic = configuration(base, .automatic) { $0.epochs = 3 }
+                var measured = false
+                let resumed = try train(folder, automatic, checkpoints: options) {
+                    if case .computingFeatures = $0 { measured = true }
+                }
+                #expect(!measured)
+                #expect(try bytes(of: resumed) == bytes(of: whole))
+                let error = #expect(throws: ImprintError.self) {
+                    try train(folder, configuration(base, .head), checkpoints: options)
+                }
+                #expect("\(try #require(error))".contains("recipe"))
+            }
+        }
+    }
+
+    @Test("A run that is stopped while photos are measured ends with an error and no checkpoint") func stopped() throws
+    {
+        let base = try base()
+        try withImages(perLabel: 8) { folder in
+            #expect(throws: ImprintError.stoppedTooEarly(checkpoint: nil)) {
+                try trained(folder, configuration(base, .automatic), shouldStop: { true })
+            }
+        }
+    }
+
+    @Test("A base model without a dense head gets one, and a network without any head is refused") func heads() throws {
+        var builder = NetworkBuilder(name: "headless", input: TensorShape(height: 16, width: 16, channels: 3))
+        builder.add(Convolution(outputChannels: 2, kernelSize: 3), named: "conv")
+        builder.add(GlobalAveragePool())
+        let network = try builder.network()
+        let headless = ModelFile(
+            network: network, parameters: try Parameters(network, seed: 0), labels: ["a", "b"],
+            preprocessing: Preprocessing(width: 16, height: 16))
+        try withImages(perLabel: 4) { folder in
+            #expect(throws: ImprintError.noHead(network: "headless")) {
+                try train(folder, configuration(headless, .automatic))
+            }
+        }
+    }
+}
