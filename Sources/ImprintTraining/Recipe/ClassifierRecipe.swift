@@ -34,10 +34,10 @@ public struct RecipeDecision: Codable, Hashable, Sendable {
         public var headAccuracy: Double
         /// The accuracy of the head on mirrored training photos, 0…1.
         public var mirroredAccuracy: Double
-        /// How evenly the evidence for the predicted label is spread over a photo: the mean over the cells of the last feature map, divided
-        /// by the standard deviation over the cells. Nil if the head does not read an average of a feature map.
+        /// The evenness of the evidence for the predicted label over a photo; nil if the head does not read an average of a feature map.
         ///
-        /// It is low if only a few cells show the label, as with a small logo in a large scene.
+        /// It is the mean of the evidence over the cells of the last feature map, divided by its standard deviation over the cells. It is low
+        /// if only a few cells show the label, as with a small logo in a large scene.
         public var evidenceSpread: Double?
 
         /// Whether the label is that of something small in the photos, and the head often misses it.
