@@ -40,7 +40,6 @@ struct TrainingRunOptions: ParsableArguments {
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
-        try requireOutput()
         if let checkpoint { try requirePaths([checkpoint]) }
         if let checkpointInterval { try require(checkpointInterval, "--checkpoint-interval", in: 0...1_000_000) }
         if checkpoint == nil && checkpointInterval != nil {
@@ -70,6 +69,7 @@ struct TrainingRunOptions: ParsableArguments {
     /// Checks the files that the run writes.
     /// - Parameter inputs: The files that the run reads, each with its role.
     func checkOutputs(inputs: [(role: String, path: String)]) throws {
+        try requireOutput()
         let checkpointFiles = checkpoint.map {
             [("the checkpoint", $0 + "/" + CheckpointOptions.fileName), ("the folder of the checkpoint", $0)]
         }
