@@ -25,6 +25,12 @@ import Testing
         try write("file", SeedModels.onnx() + SeedModels.coreML())
         try write("program", programs().map { joined($0[0], $0[1]) })
         try write("caffe", SeedModels.caffe().map { joined($0.prototxt, $0.weights) })
+        // The first byte selects the architecture.
+        try write(
+            "pytorch",
+            ["zip.pth", "legacy.pth", "wrapped.pth", "tensors.safetensors"].map {
+                [0] + (try CheckpointSample.bytes($0))
+            })
         try write("imprint", [SeedModels.modelFile()])
     }
 
