@@ -8,12 +8,13 @@ import Testing
 
     /// The features of Fixtures/logistic_regression.py.
     private var features: [Float] {
-        (0..<rows).flatMap { row in
-            (0..<channels).map { channel in Float((row * 7 + channel * 13 + row * channel) % 17) / 8 }
+        (0..<rows * channels).map { index in
+            let (row, channel) = (index / channels, index % channels)
+            return Float((row * 7 + channel * 13 + row * channel) % 17) / 8
         }
     }
 
-    private var targets: [Int] { (0..<rows).map { ($0 % 17 > 11 ? 1 : 0) + ($0 * 7 % 17 > 8 ? 1 : 0) } }
+    private var targets: [Int] { (0..<rows).map { row in (row % 17 > 11 ? 1 : 0) + (row * 7 % 17 > 8 ? 1 : 0) } }
 
     private func heads(_ decays: [Float], threads: Int = 1) -> [LogisticRegression.Head] {
         LogisticRegression(features: features, targets: targets, labels: 3, workers: Workers(threads))
@@ -46,13 +47,13 @@ import Testing
 
     @Test("Channels that never vary, and few rows, are no problem", arguments: [1, 2, 17])
     func degenerate(rows: Int) {
-        let features = (0..<rows).flatMap { [Float(3), 0, Float($0 % 2)] }
+        let features: [Float] = (0..<rows).flatMap { row -> [Float] in [3, 0, Float(row % 2)] }
         let head = LogisticRegression(
             features: features, targets: (0..<rows).map { $0 % 2 }, labels: 2, workers: Workers(2)
         ).heads(weightDecays: [0.01])[0]
         let logits = head.logits(features)
         for (row, logits) in logits.enumerated() {
-            #expect(logits.allSatisfy(\.isFinite))
+            #expect(logits.allSatisfy { $0.isFinite })
             #expect((logits[1] > logits[0]) == (row % 2 == 1))
         }
     }
