@@ -40,6 +40,18 @@ public struct RecipeDecision: Codable, Hashable, Sendable {
         /// if only a few cells show the label, as with a small logo in a large scene.
         public var evidenceSpread: Double?
 
+        /// Creates measurements.
+        package init(
+            trainingPhotos: Int, heldOutPhotos: Int, headAccuracy: Double, mirroredAccuracy: Double,
+            evidenceSpread: Double?
+        ) {
+            self.trainingPhotos = trainingPhotos
+            self.heldOutPhotos = heldOutPhotos
+            self.headAccuracy = headAccuracy
+            self.mirroredAccuracy = mirroredAccuracy
+            self.evidenceSpread = evidenceSpread
+        }
+
         /// Whether the label is that of something small in the photos, and the head often misses it.
         public var showsSmallObjects: Bool {
             guard let evidenceSpread else { return false }
@@ -85,7 +97,7 @@ extension RecipeDecision {
     ///   - recipe: The recipe that was asked for.
     ///   - secondsPerEpoch: The estimated duration of an epoch of fine-tuning.
     ///   - secondsLeft: The time until the time limit; nil without a limit.
-    init(_ recipe: ClassifierRecipe, _ evidence: Evidence, secondsPerEpoch: Double, secondsLeft: Double?) {
+    package init(_ recipe: ClassifierRecipe, _ evidence: Evidence, secondsPerEpoch: Double, secondsLeft: Double?) {
         let accuracy =
             "a new head on the frozen base model is right on \(Self.percent(evidence.headAccuracy)) of "
             + "\(evidence.heldOutPhotos) held-out photos"

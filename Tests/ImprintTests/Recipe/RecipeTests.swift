@@ -32,9 +32,9 @@ import Testing
         shouldStop: @escaping () -> Bool = { false }
     ) throws -> (model: ModelFile, start: TrainingStart) {
         var started: TrainingStart?
-        let model = try train(folder, configuration, checkpoints: checkpoints, shouldStop: shouldStop) {
-            if case .started(let start) = $0 { started = start }
-        }
+        let model = try train(
+            folder, configuration, checkpoints: checkpoints, shouldStop: shouldStop,
+            onEvent: { if case .started(let start) = $0 { started = start } })
         return (model, try #require(started))
     }
 
@@ -127,9 +127,9 @@ import Testing
                 options.resumes = true
                 let automatic = configuration(base, .automatic) { $0.epochs = 3 }
                 var measured = false
-                let resumed = try train(folder, automatic, checkpoints: options) {
-                    if case .computingFeatures = $0 { measured = true }
-                }
+                let resumed = try train(
+                    folder, automatic, checkpoints: options,
+                    onEvent: { if case .computingFeatures = $0 { measured = true } })
                 #expect(!measured)
                 #expect(try bytes(of: resumed) == bytes(of: whole))
                 let error = #expect(throws: ImprintError.self) {
