@@ -61,7 +61,8 @@ struct PyTorchSource {
         case .timm: ["conv_stem"]
         case .efficientNetPyTorch: ["_conv_stem"]
         case .torchvision:
-            network.hasPrefix("resnet") ? ["conv1"] : network.hasPrefix("squeezenet") ? ["features.0"] : ["features.0.0"]
+            network.hasPrefix("resnet")
+                ? ["conv1"] : network.hasPrefix("squeezenet") ? ["features.0"] : ["features.0.0"]
         }
     }
 }

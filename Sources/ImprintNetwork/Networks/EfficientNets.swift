@@ -66,7 +66,9 @@ extension InvertedResidualDesign {
             hiddenChannels: nil, dropout: scale.dropout, usesSamePadding: true, epsilon: 1e-3)
     }
 
-    /// Returns the blocks of an EfficientNet. `depth` scales the number of blocks of each stage except the first and the last.
+    /// Returns the blocks of an EfficientNet.
+    ///
+    /// - Parameter depth: The factor of the number of blocks of each stage except the first and the last.
     private static func efficientNetBlocks(
         width: Double, depth: Double, stemChannels: Int, isLite: Bool
     ) -> [InvertedResidual] {

@@ -56,7 +56,9 @@ package struct InvertedResidualDesign: Sendable {
         try checkLabels(name, labels)
         var net = NetworkBuilder(
             name: name, input: TensorShape(height: input.height, width: input.width, channels: 3))
-        func convolution(_ name: String, _ channels: Int, kernelSize: Int = 1, stride: Int = 1, groups: Int = 1)
+        func convolution(
+            _ name: String, _ channels: Int, kernelSize: Int = 1, stride: Int = 1, groups: Int = 1
+        )
             -> NormalizedConvolution
         {
             NormalizedConvolution(
@@ -108,7 +110,8 @@ package struct InvertedResidualDesign: Sendable {
         case "mobilenet-v3-small": try mobileNetV3(isLarge: false, width: width)
         case "mobilenet-v3-large": try mobileNetV3(isLarge: true, width: width)
         case "efficientnet-b0": try efficientNetB0(width: width)
-        case "efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2", "efficientnet-lite3", "efficientnet-lite4":
+        case "efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2", "efficientnet-lite3",
+            "efficientnet-lite4":
             try efficientNetLite(name.last?.wholeNumberValue ?? 0, width: width)
         default: nil
         }
@@ -139,7 +142,9 @@ extension NetworkBuilder {
     /// Adds a convolution, its batch normalization and, unless it is nil, an activation.
     /// - Returns: The name of the last of these nodes.
     @discardableResult
-    mutating func add(_ convolution: NormalizedConvolution, _ activation: (any Layer)?, to input: String? = nil) -> String {
+    mutating func add(
+        _ convolution: NormalizedConvolution, _ activation: (any Layer)?, to input: String? = nil
+    ) -> String {
         add(
             Convolution(
                 outputChannels: convolution.outputChannels, kernelSize: Size2D(convolution.kernelSize),

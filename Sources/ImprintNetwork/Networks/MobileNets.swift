@@ -83,7 +83,8 @@ extension InvertedResidualDesign {
         let usesHardSwish: Bool
         let stride: Int
 
-        init(_ kernelSize: Int, _ expanded: Int, _ outputs: Int, _ squeezes: Bool, _ usesHardSwish: Bool, _ stride: Int) {
+        init(_ kernelSize: Int, _ expanded: Int, _ outputs: Int, _ squeezes: Bool, _ usesHardSwish: Bool, _ stride: Int)
+        {
             self.kernelSize = kernelSize
             self.expanded = expanded
             self.outputs = outputs
