@@ -8,12 +8,12 @@ internal import ImprintTraining
 
 struct EvaluateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "evaluate", abstract: "Evaluate a model on a folder of photos, one sub-folder per label.")
+        commandName: "evaluate", abstract: "Evaluate a model on a folder or list of labelled photos.")
 
     @Argument(help: "The model file.")
     var model: String
 
-    @Argument(help: "The folder of photos: one sub-folder per label.")
+    @Argument(help: "The photos: a folder with one sub-folder per label, or a CSV or JSON list.")
     var data: String
 
     @Flag(help: "Show the worst mistakes; with --json, the prediction for every photo.")
@@ -37,7 +37,7 @@ struct EvaluateCommand: ParsableCommand {
     func run() throws {
         if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
         let classifier = try classifierOptions.classifier(model, threads: 1)
-        let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: 1)
+        let folder = try labelledPhotos(at: URL(filePath: data), minimumLabels: 1)
         var bar = ProgressBar()
         defer { bar.clear() }
         let evaluation = try classifier.evaluate(on: folder, threads: common.threadCount) { done in

@@ -6,16 +6,20 @@ internal import ImprintTraining
 
 struct TrainCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "train", abstract: "Train a classifier from a folder of photos, one sub-folder per label.",
+        commandName: "train", abstract: "Train a classifier from a folder or list of photos.",
         discussion: """
             Examples:
               imprint train photos --output mine.imprint
               imprint train photos --output m.imprint --augment flip --report r.html
+              imprint train photos.csv --output mine.imprint
 
             To find logos in photos, use imprint train-detector.
             """)
 
-    @Argument(help: ArgumentHelp("The folder of photos: one sub-folder per label.", valueName: "photos"))
+    @Argument(
+        help: ArgumentHelp(
+            "The photos: a folder with one sub-folder per label, or a list, a CSV file with the header photo,label or a JSON file.",
+            valueName: "photos"))
     var data: String
 
     @OptionGroup var runOptions: TrainingRunOptions
@@ -28,14 +32,19 @@ struct TrainCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let folder = try ImageFolder(at: URL(filePath: data))
-        try runOptions.prepare(photoFolders: [folder.url, options.dataset.validationFolder])
+        let photos = try labelledPhotos(at: URL(filePath: data), minimumLabels: 2)
+        try runOptions.prepare(photoFolders: [photos.folder, options.dataset.validationFolder])
         let trainer = ClassifierTrainer(
-            photos: folder, configuration: try options.configuration(threads: runOptions.common.threadCount),
+            photos: photos, configuration: try options.configuration(threads: runOptions.common.threadCount),
             checkpoints: runOptions.checkpoints)
         try await TrainingSession(
-            options: runOptions, folder: folder, validationFolder: options.dataset.validationFolder,
+            options: runOptions, folder: photos, validationFolder: options.dataset.validationFolder,
             command: ["imprint", "train", data, "--output", runOptions.output] + options.arguments
         ).run(trainer, epochs: options.epochs, patience: options.patience)
     }
+}
+
+extension TrainingSource {
+    /// The folder of the photos, in which no outputs may lie; nil for a list.
+    var folder: URL? { (self as? ImageFolder)?.url }
 }

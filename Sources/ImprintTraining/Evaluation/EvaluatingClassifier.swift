@@ -3,27 +3,27 @@ internal import ImprintCore
 public import ImprintImages
 
 extension ImageClassifier {
-    /// Classifies every image of a folder, one sub-folder per label, and compares the predictions with the labels.
+    /// Classifies every image of a folder or list, and compares the predictions with the labels.
     ///
-    /// The folder may lack labels of the model, but must not have other labels. Unreadable images are skipped and listed.
+    /// The source may lack labels of the model, but must not have other labels. Unreadable images are skipped and listed.
     /// - Parameters:
-    ///   - folder: The images.
+    ///   - folder: The images: a folder (`ImageFolder`), a list (`LabelList`), or images in memory (`InMemorySource`).
     ///   - threads: The number of threads; the results do not depend on it.
     ///   - onProgress: Called from time to time with the number of finished images.
     /// - Throws: `ImprintError.labelMismatch` for a label that the model does not have, `ImageError` if more than half
     ///   of the images, or all of a label, cannot be read, `ImprintError.nonFiniteOutput` if an output of the model is not finite.
     public func evaluate(
-        on folder: ImageFolder, threads: Int = 1, onProgress: (Int) -> Void = { _ in }
+        on folder: some TrainingSource, threads: Int = 1, onProgress: (Int) -> Void = { _ in }
     ) throws -> Evaluation {
         let unknown = folder.labels.filter { !labels.contains($0) }
         guard unknown.isEmpty else {
             throw ImprintError.labelMismatch(
-                folder: folder.url.path(percentEncoded: false), unknown: unknown, labels: labels)
+                folder: folder.name, unknown: unknown, labels: labels)
         }
         let outcomes = try Workers(threads).parallelMap(folder.items.count, onProgress: onProgress) {
             index throws -> Swift.Result<[Float], ImageError> in
             do {
-                return .success(try confidences(of: folder.items[index].url))
+                return .success(try confidences(of: folder.items[index]))
             } catch let error as ImageError {
                 return .failure(error)
             }
@@ -31,7 +31,7 @@ extension ImageClassifier {
         let labelIndices = folder.labels.map { label in labels.firstIndex(of: label) ?? 0 }
         var results: [Evaluation.Result] = []
         var skipped: [SkippedImage] = []
-        var readable: [ImageFolder.Item] = []
+        var readable: [TrainingPhoto] = []
         for (item, outcome) in zip(folder.items, outcomes) {
             switch outcome {
             case .success(let confidences):

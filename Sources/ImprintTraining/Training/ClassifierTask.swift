@@ -7,7 +7,7 @@ internal import ImprintNetwork
 
 /// The task of training a classifier of whole photos.
 struct ClassifierTask: TrainingTask {
-    private let folder: ImageFolder
+    private let folder: any TrainingSource
     private let configuration: ClassifierConfiguration
     private let start: ClassifierConfiguration.StartingPoint
     let fingerprint: [String: String]
@@ -16,7 +16,7 @@ struct ClassifierTask: TrainingTask {
     private var unreadable: UnreadablePhotos?
     private let objective = Holder<ClassificationObjective>()
 
-    init(folder: ImageFolder, configuration: ClassifierConfiguration) throws {
+    init(folder: any TrainingSource, configuration: ClassifierConfiguration) throws {
         try configuration.check()
         self.folder = folder
         self.configuration = configuration
@@ -140,7 +140,7 @@ struct ClassifierTask: TrainingTask {
     }
 
     private func evaluate(
-        _ validation: ClassificationObjective.Validation, _ items: [ImageFolder.Item], _ skipped: [SkippedImage],
+        _ validation: ClassificationObjective.Validation, _ items: [TrainingPhoto], _ skipped: [SkippedImage],
         _ calibration: Calibration?
     ) -> Evaluation {
         let uncalibrated = Calibration(temperature: 1, errorBefore: 0, errorAfter: 0, images: 0)
