@@ -38,6 +38,9 @@ struct EvaluateCommand: ParsableCommand {
         if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
         let classifier = try classifierOptions.classifier(model, threads: 1)
         let folder = try labelledPhotos(at: URL(filePath: data), minimumLabels: 1)
+        if classifier.model.isMultiLabel || (folder.isMultiLabel && classifier.model.head == .sigmoid) {
+            return try runMultiLabel(classifier, folder)
+        }
         var bar = ProgressBar()
         defer { bar.clear() }
         let evaluation = try classifier.evaluate(on: folder, threads: common.threadCount) { done in
@@ -59,13 +62,16 @@ struct EvaluateCommand: ParsableCommand {
 }
 
 extension EvaluateCommand {
-    private func write(_ report: String, _ classifier: ImageClassifier, _ evaluation: Evaluation) throws {
+    func write(
+        _ report: String, _ classifier: ImageClassifier, _ evaluation: Evaluation? = nil,
+        multiLabel: MultiLabelEvaluation? = nil
+    ) throws {
         let model = try classifier.personalization.map { try classifier.model.personalized(with: $0) }
         let command =
             ["imprint", "evaluate", self.model, data] + option("--personalization", classifierOptions.personalization)
             + flag("--mirror", classifierOptions.mirror)
         let page = Report(
-            model ?? classifier.model, evaluation: evaluation,
+            model ?? classifier.model, evaluation: evaluation, multiLabel: multiLabel,
             command: command.map(shellQuoted).joined(separator: " "), threads: common.threadCount)
         try page.write(to: URL(filePath: report))
         Terminal.note("Wrote \(report).")

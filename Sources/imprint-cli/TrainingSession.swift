@@ -97,7 +97,7 @@ struct TrainingSession {
             }
         }
         let page = Report(
-            result.model, evaluation: result.evaluation, audit: audit,
+            result.model, evaluation: result.evaluation, multiLabel: result.multiLabelEvaluation, audit: audit,
             command: command.map(shellQuoted).joined(separator: " "),
             remark: result.isRepeatable
                 ? nil

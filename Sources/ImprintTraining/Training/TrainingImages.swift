@@ -27,6 +27,9 @@ struct TrainingImages {
         earlier: Checkpoint.Images?, onEvent: (TrainingEvent) -> Void, checkContinues: () throws -> Void
     ) throws {
         let split = try DatasetSplit(folder, configuration.split, earlier: earlier, onEvent: onEvent)
+        if !configuration.isMultiLabel, let photo = split.validation.first(where: { $0.labels.count != 1 }) {
+            throw ImprintError.notOneLabel(photo: photo.url.displayPath, labels: photo.labels.map { folder.labels[$0] })
+        }
         // The comparison of the photos has freed its memory.
         SystemMemory.returnFreed()
         let total = split.training.count + split.validation.count

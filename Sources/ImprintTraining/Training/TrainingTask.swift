@@ -14,6 +14,8 @@ protocol TrainingTask {
     var fingerprint: [String: String] { get }
     /// The fingerprint with the names of version 1, for its checkpoints.
     var versionOneFingerprint: [String: String] { get }
+    /// The evaluation of a multi-label model on the validation set, after `makeModel`; nil for other models.
+    var multiLabelEvaluation: MultiLabelEvaluation? { get }
     /// Whether the run has a time limit, so that its result depends on the speed of the machine.
     var hasTimeLimit: Bool { get }
 
@@ -52,6 +54,7 @@ protocol TrainingTask {
 }
 
 extension TrainingTask {
+    var multiLabelEvaluation: MultiLabelEvaluation? { nil }
     func check(_ checkpoint: Checkpoint, file: URL) throws {}
     func prepare(
         _ loop: TrainingLoop, onEvent: (TrainingEvent) -> Void, shouldStop: () -> Bool
