@@ -135,6 +135,11 @@ public final class ImageClassifier: Sendable {
         try predictor.predict(StoredImage(url, coveringShortSide: shortSideToDecode), cropAndScale: nil).confidences
     }
 
+    /// Returns the confidence in each label, in the order of `labels`, for a photo in a file or in memory.
+    package func confidences(of photo: TrainingPhoto) throws -> [Float] {
+        try predictor.predict(photo.stored(coveringShortSide: shortSideToDecode), cropAndScale: nil).confidences
+    }
+
     private func classifications(_ prediction: Prediction, in region: NormalizedRectangle) -> [Classification] {
         // Hoisted: a model may have a thousand labels.
         let (curves, thresholds) = (model.training?.precisionRecall, model.training?.thresholds)

@@ -62,6 +62,8 @@ public enum ImprintError: DescribedError, Equatable {
     case nothingToSave
     /// The file is not a feature cache.
     case notAFeatureCache(file: String)
+    /// A photo has several labels or none, but the model predicts exactly one label.
+    case notOneLabel(photo: String, labels: [String])
     /// The digest of the feature cache does not match its content.
     case damagedFeatureCache(file: String)
 
@@ -146,6 +148,9 @@ public enum ImprintError: DescribedError, Equatable {
         case .personalizationDiverged:
             "the personalization diverged: a parameter is not finite. "
                 + "Use a lower penalty and rehearsal weight, or check the base model"
+        case .notOneLabel(let photo, let labels):
+            "\(photo) has \(labels.isEmpty ? "no label" : "the labels \(abbreviated(labels))"), expected exactly one, "
+                + "because the model predicts one label per photo. Use a multi-label model, or remove the photo"
         case .nothingToSave:
             "the session has no personalization to save. Add photos first"
         case .unusableCheckpoint(let reason):

@@ -75,7 +75,7 @@ final class LoadedBatches: BatchIterator {
                 if SkippedImage.areTooMany(unreadableCount, of: loader.count) { throw image.reason }
             }
             if indices.isEmpty { continue }
-            return Batch(index: batch, labels: indices.map { loader.items[$0].label }, indices: indices) {
+            return Batch(index: batch, labelSets: indices.map { loader.items[$0].labels }, indices: indices) {
                 [preprocessing = loader.preprocessing] in
                 preprocessing.normalize(samples, into: $0)
             }

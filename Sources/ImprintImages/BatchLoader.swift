@@ -23,9 +23,9 @@ public struct SkippedImage: Sendable, Equatable {
     package static func checkEnoughAreReadable(
         of items: [ImageFolder.Item], readable: [ImageFolder.Item], skipped: [SkippedImage], labels: [String]
     ) throws(ImageError) {
-        let remaining = Set(readable.map(\.label))
-        if let missing = items.map(\.label).filter({ !remaining.contains($0) }).min() {
-            let files = Set(items.filter { $0.label == missing }.map(\.url))
+        let remaining = Set(readable.flatMap(\.labels))
+        if let missing = items.flatMap(\.labels).filter({ !remaining.contains($0) }).min() {
+            let files = Set(items.filter { $0.labels.contains(missing) }.map(\.url))
             throw .noReadableImages(label: labels[missing], skipped: skipped.filter { files.contains($0.url) })
         }
         if areTooMany(skipped.count, of: items.count) {
@@ -38,20 +38,28 @@ public struct SkippedImage: Sendable, Equatable {
 package struct Batch {
     /// The index of the batch in the epoch, from 0.
     package let index: Int
-    /// The label of each image.
-    package let labels: [Int]
+    /// The labels of each image.
+    package let labelSets: [[Int]]
     /// The index of each image in the items of the loader.
     package let indices: [Int]
     /// The number of images.
-    package var count: Int { labels.count }
+    package var count: Int { indices.count }
+    /// The label of each image, each of which must have exactly one.
+    package var labels: [Int] {
+        labelSets.map { labels in
+            precondition(labels.count == 1, "an image has \(labels.count) labels, not 1")
+            return labels[0]
+        }
+    }
     private let writing: (UnsafeMutableBufferPointer<Float>) -> Void
 
     /// Creates a batch; `writing` writes its images.
     package init(
-        index: Int, labels: [Int], indices: [Int], writing: @escaping (UnsafeMutableBufferPointer<Float>) -> Void
+        index: Int, labelSets: [[Int]], indices: [Int],
+        writing: @escaping (UnsafeMutableBufferPointer<Float>) -> Void
     ) {
         self.index = index
-        self.labels = labels
+        self.labelSets = labelSets
         self.indices = indices
         self.writing = writing
     }
@@ -178,7 +186,7 @@ package final class BatchLoader: Sendable {
 
     /// Returns the image at `index`, preprocessed and augmented for this epoch.
     package func image(at index: Int, epoch: Int) throws(ImageError) -> RasterImage {
-        let image = index < cachedCount ? cache[index] : try preprocessing.prepare(items[index].url)
+        let image = index < cachedCount ? cache[index] : try preprocessing.prepare(items[index])
         return try augmentation?.augmented(image, at: index, epoch: epoch, seed: order.seed) ?? image
     }
 
@@ -231,7 +239,7 @@ package final class BatchLoader: Sendable {
         let failures = Mutex<[Int: ImageError]>([:])
         _ = workers.parallelMap(items.count, onProgress: onRead) { index in
             do throws(ImageError) {
-                let image = try preprocessing.prepare(items[index].url)
+                let image = try preprocessing.prepare(items[index])
                 if index < cache.capacity { cache[index] = image }
             } catch {
                 failures.withLock { $0[index] = error }

@@ -3,26 +3,12 @@ internal import ImprintCore
 
 /// A folder of labelled images: one sub-folder per class, whose name is the label.
 public struct ImageFolder: Sendable {
-    /// One labelled image file.
-    public struct Item: Sendable, Hashable {
-        /// The file.
-        public let url: URL
-        /// The index of its class in `ImageFolder.labels`.
-        public let label: Int
-
-        /// Creates an item from a file and the index of its class.
-        public init(url: URL, label: Int) {
-            self.url = url
-            self.label = label
-        }
-    }
-
     /// The folder itself.
     public let url: URL
     /// The names of the classes, in the order of their Unicode scalars.
     public private(set) var labels: [String]
     /// The image files, by label and then by path, in the order of Unicode scalars.
-    public private(set) var items: [Item]
+    public private(set) var items: [TrainingPhoto]
     /// The ignored files: files that are not images, and files beside the sub-folders of the classes.
     public let ignored: [URL]
     /// The SHA-256 digest of a line "path, tab, size in bytes" for every item, in hexadecimal; see docs/model-file.md.
@@ -76,10 +62,9 @@ public struct ImageFolder: Sendable {
     }
 
     /// Reads validation photos by the same rules as these training photos.
-    /// - Parameter logos: The labels of a detector's logos; nil for a classifier.
-    package func validationFolder(at url: URL, logos: [String]?) throws(ImageError) -> ImageFolder {
-        guard let logos else { return try ImageFolder(at: url, minimumClasses: 1) }
-        return try ImageFolder(at: url, logos: logos, backgroundLabel: labels.first { !logos.contains($0) })
+    /// - Parameter logos: The labels of a detector's logos.
+    package func validationFolder(at url: URL, logos: [String]) throws(ImageError) -> ImageFolder {
+        try ImageFolder(at: url, logos: logos, backgroundLabel: labels.first { !logos.contains($0) })
     }
 
     /// - Parameter backgroundLabel: The label of background photos; nil for the name of the only other sub-folder, or else `noLogoLabel`.

@@ -70,7 +70,7 @@ extension ValidationRule {
     }
 }
 
-extension ImageFolder {
+extension TrainingSource {
     /// Splits the items at random into a training set and a validation set; the same seed gives the same split.
     ///
     /// The split is stratified: the validation set holds the same fraction of each class, rounded. If any images are held out,
@@ -79,11 +79,13 @@ extension ImageFolder {
     ///
     /// With `groups` (of this folder only), the images of a group stay in one set. A class then holds out at most its fraction,
     /// or one group if it would otherwise hold out nothing; a group that holds all images of a class is in the training set.
+    /// An image with several labels counts for each of them, and images without labels count as a class of their own.
+    ///
     /// Groups larger than a quarter of a class's validation images are chosen last, because one scene is not representative.
     /// Without groups, photos of one burst may be in both sets, and validation results are too optimistic.
     package func split(
         _ rule: ValidationRule, seed: UInt64, groups: ImageGroups? = nil
-    ) -> (training: [Item], validation: [Item]) {
+    ) -> (training: [TrainingPhoto], validation: [TrainingPhoto]) {
         let (training, validation) = splitIndices(rule, seed: seed, groups: groups)
         return (training.map { items[$0] }, validation.map { items[$0] })
     }
@@ -102,7 +104,7 @@ extension ImageFolder {
         let fraction = rule.fraction(ofImages: items.count)
         guard fraction > 0 else { return (Array(items.indices), []) }
         var selection = Selection(of: self, fraction: fraction, groups: groups)
-        for label in labels.indices {
+        for label in selection.labelIndices {
             var stream = RandomStream(seed: seed, "split", label)
             selection.choose(label, using: &stream)
         }
@@ -117,14 +119,18 @@ private struct Selection {
     private let groupOfItem: [Int]
     /// The number of images of each class in each group.
     private let counts: [[Int: Int]]
+    /// The indices of the classes.
+    let labelIndices: Range<Int>
     /// The number of images of each class: in total, to hold out, and held out so far.
     private let totalCounts: [Int]
     private let targetCounts: [Int]
     private var heldOutCounts: [Int]
     private var chosen: Set<Int> = []
 
-    init(of folder: ImageFolder, fraction: Double, groups: ImageGroups?) {
-        let labels = folder.items.map(\.label)
+    init(of folder: any TrainingSource, fraction: Double, groups: ImageGroups?) {
+        // Images without labels are a class after the last one.
+        let labels = folder.items.map { $0.labels.isEmpty ? [folder.labels.count] : $0.labels }
+        labelIndices = 0..<(folder.labels.count + (folder.items.contains { $0.labels.isEmpty } ? 1 : 0))
         var groupIndices: [Int: Int] = [:]
         groupOfItem = folder.items.indices.map { item in
             let root = groups?.group(of: item) ?? item
@@ -135,8 +141,8 @@ private struct Selection {
         var members = Array(repeating: [Int](), count: groupIndices.count)
         for (item, group) in groupOfItem.enumerated() { members[group].append(item) }
         self.members = members
-        counts = members.map { $0.reduce(into: [:]) { $0[labels[$1], default: 0] += 1 } }
-        let total = folder.labels.indices.map { label in labels.count { $0 == label } }
+        counts = members.map { $0.flatMap { labels[$0] }.reduce(into: [:]) { $0[$1, default: 0] += 1 } }
+        let total = labelIndices.map { label in labels.count { $0.contains(label) } }
         totalCounts = total
         targetCounts = total.map { $0 < 2 ? 0 : min(max(Int((Double($0) * fraction).rounded()), 1), $0 - 1) }
         heldOutCounts = total.map { _ in 0 }

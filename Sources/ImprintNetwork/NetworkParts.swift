@@ -6,6 +6,15 @@ extension Network {
         return try Network(name: name, input: input, nodes: nodes.dropLast())
     }
 
+    /// Returns the network with a sigmoid instead of its final softmax, as for a multi-label classifier; the parameters stay the same.
+    package func endingInSigmoid() throws(NetworkError) -> Network {
+        guard let last = nodes.last, last.layer is Softmax else {
+            preconditionFailure("the network \(name) does not end in a softmax")
+        }
+        let sigmoid = Node(name: "probabilities", layer: Sigmoid(), inputs: last.inputs)
+        return try Network(name: name, input: input, nodes: nodes.dropLast() + [sigmoid])
+    }
+
     /// The name of a dense head: the dense layer at the end, or before a final softmax; nil if there is none.
     ///
     /// `headIndex` also finds the head of a detector.

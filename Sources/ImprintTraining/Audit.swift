@@ -48,7 +48,7 @@ public struct Audit: Sendable {
     public let randomSplit: Leakage?
 
     /// The number of photos.
-    public var images: Int { labels.reduce(0) { $0 + $1.images + $1.validationImages } }
+    public let images: Int
     /// The colour profiles from the most to the least frequent; empty if no photo has a profile.
     package var profilesByFrequency: [(name: String, count: Int)] {
         guard profiles.keys.contains(where: { $0 != "none" }) else { return [] }
@@ -63,14 +63,15 @@ public struct Audit: Sendable {
     /// The number of photos that are stored rotated or mirrored.
     public var rotatedImages: Int { orientations.reduce(0) { $1.key == .up ? $0 : $0 + $1.value } }
 
-    /// Audits a folder.
+    /// Audits a folder or list.
     /// - Parameters:
     ///   - folder: The training photos.
     ///   - validation: The validation photos, if they have a separate folder.
     ///   - workers: The thread pool.
     ///   - onProgress: Called from time to time with the number of photos read so far.
     package init(
-        _ folder: ImageFolder, validation: ImageFolder? = nil, workers: Workers, onProgress: (Int) -> Void = { _ in }
+        _ folder: any TrainingSource, validation: (any TrainingSource)? = nil, workers: Workers,
+        onProgress: (Int) -> Void = { _ in }
     ) {
         let folders = [folder] + (validation.map { [$0] } ?? [])
         let groups = ImageGroups(folders, workers: workers, onProgress: onProgress)
@@ -80,9 +81,10 @@ public struct Audit: Sendable {
         }
         labels = names.map { name in
             LabelCount(
-                label: name, images: photos.count { $0.label == name && $0.folder == 0 },
-                validationImages: photos.count { $0.label == name && $0.folder == 1 })
+                label: name, images: photos.count { $0.labels.contains(name) && $0.folder == 0 },
+                validationImages: photos.count { $0.labels.contains(name) && $0.folder == 1 })
         }
+        images = photos.count
         ignored = folders.reduce(0) { $0 + $1.ignored.count }
         var orientations: [Orientation: Int] = [:]
         var profiles: [String: Int] = [:]
@@ -108,8 +110,11 @@ public struct Audit: Sendable {
         var findings = single
         let copies = Set(groups.copies)
         for indices in groups.nearDuplicates {
-            let labels = Set(indices.map { photos[$0].label }).sorted()
-            if labels.count > 1 { findings.append(finding(.acrossLabels, indices, labels.joined(separator: ", "))) }
+            let labelSets = Set(indices.map { photos[$0].labels })
+            let labels = Set(labelSets.joined()).sorted()
+            if labelSets.count > 1 {
+                findings.append(finding(.acrossLabels, indices, labels.joined(separator: ", ")))
+            }
             if !copies.contains(indices) { findings.append(finding(.nearDuplicates, indices)) }
         }
         findings += groups.copies.map { finding(.copies, $0) }
@@ -128,21 +133,22 @@ public struct Audit: Sendable {
 /// A photo of the audited folders.
 private struct Photo {
     let url: URL
-    let label: String
+    let labels: [String]
     /// 0 for a training photo, 1 for a validation photo.
     let folder: Int
     /// The metadata of the file; nil if it cannot be read.
     let facts: ImageInformation?
     let sketch: Result<ImageSketch, ImageError>
 
-    static func list(_ folders: [ImageFolder], _ groups: ImageGroups, _ workers: Workers) -> [Photo] {
+    static func list(_ folders: [any TrainingSource], _ groups: ImageGroups, _ workers: Workers) -> [Photo] {
         let items = folders.enumerated().flatMap { index, folder in
-            folder.items.map { (index, $0.url, folder.labels[$0.label]) }
+            folder.items.map { (index, $0, $0.labels.map { folder.labels[$0] }) }
         }
         return workers.parallelMap(items.count) { index in
-            let (folder, url, label) = items[index]
+            let (folder, photo, labels) = items[index]
             return Photo(
-                url: url, label: label, folder: folder, facts: try? ImageFile.information(of: url),
+                url: photo.url, labels: labels, folder: folder,
+                facts: photo.content == nil ? try? ImageFile.information(of: photo.url) : nil,
                 sketch: groups.sketches[index])
         }
     }

@@ -8,12 +8,14 @@ internal import ImprintTraining
 
 struct AuditCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "audit", abstract: "Check a folder of photos for problems before training.")
+        commandName: "audit", abstract: "Check a folder or list of photos for problems before training.")
 
-    @Argument(help: ArgumentHelp("The folder of photos: one sub-folder per label.", valueName: "data"))
+    @Argument(
+        help: ArgumentHelp(
+            "The photos: a folder with one sub-folder per label, or a CSV or JSON list.", valueName: "data"))
     var data: String
 
-    @Option(help: ArgumentHelp("A folder of validation photos to compare with.", valueName: "folder"))
+    @Option(help: ArgumentHelp("A folder or list of validation photos to compare with.", valueName: "folder"))
     var validation: String?
 
     @Option(help: ArgumentHelp("An HTML report of the findings to write.", valueName: "file.html"))
@@ -30,8 +32,8 @@ struct AuditCommand: ParsableCommand {
         let clock = ContinuousClock()
         let start = clock.now
         if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
-        let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: 1)
-        let other = try validation.map { try ImageFolder(at: URL(filePath: $0), minimumClasses: 1) }
+        let folder = try labelledPhotos(at: URL(filePath: data), minimumLabels: 1)
+        let other = try validation.map { try labelledPhotos(at: URL(filePath: $0), minimumLabels: 1) }
         let workers = Workers(common.threadCount)
         var bar = ProgressBar()
         defer { bar.clear() }

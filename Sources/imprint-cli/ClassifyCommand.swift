@@ -27,9 +27,10 @@ struct ClassifyCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The minimum confidence to show, 0 to 1, or auto: the model's threshold for each label.",
+            "The minimum confidence to show, 0 to 1, or auto: the model's threshold for each label. (default: 0; auto for a multi-label "
+                + "model from imprint train)",
             valueName: "number or auto"))
-    var threshold = ThresholdArgument("0")
+    var threshold: ThresholdArgument?
 
     @Option(
         help: ArgumentHelp(
@@ -68,7 +69,7 @@ struct ClassifyCommand: ParsableCommand {
         try require(top, "--top", in: 1...1_000_000)
         try require(minimumPrecision ?? 0, "--minimum-precision", in: 0...1)
         try require(minimumRecall ?? 0, "--minimum-recall", in: 0...1)
-        let threshold = try threshold.threshold()
+        let threshold = try threshold?.threshold()
         if categories != nil, threshold == .perLabel || minimumPrecision != nil || minimumRecall != nil {
             throw ValidationError(
                 "--categories: categories have no threshold, precision or recall; leave these options out, or set --threshold to a number."
@@ -82,7 +83,8 @@ struct ClassifyCommand: ParsableCommand {
         let workers = photos.workers(upTo: common.threadCount)
         let classifier = try classifierOptions.classifier(model, threads: common.threadCount / workers.count)
         let rule = ConfidenceRule(
-            threshold: try threshold.threshold(), minimumPrecision: minimumPrecision, minimumRecall: minimumRecall)
+            threshold: try threshold?.threshold() ?? defaultThreshold(classifier), minimumPrecision: minimumPrecision,
+            minimumRecall: minimumRecall)
         try rule.check(classifier)
         if boxes && !classifier.model.head.locatesObjects {
             throw ValidationError(
@@ -101,6 +103,13 @@ struct ClassifyCommand: ParsableCommand {
             }
             return Array(classifications.filter(rule.accepts).prefix(top))
         }
+    }
+
+    /// The threshold without --threshold: that of each label for a multi-label model, otherwise 0.
+    private func defaultThreshold(_ classifier: ImageClassifier) -> ConfidenceRule.Threshold {
+        let usesLabels =
+            classifier.model.isMultiLabel && categories == nil && minimumPrecision == nil && minimumRecall == nil
+        return usesLabels ? .perLabel : .confidence(0)
     }
 
     private func categories(_ text: String, of classifier: ImageClassifier) throws -> Categories {

@@ -84,7 +84,8 @@ func flag(_ name: String, _ isSet: Bool) -> [String] { isSet ? [name] : [] }
 private let optionNames = [
     "augmentation": "--augment", "calibrates": "--no-calibration", "ema-decay": "--average",
     "freezes-statistics": "--batch-statistics", "keeps-groups-together": "--random-split",
-    "layer-decay": "--layer-decay", "memory-limit": "--memory", "network": "--network, --width, --base or --unfreeze",
+    "is-multi-label": "--multi-label", "layer-decay": "--layer-decay", "memory-limit": "--memory",
+    "network": "--network, --width, --base or --unfreeze",
     "pools-maximum": "--pool-maximum", "rehearsal-images": "--rehearsal", "stage-epochs": "--stage-epochs",
     // Names in the checkpoints of version 1.
     "pooling": "--pool-maximum", "statistics-of-norms": "--batch-statistics",

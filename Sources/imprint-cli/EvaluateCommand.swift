@@ -8,12 +8,12 @@ internal import ImprintTraining
 
 struct EvaluateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "evaluate", abstract: "Evaluate a model on a folder of photos, one sub-folder per label.")
+        commandName: "evaluate", abstract: "Evaluate a model on a folder or list of labelled photos.")
 
     @Argument(help: "The model file.")
     var model: String
 
-    @Argument(help: "The folder of photos: one sub-folder per label.")
+    @Argument(help: "The photos: a folder with one sub-folder per label, or a CSV or JSON list.")
     var data: String
 
     @Flag(help: "Show the worst mistakes; with --json, the prediction for every photo.")
@@ -37,7 +37,10 @@ struct EvaluateCommand: ParsableCommand {
     func run() throws {
         if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
         let classifier = try classifierOptions.classifier(model, threads: 1)
-        let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: 1)
+        let folder = try labelledPhotos(at: URL(filePath: data), minimumLabels: 1)
+        if classifier.model.isMultiLabel || (folder.isMultiLabel && classifier.model.head == .sigmoid) {
+            return try runMultiLabel(classifier, folder)
+        }
         var bar = ProgressBar()
         defer { bar.clear() }
         let evaluation = try classifier.evaluate(on: folder, threads: common.threadCount) { done in
@@ -59,13 +62,16 @@ struct EvaluateCommand: ParsableCommand {
 }
 
 extension EvaluateCommand {
-    private func write(_ report: String, _ classifier: ImageClassifier, _ evaluation: Evaluation) throws {
+    func write(
+        _ report: String, _ classifier: ImageClassifier, _ evaluation: Evaluation? = nil,
+        multiLabel: MultiLabelEvaluation? = nil
+    ) throws {
         let model = try classifier.personalization.map { try classifier.model.personalized(with: $0) }
         let command =
             ["imprint", "evaluate", self.model, data] + option("--personalization", classifierOptions.personalization)
             + flag("--mirror", classifierOptions.mirror)
         let page = Report(
-            model ?? classifier.model, evaluation: evaluation,
+            model ?? classifier.model, evaluation: evaluation, multiLabel: multiLabel,
             command: command.map(shellQuoted).joined(separator: " "), threads: common.threadCount)
         try page.write(to: URL(filePath: report))
         Terminal.note("Wrote \(report).")

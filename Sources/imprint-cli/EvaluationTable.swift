@@ -97,10 +97,10 @@ struct EvaluationTable {
     }
 }
 
-private func cut(_ text: String, to length: Int) -> String {
+func cut(_ text: String, to length: Int) -> String {
     text.count > length ? text.prefix(length - 1) + "…" : text
 }
 
-private func right(_ text: String, _ width: Int) -> String {
+func right(_ text: String, _ width: Int) -> String {
     String(repeating: " ", count: max(width - text.count, 0)) + text
 }

@@ -6,17 +6,21 @@ internal import ImprintTraining
 
 struct TrainCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "train", abstract: "Train a classifier from a folder of photos, one sub-folder per label.",
+        commandName: "train", abstract: "Train a classifier from a folder or list of photos.",
         discussion: """
             Examples:
               imprint train photos --output mine.imprint
               imprint train photos --output m.imprint --augment flip --report r.html
+              imprint train photos.csv --output mine.imprint
               imprint train photos --folds 5
 
             To find logos in photos, use imprint train-detector.
             """)
 
-    @Argument(help: ArgumentHelp("The folder of photos: one sub-folder per label.", valueName: "photos"))
+    @Argument(
+        help: ArgumentHelp(
+            "The photos: a folder with one sub-folder per label, or a list, a CSV file with the header photo,label or a JSON file.",
+            valueName: "photos"))
     var data: String
 
     @OptionGroup var runOptions: TrainingRunOptions
@@ -30,21 +34,30 @@ struct TrainCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let folder = try ImageFolder(at: URL(filePath: data))
-        try runOptions.prepare(photoFolders: [folder.url, options.dataset.validationFolder])
+        let photos = try labelledPhotos(at: URL(filePath: data), minimumLabels: 2)
+        try runOptions.prepare(photoFolders: [photos.folder, options.dataset.validationFolder])
         let configuration = try options.configuration(threads: runOptions.common.threadCount)
         let command =
             ["imprint", "train", data] + option("--output", runOptions.output) + runOptions.crossValidation.arguments
             + options.arguments
         if let options = try runOptions.crossValidation.options() {
+            guard let folder = photos as? ImageFolder else {
+                throw ValidationError(
+                    "--folds: \(data) is a list, expected a folder of photos. Cross-validation does not read lists.")
+            }
             try await CrossValidationSession(options: runOptions, folder: folder, command: command)
                 .run(CrossValidation(photos: folder, configuration: configuration, options: options))
             if runOptions.output == nil { return }
         }
         let trainer = ClassifierTrainer(
-            photos: folder, configuration: configuration, checkpoints: runOptions.checkpoints)
+            photos: photos, configuration: configuration, checkpoints: runOptions.checkpoints)
         try await TrainingSession(
-            options: runOptions, folder: folder, validationFolder: options.dataset.validationFolder, command: command
+            options: runOptions, folder: photos, validationFolder: options.dataset.validationFolder, command: command
         ).run(trainer, epochs: options.epochs, patience: options.patience)
     }
+}
+
+extension TrainingSource {
+    /// The folder of the photos, in which no outputs may lie; nil for a list.
+    var folder: URL? { (self as? ImageFolder)?.url }
 }

@@ -201,6 +201,9 @@ struct TrainingMonitor {
                         ? "continue with --resume." : "train again; --checkpoint saves runs so that they can continue.")
             )
         }
+        if !json, let evaluation = result.multiLabelEvaluation {
+            Terminal.noteLines("\n" + MultiLabelTable(evaluation).text)
+        }
         if !json, let evaluation = result.evaluation { Terminal.noteLines("\n" + summary(evaluation, record)) }
     }
 

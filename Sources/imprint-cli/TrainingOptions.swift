@@ -60,6 +60,12 @@ struct TrainingOptions: ParsableArguments {
     @Option(help: "Label smoothing: the fraction of each target that is spread over all labels.")
     var labelSmoothing = Self.defaults.labelSmoothing
 
+    @Flag(
+        help:
+            "Train a multi-label model, which predicts each label on its own; the default if photos of a list have several labels or none."
+    )
+    var multiLabel = false
+
     @Option(help: "Class weights: none, or auto to weight labels in inverse proportion to their number of photos.")
     var classWeights = Self.defaults.classWeights
 
@@ -116,6 +122,7 @@ struct TrainingOptions: ParsableArguments {
         values.timeLimit = try timeLimit?.duration()
         values.labelSmoothing = labelSmoothing
         values.classWeights = classWeights
+        values.isMultiLabel = multiLabel
         values.emaDecay = average
         values.gradientClipping = gradientClipping
         values.calibrates = !noCalibration
@@ -151,7 +158,8 @@ struct TrainingOptions: ParsableArguments {
             + option("--learning-rate", learningRate.description)
             + option("--label-smoothing", labelSmoothing, default: defaults.labelSmoothing)
             + option("--class-weights", classWeights.rawValue, default: defaults.classWeights.rawValue)
-            + option("--average", average) + option("--gradient-clipping", gradientClipping)
+            + flag("--multi-label", multiLabel) + option("--average", average)
+            + option("--gradient-clipping", gradientClipping)
             + flag("--no-calibration", noCalibration)
     }
 }

@@ -10,7 +10,7 @@ internal import ImprintTraining
 struct TrainingSession {
     let options: TrainingRunOptions
     /// The training photos; nil for artwork only.
-    let folder: ImageFolder?
+    let folder: (any TrainingSource)?
     let validationFolder: URL?
     /// The labels of a detector's logos; nil for a classifier.
     var logos: [String]?
@@ -92,14 +92,14 @@ struct TrainingSession {
         var audit: Audit?
         // Unreadable photos cannot be audited.
         if let folder, result.photoError == nil {
-            let validation = try validationFolder.map { try folder.validationFolder(at: $0, logos: logos) }
+            let validation = try validationFolder.map { try validationPhotos(at: $0, for: folder, logos: logos) }
             let total = folder.items.count + (validation?.items.count ?? 0)
             audit = Audit(folder, validation: validation, workers: workers) {
                 bar.draw("auditing", done: $0, of: total)
             }
         }
         let page = Report(
-            result.model, evaluation: result.evaluation, audit: audit,
+            result.model, evaluation: result.evaluation, multiLabel: result.multiLabelEvaluation, audit: audit,
             command: command.map(shellQuoted).joined(separator: " "),
             remark: result.isRepeatable
                 ? nil

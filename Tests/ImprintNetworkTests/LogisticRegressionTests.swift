@@ -14,7 +14,7 @@ import Testing
         }
     }
 
-    private var targets: [Int] { (0..<rows).map { row in (row % 17 > 11 ? 1 : 0) + (row * 7 % 17 > 8 ? 1 : 0) } }
+    private var targets: [[Int]] { (0..<rows).map { row in [(row % 17 > 11 ? 1 : 0) + (row * 7 % 17 > 8 ? 1 : 0)] } }
 
     private func heads(_ decays: [Float], threads: Int = 1) -> [LogisticRegression.Head] {
         LogisticRegression(features: features, targets: targets, labels: 3, workers: Workers(threads))
@@ -49,12 +49,27 @@ import Testing
     func degenerate(rows: Int) {
         let features: [Float] = (0..<rows).flatMap { row -> [Float] in [3, 0, Float(row % 2)] }
         let head = LogisticRegression(
-            features: features, targets: (0..<rows).map { $0 % 2 }, labels: 2, workers: Workers(2)
+            features: features, targets: (0..<rows).map { [$0 % 2] }, labels: 2, workers: Workers(2)
         ).heads(weightDecays: [0.01])[0]
         let logits = head.logits(features)
         for (row, logits) in logits.enumerated() {
             #expect(logits.allSatisfy { $0.isFinite })
             #expect((logits[1] > logits[0]) == (row % 2 == 1))
+        }
+    }
+
+    @Test("With a sigmoid, the head of each label is that of the label alone") func sigmoid() {
+        let sets = targets.map { $0 == [0] ? [] : $0 == [1] ? [0, 1] : [1] }
+        func logits(_ targets: [[Int]], labels: Int) -> [[Float]] {
+            LogisticRegression(
+                features: features, targets: targets, labels: labels, link: .sigmoid, workers: Workers(2)
+            )
+            .heads(weightDecays: [0.1], maximumIterations: 500)[0].logits(features)
+        }
+        let both = logits(sets, labels: 2)
+        for label in 0..<2 {
+            let alone = logits(sets.map { $0.contains(label) ? [0] : [] }, labels: 1)
+            for (row, expected) in zip(both, alone) { #expect(abs(row[label] - expected[0]) < 0.05) }
         }
     }
 }

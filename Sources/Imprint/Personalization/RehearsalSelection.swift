@@ -1,8 +1,19 @@
-package import Foundation
+internal import Foundation
 package import ImprintCore
-internal import ImprintImages
+package import ImprintImages
 package import ImprintModel
 internal import ImprintNetwork
+
+extension TrainingPhoto {
+    /// The photo as an image to classify.
+    package var source: ImageSource {
+        switch content {
+        case nil: .file(url)
+        case .encoded(let bytes): .data(Data(bytes))
+        case .decoded(let image): .image(image)
+        }
+    }
+}
 
 extension ModelFile {
     /// Returns a copy of the model with rehearsal features of some training photos, balanced over the labels.
@@ -14,7 +25,7 @@ extension ModelFile {
     ///   - seed: The random seed of the selection.
     ///   - workers: The threads that compute features.
     package func addingRehearsal(
-        _ items: [(url: URL, label: Int)], count: Int, seed: UInt64, workers: Workers
+        _ items: [(photo: ImageSource, label: Int)], count: Int, seed: UInt64, workers: Workers
     ) throws -> ModelFile {
         guard count > 0, network.headIndex != nil else { return self }
         let runtime = head.runtime(self, workers: Workers(1))
@@ -23,7 +34,7 @@ extension ModelFile {
             do {
                 return (
                     selected[index].label,
-                    try runtime.features(of: .file(selected[index].url), blocks: 0, views: ImageViews(count: 1))[0]
+                    try runtime.features(of: selected[index].photo, blocks: 0, views: ImageViews(count: 1))[0]
                 )
             } catch is ImageError {
                 return nil

@@ -28,22 +28,24 @@ package struct ImageGroups: Sendable {
 
     /// Creates the groups: reads the photos of the folders at a small size and compares them.
     /// - Parameters:
-    ///   - folders: One or more folders, compared as if they were one.
+    ///   - folders: One or more sources of photos, compared as if they were one.
     ///   - workers: The threads that share the work.
     ///   - onProgress: Receives the number of photos read so far, from time to time.
-    package init(_ folders: [ImageFolder], workers: Workers, onProgress: (Int) -> Void = { _ in }) {
+    package init(_ folders: [any TrainingSource], workers: Workers, onProgress: (Int) -> Void = { _ in }) {
         let items = folders.flatMap(\.items)
         let sketches = workers.parallelMap(items.count, onProgress: onProgress) { index in
-            Result { () throws(ImageError) in try ImageSketch(items[index].url) }
+            Result { () throws(ImageError) in try ImageSketch(items[index]) }
         }
         let comparison = NearDuplicateSearch(
             imageHashes: sketches.map { (try? $0.get())?.imageHash },
             captureTimes: sketches.map { (try? $0.get())?.captureTime },
-            labels: folders.flatMap { folder in folder.items.map { folder.labels[$0.label] } },
+            labels: folders.flatMap { folder in
+                folder.items.map { $0.labels.map { folder.labels[$0] }.joined(separator: ";") }
+            },
             sequences: SequencePosition.positions(in: folders))
         self.sketches = sketches
         var union = UnionFind(count: items.count)
-        for (a, b) in copyPairs(items.map(\.url), workers) { union.join(a, b) }
+        for (a, b) in copyPairs(items, workers) { union.join(a, b) }
         copies = union.sets()
         comparison.joinNearDuplicates(&union, workers)
         nearDuplicates = union.sets()
@@ -67,13 +69,12 @@ extension SequencePosition {
     ///
     /// A series spans labels, because the photos of one burst may have several labels. If one of its numbers occurs twice, each
     /// label has a separate series.
-    static func positions(in folders: [ImageFolder]) -> [SequencePosition?] {
+    static func positions(in folders: [any TrainingSource]) -> [SequencePosition?] {
         var positions: [(position: SequencePosition?, home: String)] = []
         for (index, folder) in folders.enumerated() {
-            let depth = folder.url.pathComponents.count + 1
             for item in folder.items {
-                let path = item.url.pathComponents.dropFirst(depth).joined(separator: "/")
-                positions.append((SequencePosition(path), "\(index)/\(item.label)/"))
+                let labels = item.labels.map(String.init).joined(separator: ";")
+                positions.append((SequencePosition(folder.pathBelowLabel(of: item)), "\(index)/\(labels)/"))
             }
         }
         var seen: Set<SequencePosition> = []
@@ -85,15 +86,24 @@ extension SequencePosition {
     }
 }
 
-/// Returns the pairs of files with the same bytes, each file with the first of its copies.
-private func copyPairs(_ files: [URL], _ workers: Workers) -> [(Int, Int)] {
-    // Only files of equal length can be copies, so most files need not be read.
-    let bySize = Dictionary(grouping: files.indices) { FileStatus(files[$0])?.size ?? 0 }
-    let candidates = bySize.filter { $0.key > 0 && $0.value.count > 1 }.flatMap(\.value).sorted()
-    let digests = workers.parallelMap(candidates.count) { index -> String? in
-        guard let data = try? Data(contentsOf: files[candidates[index]], options: .mappedIfSafe) else { return nil }
-        return SHA256.hexadecimal(of: [UInt8](data))
+extension TrainingSource {
+    /// Returns the path of a photo below the folder of its label; the whole path if it is not in such a folder.
+    fileprivate func pathBelowLabel(of item: TrainingPhoto) -> String {
+        if let folder = self as? ImageFolder {
+            return item.url.pathComponents.dropFirst(folder.url.pathComponents.count + 1).joined(separator: "/")
+        }
+        let path = path(of: item)
+        let folder = item.labels.count == 1 ? labels[item.labels[0]] + "/" : ""
+        return path.hasPrefix(folder) ? String(path.dropFirst(folder.count)) : path
     }
+}
+
+/// Returns the pairs of photos with the same bytes, each photo with the first of its copies.
+private func copyPairs(_ photos: [TrainingPhoto], _ workers: Workers) -> [(Int, Int)] {
+    // Only files of equal length can be copies, so most files need not be read.
+    let bySize = Dictionary(grouping: photos.indices) { photos[$0].byteCount }
+    let candidates = bySize.filter { $0.key > 0 && $0.value.count > 1 }.flatMap(\.value).sorted()
+    let digests = workers.parallelMap(candidates.count) { photos[candidates[$0]].contentDigest() }
     var first: [String: Int] = [:]
     var pairs: [(Int, Int)] = []
     for (file, digest) in zip(candidates, digests) {

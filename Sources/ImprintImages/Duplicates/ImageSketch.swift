@@ -24,6 +24,16 @@ package struct ImageSketch: Sendable, Hashable {
             try ImageFile.decode(url, coveringShortSide: Self.shortSide), captureTime: CaptureTime.read(url))
     }
 
+    /// Creates the sketch of a photo in a file or in memory; a photo in memory has no capture time.
+    /// - Throws: `ImageError` if it cannot be read, is not an image, or is damaged.
+    package init(_ photo: TrainingPhoto) throws(ImageError) {
+        if photo.content == nil {
+            try self.init(photo.url)
+        } else {
+            self.init(try photo.stored(coveringShortSide: Self.shortSide).upright)
+        }
+    }
+
     /// Creates the sketch of an upright image.
     package init(_ image: RasterImage, captureTime: Int? = nil) {
         let image = image.flattenedOnWhite().shrunk(toShortSide: Self.shortSide)

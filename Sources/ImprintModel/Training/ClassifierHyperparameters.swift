@@ -36,6 +36,12 @@ public struct ClassifierHyperparameters: Codable, Hashable, Sendable {
     public var gradientClipping: Float?
     /// Label smoothing: the share of each target that is spread over all labels, 0 ≤ x < 1.
     public var labelSmoothing: Float = 0
+    /// Whether the model predicts an independent probability for each label, so that a photo can have several labels or none.
+    ///
+    /// Training sets it if the photos have several labels or none. Such a model ends in sigmoids and learns by binary cross-entropy; see
+    /// `BinaryCrossEntropy`. Label smoothing then moves the targets towards ½. Automatic class weights are positive weights: photos without the
+    /// label / photos with it. The confidences are not calibrated.
+    public var isMultiLabel = false
     /// The rule for the weight of each label in the loss.
     public var classWeights = ClassWeights.none
     /// The decay of an exponential moving average (EMA) of the parameters, 0 < x < 1, such as 0.99; nil for none.

@@ -43,7 +43,8 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
     public var precisionRecall: [String: [PrecisionRecallPoint]]
     /// The confidence threshold of each of these labels, 0…1; nil if it was not measured.
     ///
-    /// It is the threshold with the highest F1 score on the validation set.
+    /// It is the threshold with the highest F1 score on the validation set. A multi-label model has a threshold for every label: 0.5 if no
+    /// validation photo has the label.
     public var thresholds: [String: Double]?
     /// The calibration of the confidences; nil if they are not calibrated.
     public var calibration: Calibration?

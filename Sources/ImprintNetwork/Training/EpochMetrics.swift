@@ -5,6 +5,8 @@ public struct EpochMetrics: Codable, Hashable, Sendable {
     /// The mean training loss over the round, each step measured before its update.
     public var loss: Float
     /// The training accuracy over the round, 0…1.
+    ///
+    /// For a multi-label classifier, accuracies are the share of correct decisions about all labels of all photos, at a threshold of 0.5.
     public var accuracy: Float
     /// The mean loss on the validation set; nil without a validation set.
     public var validationLoss: Float?

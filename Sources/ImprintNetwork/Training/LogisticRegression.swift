@@ -8,12 +8,13 @@ package import ImprintCore
     internal import Darwin
 #endif
 
-/// Multinomial logistic regression: the head that suits fixed features best, found by L-BFGS instead of gradient descent in batches.
+/// Logistic regression: the head that suits fixed features best, found by L-BFGS instead of gradient descent in batches.
 ///
 /// It minimizes, over the weights W [channels, labels] and the bias b [labels],
 ///
-/// loss = 1 / n · Σᵢ −log softmax(Wᵀ xᵢ + b)[tᵢ] + λ / 2 · ‖W‖²
+/// loss = 1 / n · Σᵢ loss(Wᵀ xᵢ + b, tᵢ) + λ / 2 · ‖W‖²
 ///
+/// where the loss of a row is cross-entropy after a softmax, or the sum of the binary cross-entropies of all labels after a sigmoid,
 /// for features xᵢ that are standardized: shifted and scaled to mean 0 and standard deviation about 1 in each channel. So one λ suits the features
 /// of every network. The returned head reads the original features. The bias has no penalty.
 ///
@@ -29,13 +30,22 @@ package struct LogisticRegression {
         package var bias: [Float]
     }
 
+    /// The function from logits to probabilities.
+    package enum Link: Sendable {
+        /// Every row has one label.
+        case softmax
+        /// A row has any number of labels.
+        case sigmoid
+    }
+
     private let rows: Int
     private let channels: Int
     private let labels: Int
     /// [rows, channels].
     private let features: [Float]
-    /// The label of each row.
-    private let targets: [Int]
+    /// The labels of each row.
+    private let targets: [[Int]]
+    private let link: Link
     /// The mean of each channel.
     package let means: [Float]
     /// The reciprocal of the standard deviation of each channel.
@@ -46,8 +56,11 @@ package struct LogisticRegression {
     /// Creates a problem.
     /// - Parameters:
     ///   - features: [rows, channels], at least one row.
-    ///   - targets: The label of each row, in 0..<labels.
-    package init(features: [Float], targets: [Int], labels: Int, workers: Workers) {
+    ///   - targets: The labels of each row, in 0..<labels.
+    ///   - link: Softmax for one label per row, sigmoid for any number.
+    package init(features: [Float], targets: [[Int]], labels: Int, link: Link = .softmax, workers: Workers) {
+        precondition(
+            link == .sigmoid || targets.allSatisfy { $0.count == 1 }, "every row has one label")
         precondition(
             !targets.isEmpty && features.count % targets.count == 0, "there are features of every row, [rows, channels]"
         )
@@ -55,6 +68,7 @@ package struct LogisticRegression {
         channels = features.count / targets.count
         self.labels = labels
         self.targets = targets
+        self.link = link
         self.workers = workers
         blocks = min(16, rows)
         (means, scales) = Self.statistics(features, rows: rows, channels: channels)
@@ -231,7 +245,7 @@ package struct LogisticRegression {
                     let biasGradient = gradient + channels * labels
                     for row in 0..<count {
                         loss += residual(
-                            logits + row * labels, bias, target: targets[range.lowerBound + row], biasGradient)
+                            logits + row * labels, bias, targets[range.lowerBound + row], biasGradient)
                     }
                     GEMM.multiply(
                         rows: channels, columns: labels, inner: count,
@@ -245,26 +259,41 @@ package struct LogisticRegression {
 
     /// Replaces the logits of a row by the gradient of its loss, and returns the loss, both divided by the number of rows.
     private func residual(
-        _ logits: UnsafeMutablePointer<Float>, _ bias: UnsafePointer<Float>, target: Int,
+        _ logits: UnsafeMutablePointer<Float>, _ bias: UnsafePointer<Float>, _ targets: [Int],
         _ biasGradient: UnsafeMutablePointer<Float>
     ) -> Double {
-        var largest = -Float.infinity
-        for label in 0..<labels {
-            logits[label] += bias[label]
-            largest = max(largest, logits[label])
+        for label in 0..<labels { logits[label] += bias[label] }
+        // The loss without the logits of the targets, which both losses subtract.
+        var loss: Double = 0
+        for target in targets { loss -= Double(logits[target]) }
+        switch link {
+        case .softmax: loss += softmax(logits)
+        case .sigmoid:
+            for label in 0..<labels {
+                let logit = logits[label]
+                loss += Double(max(logit, 0) + log1pf(expf(-abs(logit))))
+                logits[label] = 1 / (1 + expf(-logit))
+            }
         }
-        let targetLogit = logits[target] - largest
+        for target in targets { logits[target] -= 1 }
+        for label in 0..<labels {
+            logits[label] /= Float(rows)
+            biasGradient[label] += logits[label]
+        }
+        return loss / Double(rows)
+    }
+
+    /// Replaces logits by probabilities, and returns the logarithm of the sum of the exponentials of the logits.
+    private func softmax(_ logits: UnsafeMutablePointer<Float>) -> Double {
+        var largest = -Float.infinity
+        for label in 0..<labels { largest = max(largest, logits[label]) }
         var sum: Float = 0
         for label in 0..<labels {
             logits[label] = expf(logits[label] - largest)
             sum += logits[label]
         }
-        for label in 0..<labels {
-            let probability = logits[label] / sum
-            logits[label] = (probability - (label == target ? 1 : 0)) / Float(rows)
-            biasGradient[label] += logits[label]
-        }
-        return (log(Double(sum)) - Double(targetLogit)) / Double(rows)
+        for label in 0..<labels { logits[label] /= sum }
+        return Double(largest) + log(Double(sum))
     }
 
     private func dot(_ left: [Float], _ right: [Float]) -> Double {

@@ -157,7 +157,8 @@ extension TrainingLoop {
             ema.move(towards: plan.parameters, by: 1 - min(decay, (1 + steps) / (10 + steps)))
             progress.emaSteps += 1
         }
-        progress.sum.add(loss: result.loss, correct: result.correct, count: result.count)
+        progress.sum.add(
+            loss: result.loss, correct: result.correct, count: result.count, decisions: result.decisions)
         progress.batch = step + 1
         progress.passes = plan.passCount
         return true

@@ -67,7 +67,7 @@ extension TrainingObjective {
 public struct StepLoss: Sendable {
     /// The mean loss over the batch.
     public var loss: Float
-    /// The number of correct samples in the batch.
+    /// The number of correct samples in the batch, or of correct decisions.
     public var correct: Int
     /// The number of samples in the batch of the forward pass.
     public var count: Int
@@ -75,13 +75,18 @@ public struct StepLoss: Sendable {
     ///
     /// An objective skips batches whose photos are unreadable.
     public var step: Int?
+    /// The number of decisions of which `correct` are correct; nil for one per sample.
+    ///
+    /// A multi-label classifier decides about every label of a sample.
+    public var decisions: Int?
 
     /// Creates the loss of a step.
-    public init(loss: Float, correct: Int = 0, count: Int, step: Int? = nil) {
+    public init(loss: Float, correct: Int = 0, count: Int, step: Int? = nil, decisions: Int? = nil) {
         self.loss = loss
         self.correct = correct
         self.count = count
         self.step = step
+        self.decisions = decisions
     }
 }
 

@@ -4,15 +4,19 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
     public struct Sum: Codable, Hashable, Sendable {
         /// The sum of the losses of all samples.
         public package(set) var loss: Double = 0
-        /// The number of correct samples.
+        /// The number of correct samples, or of correct decisions.
         public package(set) var correct = 0
         /// The number of samples.
         public package(set) var count = 0
+        /// The number of decisions of which `correct` are correct; nil for one per sample.
+        public package(set) var decisions: Int?
 
         package init() {}
 
         /// Adds a batch of `count` samples with a mean loss of `loss`.
-        package mutating func add(loss: Float, correct: Int, count: Int) {
+        /// - Parameter decisions: The number of decisions of which `correct` are correct; nil for one per sample.
+        package mutating func add(loss: Float, correct: Int, count: Int, decisions: Int? = nil) {
+            if let decisions { self.decisions = (self.decisions ?? 0) + decisions }
             self.loss += Double(loss) * Double(count)
             self.correct += correct
             self.count += count
@@ -20,8 +24,8 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
 
         /// The mean loss per sample.
         public var meanLoss: Float { count > 0 ? Float(loss / Double(count)) : 0 }
-        /// The fraction of correct samples, 0…1.
-        public var accuracy: Float { count > 0 ? Float(correct) / Float(count) : 0 }
+        /// The fraction of correct samples, or of correct decisions, 0…1.
+        public var accuracy: Float { count > 0 ? Float(correct) / Float(max(decisions ?? count, 1)) : 0 }
     }
 
     /// The peak learning rate, from the hyperparameters or a range test.
@@ -129,7 +133,9 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
     /// A description of the first invalid value; nil if all values are valid.
     package var problem: String? {
         guard learningRate.isFinite && learningRate >= 0 else { return "a learning rate of \(learningRate)" }
-        let counts = [plannedRounds, batch, passes, emaSteps, sum.count, sum.correct, firstComparable]
+        let counts = [
+            plannedRounds, batch, passes, emaSteps, sum.count, sum.correct, sum.decisions ?? 0, firstComparable,
+        ]
         guard counts.allSatisfy({ (0...1 << 48).contains($0) }) else { return "a count that is out of range" }
         guard history.map(\.epoch) == Array(1..<(history.count + 1)) else {
             return "epochs that are not consecutive"

@@ -180,7 +180,7 @@ struct DetectorTask: TrainingTask {
             network: network, parameters: best, labels: labels, preprocessing: .logoDetector, detector: head,
             training: record, precision: configuration.precision)
         let modelWithRehearsal = try model.addingRehearsal(
-            photos.training.map { ($0.url, labels.firstIndex(of: $0.label) ?? 0) },
+            photos.training.map { (.file($0.url), labels.firstIndex(of: $0.label) ?? 0) },
             count: configuration.rehearsalImages, seed: configuration.seed, workers: workers)
         return (modelWithRehearsal, evaluation)
     }

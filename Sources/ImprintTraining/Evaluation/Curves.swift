@@ -51,7 +51,13 @@ struct Ranking {
     let negatives: Int
 
     init(_ results: [Evaluation.Result], label: Int) {
-        let sorted = results.map { (confidence: $0.confidences[label], isPositive: $0.label == label) }
+        self.init(results.map { ($0.confidences[label], $0.label == label) })
+    }
+
+    /// - Parameter images: The confidence of each image in the label, and whether it has the label.
+    init(_ images: [(confidence: Float, isPositive: Bool)]) {
+        let sorted =
+            images
             .sorted { $0.confidence > $1.confidence }
         var steps: [Step] = []
         var (truePositives, falsePositives) = (0, 0)

@@ -3,46 +3,62 @@ internal import ImprintCore
 public import ImprintImages
 
 extension ImageClassifier {
-    /// Classifies every image of a folder, one sub-folder per label, and compares the predictions with the labels.
+    /// Classifies every image of a folder or list, and compares the predictions with the labels.
     ///
-    /// The folder may lack labels of the model, but must not have other labels. Unreadable images are skipped and listed.
+    /// The source may lack labels of the model, but must not have other labels. Unreadable images are skipped and listed.
     /// - Parameters:
-    ///   - folder: The images.
+    ///   - folder: The images: a folder (`ImageFolder`), a list (`LabelList`), or images in memory (`InMemorySource`).
     ///   - threads: The number of threads; the results do not depend on it.
     ///   - onProgress: Called from time to time with the number of finished images.
-    /// - Throws: `ImprintError.labelMismatch` for a label that the model does not have, `ImageError` if more than half
+    /// - Throws: `ImprintError.notOneLabel` for a photo with several labels or none; see `evaluateMultiLabel(on:threads:onProgress:)`.
+    ///   `ImprintError.labelMismatch` for a label that the model does not have, `ImageError` if more than half
     ///   of the images, or all of a label, cannot be read, `ImprintError.nonFiniteOutput` if an output of the model is not finite.
     public func evaluate(
-        on folder: ImageFolder, threads: Int = 1, onProgress: (Int) -> Void = { _ in }
+        on folder: some TrainingSource, threads: Int = 1, onProgress: (Int) -> Void = { _ in }
     ) throws -> Evaluation {
+        if let photo = folder.items.first(where: { $0.labels.count != 1 }) {
+            throw ImprintError.notOneLabel(
+                photo: photo.url.displayPath, labels: photo.labels.map { folder.labels[$0] })
+        }
+        let (predictions, skipped) = try predictions(on: folder, threads: threads, onProgress: onProgress)
+        let results = predictions.map {
+            Evaluation.Result(url: $0.photo.url, label: $0.photo.label, confidences: $0.confidences)
+        }
+        return Evaluation(labels: labels, results: results, skipped: skipped)
+    }
+
+    /// Classifies every image of a source.
+    /// - Returns: The readable photos, with the indices of this model's labels, and their confidences; the unreadable photos.
+    func predictions(
+        on folder: some TrainingSource, threads: Int, onProgress: (Int) -> Void
+    ) throws -> (readable: [(photo: TrainingPhoto, confidences: [Float])], skipped: [SkippedImage]) {
         let unknown = folder.labels.filter { !labels.contains($0) }
         guard unknown.isEmpty else {
             throw ImprintError.labelMismatch(
-                folder: folder.url.path(percentEncoded: false), unknown: unknown, labels: labels)
+                folder: folder.name, unknown: unknown, labels: labels)
         }
         let outcomes = try Workers(threads).parallelMap(folder.items.count, onProgress: onProgress) {
             index throws -> Swift.Result<[Float], ImageError> in
             do {
-                return .success(try confidences(of: folder.items[index].url))
+                return .success(try confidences(of: folder.items[index]))
             } catch let error as ImageError {
                 return .failure(error)
             }
         }
         let labelIndices = folder.labels.map { label in labels.firstIndex(of: label) ?? 0 }
-        var results: [Evaluation.Result] = []
+        var results: [(photo: TrainingPhoto, confidences: [Float])] = []
         var skipped: [SkippedImage] = []
-        var readable: [ImageFolder.Item] = []
+        var readable: [TrainingPhoto] = []
         for (item, outcome) in zip(folder.items, outcomes) {
             switch outcome {
             case .success(let confidences):
-                results.append(
-                    Evaluation.Result(url: item.url, label: labelIndices[item.label], confidences: confidences))
+                results.append((item.mapping(labelIndices), confidences))
                 readable.append(item)
             case .failure(let error): skipped.append(SkippedImage(url: item.url, reason: error))
             }
         }
         try SkippedImage.checkEnoughAreReadable(
             of: folder.items, readable: readable, skipped: skipped, labels: folder.labels)
-        return Evaluation(labels: labels, results: results, skipped: skipped)
+        return (results, skipped)
     }
 }

@@ -5,7 +5,7 @@ extension Evaluation {
     ///
     /// It has at most 100 points of `precisionRecallCurve(of:)`, spread evenly over the recall, including both ends.
     public var precisionRecall: [String: [TrainingRecord.PrecisionRecallPoint]] {
-        byLabel { ranking in ranking.precisionRecallCurve.map { thinned($0, to: 100) } }
+        byLabel(\.storedCurve)
     }
 
     /// The confidence threshold with the highest F1 of every label that has images; the highest threshold of equal F1.
@@ -23,7 +23,11 @@ extension Evaluation {
 }
 
 extension Ranking {
-    fileprivate var threshold: Double? {
+    /// At most 100 points of the precision–recall curve; nil without positive images.
+    var storedCurve: [TrainingRecord.PrecisionRecallPoint]? { precisionRecallCurve.map { thinned($0, to: 100) } }
+
+    /// The threshold with the highest F1; nil without positive images.
+    var threshold: Double? {
         func f1(_ step: Step) -> Double {
             2 * Double(step.truePositives) / Double(positives + step.truePositives + step.falsePositives)
         }

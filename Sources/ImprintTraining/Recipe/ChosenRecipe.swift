@@ -21,7 +21,7 @@ struct ChosenRecipe {
     ///
     /// Nil if the run does not start from a pretrained base model.
     init?(
-        _ folder: ImageFolder, _ configuration: ClassifierConfiguration, _ checkpoints: CheckpointOptions?,
+        _ folder: any TrainingSource, _ configuration: ClassifierConfiguration, _ checkpoints: CheckpointOptions?,
         onEvent: (TrainingEvent) -> Void, shouldStop: () -> Bool
     ) throws {
         try configuration.check()
@@ -34,6 +34,7 @@ struct ChosenRecipe {
             var measuring = configuration
             measuring.start = .base(base, trainableLayers: .head)
             measuring.hyperparameters.augmentation = .none
+            if folder.isMultiLabel { measuring.isMultiLabel = true }
             let start = try measuring.startingPoint(labels: folder.labels)
             guard let extractor = start.featureExtractor, start.headHasBias else {
                 throw ImprintError.noHead(network: base.network.name)

@@ -30,7 +30,7 @@ public struct RecipeDecision: Codable, Hashable, Sendable {
         public var trainingPhotos: Int
         /// The number of photos that the head was evaluated on, none of which it was fitted to.
         public var heldOutPhotos: Int
-        /// The accuracy of the head on these photos, 0…1.
+        /// The accuracy of the head on these photos, 0…1; for several labels per photo, the share of correct decisions about a label.
         public var headAccuracy: Double
         /// The accuracy of the head on mirrored training photos, 0…1.
         public var mirroredAccuracy: Double

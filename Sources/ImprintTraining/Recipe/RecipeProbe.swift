@@ -29,7 +29,8 @@ struct RecipeProbe {
     ///   - start: The base model with a new head, which is the only trainable layer, and the part that computes features.
     ///   - configuration: The configuration that belongs to `start`.
     init(
-        _ folder: ImageFolder, _ configuration: ClassifierConfiguration, start: ClassifierConfiguration.StartingPoint,
+        _ folder: any TrainingSource, _ configuration: ClassifierConfiguration,
+        start: ClassifierConfiguration.StartingPoint,
         extractor: ClassifierConfiguration.StartingPoint.Part, onEvent: (TrainingEvent) -> Void,
         checkContinues: () throws -> Void
     ) throws {
@@ -54,16 +55,18 @@ struct RecipeProbe {
         secondsPerPhoto = secondsOfFeatures / Double(training.count + (validation?.count ?? 0))
         let workers = Workers(configuration.threads)
         let labelCount = folder.labels.count
+        let link: LogisticRegression.Link = configuration.isMultiLabel ? .sigmoid : .softmax
         let problem = LogisticRegression(
-            features: training.features, targets: training.items.map(\.label), labels: labelCount, workers: workers)
+            features: training.features, targets: training.items.map(\.labels), labels: labelCount, link: link,
+            workers: workers)
         let fit: HeldOut
         if let validation, validation.count >= Self.minimumHeldOut {
             let heads = problem.heads(weightDecays: Self.weightDecays)
-            let results = heads.map { HeldOut($0, on: validation) }
+            let results = heads.map { HeldOut($0, on: validation, link) }
             let best = HeldOut.best(results)
             (head, fit) = (heads[best], results[best])
         } else {
-            let results = Self.crossValidate(training, labels: labelCount, workers)
+            let results = Self.crossValidate(training, labels: labelCount, link, workers)
             let best = HeldOut.best(results)
             head = problem.heads(weightDecays: Array(Self.weightDecays[...best]))[best]
             fit = results[best]
@@ -72,7 +75,7 @@ struct RecipeProbe {
         let photos = images.photos
         let mirrored = try Sample(photos.training, count: Self.sampleSize) { $0.mirrored }
         let mirroredFit = HeldOut(
-            head, on: try mirrored.outputs(of: extractor, start.preprocessing, workers), mirrored.labels)
+            head, on: try mirrored.outputs(of: extractor, start.preprocessing, workers), mirrored.labels, link)
         try checkContinues()
         let sample = try Sample(photos.validation ?? photos.training, count: Self.sampleSize) { $0 }
         let head = head
@@ -87,8 +90,10 @@ struct RecipeProbe {
     }
 
     /// Evaluates each weight decay on the photos of each fold, with heads that are fitted to the other folds.
-    private static func crossValidate(_ loader: FeatureLoader, labels: Int, _ workers: Workers) -> [HeldOut] {
-        var results = weightDecays.map { _ in HeldOut() }
+    private static func crossValidate(
+        _ loader: FeatureLoader, labels: Int, _ link: LogisticRegression.Link, _ workers: Workers
+    ) -> [HeldOut] {
+        var results = weightDecays.map { _ in HeldOut(link) }
         // Items are in the order of their labels, so every fold has photos of every label.
         let folds = min(foldCount, loader.count)
         for fold in 0..<folds {
@@ -96,12 +101,12 @@ struct RecipeProbe {
             let others = loader.items.indices.filter { $0 % folds == fold }
             guard !kept.isEmpty else { continue }
             let heads = LogisticRegression(
-                features: kept.flatMap(loader.features(of:)), targets: kept.map { loader.items[$0].label },
-                labels: labels, workers: workers
+                features: kept.flatMap(loader.features(of:)), targets: kept.map { loader.items[$0].labels },
+                labels: labels, link: link, workers: workers
             ).heads(weightDecays: weightDecays)
             let features = others.flatMap(loader.features(of:))
             for (index, head) in heads.enumerated() {
-                results[index].add(head.logits(features), others.map { loader.items[$0].label })
+                results[index].add(head.logits(features), others.map { loader.items[$0].labels })
             }
         }
         return results
@@ -118,29 +123,41 @@ extension FeatureLoader {
 /// The result of a head on photos that it was not fitted to.
 private struct HeldOut {
     private(set) var count = 0
-    private var correct = 0
+    private var correct: Double = 0
     private var totalLoss: Double = 0
+    private let link: LogisticRegression.Link
 
-    init() {}
+    init(_ link: LogisticRegression.Link) { self.link = link }
 
-    init(_ head: LogisticRegression.Head, on loader: FeatureLoader) {
-        self.init(head, on: loader.features, loader.items.map(\.label))
+    init(_ head: LogisticRegression.Head, on loader: FeatureLoader, _ link: LogisticRegression.Link) {
+        self.init(head, on: loader.features, loader.items.map(\.labels), link)
     }
 
-    init(_ head: LogisticRegression.Head, on features: [Float], _ labels: [Int]) {
+    init(_ head: LogisticRegression.Head, on features: [Float], _ labels: [[Int]], _ link: LogisticRegression.Link) {
+        self.init(link)
         add(head.logits(features), labels)
     }
 
-    mutating func add(_ logits: [[Float]], _ labels: [Int]) {
-        for (row, label) in zip(logits, labels) {
-            let confidences = Calibration(temperature: 1, errorBefore: 0, errorAfter: 0, images: 0).confidences(row)
-            totalLoss -= log(Double(max(confidences[label], 1e-12)))
-            correct += row.indices.max { row[$0] < row[$1] } == label ? 1 : 0
+    mutating func add(_ logits: [[Float]], _ labels: [[Int]]) {
+        for (row, labels) in zip(logits, labels) {
+            switch link {
+            case .softmax:
+                let confidences = Calibration(temperature: 1, errorBefore: 0, errorAfter: 0, images: 0).confidences(row)
+                totalLoss -= log(Double(max(confidences[labels[0]], 1e-12)))
+                correct += row.indices.max { row[$0] < row[$1] } == labels[0] ? 1 : 0
+            case .sigmoid:
+                for (label, logit) in row.enumerated() {
+                    let isPresent = labels.contains(label)
+                    totalLoss += log1p(exp(Double(isPresent ? -logit : logit)))
+                    correct += (logit > 0) == isPresent ? 1 / Double(row.count) : 0
+                }
+            }
             count += 1
         }
     }
 
-    var accuracy: Double { Double(correct) / Double(max(count, 1)) }
+    /// The share of photos whose label is predicted; for several labels per photo, the share of correct decisions about a label.
+    var accuracy: Double { correct / Double(max(count, 1)) }
     private var loss: Double { totalLoss / Double(max(count, 1)) }
 
     /// Returns the index of the result with the lowest loss.
@@ -150,18 +167,18 @@ private struct HeldOut {
 /// A sample of a loader's photos, evenly spaced.
 private struct Sample {
     let images: [RasterImage]
-    let labels: [Int]
+    let labels: [[Int]]
 
     init(_ loader: BatchLoader, count: Int, change: (RasterImage) -> RasterImage) throws {
         let count = min(count, loader.count)
         var images: [RasterImage] = []
-        var labels: [Int] = []
+        var labels: [[Int]] = []
         for position in 0..<count {
             let index = position * loader.count / count
             // A photo that has become unreadable is reported by training.
             guard let image = try? loader.image(at: index, epoch: 0) else { continue }
             images.append(change(image))
-            labels.append(loader.items[index].label)
+            labels.append(loader.items[index].labels)
         }
         (self.images, self.labels) = (images, labels)
     }

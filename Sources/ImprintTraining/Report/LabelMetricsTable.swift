@@ -33,6 +33,31 @@ enum LabelMetricsTable {
             + "the photos with the label that were classified as it. F1: the harmonic mean of both.</p>"
     }
 
+    /// Returns the table of a multi-label model: threshold, precision, recall, F1, average precision and count.
+    static func html(_ evaluation: MultiLabelEvaluation) -> String {
+        let rows = zip(evaluation.perLabel, evaluation.thresholds).map { metric, threshold in
+            "<tr><th scope=\"row\">\(isolated(metric.label))</th><td>\(compact(threshold, digits: 3))</td>"
+                + [metric.precision, metric.recall, metric.f1, metric.averagePrecision].map {
+                    "<td>\(percent($0))</td>"
+                }
+                .joined() + "<td>\(grouped(metric.count))</td></tr>"
+        }
+        let heads = ["label", "threshold", "precision", "recall", "F1", "AP", "photos"].map {
+            "<th scope=\"col\">\($0)</th>"
+        }
+        let table = """
+            <table class="numbers">
+            <thead><tr>\(heads.joined())</tr></thead>
+            <tbody>
+            \(rows.joined(separator: "\n"))
+            </tbody>
+            </table>
+            """
+        return Page.scrollBox("Results by label", table)
+            + "\n<p class=\"more\">Micro F1 \(percent(evaluation.microF1)), macro F1 \(percent(evaluation.macroF1)). Precision, recall and F1 are "
+            + "those at the threshold of the label. AP: average precision, the area under the precision–recall curve.</p>"
+    }
+
     private static func row(_ name: String, _ values: Double?..., count: Int) -> String {
         let cells = values.map { "<td>\(percent($0))</td>" }
         return "<tr><th scope=\"row\">\(name)</th>\(cells.joined())<td>\(grouped(count))</td></tr>"

@@ -22,32 +22,37 @@ public struct Report: Sendable {
     ///   - model: The model.
     ///   - evaluation: The evaluation of the model on photos that it was not trained on, with the labels of `model`. Without it, the
     ///     page has no confusion matrix, no reliability diagram and no mistakes.
+    ///   - multiLabel: The evaluation of a multi-label model, instead of `evaluation`. The page then has no confusion matrix, no reliability
+    ///     diagram and no mistakes.
     ///   - audit: The audit of the data set.
     ///   - command: The command line that repeats the run.
     ///   - remark: A note about the command.
     ///   - seconds: The training time in seconds.
     ///   - threads: The number of threads.
     public init(
-        _ model: ModelFile, evaluation: Evaluation? = nil, audit: Audit? = nil, command: String? = nil,
-        remark: String? = nil, seconds: Double? = nil, threads: Int = 1
+        _ model: ModelFile, evaluation: Evaluation? = nil, multiLabel: MultiLabelEvaluation? = nil, audit: Audit? = nil,
+        command: String? = nil, remark: String? = nil, seconds: Double? = nil, threads: Int = 1
     ) {
         self.init(
-            model, evaluation: evaluation, audit: audit, command: command, remark: remark, seconds: seconds,
+            model, evaluation: evaluation, multiLabel: multiLabel, audit: audit, command: command, remark: remark,
+            seconds: seconds,
             workers: Workers(threads))
     }
 
     package init(
-        _ model: ModelFile, evaluation: Evaluation? = nil, audit: Audit? = nil, command: String? = nil,
-        remark: String? = nil, seconds: Double? = nil, workers: Workers
+        _ model: ModelFile, evaluation: Evaluation? = nil, multiLabel: MultiLabelEvaluation? = nil, audit: Audit? = nil,
+        command: String? = nil, remark: String? = nil, seconds: Double? = nil, workers: Workers
     ) {
+        let evaluated = evaluation?.labels ?? multiLabel?.labels
         precondition(
-            evaluation.map { $0.labels == model.labels } ?? true,
-            "the evaluation has the labels \(evaluation?.labels ?? []), the model has \(model.labels)")
+            evaluated.map { $0 == model.labels } ?? true,
+            "the evaluation has the labels \(evaluated ?? []), the model has \(model.labels)")
         let record = model.training
         var labels = ""
         if let evaluation { labels += LabelMetricsTable.html(evaluation) }
+        if let multiLabel { labels += LabelMetricsTable.html(multiLabel) }
         labels += LabelMetricsTable.curves(
-            evaluation?.precisionRecall ?? record?.precisionRecall ?? [:],
+            evaluation?.precisionRecall ?? multiLabel?.precisionRecall ?? record?.precisionRecall ?? [:],
             thresholds: record?.thresholds ?? evaluation?.thresholds ?? [:], labels: model.labels)
         let sections = [
             Section("curves", "Training curves", TrainingCurves.html(record?.history ?? [], kept: record?.kept)),
@@ -76,7 +81,7 @@ public struct Report: Sendable {
             Page(
                 title: "\(model.network.name): \(name)", kind: .trainingReport,
                 header: ReportHead(
-                    model, name: name, evaluation: evaluation, seconds: seconds,
+                    model, name: name, evaluation: evaluation, multiLabel: multiLabel, seconds: seconds,
                     links: sections.map { ($0.id, $0.title) }
                 ).html,
                 body: sections.map { Page.section($0.title, id: $0.id, $0.html) }.joined(separator: "\n")

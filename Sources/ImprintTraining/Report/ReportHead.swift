@@ -7,19 +7,21 @@ struct ReportHead {
     let html: String
 
     init(
-        _ model: ModelFile, name: String, evaluation: Evaluation?, seconds: Double?,
+        _ model: ModelFile, name: String, evaluation: Evaluation?, multiLabel: MultiLabelEvaluation?, seconds: Double?,
         links: [(id: String, title: String)]
     ) {
         let record = model.training
         let score = evaluation.map(Score.init) ?? record.flatMap { Score($0, model.labels) }
-        let number = score.map { score in
-            """
-            <div><p class="score">\(percent(score.accuracy))</p>
-            <p>of \(score.photos) classified correctly<br>\
-            <span class="more">95 % confidence interval: \(percent(score.interval.lowerBound)) to \
-            \(percent(score.interval.upperBound))</span></p></div>
-            """
-        }
+        let number =
+            multiLabel.map(Self.score)
+            ?? score.map { score in
+                """
+                <div><p class="score">\(percent(score.accuracy))</p>
+                <p>of \(score.photos) \(model.head == .sigmoid ? "and labels decided correctly" : "classified correctly")<br>\
+                <span class="more">95 % confidence interval: \(percent(score.interval.lowerBound)) to \
+                \(percent(score.interval.upperBound))</span></p></div>
+                """
+            }
         let facts = Self.facts(model, evaluation, seconds: seconds).map {
             "<div><dt>\($0.0)</dt><dd>\($0.1)</dd></div>"
         }
@@ -35,6 +37,17 @@ struct ReportHead {
             </div>
             <nav aria-label="Sections of this page"><ul>\(links.joined())</ul></nav>
             </header>
+            """
+    }
+
+    /// Returns the mean average precision of a multi-label model.
+    private static func score(_ evaluation: MultiLabelEvaluation) -> String {
+        let interval = evaluation.meanAveragePrecisionInterval().map {
+            "<span class=\"more\">95 % confidence interval: \(percent($0.lowerBound)) to \(percent($0.upperBound))</span>"
+        }
+        return """
+            <div><p class="score">\(percent(evaluation.meanAveragePrecision))</p>
+            <p>mean average precision (mAP) on \(counted(evaluation.results.count, "photo"))<br>\(interval ?? "")</p></div>
             """
     }
 

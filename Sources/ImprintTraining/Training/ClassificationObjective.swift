@@ -3,7 +3,7 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// Classification of photos, or of their cached features: softmax and cross-entropy over the labels.
+/// Classification of photos, or of their cached features, by a `ClassificationLoss`.
 final class ClassificationObjective: TrainingObjective {
     /// The validation result of some parameters.
     struct Validation {
@@ -24,7 +24,7 @@ final class ClassificationObjective: TrainingObjective {
     private let threads: Int
     private let images: TrainingImages
     private let unreadable: UnreadablePhotos
-    private let loss: SoftmaxCrossEntropy
+    private let loss: ClassificationLoss
     /// The plan of a training step, compiled for a stage: initially for the last one, which the range test uses.
     private var trainingPlan: ExecutionPlan?
     private var stage: Int
@@ -40,13 +40,9 @@ final class ClassificationObjective: TrainingObjective {
         threads = configuration.threads
         self.images = images
         self.unreadable = unreadable
-        classWeights =
-            hyperparameters.classWeights == .none
-            ? nil
-            : images.counts(images.training).map { count in
-                Float(images.training.count) / Float(start.whole.network.output.channels * max(count, 1))
-            }
-        loss = SoftmaxCrossEntropy(labelSmoothing: hyperparameters.labelSmoothing, classWeights: classWeights)
+        classWeights = ClassificationLoss.classWeights(
+            hyperparameters, counts: images.counts(images.training), total: images.training.count)
+        loss = ClassificationLoss(hyperparameters, classWeights: classWeights)
         stage = start.stages.count - 1
         trainingPlan = try makePlan()
     }
@@ -96,8 +92,10 @@ final class ClassificationObjective: TrainingObjective {
         plan.forward(count: batch.count)
         let values = batch.count * plan.network.output.channels
         let result = loss(
-            logits: plan.output.first(values), targets: batch.labels, gradient: plan.outputGradient.first(values))
-        return StepLoss(loss: result.loss, correct: result.correct, count: batch.count, step: batch.index)
+            logits: plan.output.first(values), batch: batch, gradient: plan.outputGradient.first(values))
+        return StepLoss(
+            loss: result.loss, correct: result.correct, count: batch.count, step: batch.index,
+            decisions: result.decisions)
     }
 
     func endRound() { batches = nil }
@@ -117,8 +115,8 @@ final class ClassificationObjective: TrainingObjective {
             batch.write(to: plan.input)
             plan.forward(count: batch.count)
             let values = plan.output.first(batch.count * labelCount)
-            let result = loss(logits: values, targets: batch.labels)
-            sum.add(loss: result.loss, correct: result.correct, count: batch.count)
+            let result = loss(logits: values, batch: batch)
+            sum.add(loss: result.loss, correct: result.correct, count: batch.count, decisions: result.decisions)
             logits += (0..<batch.count).map { Array(values[($0 * labelCount)..<(($0 + 1) * labelCount)]) }
             itemIndices += batch.indices
         }

@@ -31,7 +31,7 @@ public struct ClassifierConfiguration: Sendable {
     public var hyperparameters = ClassifierHyperparameters()
     /// The network that training starts from.
     public var start = Start.automatic
-    /// A folder of validation photos with the same sub-folders; nil to split the training photos.
+    /// A folder of validation photos with the same sub-folders, or a list (`LabelList`); nil to split the training photos.
     public var validationFolder: URL?
     /// The number of threads; the result does not depend on it.
     public var threads = Processors.coreCount

@@ -7,7 +7,7 @@ internal import ImprintNetwork
 
 /// The task of training a classifier of whole photos.
 struct ClassifierTask: TrainingTask {
-    private let folder: ImageFolder
+    private let folder: any TrainingSource
     private let configuration: ClassifierConfiguration
     private let start: ClassifierConfiguration.StartingPoint
     let fingerprint: [String: String]
@@ -18,7 +18,11 @@ struct ClassifierTask: TrainingTask {
     /// The recipe of the run; nil if the configuration has all hyperparameters.
     private let recipe: ChosenRecipe?
 
-    init(folder: ImageFolder, configuration: ClassifierConfiguration, recipe: ChosenRecipe? = nil) throws {
+    private let multiLabel = Holder<MultiLabelEvaluation>()
+
+    init(folder: any TrainingSource, configuration: ClassifierConfiguration, recipe: ChosenRecipe? = nil) throws {
+        var configuration = configuration
+        if folder.isMultiLabel { configuration.isMultiLabel = true }
         try configuration.check()
         self.folder = folder
         self.configuration = configuration
@@ -32,6 +36,7 @@ struct ClassifierTask: TrainingTask {
     var decision: RecipeDecision? { recipe?.decision }
 
     var labels: [String] { folder.labels }
+    var multiLabelEvaluation: MultiLabelEvaluation? { multiLabel.value }
     var network: Network { start.trainablePart.network }
     var versionOneFingerprint: [String: String] { configuration.versionOneFingerprint(baseDigest: start.baseDigest) }
     var hasTimeLimit: Bool { configuration.timeLimit != nil }
@@ -126,12 +131,17 @@ struct ClassifierTask: TrainingTask {
         let progress = loop.progress
         let items = photos.validation?.items ?? []
         let validation = isValidated ? objective.validation : nil
+        let isMultiLabel = configuration.isMultiLabel
+        if let validation, isMultiLabel {
+            multiLabel.value = multiLabelEvaluation(validation, items, photos.validation?.skipped ?? [])
+        }
         let calibration = validation.flatMap { validation in
-            configuration.calibrates
+            configuration.calibrates && !isMultiLabel
                 ? Calibration(
                     logits: validation.logits, labels: validation.itemIndices.map { items[$0].label }) : nil
         }
-        let evaluation = validation.map { evaluate($0, items, photos.validation?.skipped ?? [], calibration) }
+        let evaluation =
+            isMultiLabel ? nil : validation.map { evaluate($0, items, photos.validation?.skipped ?? [], calibration) }
         let record = TrainingRecord(
             .classifier(configuration.hyperparameters),
             foundLearningRate: configuration.learningRate == nil ? progress.learningRate : nil,
@@ -140,21 +150,41 @@ struct ClassifierTask: TrainingTask {
             classWeights: objective.classWeights.map { Dictionary(uniqueKeysWithValues: zip(folder.labels, $0)) },
             trainableLayers: configuration.trainableLayers, history: progress.history,
             keptEpoch: progress.best.map { $0 + 1 },
-            precisionRecall: evaluation?.precisionRecall ?? [:], thresholds: evaluation?.thresholds,
+            precisionRecall: evaluation?.precisionRecall ?? multiLabel.value?.precisionRecall ?? [:],
+            thresholds: isMultiLabel ? multiLabelThresholds : evaluation?.thresholds,
             calibration: calibration)
         var model = ModelFile(
-            network: start.whole.network, parameters: try start.parameters(with: best), labels: folder.labels,
+            network: isMultiLabel ? try start.whole.network.endingInSigmoid() : start.whole.network,
+            parameters: try start.parameters(with: best), labels: folder.labels,
             preprocessing: start.preprocessing, training: record, base: start.baseDigest,
             precision: configuration.precision)
         if let calibration, let calibrated = try model.calibrated(calibration.temperature) { model = calibrated }
+        // A personalization cannot learn several labels per photo.
+        guard !isMultiLabel else { return (model, evaluation) }
         model = try model.addingRehearsal(
-            photos.training.items.map { ($0.url, $0.label) }, count: configuration.rehearsalImages,
+            photos.training.items.map { ($0.source, $0.label) }, count: configuration.rehearsalImages,
             seed: configuration.seed, workers: Workers(configuration.threads))
         return (model, evaluation)
     }
 
+    /// The threshold of each label; 0.5 if it was not measured.
+    private var multiLabelThresholds: [String: Double] {
+        multiLabel.value?.thresholdsByLabel ?? Dictionary(uniqueKeysWithValues: labels.map { ($0, 0.5) })
+    }
+
+    private func multiLabelEvaluation(
+        _ validation: ClassificationObjective.Validation, _ items: [TrainingPhoto], _ skipped: [SkippedImage]
+    ) -> MultiLabelEvaluation {
+        let results = zip(validation.itemIndices, validation.logits).map { index, logits in
+            MultiLabelEvaluation.Result(
+                url: items[index].url, labels: items[index].labels,
+                confidences: logits.map { Float(1 / (1 + exp(-Double($0)))) })
+        }
+        return MultiLabelEvaluation(labels: folder.labels, results: results, skipped: skipped)
+    }
+
     private func evaluate(
-        _ validation: ClassificationObjective.Validation, _ items: [ImageFolder.Item], _ skipped: [SkippedImage],
+        _ validation: ClassificationObjective.Validation, _ items: [TrainingPhoto], _ skipped: [SkippedImage],
         _ calibration: Calibration?
     ) -> Evaluation {
         let uncalibrated = Calibration(temperature: 1, errorBefore: 0, errorAfter: 0, images: 0)

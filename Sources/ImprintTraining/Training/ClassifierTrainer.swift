@@ -22,17 +22,17 @@ internal import ImprintNetwork
 /// The same photos, configuration and seed give a bitwise equal model, for any number of threads, whether or not the run was interrupted and
 /// resumed from a checkpoint.
 public struct ClassifierTrainer: BlockingTrainer {
-    private let photos: ImageFolder
+    private let photos: any TrainingSource
     private let configuration: ClassifierConfiguration
     private let checkpoints: CheckpointOptions?
 
     /// Creates a trainer.
     /// - Parameters:
-    ///   - photos: The photos, one sub-folder per label.
+    ///   - photos: The photos: a folder (`ImageFolder`), a list (`LabelList`), or photos in memory (`InMemorySource`).
     ///   - configuration: The hyperparameters and the base model.
     ///   - checkpoints: The folder and interval of checkpoints, and whether to resume; nil to save no checkpoints.
     public init(
-        photos: ImageFolder, configuration: ClassifierConfiguration = ClassifierConfiguration(),
+        photos: some TrainingSource, configuration: ClassifierConfiguration = ClassifierConfiguration(),
         checkpoints: CheckpointOptions? = nil
     ) {
         self.photos = photos

@@ -1,22 +1,22 @@
-internal import Foundation
+package import Foundation
 internal import Imprint
 internal import ImprintCore
-internal import ImprintImages
+package import ImprintImages
 internal import ImprintModel
 
 /// The training and validation photos of a run, before they are read.
 struct DatasetSplit {
-    var training: [ImageFolder.Item]
-    var validation: [ImageFolder.Item] = []
+    var training: [TrainingPhoto]
+    var validation: [TrainingPhoto] = []
     var leakage: TrainingStart.Leakage?
-    /// The folder of the images and, if there is one, the validation folder.
-    var folders: [ImageFolder]
+    /// The source of the photos and, if there is one, that of the validation photos.
+    var folders: [any TrainingSource]
 
     init(
-        _ folder: ImageFolder, _ rule: DatasetSplitRule, earlier: Checkpoint.Images?,
+        _ folder: any TrainingSource, _ rule: DatasetSplitRule, earlier: Checkpoint.Images?,
         onEvent: (TrainingEvent) -> Void
     ) throws {
-        func groups(_ folders: [ImageFolder]) -> ImageGroups {
+        func groups(_ folders: [any TrainingSource]) -> ImageGroups {
             let total = folders.reduce(0) { $0 + $1.items.count }
             return ImageGroups(folders, workers: Workers(rule.threads)) {
                 onEvent(.comparing(done: $0, of: total))
@@ -50,14 +50,14 @@ struct DatasetSplit {
             (training, validation) = folder.split(share, seed: seed, groups: groups)
             leakage = folder.avoidedLeakage(share, seed: seed, groups: groups)
         case .folder(let url, let logos):
-            let other = try folder.validationFolder(at: url, logos: logos)
+            let other = try validationPhotos(at: url, for: folder, logos: logos)
             let unknown = other.labels.filter { !folder.labels.contains($0) }
             guard unknown.isEmpty else {
                 throw ImprintError.labelMismatch(
                     folder: url.path(percentEncoded: false), unknown: unknown, labels: folder.labels)
             }
             let labelIndices = other.labels.map { label in folder.labels.firstIndex(of: label) ?? 0 }
-            validation = other.items.map { ImageFolder.Item(url: $0.url, label: labelIndices[$0.label]) }
+            validation = other.items.map { $0.mapping(labelIndices) }
             folders.append(other)
             if let earlier, earlier.digests == folders.map(\.digest) {
                 leakage = earlier.leakage.flatMap(TrainingStart.Leakage.init)
@@ -70,7 +70,7 @@ struct DatasetSplit {
     }
 }
 
-extension ImageFolder {
+extension TrainingSource {
     /// Returns the leakage of a random split, which the split by groups avoids.
     fileprivate func avoidedLeakage(_ rule: ValidationRule, seed: UInt64, groups: ImageGroups) -> TrainingStart.Leakage
     {
@@ -83,7 +83,7 @@ extension ImageFolder {
     /// New items become training images, unless they are in the group of a validation image.
     fileprivate func split(
         as earlier: Checkpoint.Images, groups: ImageGroups?
-    ) -> (training: [Item], validation: [Item]) {
+    ) -> (training: [TrainingPhoto], validation: [TrainingPhoto]) {
         let paths = items.map(path)
         let (training, validation) = (Set(earlier.training), Set(earlier.validation))
         let validationGroups = groups.map { groups in
@@ -99,6 +99,17 @@ extension ImageFolder {
             items.indices.filter { isValidation[$0] }.map { items[$0] }
         )
     }
+}
+
+/// Reads validation photos by the same rules as the training photos.
+/// - Parameters:
+///   - url: A folder or, for a classifier, also a list.
+///   - logos: The labels of a detector's logos; nil for a classifier.
+package func validationPhotos(
+    at url: URL, for source: any TrainingSource, logos: [String]?
+) throws -> any TrainingSource {
+    guard let logos, let folder = source as? ImageFolder else { return try labelledPhotos(at: url, minimumLabels: 1) }
+    return try folder.validationFolder(at: url, logos: logos)
 }
 
 extension TrainingStart.Leakage {

@@ -70,7 +70,7 @@ final class FeatureLoader: BatchSource {
             guard index < batches.count else { return nil }
             let indices = batches[index]
             defer { index += 1 }
-            return Batch(index: index, labels: indices.map { loader.items[$0].label }, indices: Array(indices)) {
+            return Batch(index: index, labelSets: indices.map { loader.items[$0].labels }, indices: Array(indices)) {
                 [loader] values in
                 for (row, item) in indices.enumerated() {
                     let features = loader.features[(item * loader.channels)..<((item + 1) * loader.channels)]

@@ -30,6 +30,8 @@ extension ClassifierConfiguration {
     func fingerprint(baseDigest: String?) -> [String: String] {
         var excluded: Set = ["epochs", "patience", "timeLimit", "calibrates", "rehearsalImages"]
         if usedFineTuning == nil { excluded.insert("fineTuning") }
+        // Older checkpoints lack this hyperparameter.
+        if !hyperparameters.isMultiLabel { excluded.insert("isMultiLabel") }
         var values = entries(of: hyperparameters, without: excluded)
         values["network"] = startDescription(baseDigest: baseDigest)
         if hyperparameters.learningRate == nil { values["learning rate"] = "auto" }

@@ -118,8 +118,10 @@ public struct TrainingResult: Sendable {
 
     /// The model of the epoch with the lowest validation loss, or of the last epoch without a validation set.
     public let model: ModelFile
-    /// The evaluation of the model on the validation set; nil without one.
+    /// The evaluation of the model on the validation set; nil without one, and for a multi-label model.
     public let evaluation: Evaluation?
+    /// The evaluation of a multi-label model on the validation set; nil without one, and for other models.
+    public internal(set) var multiLabelEvaluation: MultiLabelEvaluation?
     /// The reason why the run ended.
     public let ending: Ending
     /// The training time in seconds, including the parts before a resume.

@@ -24,15 +24,19 @@ struct TrainingImages {
     ///   - earlier: The images of the run to resume, if any: they stay on their side of the split.
     ///   - checkContinues: Throws if the run should end.
     init(
-        _ folder: ImageFolder, _ configuration: ClassifierConfiguration, start: ClassifierConfiguration.StartingPoint,
+        _ folder: any TrainingSource, _ configuration: ClassifierConfiguration,
+        start: ClassifierConfiguration.StartingPoint,
         earlier: Checkpoint.Images?, onEvent: (TrainingEvent) -> Void, checkContinues: () throws -> Void
     ) throws {
         let split = try DatasetSplit(folder, configuration.split, earlier: earlier, onEvent: onEvent)
+        if !configuration.isMultiLabel, let photo = split.validation.first(where: { $0.labels.count != 1 }) {
+            throw ImprintError.notOneLabel(photo: photo.url.displayPath, labels: photo.labels.map { folder.labels[$0] })
+        }
         // The comparison of the photos has freed its memory.
         SystemMemory.returnFreed()
         let total = split.training.count + split.validation.count
         func loader(
-            _ items: [ImageFolder.Item], isTraining: Bool, after read: Int, memoryLimit: Int
+            _ items: [TrainingPhoto], isTraining: Bool, after read: Int, memoryLimit: Int
         ) throws -> BatchLoader {
             try BatchLoader(
                 items: items, labels: folder.labels, preprocessing: start.preprocessing,
@@ -92,13 +96,13 @@ struct TrainingImages {
     /// The labels that no validation image has; empty without a validation set.
     var labelsWithoutValidation: [String] {
         guard let validation else { return [] }
-        let present = Set(validation.items.map(\.label))
+        let present = Set(validation.items.flatMap(\.labels))
         return labels.indices.filter { !present.contains($0) }.map { labels[$0] }
     }
 
     /// Returns the number of a loader's images of each label, in the order of the labels.
     func counts(_ loader: (any BatchSource)?) -> [Int] {
-        (loader?.items ?? []).reduce(into: labels.map { _ in 0 }) { $0[$1.label] += 1 }
+        (loader?.items ?? []).flatMap(\.labels).reduce(into: labels.map { _ in 0 }) { $0[$1] += 1 }
     }
 
     /// Returns the number of a loader's images by label, without labels that have no images.

@@ -86,11 +86,12 @@ final class TrainingRunner<Job: TrainingTask> {
         if photos.unreadable.problem != nil { ending = .tooFewReadablePhotos }
         let isComplete = ending != .stopped && ending != .tooFewReadablePhotos
         writer.save(isComplete ? loop.finishedState : loop.state)
-        let result = TrainingResult(
+        var result = TrainingResult(
             model: model, evaluation: evaluation, ending: ending, seconds: loop.seconds,
             unreadable: photos.unreadable.images, photoError: photos.unreadable.problem,
             checkpointFailure: writer.failure,
             isRepeatable: isComplete && loop.progress.isRepeatable && !task.hasTimeLimit)
+        result.multiLabelEvaluation = task.multiLabelEvaluation
         onEvent(.finished(result))
         return result
     }

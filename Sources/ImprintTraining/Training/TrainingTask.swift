@@ -16,6 +16,8 @@ protocol TrainingTask {
     var versionOneFingerprint: [String: String] { get }
     /// The recipe that was chosen for the run; nil if the configuration has all hyperparameters.
     var decision: RecipeDecision? { get }
+    /// The evaluation of a multi-label model on the validation set, after `makeModel`; nil for other models.
+    var multiLabelEvaluation: MultiLabelEvaluation? { get }
     /// Whether the run has a time limit, so that its result depends on the speed of the machine.
     var hasTimeLimit: Bool { get }
 
@@ -55,6 +57,7 @@ protocol TrainingTask {
 
 extension TrainingTask {
     var decision: RecipeDecision? { nil }
+    var multiLabelEvaluation: MultiLabelEvaluation? { nil }
     func check(_ checkpoint: Checkpoint, file: URL) throws {}
     func prepare(
         _ loop: TrainingLoop, onEvent: (TrainingEvent) -> Void, shouldStop: () -> Bool

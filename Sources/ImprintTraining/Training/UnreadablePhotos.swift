@@ -10,7 +10,7 @@ final class UnreadablePhotos: Sendable {
     private let state: Mutex<State>
 
     /// - Parameter labels: The names of the labels, by their index.
-    init(training: [ImageFolder.Item], validation: [ImageFolder.Item], labels: [String]) {
+    init(training: [TrainingPhoto], validation: [TrainingPhoto], labels: [String]) {
         state = Mutex(State(training: training, validation: validation, labels: labels))
     }
 
@@ -55,7 +55,7 @@ final class UnreadablePhotos: Sendable {
 private struct State {
     /// The training or the validation photos.
     private struct Partition {
-        let items: [ImageFolder.Item]
+        let items: [TrainingPhoto]
         /// The number of readable photos of each label.
         var readableCounts: [Int: Int]
         var unreadable: [SkippedImage] = []
@@ -68,16 +68,17 @@ private struct State {
     var affectsValidation = false
     private let labels: [String]
     private var partitions: [Partition]
-    /// The partition and the label of each photo.
-    private let photos: [URL: (partition: Int, label: Int)]
+    /// The partition and the labels of each photo.
+    private let photos: [URL: (partition: Int, labels: [Int])]
 
-    init(training: [ImageFolder.Item], validation: [ImageFolder.Item], labels: [String]) {
+    init(training: [TrainingPhoto], validation: [TrainingPhoto], labels: [String]) {
         self.labels = labels
         partitions = [training, validation].map { items in
-            Partition(items: items, readableCounts: Dictionary(items.map { ($0.label, 1) }, uniquingKeysWith: +))
+            Partition(
+                items: items, readableCounts: Dictionary(items.flatMap(\.labels).map { ($0, 1) }, uniquingKeysWith: +))
         }
         photos = Dictionary(
-            training.map { ($0.url, (0, $0.label)) } + validation.map { ($0.url, (1, $0.label)) },
+            training.map { ($0.url, (0, $0.labels)) } + validation.map { ($0.url, (1, $0.labels)) },
             uniquingKeysWith: { first, _ in first })
     }
 
@@ -86,9 +87,9 @@ private struct State {
     mutating func add(_ image: SkippedImage) {
         guard reasons.updateValue(reasons[image.url] ?? image.reason, forKey: image.url) == nil else { return }
         unreported.append(image)
-        guard let (index, label) = photos[image.url] else { return }
+        guard let (index, labels) = photos[image.url] else { return }
         partitions[index].unreadable.append(image)
-        partitions[index].readableCounts[label, default: 0] -= 1
+        for label in labels { partitions[index].readableCounts[label, default: 0] -= 1 }
         let partition = partitions[index]
         let isEnough =
             partition.readableCounts.values.allSatisfy { $0 > 0 }
@@ -98,7 +99,7 @@ private struct State {
         do throws(ImageError) {
             try SkippedImage.checkEnoughAreReadable(
                 of: partition.items, readable: partition.items.filter { reasons[$0.url] == nil },
-                skipped: partition.unreadable, labels: labels)
+                skipped: partition.unreadable, labels: self.labels)
         } catch {
             problem = problem ?? error
         }

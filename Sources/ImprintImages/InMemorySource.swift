@@ -1,0 +1,82 @@
+public import Foundation
+internal import ImprintCore
+
+/// Labelled photos in memory.
+///
+/// ```swift
+/// var photos = InMemorySource(labels: ["cat", "dog"])
+/// photos.append(catImage, labels: ["cat"])
+/// photos.append(try Data(contentsOf: url), labels: ["dog"], identifier: "dog/1.jpg")
+/// let trainer = ClassifierTrainer(photos: photos)
+/// ```
+///
+/// Training reads the photos from memory in every epoch that does not find them in the cache of preprocessed photos. Copies, near-duplicates and
+/// bursts are found as in a folder, but by identifiers instead of file names, and without capture times. A report has no thumbnails of these
+/// photos.
+public struct InMemorySource: TrainingSource {
+    /// "photos in memory".
+    public var name: String { "photos in memory" }
+    /// The names of the labels.
+    public let labels: [String]
+    /// The photos, in the order in which they were added.
+    public private(set) var items: [TrainingPhoto] = []
+    private var identifiers: [URL: String] = [:]
+    private let indices: [String: Int]
+
+    /// Creates a source without photos.
+    /// - Parameter labels: The names of the labels, each only once, in the order of the model's outputs.
+    public init(labels: [String]) {
+        self.labels = labels
+        indices = Dictionary(labels.enumerated().map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
+        precondition(indices.count == labels.count, "each label occurs only once")
+    }
+
+    /// Adds a decoded image.
+    /// - Parameters:
+    ///   - image: The image, upright and in sRGB.
+    ///   - labels: Its labels, each of which is one of `labels` of the source; only a multi-label model accepts several labels or none.
+    ///   - identifier: A unique name of the photo; nil for its number, from 1.
+    public mutating func append(_ image: RasterImage, labels: [String], identifier: String? = nil) {
+        append(.decoded(image), labels, identifier)
+    }
+
+    /// Adds the bytes of a JPEG, PNG, WebP or HEIC file; the photo counts as unreadable if they are not.
+    /// - Parameters:
+    ///   - data: The bytes.
+    ///   - labels: Its labels, each of which is one of `labels` of the source; only a multi-label model accepts several labels or none.
+    ///   - identifier: A unique name of the photo; nil for its number, from 1.
+    public mutating func append(_ data: Data, labels: [String], identifier: String? = nil) {
+        append(.encoded([UInt8](data)), labels, identifier)
+    }
+
+    private mutating func append(_ content: PhotoContent, _ names: [String], _ identifier: String?) {
+        let identifier = identifier ?? "\(items.count + 1)"
+        var components = URLComponents()
+        components.path = "in memory/\(identifier)"
+        guard let url = components.url else { preconditionFailure("a path is a URL") }
+        precondition(
+            identifiers.updateValue(identifier, forKey: url) == nil,
+            "the identifier \(identifier.debugDescription) is not unique")
+        let labels = Set(
+            names.map { name in
+                guard let index = indices[name] else {
+                    preconditionFailure("\(name.debugDescription) is not one of the labels \(self.labels)")
+                }
+                return index
+            })
+        items.append(TrainingPhoto(url, labels.sorted(), content))
+    }
+
+    /// Returns the identifier of a photo.
+    public func path(of item: TrainingPhoto) -> String { identifiers[item.url] ?? item.url.displayPath }
+
+    /// The SHA-256 digest of a line "identifier, tab, digest of the content, and a tab before each label" for every photo, in hexadecimal.
+    public var digest: String {
+        var hash = SHA256()
+        for item in items {
+            let names = item.labels.map { "\t\(labels[$0])" }.joined()
+            hash.update("\(path(of: item))\t\(item.contentDigest() ?? "")\(names)\n".utf8Span.span.bytes)
+        }
+        return hash.hexadecimal
+    }
+}

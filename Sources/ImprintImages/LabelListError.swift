@@ -1,0 +1,86 @@
+public import Foundation
+public import ImprintCore
+
+/// A list of labelled photos that cannot be used.
+public struct LabelListError: DescribedError, Equatable {
+    /// The problem of a list.
+    public enum Problem: Equatable, Sendable {
+        /// The file is not text in UTF-8.
+        case notText
+        /// The file has no photos.
+        case noPhotos
+        /// The first line does not name the columns `photo` and `label`, or `photo` and `labels`; `found` is the line.
+        case noHeader(found: String)
+        /// A column or key is unknown.
+        case unknownColumn(String)
+        /// A column or key is missing or occurs twice.
+        case missingColumn(String)
+        /// A line has another number of fields than the header.
+        case fieldCount(found: Int, expected: Int)
+        /// A quoted field does not end, or has text after its closing quote.
+        case invalidQuotes
+        /// An entry is not valid JSON, or a value has another type; `reason` describes it.
+        case invalidJSON(reason: String)
+        /// The photo has no path.
+        case emptyPath
+        /// The photo does not exist or is not a file.
+        case missingPhoto(String)
+        /// A label is empty.
+        case emptyLabel(photo: String)
+        /// The photo has other labels in an earlier line.
+        case differentLabels(photo: String, line: Int)
+        /// The photos have too few labels; `found` are their names.
+        case tooFewLabels(found: [String], minimum: Int)
+    }
+
+    /// The file of the list.
+    public let file: URL
+    /// The line, from 1; nil if the problem concerns the whole file.
+    public let line: Int?
+    /// The problem.
+    public let problem: Problem
+
+    /// Creates an error.
+    public init(file: URL, line: Int? = nil, problem: Problem) {
+        (self.file, self.line, self.problem) = (file, line, problem)
+    }
+
+    /// The error in one to three sentences.
+    public var description: String {
+        let position = file.displayPath + (line.map { ", line \($0)" } ?? "")
+        return "\(position): \(text)"
+    }
+
+    private var text: String {
+        switch problem {
+        case .notText: "the file is not text in UTF-8. Expected a CSV or JSON list of photos. Save it as UTF-8."
+        case .noPhotos: "the list has no photos. Expected one line per photo. Add photos and their labels."
+        case .noHeader(let found):
+            "the header is \"\(found)\". Expected \"photo,label\", or \"photo,labels\" for photos with several labels"
+                + (found.contains(";") || found.contains("\t")
+                    ? ". Separate the columns by commas." : ". Add this line.")
+        case .unknownColumn(let name):
+            "\"\(name)\" is not a known column. Expected only photo, and label or labels. Remove it."
+        case .missingColumn(let name):
+            "expected \"\(name)\" exactly once. Each photo has a path and labels."
+        case .fieldCount(let found, let expected):
+            "found \(found) fields, expected \(expected). Put quotes around fields that contain commas."
+        case .invalidQuotes:
+            "a quoted field does not end, or has text after its closing quote. Write a quote within a quoted field twice."
+        case .invalidJSON(let reason):
+            "\(reason). Expected an object such as {\"photo\": \"a.jpg\", \"labels\": [\"cat\"]}."
+        case .emptyPath: "the path of the photo is empty. Expected the path of an image file."
+        case .missingPhoto(let path):
+            "there is no photo \(path). Expected an image file; a relative path starts at the folder of the list. "
+                + "Check the path."
+        case .emptyLabel(let photo):
+            "the photo \(photo) has an empty label. Expected a name. Add it, or, for photos without any label, "
+                + "name the column labels."
+        case .differentLabels(let photo, let other):
+            "the photo \(photo) has other labels in line \(other). Expected each photo only once. Remove one of the lines."
+        case .tooFewLabels(let found, let minimum):
+            "the photos have \(found.count) of at least \(minimum) labels"
+                + (found.isEmpty ? "" : " (\(found.joined(separator: ", ")))") + ". Add photos with other labels."
+        }
+    }
+}

@@ -1,0 +1,119 @@
+internal import Foundation
+internal import Imprint
+internal import ImprintImages
+internal import ImprintModel
+internal import ImprintTraining
+
+extension ModelFile {
+    /// Whether the model was trained as a multi-label model, so it has a threshold for every label.
+    var isMultiLabel: Bool {
+        guard head == .sigmoid, case .classifier(let values)? = training?.hyperparameters else { return false }
+        return values.isMultiLabel
+    }
+}
+
+extension EvaluateCommand {
+    /// Evaluates a multi-label model.
+    func runMultiLabel(_ classifier: ImageClassifier, _ photos: any TrainingSource) throws {
+        var bar = ProgressBar()
+        defer { bar.clear() }
+        let evaluation = try classifier.evaluateMultiLabel(on: photos, threads: common.threadCount) { done in
+            bar.draw("evaluating", done: done, of: photos.items.count)
+        }
+        bar.clear()
+        for image in evaluation.skipped { Terminal.note("Skipped: \(image.reason)") }
+        if let report { try write(vacantPath(report, .trainingReport), classifier, multiLabel: evaluation) }
+        guard common.json else { return try Terminal.show(MultiLabelTable(evaluation).text) }
+        if images {
+            for result in evaluation.results { try Terminal.emit(MultiLabelImageLine(result, evaluation)) }
+        }
+        try Terminal.emit(MultiLabelEvaluationLine(evaluation))
+    }
+}
+
+/// Formats the evaluation of a multi-label model as text of at most 80 columns.
+struct MultiLabelTable {
+    let text: String
+
+    init(_ evaluation: MultiLabelEvaluation) {
+        func area(_ value: Double?) -> String { value.map { String(format: "%.4f", $0) } ?? "–" }
+        func share(_ value: Double?) -> String { value.map { Terminal.percent($0) } ?? "–" }
+        let interval = evaluation.meanAveragePrecisionInterval().map {
+            " (95 % confidence interval \(area($0.lowerBound)) to \(area($0.upperBound)))"
+        }
+        let summary = [
+            "mean average precision (mAP) \(area(evaluation.meanAveragePrecision)) on \(evaluation.results.count) images"
+                + (interval ?? ""),
+            "micro F1 \(Terminal.percent(evaluation.microF1)), macro F1 \(Terminal.percent(evaluation.macroF1)), "
+                + "correct label decisions \(Terminal.percent(evaluation.accuracy))",
+        ]
+        let names = evaluation.labels.map { cut(visible($0), to: 20) }
+        let width = max(names.map(\.count).max() ?? 0, "label".count)
+        func row(_ name: String, _ cells: [String]) -> String {
+            right(name, width) + cells.map { right($0, 10) }.joined()
+        }
+        let rows = evaluation.labels.indices.map { index in
+            let label = evaluation.perLabel[index]
+            return row(
+                names[index],
+                [
+                    String(format: "%.3f", evaluation.thresholds[index]), share(label.precision), share(label.recall),
+                    share(label.f1), area(label.averagePrecision), "\(label.count)",
+                ])
+        }
+        let header = row("label", ["threshold", "precision", "recall", "F1", "AP", "count"])
+        text = (summary + ["", header] + rows).joined(separator: "\n")
+    }
+}
+
+private struct MultiLabelImageLine: Encodable {
+    let event = "image"
+    let file: String
+    let labels: [String]
+    let predicted: [String]
+    let correct: Bool
+    let classifications: [Classification]
+
+    private enum CodingKeys: String, CodingKey {
+        case event, file, labels, predicted, correct
+        case classifications = "observations"
+    }
+
+    init(_ result: MultiLabelEvaluation.Result, _ evaluation: MultiLabelEvaluation) {
+        file = result.url.path(percentEncoded: false)
+        labels = result.labels.map { evaluation.labels[$0] }
+        predicted = evaluation.labels.indices
+            .filter { Double(result.confidences[$0]) >= evaluation.thresholds[$0] }.map { evaluation.labels[$0] }
+        correct = labels == predicted
+        classifications = zip(evaluation.labels, result.confidences)
+            .map { Classification(label: $0, confidence: $1) }.sorted { $0.confidence > $1.confidence }
+    }
+}
+
+private struct MultiLabelEvaluationLine: Encodable {
+    /// `null` if no image has a label.
+    @NullIfMissing var meanAveragePrecision: Double?
+    /// `null` if no image has a label.
+    @NullIfMissing var meanAveragePrecisionInterval: [Double]?
+    let microF1: Double
+    let macroF1: Double
+    let accuracy: Double
+    let images: Int
+    let labels: [String]
+    let thresholds: [Double]
+    let perLabel: [Evaluation.LabelMetrics]
+    let skipped: [SkippedLine]
+
+    init(_ evaluation: MultiLabelEvaluation) {
+        meanAveragePrecision = evaluation.meanAveragePrecision
+        meanAveragePrecisionInterval = evaluation.meanAveragePrecisionInterval().map { [$0.lowerBound, $0.upperBound] }
+        microF1 = evaluation.microF1
+        macroF1 = evaluation.macroF1
+        accuracy = evaluation.accuracy
+        images = evaluation.results.count
+        labels = evaluation.labels
+        thresholds = evaluation.thresholds
+        perLabel = evaluation.perLabel
+        skipped = evaluation.skipped.map(SkippedLine.init)
+    }
+}

@@ -1,0 +1,150 @@
+import Foundation
+import ImprintImages
+import TestSupport
+import Testing
+
+@Suite("Label list") struct LabelListTests {
+    /// Creates the photos a.jpg, b.jpg, "c, d.jpg" and sub/e.jpg and a list, and calls `body` with the list.
+    private func withList<Result>(_ content: Data, _ body: (URL) throws -> Result) throws -> Result {
+        try withTemporaryFolder { root in
+            try FileManager.default.createDirectory(at: root.appending(path: "sub"), withIntermediateDirectories: true)
+            for photo in ["a.jpg", "b.jpg", "c, d.jpg", "sub/e.jpg"] {
+                try Data(photo.utf8).write(to: root.appending(path: photo))
+            }
+            let list = root.appending(path: "photos.list")
+            try content.write(to: list)
+            return try body(list)
+        }
+    }
+
+    /// Returns each photo of a list with its labels, as in "a.jpg: cat dog".
+    private func photos(_ text: String) throws -> [String] {
+        try withList(Data(text.utf8)) { url in
+            let list = try LabelList(at: url, minimumLabels: 0)
+            return list.items.map { item in
+                "\(list.path(of: item)): " + item.labels.map { list.labels[$0] }.joined(separator: " ")
+            }
+        }
+    }
+
+    @Test(
+        "Lists give photos with their labels",
+        arguments: [
+            ("photo,label\na.jpg,cat\nb.jpg,dog\n", ["a.jpg: cat", "b.jpg: dog"]),
+            ("\u{FEFF}photo,label\r\nb.jpg,dog\r\na.jpg,cat", ["a.jpg: cat", "b.jpg: dog"]),
+            ("photo,label\ra.jpg,cat\rb.jpg,dog\r", ["a.jpg: cat", "b.jpg: dog"]),
+            ("Label , PHOTO\ncat,a.jpg\n\n  \ndog,b.jpg\n", ["a.jpg: cat", "b.jpg: dog"]),
+            ("photo,label\n\"c, d.jpg\",\"say \"\"hi\"\"\"\nsub/e.jpg,x\n", ["c, d.jpg: say \"hi\"", "sub/e.jpg: x"]),
+            ("photo,label\na.jpg,\"two\nlines\"\nb.jpg,dog", ["b.jpg: dog", "a.jpg: two\nlines"]),
+            ("photo,label\na.jpg,cat; dog\nb.jpg,dog\n", ["a.jpg: cat dog", "b.jpg: dog"]),
+            ("photo,labels\na.jpg,\nb.jpg,dog;cat;dog\n", ["a.jpg: ", "b.jpg: cat dog"]),
+            ("photo,label\na.jpg,cat\n./a.jpg,cat\nsub/../a.jpg,cat\n", ["a.jpg: cat"]),
+            ("photo,label\na.jpg,日本\nb.jpg,é\n", ["b.jpg: é", "a.jpg: 日本"]),
+            (
+                "[{\"photo\": \"a.jpg\", \"labels\": [\"cat\", \"d]}\\\"og\"]},\n {\"photo\":\"b.jpg\",\"label\":\"cat\"}]",
+                ["b.jpg: cat", "a.jpg: cat d]}\"og"]
+            ),
+            (
+                "{\"photo\": \"a.jpg\", \"labels\": []}\r\n\r\n{\"labels\":[\"x;y\"],\"photo\":\"b.jpg\"}\r\n",
+                ["a.jpg: ", "b.jpg: x;y"]
+            ),
+        ])
+    func reads(text: String, expected: [String]) throws { #expect(try photos(text) == expected) }
+
+    @Test(
+        "Errors name the line and the problem",
+        arguments: [
+            ("a.jpg,cat\nb.jpg,dog\n", 1, .noHeader(found: "a.jpg,cat")),
+            ("photo;label\na.jpg;cat\n", 1, .noHeader(found: "photo;label")),
+            ("photo,label,width\na.jpg,cat,3\n", 1, .unknownColumn("width")),
+            ("photo,label,label\n", 1, .missingColumn("label")),
+            ("label,labels\n", 1, .missingColumn("photo")),
+            ("photo,label\n\na.jpg,cat,dog\n", 3, .fieldCount(found: 3, expected: 2)),
+            ("photo,label\na.jpg\n", 2, .fieldCount(found: 1, expected: 2)),
+            ("photo,label\na.jpg,\"cat\n", 2, .invalidQuotes),
+            ("photo,label\na.jpg,\"cat\" x\n", 2, .invalidQuotes),
+            ("photo,label\n ,cat\n", 2, .emptyPath),
+            ("photo,label\na.jpg,\n", 2, .emptyLabel(photo: "a.jpg")),
+            ("photo,labels\na.jpg,cat;\n", 2, .emptyLabel(photo: "a.jpg")),
+            ("photo,label\na.jpg,\"x\ny\"\nnone.jpg,cat\n", 4, .missingPhoto("none.jpg")),
+            ("photo,label\r\nsub,cat\r\n", 2, .missingPhoto("sub")),
+            ("photo,label\na.jpg,cat\nb.jpg,cat\n./a.jpg,dog\n", 4, .differentLabels(photo: "./a.jpg", line: 2)),
+            ("photo,label\n", nil, .noPhotos), ("", nil, .noPhotos), ("[]", nil, .noPhotos),
+            ("photo,label\na.jpg,cat\n", nil, .tooFewLabels(found: ["cat"], minimum: 2)),
+            (
+                "[{\"photo\": \"a.jpg\", \"label\": \"x\"}\n,\n{\"photo\": 3}]", 3,
+                .invalidJSON(reason: "\"photo\" is missing or not a string")
+            ),
+            (
+                "{\"photo\": \"a.jpg\", \"labels\": \"cat\"}", 1,
+                .invalidJSON(reason: "\"labels\" is missing or not a list of strings")
+            ),
+            (
+                "{\"photo\": \"a.jpg\", \"label\": \"cat\"}\n{\"photo\"", 2,
+                .invalidJSON(reason: "the entry is not a JSON object")
+            ),
+            ("{\"photo\": \"a.jpg\", \"label\": \"cat\", \"size\": 3}", 1, .unknownColumn("size")),
+            (
+                "[\n{\"photo\": \"a.jpg\", \"label\": \"cat\"} {", 2,
+                .invalidJSON(reason: "the array has something other than objects with commas between them")
+            ),
+            ("[{\"photo\": \"a.jpg\", \"label\": \"cat\"}", 1, .invalidJSON(reason: "the array does not end")),
+        ] as [(String, Int?, LabelListError.Problem)])
+    func problems(text: String, line: Int?, problem: LabelListError.Problem) throws {
+        try withList(Data(text.utf8)) { url in
+            let error = LabelListError(file: url, line: line, problem: problem)
+            #expect(throws: error) { try LabelList(at: url) }
+            #expect("\(error)".hasPrefix(url.path(percentEncoded: false)))
+            if let line { #expect("\(error)".contains("line \(line)")) }
+        }
+    }
+
+    @Test("A file that is not text is an error", arguments: [[0x70, 0xFF, 0x2C], [0x70, 0, 0x2C]] as [[UInt8]])
+    func notText(bytes: [UInt8]) throws {
+        try withList(Data(bytes)) { url in
+            #expect(throws: LabelListError(file: url, problem: .notText)) { try LabelList(at: url) }
+        }
+    }
+
+    @Test("Absolute paths work, and the order of the lines does not change the digest") func digest() throws {
+        try withList(Data()) { url in
+            let folder = url.deletingLastPathComponent().path(percentEncoded: false)
+            func list(_ lines: String...) throws -> LabelList {
+                try Data((["photo,label"] + lines).joined(separator: "\n").utf8).write(to: url)
+                return try LabelList(at: url)
+            }
+            let first = try list("a.jpg,cat", "b.jpg,dog")
+            let second = try list("b.jpg,dog", "a.jpg,cat")
+            #expect(first.digest == second.digest && first.items == second.items)
+            #expect(try list("a.jpg,dog", "b.jpg,cat").digest != first.digest)
+            let absolute = try list("\(folder)/a.jpg,cat", "b.jpg,dog")
+            #expect(absolute.items.map { FileManager.default.fileExists(atPath: $0.url.path) } == [true, true])
+        }
+    }
+
+    @Test("Photos in memory keep their order, labels and identifiers") func memory() {
+        var source = InMemorySource(labels: ["b", "a"])
+        let image = RasterImage(width: 2, height: 1, filledWith: 7)
+        source.append(image, labels: ["a"])
+        source.append(Data([1, 2]), labels: ["a", "b"], identifier: "x y/1.jpg")
+        #expect(source.items.map(\.labels) == [[1], [0, 1]])
+        #expect(source.items.map(source.path) == ["1", "x y/1.jpg"])
+        #expect(source.isMultiLabel)
+        var other = InMemorySource(labels: ["b", "a"])
+        other.append(image, labels: ["b"])
+        other.append(Data([1, 2]), labels: ["a", "b"], identifier: "x y/1.jpg")
+        #expect(other.digest != source.digest)
+    }
+
+    @Test("The split of photos with several labels holds out photos of every label and of none") func split() throws {
+        var source = InMemorySource(labels: ["a", "b"])
+        for index in 0..<40 {
+            let labels = [[], ["a"], ["b"], ["a", "b"]][index % 4]
+            source.append(RasterImage(width: 1, height: 1, filledWith: UInt8(index)), labels: labels)
+        }
+        let (training, validation) = source.split(.fraction(0.25), seed: 1)
+        #expect(training.count + validation.count == 40)
+        for label in [0, 1] { #expect((2...5).contains(validation.count { $0.labels.contains(label) })) }
+        #expect(validation.contains { $0.labels.isEmpty })
+    }
+}
