@@ -1,0 +1,57 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("Lists on the command line") struct ListTests {
+    @Test("train, evaluate and audit read a list") func list() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder, count: 8)
+            let script = """
+                set -e
+                echo photo,label > list.csv
+                for photo in */*.png; do echo "$photo,${photo%%/*}" >> list.csv; done
+                "$imprint" train list.csv --output m.imprint --network lenet --width 0.25 --input-size 16 --epochs 1 --threads 1
+                "$imprint" evaluate m.imprint list.csv --json
+                "$imprint" audit list.csv
+                """
+            let result = try shell(script, folder: folder)
+            #expect(result.status == 0, "\(result.errors)")
+            #expect(result.output.contains("\"images\":8,\"labels\":[\"bright\",\"dark\"]"))
+        }
+    }
+
+    @Test(
+        "A list with several labels per photo trains a multi-label model, and classify applies its thresholds"
+    )
+    func multiLabel() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder, count: 8)
+            let script = """
+                set -e
+                echo photo,labels > list.csv
+                for photo in bright/*.png; do echo "$photo,bright;noisy" >> list.csv; done
+                for photo in dark/*.png; do echo "$photo," >> list.csv; done
+                "$imprint" train list.csv --output m.imprint --network lenet --width 0.25 --input-size 16 --epochs 1 --threads 1
+                "$imprint" evaluate m.imprint list.csv --json --images
+                "$imprint" classify m.imprint bright/0.png --json --threshold 0
+                "$imprint" inspect m.imprint
+                """
+            let result = try shell(script, folder: folder)
+            #expect(result.status == 0, "\(result.errors)")
+            #expect(
+                result.output.contains("\"meanAveragePrecision\":")
+                    && result.output.contains("\"thresholds\":[0.5,0.5]"))
+            #expect(
+                result.output.contains("\"labels\":[\"bright\",\"noisy\"]")
+                    && result.output.contains("\"labels\":[]"))
+        }
+    }
+
+    @Test("A missing photo of a list is an error with its line") func missing() throws {
+        try withTemporaryFolder { folder in
+            try Data("photo,label\nnone.png,cat\n".utf8).write(to: folder.appending(path: "list.csv"))
+            let result = try imprint("train", "list.csv", "--output", "m.imprint", folder: folder)
+            #expect(result.status == 1 && result.errors.contains("line 2: there is no photo none.png"))
+        }
+    }
+}
