@@ -51,6 +51,8 @@ struct ClassifyCommand: ParsableCommand {
     @Flag(help: "Also show the bounding box of each logo, for a detector; see imprint detect.")
     var boxes = false
 
+    @OptionGroup var noveltyOptions: NoveltyOptions
+
     @OptionGroup var classifierOptions: ClassifierOptions
 
     @OptionGroup var common: CommonOptions
@@ -81,14 +83,17 @@ struct ClassifyCommand: ParsableCommand {
             )
         }
         let categories = try categories.map { try self.categories($0, of: classifier) }
-        func classifications(_ file: String) throws -> [Classification] {
-            var classifications = try classifier.classify(URL(filePath: file), cropAndScale: cropAndScale)
+        func classifications(_ file: String) throws -> ([Classification], NoveltyVerdict?) {
+            var (classifications, novelty) = try classifier.classifyWithNovelty(
+                .file(URL(filePath: file)), cropAndScale: cropAndScale)
             if let categories {
                 classifications = classifications.rolledUp(into: categories, sumToOne: classifier.confidencesSumToOne)
             }
-            return Array(classifications.filter(rule.accepts).prefix(top))
+            return (
+                Array(classifications.filter(rule.accepts).prefix(top)), noveltyOptions.verdict(novelty, of: classifier)
+            )
         }
-        try forEachPhoto(files, workers, compute: classifications, show: show)
+        try forEachPhoto(files, workers, compute: classifications) { try show($0, $1.0, $1.1) }
     }
 
     private func categories(_ text: String, of classifier: ImageClassifier) throws -> Categories {
@@ -104,11 +109,14 @@ struct ClassifyCommand: ParsableCommand {
         return categories
     }
 
-    private func show(_ file: String, _ classifications: [Classification]) throws {
+    private func show(_ file: String, _ classifications: [Classification], _ verdict: NoveltyVerdict?) throws {
         if common.json {
             try Terminal.emit(
                 ClassificationLine(
-                    file: file, classifications: classifications, boxes: boxes ? classifications.map(\.box) : nil))
+                    file: file, classifications: classifications, boxes: boxes ? classifications.map(\.box) : nil,
+                    verdict: verdict))
+        } else if verdict?.isRejected == true {
+            try Terminal.show("\(visible(file)): \(NoveltyVerdict.text(closest: classifications.first))")
         } else {
             let labels = classifications.map { classification in
                 "\(shown(classification.label)) \(Terminal.percent(classification.confidence))"
@@ -130,10 +138,20 @@ private struct ClassificationLine: Encodable {
     let classifications: [Classification]
     /// The bounding box of each classification, in the same order; `null` for a label without one.
     let boxes: [NormalizedRectangle?]?
+    /// The keys `novelty` and `rejected`, if the model has a novelty rule.
+    let verdict: NoveltyVerdict?
 
     private enum CodingKeys: String, CodingKey {
         case file, boxes
         case classifications = "observations"
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(file, forKey: .file)
+        try container.encodeIfPresent(boxes, forKey: .boxes)
+        try container.encode(classifications, forKey: .classifications)
+        try verdict?.encode(to: encoder)
     }
 }
 
