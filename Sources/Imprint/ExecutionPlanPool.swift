@@ -17,11 +17,14 @@ final class ExecutionPlanPool: Sendable {
         init(_ plan: ExecutionPlan) { self.plan = plan }
     }
 
-    convenience init(_ network: Network, parameters: Parameters, workers: Workers) throws(NetworkError) {
+    /// - Parameter keepsHeadInput: Whether `ExecutionPlan.headInput` can be read after a pass.
+    convenience init(
+        _ network: Network, parameters: Parameters, workers: Workers, keepsHeadInput: Bool = false
+    ) throws(NetworkError) {
         try self.init(network) { () throws(NetworkError) in
-            try ExecutionPlan(
-                network, parameters: parameters,
-                options: ExecutionPlan.Options(batchSize: 1, workers: workers).limitingThreads(for: network))
+            var options = ExecutionPlan.Options(batchSize: 1, workers: workers).limitingThreads(for: network)
+            options.keepsHeadInput = keepsHeadInput
+            return try ExecutionPlan(network, parameters: parameters, options: options)
         }
     }
 

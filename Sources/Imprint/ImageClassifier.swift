@@ -123,9 +123,21 @@ public final class ImageClassifier: Sendable {
     func classify(
         _ image: StoredImage, in region: NormalizedRectangle = .all, cropAndScale: CropAndScale? = nil
     ) throws(ImprintError) -> [Classification] {
-        let prediction = try predictor.predict(image.cropped(to: region), cropAndScale: cropAndScale)
-        return classifications(prediction, in: region)
+        try classifyWithNovelty(image, in: region, cropAndScale: cropAndScale).classifications
     }
+
+    /// Classifies a region of an image, and returns its novelty.
+    func classifyWithNovelty(
+        _ image: StoredImage, in region: NormalizedRectangle = .all, cropAndScale: CropAndScale? = nil
+    ) throws(ImprintError) -> (classifications: [Classification], novelty: Float?) {
+        let prediction = try predictor.predict(image.cropped(to: region), cropAndScale: cropAndScale)
+        return (classifications(prediction, in: region), prediction.novelty)
+    }
+
+    /// The rule that rejects images unlike the training photos.
+    ///
+    /// nil if the model has none, or if the personalization changes layers before the head.
+    public var noveltyRule: NoveltyRule? { predictor.noveltyRule }
 
     /// The short side, in pixels, to which a large photo may be decoded.
     var shortSideToDecode: Int { predictor.shortSideToDecode }

@@ -29,6 +29,8 @@ public final class ExecutionPlan {
         public var inputGradient: Bool
         /// The seed of the random numbers in a pass (dropout).
         public var seed: UInt64
+        /// Whether `ExecutionPlan.headInput` can be read after a pass; its memory is then not reused.
+        package var keepsHeadInput = false
 
         /// Creates options.
         /// - Parameter threads: The number of threads that share the work.
@@ -105,6 +107,7 @@ public final class ExecutionPlan {
         precondition(parameters.layout == ParameterLayout(network), "the parameters belong to another network")
         let operations = OperatorFusion.operations(of: network, layout: parameters.layout, options: options)
         var planner = MemoryPlanner(operations, input: network.input, options: options)
+        if options.keepsHeadInput { planner.keptNode = network.headIndex }
         let buffers = planner.assignBuffers()
         let layout = planner.arena.layout()
         let training = options.mode == .training
@@ -192,6 +195,15 @@ public final class ExecutionPlan {
     public var input: UnsafeMutableBufferPointer<Float> { buffer(images.values, images.shape) }
     /// The output of `forward`: [N, channels] for a classifier.
     public var output: UnsafeMutableBufferPointer<Float> { buffer(last.values, last.shape) }
+    /// The input of the node at `Network.headIndex` for the first image of the last pass; nil if there is no such node, or the options do not
+    /// keep it.
+    package var headInput: UnsafeBufferPointer<Float>? {
+        guard options.keepsHeadInput, let head = network.headIndex else { return nil }
+        return steps.first { $0.operation.nodeIndices[0] == head }.map { step in
+            let features = step.context.inputs[0]
+            return UnsafeBufferPointer(start: features.values, count: features.shape.count)
+        }
+    }
     /// The gradient of the loss with respect to the output, which `backward` reads; only in training.
     public var outputGradient: UnsafeMutableBufferPointer<Float> {
         guard let gradient = last.gradient else { preconditionFailure("a plan for prediction has no gradients") }

@@ -41,6 +41,8 @@ struct MemoryPlanner {
     private let input: TensorShape
     private let options: ExecutionPlan.Options
     private let training: Bool
+    /// The index of a node whose first input stays in memory after the last operation; nil for none.
+    var keptNode: Int?
     /// For each operation, the operations that read its output.
     private let readers: [[Int]]
     /// Whether the gradient of an operation's output is needed.
@@ -92,6 +94,9 @@ struct MemoryPlanner {
             arena.keep(values, at: index)
             for source in operation.sources {
                 arena.keep(source < 0 ? input.values : buffers[source].output.values, at: index)
+            }
+            if operation.nodeIndices[0] == keptNode, let source = operation.sources.first, source >= 0 {
+                arena.keep(buffers[source].output.values, at: end)
             }
             let runsBackward = needsGradient[index]
             if runsBackward {

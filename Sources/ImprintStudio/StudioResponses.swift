@@ -60,12 +60,16 @@ private struct ClassificationResponse: Encodable {
 
     /// All labels, best first.
     let classifications: [Item]
+    /// Whether the image is unlike the training photos: none of the labels.
+    let isRejected: Bool
 
     private enum CodingKeys: String, CodingKey {
         case classifications = "observations"
+        case isRejected = "rejected"
     }
 
-    init(_ classifications: [Classification], _ categories: Categories?) {
+    init(_ classifications: [Classification], _ categories: Categories?, novelty: Float?) {
+        isRejected = (novelty ?? 0) > 1
         self.classifications = classifications.map {
             Item(
                 label: $0.label, confidence: $0.confidence, box: $0.box, category: categories?.category(of: $0.label))
@@ -78,8 +82,16 @@ extension Studio {
         guard let classifier = trainer.classifier else {
             throw RequestError("There is no model yet. Collect examples of two classes to train one.", .conflict)
         }
-        let classifications = try await ClassificationRequest(classifier).perform(on: .data(photo))
-        return try .json(ClassificationResponse(classifications, classifier.model.categories))
+        let (classifications, novelty) = try await classifications(of: photo, classifier)
+        return try .json(ClassificationResponse(classifications, classifier.model.categories, novelty: novelty))
+    }
+
+    /// Classifies a photo on another thread.
+    @concurrent
+    private func classifications(
+        of photo: Data, _ classifier: ImageClassifier
+    ) async throws -> ([Classification], novelty: Float?) {
+        try classifier.classifyWithNovelty(.data(photo))
     }
 
     /// Checks that the bytes are a readable photo.

@@ -57,6 +57,8 @@ struct ClassifyCommand: ParsableCommand {
     @Flag(help: "Also show the bounding box of each logo, for a detector; see imprint detect.")
     var boxes = false
 
+    @OptionGroup var noveltyOptions: NoveltyOptions
+
     @OptionGroup var classifierOptions: ClassifierOptions
 
     @OptionGroup var outputs: PhotoOutputOptions
@@ -97,11 +99,14 @@ struct ClassifyCommand: ParsableCommand {
         try forEachPhoto(photos, workers, output, verb: "classifying") {
             ClassificationLine($0, hasBoxes: boxes)
         } classify: { photo in
-            var classifications = try classifier.classify(photo, cropAndScale: cropAndScale)
+            var (classifications, novelty) = try classifier.classifyWithNovelty(
+                .file(photo), cropAndScale: cropAndScale)
             if let categories {
                 classifications = classifications.rolledUp(into: categories, sumToOne: classifier.confidencesSumToOne)
             }
-            return Array(classifications.filter(rule.accepts).prefix(top))
+            return (
+                Array(classifications.filter(rule.accepts).prefix(top)), noveltyOptions.verdict(novelty, of: classifier)
+            )
         }
     }
 
@@ -131,16 +136,27 @@ private struct ClassificationLine: Encodable {
     let classifications: [Classification]
     /// The bounding box of each classification, in the same order; `null` for a label without one.
     let boxes: [NormalizedRectangle?]?
+    /// The keys `novelty` and `rejected`, if the model has a novelty rule.
+    let verdict: NoveltyVerdict?
 
     init(_ result: PhotoResult, hasBoxes: Bool) {
         file = result.file
         classifications = result.classifications
         boxes = hasBoxes ? classifications.map(\.box) : nil
+        verdict = result.verdict
     }
 
     private enum CodingKeys: String, CodingKey {
         case file, boxes
         case classifications = "observations"
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(file, forKey: .file)
+        try container.encodeIfPresent(boxes, forKey: .boxes)
+        try container.encode(classifications, forKey: .classifications)
+        try verdict?.encode(to: encoder)
     }
 }
 

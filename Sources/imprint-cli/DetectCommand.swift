@@ -64,7 +64,7 @@ struct DetectCommand: ParsableCommand {
         try forEachPhoto(photos, workers, output, verb: "searching") {
             DetectionLine(file: $0.file, detections: $0.classifications.compactMap(Detection.init))
         } classify: { photo in
-            try detector.classify(photo).filter { isDetected($0) && $0.box != nil }
+            (try detector.classify(photo).filter { isDetected($0) && $0.box != nil }, nil)
         }
     }
 }

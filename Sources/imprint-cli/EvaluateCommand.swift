@@ -22,6 +22,8 @@ struct EvaluateCommand: ParsableCommand {
     @Option(help: ArgumentHelp("An HTML report of the evaluation to write.", valueName: "file.html"))
     var report: String?
 
+    @OptionGroup var unknownPhotos: UnknownPhotosOption
+
     @OptionGroup var classifierOptions: ClassifierOptions
 
     @OptionGroup var common: CommonOptions
@@ -47,16 +49,18 @@ struct EvaluateCommand: ParsableCommand {
             bar.draw("evaluating", done: done, of: folder.items.count)
         }
         bar.clear()
+        let unknown = try unknownPhotos.acceptance(of: classifier, model, threads: common.threadCount)
         for image in evaluation.skipped { Terminal.note("Skipped: \(image.reason)") }
         if let report { try write(vacantPath(report, .trainingReport), classifier, evaluation) }
         if common.json {
             if images {
                 for result in evaluation.results { try Terminal.emit(ImageLine(result, labels: evaluation.labels)) }
             }
-            try Terminal.emit(EvaluationLine(evaluation))
+            try Terminal.emit(EvaluationLine(evaluation, unknown: unknown))
         } else {
             let table = EvaluationTable(evaluation)
-            try Terminal.show(images ? table.text + "\n\n" + table.worstMistakes(10) : table.text)
+            let parts = [table.text] + (images ? [table.worstMistakes(10)] : []) + [unknown?.text].compactMap { $0 }
+            try Terminal.show(parts.joined(separator: "\n\n"))
         }
     }
 }
@@ -118,8 +122,11 @@ private struct EvaluationLine: Encodable {
     /// `null` unless there are two labels and images of both.
     @NullIfMissing var auc: Double?
     let skipped: [SkippedLine]
+    /// Only with --unknown.
+    let unknown: UnknownLine?
 
-    init(_ evaluation: Evaluation) {
+    init(_ evaluation: Evaluation, unknown: UnknownLine?) {
+        self.unknown = unknown
         accuracy = evaluation.accuracy
         accuracyInterval = [evaluation.accuracyInterval.lowerBound, evaluation.accuracyInterval.upperBound]
         top5 = evaluation.labels.count > 5 ? evaluation.topAccuracy(5) : nil

@@ -96,6 +96,11 @@ struct InspectCommand: ParsableCommand {
         if let rehearsal = model.rehearsal {
             lines.append("rehearsal    features of \(rehearsal.labels.count) training photos, for imprint personalize")
         }
+        if let novelty = model.novelty {
+            lines.append(
+                "novelty      accepts \(Terminal.percent(novelty.acceptance)) of \(novelty.images) photos of the labels, "
+                    + "others are \"none of these\"")
+        }
         if let categories = model.categories {
             lines.append("categories   \(TextTable.list(categories.names))")
         }
@@ -161,6 +166,8 @@ private struct InspectionLine: Encodable {
     let preprocessing: Preprocessing
     /// The number of training photos whose features the file stores.
     let rehearsal: Int
+    /// The novelty rule, if there is one.
+    let novelty: NoveltyLine?
     /// The labels of each category, if there are any.
     @NullIfMissing var categories: Categories?
     @NullIfMissing var training: TrainingRecord?
@@ -185,6 +192,7 @@ private struct InspectionLine: Encodable {
         layers = model.network.nodes.count
         preprocessing = model.preprocessing
         rehearsal = model.rehearsal?.labels.count ?? 0
+        novelty = model.novelty.map(NoveltyLine.init)
         categories = model.categories
         training = model.training
         storage = model.storage

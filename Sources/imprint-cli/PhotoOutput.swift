@@ -38,7 +38,7 @@ final class PhotoOutput {
     /// Writes a result; the copies are complete before the line is printed.
     func write(_ prepared: Prepared, of photo: PhotoInput, line: (PhotoResult) -> any Encodable) throws {
         let result = prepared.result
-        try copies?.copy(photo, label: result.classifications.first?.label)
+        try copies?.copy(photo, label: result.isRejected ? nil : result.classifications.first?.label)
         if let copy = prepared.annotatedCopy { try annotations?.write(copy, of: photo) }
         switch style {
         case .text: try Terminal.show(format.text(result))

@@ -11,6 +11,11 @@ struct PhotoResult: Sendable {
     let file: String
     /// The classifications to show, best first; empty if the photo shows none of the labels.
     let classifications: [Classification]
+    /// The verdict of the novelty rule; nil if the model has none.
+    let verdict: NoveltyVerdict?
+
+    /// Whether the photo is unlike the training photos, so that its labels do not count.
+    var isRejected: Bool { verdict?.isRejected == true }
 }
 
 /// How a verb shows results.
@@ -24,6 +29,9 @@ struct PhotoFormat: Sendable {
 
     /// Returns a result as a line of text.
     func text(_ result: PhotoResult) -> String {
+        if result.isRejected {
+            return "\(visible(result.file)): \(NoveltyVerdict.text(closest: result.classifications.first))"
+        }
         let labels = result.classifications.map { classification in
             Self.caption(classification) + (hasBoxes ? classification.box.map { " at \(boxText($0))" } ?? "" : "")
         }
@@ -32,6 +40,9 @@ struct PhotoFormat: Sendable {
 
     /// Returns the annotation of a copy of the photo: its boxes, or else its best three labels below it.
     func annotation(_ result: PhotoResult) -> ImageAnnotation {
+        if result.isRejected {
+            return ImageAnnotation(captions: [NoveltyVerdict.text(closest: result.classifications.first)], boxes: [])
+        }
         let boxes = result.classifications.compactMap { classification in
             hasBoxes ? classification.box.map { ImageAnnotation.Box($0, caption: Self.caption(classification)) } : nil
         }

@@ -9,7 +9,7 @@ struct PhotoTable {
     }
 
     func rows(_ result: PhotoResult) -> String {
-        guard !result.classifications.isEmpty else { return row(of: result.file) }
+        guard !result.classifications.isEmpty, !result.isRejected else { return row(of: result.file) }
         return result.classifications.enumerated().map { index, classification in
             let box = classification.box.map { [$0.x, $0.y, $0.width, $0.height].map { "\($0)" } }
             return row(

@@ -10,21 +10,37 @@ struct ClassifierPredictor: HeadPredictor {
     let network: String
     let confidencesSumToOne: Bool
     let averagesFlipped: Bool
+    let noveltyRule: NoveltyRule?
 
     var shortSideToDecode: Int { preprocessing.shortSideToDecode }
 
     func predict(_ image: StoredImage, cropAndScale: CropAndScale?) throws(ImprintError) -> Prediction {
         var preprocessing = preprocessing
         if let cropAndScale { preprocessing.cropAndScale = cropAndScale }
-        let confidences = try confidences(prepared: preprocessing.prepare(image))
-        return Prediction(confidences: confidences, boxes: confidences.map { _ in nil })
+        let (confidences, features) = try confidences(prepared: preprocessing.prepare(image))
+        return Prediction(
+            confidences: confidences, boxes: confidences.map { _ in nil }, novelty: novelty(features, confidences))
     }
 
-    /// Computes the confidences for an image of the network's input size.
-    private func confidences(prepared image: RasterImage) throws(ImprintError) -> [Float] {
-        let confidences = try forward(image)
-        guard averagesFlipped else { return confidences }
-        let flipped = try forward(image.mirrored)
+    /// Returns the novelty of an image; nil if there is no rule, or if the rule has no mean of the label with the highest confidence.
+    private func novelty(_ features: [Float]?, _ confidences: [Float]) -> Float? {
+        guard let noveltyRule, let features, let highest = confidences.max(),
+            let best = confidences.firstIndex(of: highest), noveltyRule.labels.contains(best)
+        else { return nil }
+        return noveltyRule.novelty(of: features)
+    }
+
+    /// Computes the confidences for an image of the network's input size, and the features of the image if there is a novelty rule.
+    private func confidences(
+        prepared image: RasterImage
+    ) throws(ImprintError) -> (confidences: [Float], features: [Float]?) {
+        let (confidences, features) = try forward(image)
+        guard averagesFlipped else { return (confidences, features) }
+        return (average(confidences, try forward(image.mirrored).confidences), features)
+    }
+
+    /// Returns the confidences for the mean of the logits of an image and its horizontal flip.
+    private func average(_ confidences: [Float], _ flipped: [Float]) -> [Float] {
         // The mean of the logits is the geometric mean of the odds.
         let products = zip(confidences, flipped).map { ($0 * $1).squareRoot() }
         guard !confidencesSumToOne else {
@@ -37,15 +53,17 @@ struct ClassifierPredictor: HeadPredictor {
         }
     }
 
-    private func forward(_ image: RasterImage) throws(ImprintError) -> [Float] {
-        var confidences = parts[0].withPlan { plan in
+    private func forward(_ image: RasterImage) throws(ImprintError) -> (confidences: [Float], features: [Float]?) {
+        var (confidences, features) = parts[0].withPlan { plan -> ([Float], [Float]?) in
             preprocessing.normalize(image, into: plan.input)
             plan.forward(count: 1)
-            return Array(plan.output)
+            return (Array(plan.output), noveltyRule == nil ? nil : plan.headInput.map(Array.init))
         }
+        // The first of two parts computes the features.
+        if noveltyRule != nil, parts.count > 1 { features = confidences }
         for part in parts.dropFirst() { confidences = part(confidences) }
         // Activations can overflow even though the parameters are finite.
         guard confidences.allSatisfy(\.isFinite) else { throw .nonFiniteOutput(network: network) }
-        return confidences
+        return (confidences, features)
     }
 }

@@ -17,14 +17,20 @@ final class ClassifierRuntime: HeadRuntime {
     }
 
     func predictor(with personalization: Personalization?, averagesFlipped: Bool) throws -> any HeadPredictor {
-        ClassifierPredictor(
+        // Adapters change the features that the rule was calibrated on.
+        let keepsFeatures = personalization?.factors.isEmpty ?? true
+        return ClassifierPredictor(
             parts: try parts(with: personalization), preprocessing: model.preprocessing, network: model.network.name,
-            confidencesSumToOne: model.head.confidencesSumToOne, averagesFlipped: averagesFlipped)
+            confidencesSumToOne: model.head.confidencesSumToOne, averagesFlipped: averagesFlipped,
+            noveltyRule: keepsFeatures ? model.novelty : nil)
     }
 
     private func parts(with personalization: Personalization?) throws -> [ExecutionPlanPool] {
         guard let personalization else {
-            return [try ExecutionPlanPool(model.network, parameters: model.parameters, workers: workers)]
+            return [
+                try ExecutionPlanPool(
+                    model.network, parameters: model.parameters, workers: workers, keepsHeadInput: model.novelty != nil)
+            ]
         }
         try model.check(personalization)
         let blocks = try model.blocks(changedBy: personalization)

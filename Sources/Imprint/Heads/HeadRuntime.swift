@@ -1,6 +1,6 @@
 internal import ImprintCore
 package import ImprintImages
-internal import ImprintModel
+package import ImprintModel
 internal import ImprintNetwork
 
 /// A runtime for models with one kind of head: it makes predictors, and extracts the features that personalization trains on.
@@ -32,6 +32,9 @@ package protocol HeadPredictor: Sendable {
     /// The short side, in pixels, to which a large photo may be decoded.
     var shortSideToDecode: Int { get }
 
+    /// The rule that rejects images unlike the training photos; nil if there is none, or if it does not fit the personalization.
+    var noveltyRule: NoveltyRule? { get }
+
     /// Predicts the labels of an image.
     /// - Throws: `ImprintError.nonFiniteOutput` if an output is not finite, `ImprintError.unsupportedImageSize`, `ImprintError.outOfMemory`.
     func predict(_ image: StoredImage, cropAndScale: CropAndScale?) throws(ImprintError) -> Prediction
@@ -43,6 +46,13 @@ package struct Prediction: Sendable {
     package var confidences: [Float]
     /// The most likely bounding box of each label, relative to the image; nil for a label without one.
     package var boxes: [NormalizedRectangle?]
+    /// How unlike the training photos the image is, as `ImageClassifier.novelty(of:cropAndScale:)` returns it; nil if it is unknown.
+    package var novelty: Float?
+}
+
+extension HeadPredictor {
+    /// The rule that rejects images unlike the training photos; nil if there is none.
+    package var noveltyRule: NoveltyRule? { nil }
 }
 
 extension ModelHead {

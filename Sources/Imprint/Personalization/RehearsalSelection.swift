@@ -28,26 +28,37 @@ extension ModelFile {
         _ items: [(photo: ImageSource, label: Int)], count: Int, seed: UInt64, workers: Workers
     ) throws -> ModelFile {
         guard count > 0, network.headIndex != nil else { return self }
-        let runtime = head.runtime(self, workers: Workers(1))
         let selected = Self.balancedSample(items.map(\.label), count: count, seed: seed).map { items[$0] }
-        let found = try workers.parallelMap(selected.count) { index -> (label: Int, features: [Float])? in
+        let found = try headFeatures(of: selected, workers: workers)
+        guard !found.isEmpty else { return self }
+        let rehearsal = Rehearsal(
+            features: found.flatMap(\.features), positions: head.runtime(self, workers: Workers(1)).positions,
+            labels: found.map(\.label))
+        return with(parameters, base: base, rehearsal: rehearsal)
+    }
+
+    /// Computes the inputs of the head for photos; unreadable photos are left out.
+    /// - Parameters:
+    ///   - items: The photos with the indices of their labels.
+    ///   - workers: The threads that share the photos; the features do not depend on them.
+    package func headFeatures(
+        of items: [(photo: ImageSource, label: Int)], workers: Workers
+    ) throws -> [(label: Int, features: [Float])] {
+        let runtime = head.runtime(self, workers: Workers(1))
+        return try workers.parallelMap(items.count) { index -> (label: Int, features: [Float])? in
             do {
                 return (
-                    selected[index].label,
-                    try runtime.features(of: selected[index].photo, blocks: 0, views: ImageViews(count: 1))[0]
+                    items[index].label,
+                    try runtime.features(of: items[index].photo, blocks: 0, views: ImageViews(count: 1))[0]
                 )
             } catch is ImageError {
                 return nil
             }
         }.compactMap { $0 }
-        guard !found.isEmpty else { return self }
-        let rehearsal = Rehearsal(
-            features: found.flatMap(\.features), positions: runtime.positions, labels: found.map(\.label))
-        return with(parameters, base: base, rehearsal: rehearsal)
     }
 
     /// Returns the indices of a random sample of `count` photos, balanced over the labels, in ascending order.
-    static func balancedSample(_ labels: [Int], count: Int, seed: UInt64) -> [Int] {
+    package static func balancedSample(_ labels: [Int], count: Int, seed: UInt64) -> [Int] {
         var stream = RandomStream(seed: seed, "rehearsal")
         let byLabel = Dictionary(grouping: labels.indices) { labels[$0] }.sorted { $0.key < $1.key }
         let shuffled = byLabel.map { _, indices in stream.permutation(of: indices.count).map { indices[$0] } }

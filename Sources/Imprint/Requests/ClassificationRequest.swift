@@ -17,6 +17,10 @@ public struct ClassificationRequest: Sendable {
     public var regionOfInterest = NormalizedRectangle.all
     /// The rule that classifications must meet.
     public var rule: ConfidenceRule
+    /// Whether an image unlike the training photos gets no classifications: none of the labels.
+    ///
+    /// It requires a model with a novelty rule; see `ImageClassifier.noveltyRule`.
+    public var rejectsNovelImages = false
     private let live: LiveClassifier
 
     /// Creates a request for a classifier.
@@ -36,6 +40,11 @@ public struct ClassificationRequest: Sendable {
         self.rule = rule
     }
 
+    /// Returns the classifications that the confidence rule accepts; none for an image that the request rejects as novel.
+    func accepted(_ classifications: [Classification], novelty: Float?) -> [Classification] {
+        rejectsNovelImages && (novelty ?? 0) > 1 ? [] : classifications.filter(rule.accepts)
+    }
+
     /// The current classifier, which classifies the next image.
     public var classifier: ImageClassifier { live.current }
 
@@ -43,7 +52,7 @@ public struct ClassificationRequest: Sendable {
     ///
     /// Use `RequestHandler` to perform several requests on the same image.
     /// - Parameter source: The image.
-    /// - Returns: The classifications that the rule accepts, by descending confidence.
+    /// - Returns: The classifications that the rule accepts, by descending confidence; none for an image that `rejectsNovelImages` rejects.
     /// - Throws: The errors of `RequestHandler.perform(_:)`.
     public func perform(on source: ImageSource) async throws -> [Classification] {
         try await RequestHandler(source).perform([self])[0]
@@ -61,6 +70,10 @@ struct PreparedRequest {
         classifier = request.classifier
         try request.rule.check(classifier)
         let region = request.regionOfInterest
+        guard !request.rejectsNovelImages || classifier.noveltyRule != nil else {
+            throw .invalidSetting(
+                name: "rejectsNovelImages", found: "true", expected: "false for a classifier without a novelty rule")
+        }
         guard region.isWithinImage else {
             throw .invalidSetting(
                 name: "regionOfInterest",
@@ -76,13 +89,15 @@ struct PreparedRequest {
         return Int(min((Double(classifier.shortSideToDecode) / fraction).rounded(.up), 1e9))
     }
 
-    /// Returns one classification per label, by descending confidence.
-    func all(_ image: StoredImage) throws(ImprintError) -> [Classification] {
-        try classifier.classify(image, in: request.regionOfInterest, cropAndScale: request.cropAndScale)
+    /// Returns one classification per label, by descending confidence, and the novelty of the image.
+    func all(_ image: StoredImage) throws(ImprintError) -> (classifications: [Classification], novelty: Float?) {
+        try classifier.classifyWithNovelty(
+            image, in: request.regionOfInterest, cropAndScale: request.cropAndScale)
     }
 
-    /// Returns the classifications that the rule accepts, by descending confidence.
+    /// Returns the classifications that the request accepts, by descending confidence.
     func accepted(_ image: StoredImage) throws(ImprintError) -> [Classification] {
-        try all(image).filter(request.rule.accepts)
+        let (classifications, novelty) = try all(image)
+        return request.accepted(classifications, novelty: novelty)
     }
 }

@@ -17,6 +17,8 @@ public struct ClassificationStream: AsyncSequence, Sendable {
     public struct Element: Sendable {
         /// The classifications that the request's rule accepts, by descending confidence, smoothed over time.
         public let classifications: [Classification]
+        /// The novelty of the frame, as `ImageClassifier.novelty(of:cropAndScale:)` returns it; it is not smoothed.
+        public let novelty: Float?
         /// The index of the frame among all frames of the source, from 0.
         public let frame: Int
         /// The number of frames dropped since the previous element, because they arrived too fast or during a pause.
@@ -138,11 +140,12 @@ public struct ClassificationStream: AsyncSequence, Sendable {
                     generation = frame.generation
                 }
                 do {
-                    let (all, classifier) = try await request.all(in: frame.source)
+                    let (all, novelty, classifier) = try await request.all(in: frame.source)
                     defer { next = frame.index + 1 }
                     return Element(
-                        classifications: smoothed.take(all, of: classifier).filter(request.rule.accepts),
-                        frame: frame.index, droppedCount: frame.index - next - unreadableCount, unreadable: unreadable,
+                        classifications: request.accepted(smoothed.take(all, of: classifier), novelty: novelty),
+                        novelty: novelty, frame: frame.index, droppedCount: frame.index - next - unreadableCount,
+                        unreadable: unreadable,
                         unreadableCount: unreadableCount)
                 } catch let error as ImageError {
                     unreadableCount += 1
@@ -197,13 +200,14 @@ extension ClassificationRequest {
         ClassificationStream(self, frames: frames, interval: interval, smoothing: smoothing)
     }
 
-    /// Returns one classification per label, whatever the rule, and the classifier that made them.
+    /// Returns one classification per label, whatever the rule, the novelty of the image, and the classifier that made them.
     @concurrent
-    fileprivate func all(in source: ImageSource) async throws -> ([Classification], of: ImageClassifier) {
+    fileprivate func all(
+        in source: ImageSource
+    ) async throws -> ([Classification], novelty: Float?, of: ImageClassifier) {
         let request = try PreparedRequest(self)
-        return (
-            try request.all(source.stored(coveringShortSide: request.shortSideToDecode)), of: request.classifier
-        )
+        let (all, novelty) = try request.all(source.stored(coveringShortSide: request.shortSideToDecode))
+        return (all, novelty, of: request.classifier)
     }
 }
 

@@ -38,6 +38,8 @@ public struct ModelFile: Sendable {
     public let rehearsal: Rehearsal?
     /// The categories of the labels; nil if there are none.
     public var categories: Categories?
+    /// The rule that rejects images unlike the training photos; nil if there is none.
+    public var novelty: NoveltyRule?
     /// The precision in which `write(to:)` stores the parameters.
     public let precision: Safetensors.Precision
     /// The storage in the file that the model was read from; that of `precision` if it was not read from a file.
@@ -93,10 +95,12 @@ public struct ModelFile: Sendable {
     package func with(
         _ parameters: Parameters, network: Network? = nil, labels: [String]? = nil, base: String?, rehearsal: Rehearsal?
     ) -> ModelFile {
-        ModelFile(
+        var model = ModelFile(
             network: network ?? self.network, parameters: parameters, labels: labels ?? self.labels,
             preprocessing: preprocessing, detector: detector, training: training, base: base, rehearsal: rehearsal,
             categories: categories, precision: precision)
+        model.novelty = novelty
+        return model
     }
 }
 
@@ -144,6 +148,8 @@ extension ModelFile {
             metadata[Key.base] = base
             metadata[Key.rehearsal] = try rehearsal.map { try json($0.labels) }
             metadata[Key.categories] = try categories.map(json)
+            try checkNovelty(novelty, network, labels, head)
+            metadata[NoveltyRule.key] = try novelty.map(json)
             if let problem = rehearsal?.problem(network, labels) {
                 throw ModelFileError.Problem.invalidMetadata(key: Key.rehearsal, reason: problem)
             }
@@ -221,6 +227,8 @@ extension ModelFile {
         if categories?.names.isEmpty == true { categories = nil }
         try checkFit(network, labels, preprocessing, ModelHead(network, detector))
         try checkCategories(categories, labels)
+        novelty = metadata[NoveltyRule.key] == nil ? nil : try value(NoveltyRule.key, in: metadata) as NoveltyRule
+        try checkNovelty(novelty, network, labels, ModelHead(network, detector))
 
         // The tensors' shapes match the length of the file. So after this comparison, the parameters need at most four times the memory of
         // the file (float16: twice, int8: four times).
@@ -321,6 +329,14 @@ private func checkCategories(_ categories: Categories?, _ labels: [String]) thro
     } catch {
         throw .invalidMetadata(key: Key.categories, reason: error.reason)
     }
+}
+
+/// Checks that the novelty rule fits the network and the labels.
+private func checkNovelty(
+    _ novelty: NoveltyRule?, _ network: Network, _ labels: [String], _ head: ModelHead
+) throws(ModelFileError.Problem) {
+    guard let problem = novelty?.problem(network, head, labelCount: labels.count) else { return }
+    throw .invalidMetadata(key: NoveltyRule.key, reason: problem)
 }
 
 /// Checks that the labels match the network's outputs and the preprocessing its input.

@@ -148,9 +148,12 @@ extension ModelFile {
         let labels = labels + personalization.addedLabels
         let network =
             personalization.addedLabels.isEmpty ? network : try network.resizingHead(outputs: labels.count)
-        return with(
+        var model = with(
             try parameters(of: network, with: personalization), network: network, labels: labels, base: try identity,
             rehearsal: rehearsal)
+        // Adapters change the features that the rule was calibrated on.
+        if !personalization.factors.isEmpty { model.novelty = nil }
+        return model
     }
 
     /// Returns the parameters of `part`, which is the network or its end, with a personalization applied.

@@ -29,27 +29,31 @@ dial.append(pointer);
 
 let result = null;
 /** The last announcement to screen readers and its time, so that it is not repeated every second. */
-let announcement = { label: "", confidence: 0, time: -Infinity };
+let announcement = { label: null, confidence: 0, time: -Infinity };
 
-function announce(label, confidence) {
+function announce(label, confidence, text) {
   const now = performance.now();
   const hasChanged = label !== announcement.label || Math.abs(confidence - announcement.confidence) >= 0.1;
   if (!hasChanged || now - announcement.time < 4000) return;
   announcement = { label, confidence, time: now };
-  find("spoken").textContent = `${label}, ${Math.round(confidence * 100)} percent`;
+  find("spoken").textContent = text;
 }
 
 function show() {
   const classification = shown.value ? result?.observations.find(({ label }) => label === shown.value) : result?.observations[0];
-  const confidence = classification?.confidence ?? 0;
+  // A chosen label is always shown; the best label only if the image is like the training photos.
+  const isRejected = Boolean(classification && result.rejected && !shown.value);
+  const confidence = isRejected ? 0 : classification?.confidence ?? 0;
   pointer.style.transform = `rotate(${confidence * 180 - 90}deg)`;
   filledArc.style.strokeDashoffset = String(1 - confidence);
-  meter.classList.toggle("idle", !classification);
-  find("label").textContent = classification ? classification.label : document.body.dataset.model === "none" ? "No model yet" : "No result yet";
-  find("percent").textContent = classification ? percent(confidence) : "–";
+  meter.classList.toggle("idle", !classification || isRejected);
+  const noneOfThese = isRejected ? `None of these, closest: ${classification.label}` : "";
+  find("label").textContent = isRejected ? noneOfThese : classification ? classification.label : document.body.dataset.model === "none" ? "No model yet" : "No result yet";
+  find("percent").textContent = classification && !isRejected ? percent(confidence) : "–";
   meter.setAttribute("aria-valuenow", (confidence * 100).toFixed(1));
-  meter.setAttribute("aria-valuetext", classification ? `${classification.label}, ${percent(confidence)}` : "no result yet");
-  if (classification) announce(classification.label, confidence);
+  meter.setAttribute("aria-valuetext", isRejected ? noneOfThese : classification ? `${classification.label}, ${percent(confidence)}` : "no result yet");
+  if (isRejected) announce("", 0, "None of these");
+  else if (classification) announce(classification.label, confidence, `${classification.label}, ${Math.round(confidence * 100)} percent`);
 }
 
 shown.addEventListener("change", show);

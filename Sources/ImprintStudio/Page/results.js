@@ -35,9 +35,9 @@ function showText() {
   const threshold = Number(find("alt-threshold").value);
   const confident = result?.observations.filter(({ confidence }) => confidence >= threshold) ?? [];
   const labels = confident.slice(0, 3).map(({ label }) => label), last = labels.pop();
-  find("alt").textContent = !result ? "–" : !last ? `No label with a confidence of at least ${Math.round(threshold * 100)} %.`
+  find("alt").textContent = !result ? "–" : result.rejected ? "The photo is unlike the training photos: none of the labels." : !last ? `No label with a confidence of at least ${Math.round(threshold * 100)} %.`
     : `Photo that may show ${labels.length ? `${labels.join(", ")} and ${last}` : last}.`;
-  find("copy").disabled = !last;
+  find("copy").disabled = !last || result.rejected;
 }
 
 function showBox() {

@@ -164,6 +164,9 @@ struct ClassifierTask: TrainingTask {
         model = try model.addingRehearsal(
             photos.training.items.map { ($0.source, $0.label) }, count: configuration.rehearsalImages,
             seed: configuration.seed, workers: Workers(configuration.threads))
+        model.novelty = try model.noveltyRule(
+            training: photos.training.items, validation: items, seed: configuration.seed,
+            workers: Workers(configuration.threads))
         return (model, evaluation)
     }
 

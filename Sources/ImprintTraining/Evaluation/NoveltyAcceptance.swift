@@ -1,0 +1,48 @@
+public import Foundation
+public import Imprint
+internal import ImprintCore
+public import ImprintImages
+
+/// The number of photos that a classifier's novelty rule accepts.
+public struct NoveltyAcceptance: Sendable {
+    /// The number of readable photos.
+    public let images: Int
+    /// The number of photos with a novelty of at most 1, or of a label that the rule does not know.
+    public let accepted: Int
+    /// The photos that could not be read.
+    public let skipped: [SkippedImage]
+
+    /// The share of accepted photos, 0…1; 0 without photos.
+    public var share: Double { images == 0 ? 0 : Double(accepted) / Double(images) }
+}
+
+extension ImageClassifier {
+    /// Counts the photos that the novelty rule accepts; for photos that show none of the labels, these are errors.
+    ///
+    /// Without a novelty rule, every photo is accepted.
+    /// - Parameters:
+    ///   - photos: The photos.
+    ///   - threads: The number of threads; the results do not depend on it.
+    /// - Throws: `ImprintError.nonFiniteOutput` if an output of the model is not finite.
+    public func acceptance(of photos: [URL], threads: Int = 1) throws -> NoveltyAcceptance {
+        let outcomes = try Workers(threads).parallelMap(photos.count) {
+            index throws -> Swift.Result<Bool, ImageError> in
+            do {
+                return .success(try classifyWithNovelty(.file(photos[index])).novelty ?? 0 <= 1)
+            } catch let error as ImageError {
+                return .failure(error)
+            }
+        }
+        var (images, accepted) = (0, 0)
+        var skipped: [SkippedImage] = []
+        for (url, outcome) in zip(photos, outcomes) {
+            switch outcome {
+            case .success(let isAccepted):
+                images += 1
+                accepted += isAccepted ? 1 : 0
+            case .failure(let error): skipped.append(SkippedImage(url: url, reason: error))
+            }
+        }
+        return NoveltyAcceptance(images: images, accepted: accepted, skipped: skipped)
+    }
+}

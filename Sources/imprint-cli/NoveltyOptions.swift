@@ -1,0 +1,101 @@
+internal import ArgumentParser
+internal import Foundation
+internal import Imprint
+internal import ImprintImages
+internal import ImprintModel
+internal import ImprintTraining
+
+/// The options of classify for photos unlike the training photos.
+struct NoveltyOptions: ParsableArguments {
+    @Flag(
+        help: "Show labels also for photos that are unlike the training photos, instead of \"none of these\".")
+    var acceptAll = false
+
+    /// Returns the verdict on a photo; nil if the model has no novelty rule.
+    func verdict(_ novelty: Float?, of classifier: ImageClassifier) -> NoveltyVerdict? {
+        classifier.noveltyRule.map { _ in NoveltyVerdict(novelty: novelty, isRejected: !acceptAll && (novelty ?? 0) > 1)
+        }
+    }
+}
+
+/// Whether a photo is unlike the training photos.
+struct NoveltyVerdict: Encodable, Sendable {
+    /// The novelty, more than 1 if the photo is unlike the training photos; `null` if the best label was added by a personalization.
+    let novelty: Float?
+    let isRejected: Bool
+
+    private enum CodingKeys: String, CodingKey {
+        case novelty
+        case isRejected = "rejected"
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        // `null`, not absent, if it is unknown.
+        try container.encode(novelty, forKey: .novelty)
+        try container.encode(isRejected, forKey: .isRejected)
+    }
+
+    /// Returns the text for a rejected photo: "none of these, closest dog 61.0 %".
+    static func text(closest: Classification?) -> String {
+        closest.map { "none of these, closest \(shown($0.label)) \(Terminal.percent($0.confidence))" }
+            ?? "none of these"
+    }
+}
+
+/// The option of evaluate for photos of other subjects than the labels.
+struct UnknownPhotosOption: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "A folder of photos that show none of the labels; report the share of them that the model accepts.",
+            valueName: "folder"))
+    var unknown: String?
+
+    func validate() throws { try requirePaths([unknown].compactMap { $0 }) }
+
+    /// Measures how many of the unknown photos the model accepts; nil without the option.
+    func acceptance(of classifier: ImageClassifier, _ model: String, threads: Int) throws -> UnknownLine? {
+        guard let unknown else { return nil }
+        guard classifier.noveltyRule != nil else {
+            throw ValidationError(
+                "--unknown: \(model) has no novelty rule, expected a classifier of whole photos that imprint train made with this version. "
+                    + "Train it again.")
+        }
+        let photos = try ImageFolder.images(in: URL(filePath: unknown))
+        let acceptance = try classifier.acceptance(of: photos, threads: threads)
+        for image in acceptance.skipped { Terminal.note("Skipped: \(image.reason)") }
+        guard acceptance.images > 0 else {
+            throw ValidationError("--unknown: \(unknown) has no readable photos, expected at least one.")
+        }
+        return UnknownLine(acceptance)
+    }
+}
+
+/// The acceptance of unknown photos, as JSON.
+struct UnknownLine: Encodable {
+    let images: Int
+    let accepted: Int
+    let acceptedShare: Double
+
+    init(_ acceptance: NoveltyAcceptance) {
+        images = acceptance.images
+        accepted = acceptance.accepted
+        acceptedShare = acceptance.share
+    }
+
+    /// A line of text.
+    var text: String { "unknown photos: accepted \(accepted) of \(images) (\(Terminal.percent(acceptedShare)))" }
+}
+
+/// The novelty rule of a model, as JSON.
+struct NoveltyLine: Encodable {
+    let acceptance: Double
+    let threshold: Float
+    let images: Int
+
+    init(_ rule: NoveltyRule) {
+        acceptance = rule.acceptance
+        threshold = rule.threshold
+        images = rule.images
+    }
+}
