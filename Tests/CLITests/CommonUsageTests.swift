@@ -58,7 +58,7 @@ import Testing
             let texts = [
                 "output", "file", "folder", "model", "network", "name", "list", "labels", "what", "label=file",
                 "label=path", "file.html", "file.png", "file or auto", "hex",
-                "architecture",
+                "architecture", "dir", "file.csv", "file.json",
             ]
             return !texts.contains(valueName ?? "") && valueName != "values" && (allValues ?? []).isEmpty
         }

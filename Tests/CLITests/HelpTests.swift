@@ -8,7 +8,7 @@ import Testing
         "The help pages match the fixtures",
         arguments: [
             "", "train", "train-detector", "classify", "detect", "evaluate", "personalize", "merge", "inspect",
-            "compare",
+            "compare", "models",
             "import", "export", "audit", "prepare", "augment", "draw", "studio", "bench",
         ])
     func helpPages(command: String) throws {
@@ -122,7 +122,10 @@ import Testing
                 "--layer-decay, --batch-statistics: there is no base model"
             ),
             ("--unfreeze head --layer-decay 0.5", "add --unfreeze all, head-first or gradual"),
-            ("--base b.imprint --layer-decay 0.5", "add --unfreeze all, head-first or gradual"),
+            ("--base b.imprint --recipe head --layer-decay 0.5", "add --unfreeze all, head-first or gradual"),
+            ("--base b.imprint --recipe manual --layer-decay 0.5", "add --unfreeze all, head-first or gradual"),
+            ("--recipe head --unfreeze all", "leave out --unfreeze"),
+            ("--network lenet --recipe head", "--recipe: there is no base model"),
             ("--base b.imprint --unfreeze head --batch-statistics", "add --unfreeze all, head-first or gradual"),
             ("--base b.imprint --unfreeze all --stage-epochs 2", "add --unfreeze head-first or gradual"),
             ("--base b.imprint --unfreeze all --layer-decay 0", "--layer-decay is 0.0, expected more than 0"),

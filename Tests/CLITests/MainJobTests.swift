@@ -48,8 +48,12 @@ import Testing
                 folder: folder)
             #expect(classified.status == 1)
             #expect(classified.errors.contains("note.jpg: expected an image (JPEG, PNG, WebP or HEIC), found text"))
-            #expect(classified.lines.map { $0["file"] as? String } == ["photos/dark/0.png", "photos/bright/0.png"])
-            for line in classified.lines {
+            #expect(
+                classified.lines.map { $0["file"] as? String } == [
+                    "photos/dark/0.png", "photos/dark/note.jpg", "photos/bright/0.png",
+                ])
+            #expect(classified.lines[1]["error"] is String)
+            for line in [classified.lines[0], classified.lines[2]] {
                 let confidences = try #require(line["observations"] as? [[String: Any]])
                     .compactMap { $0["confidence"] as? Double }
                 #expect(confidences.count == 2)

@@ -103,7 +103,7 @@ import Testing
                 "augmentation": {"kinds": []}, "batchSize": 32, "calibrates": true, "classWeights": "none",
                 "cropAndScale": "center-crop", "epochs": 20,
                 "fineTuning": {"keepsStatistics": true, "layerDecay": 0.4, "stageEpochs": 1},
-                "keepsGroupsTogether": true, "labelSmoothing": 0, "learningRate": 0.02, "momentum": 0.9,
+                "isMultiLabel": false, "keepsGroupsTogether": true, "labelSmoothing": 0, "learningRate": 0.02, "momentum": 0.9,
                 "poolsMaximum": false, "rehearsalImages": 512, "schedule": {"cosine": {"final": 0.01}}, "seed": 0,
                 "validation": {"automatic": {}}, "weightDecay": 0.0001\(optionals)
             }}

@@ -18,8 +18,8 @@ import Testing
     }
 
     @Test(
-        "The automatic rule agrees with Create ML",
-        arguments: [(0, 0), (49, 0), (50, 0.1), (199, 0.1), (200, 0.05), (100_000, 0.05)])
+        "The automatic rule is that of Create ML, but holds out at least 50 of 200 images",
+        arguments: [(0, 0), (49, 0), (50, 0.1), (199, 0.1), (200, 0.25), (500, 0.1), (1000, 0.05), (100_000, 0.05)])
     func automatic(count: Int, fraction: Double) {
         #expect(ValidationRule.automatic.fraction(ofImages: count) == fraction)
     }
@@ -29,7 +29,7 @@ import Testing
         arguments: [
             (.automatic, [20, 20], [0, 0]), (.automatic, [50, 10], [5, 1]),
             (.automatic, [190, 4, 2, 1], [19, 1, 1, 0]),
-            (.automatic, [300, 100], [15, 5]), (.fraction(0.25), [8, 3, 2, 1], [2, 1, 1, 0]),
+            (.automatic, [900, 300], [45, 15]), (.fraction(0.25), [8, 3, 2, 1], [2, 1, 1, 0]),
             (.fraction(0.99), [10, 2, 1], [9, 1, 0]), (.fraction(0), [10, 10], [0, 0]), (.none, [300, 100], [0, 0]),
         ] as [(ValidationRule, [Int], [Int])])
     func counts(rule: ValidationRule, images: [Int], expected: [Int]) throws {

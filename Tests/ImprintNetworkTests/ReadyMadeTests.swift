@@ -61,7 +61,8 @@ import Testing
             #expect(heights == (name == "squeezenet-1.0" ? [[109], [54], [27], [13]] : [[111], [55], [27], [13]]))
             return
         }
-        #expect(blocks.last == [try #require(network.denseHeadName)])
+        let head = try #require(network.denseHeadName)
+        #expect(blocks.last == [head])
         let sizes = sequence(first: network.input.height) { ($0 + 1) / 2 }.dropFirst().prefix(5).map { Set([$0]) }
         #expect(Array(heights.prefix(5)) == sizes)
         // MobileNetV3 has a dense layer before the head.

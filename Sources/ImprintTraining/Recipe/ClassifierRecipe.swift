@@ -17,7 +17,7 @@ public enum ClassifierRecipe: String, Codable, Sendable, CaseIterable {
 /// | condition | recipe |
 /// |---|---|
 /// | fewer than `minimumPhotos` training photos | head |
-/// | the head is wrong on at most `toleratedError` of the held-out photos | head |
+/// | the head is right on at least `sufficientAccuracy` of the held-out photos | head |
 /// | the time limit does not suffice for an epoch of fine-tuning | head |
 /// | otherwise | fine-tune |
 ///
@@ -67,8 +67,8 @@ public struct RecipeDecision: Codable, Hashable, Sendable {
 
     /// With fewer training photos, fine-tuning does not help.
     public static let minimumPhotos = 100
-    /// The share of held-out photos on which the head may be wrong if only the head is trained.
-    public static let toleratedError = 0.01
+    /// The share of held-out photos on which the head must be right for fine-tuning to be left out.
+    public static let sufficientAccuracy = 0.99
     /// The accuracy on mirrored photos may be this much lower than on other new photos.
     public static let mirrorTolerance = 0.1
     /// The evidence spread below which objects count as small.
@@ -108,7 +108,7 @@ extension RecipeDecision {
                 (chosen, reason) = (
                     .head, "because there are fewer than \(Self.minimumPhotos) training photos; \(accuracy)"
                 )
-            } else if 1 - evidence.headAccuracy <= Self.toleratedError {
+            } else if evidence.headAccuracy >= Self.sufficientAccuracy {
                 (chosen, reason) = (.head, "because \(accuracy)")
             } else if let secondsLeft, secondsLeft < secondsPerEpoch {
                 (chosen, reason) = (.head, "because the time limit does not suffice for fine-tuning; \(accuracy)")
