@@ -121,7 +121,8 @@ final class TrainingRunner<Job: TrainingTask> {
                     labelsWithoutValidation: run.photos.labelsWithoutValidation, skipped: run.photos.skipped,
                     network: task.network.name, parameterCount: description.parameterCount,
                     trainableParameterCount: description.trainableParameterCount, epochs: description.roundCount,
-                    resumed: resumed, replacesCheckpoint: replacesCheckpoint, leakage: run.photos.leakage, decision: task.decision)))
+                    resumed: resumed, replacesCheckpoint: replacesCheckpoint, leakage: run.photos.leakage,
+                    decision: task.decision)))
     }
 
     /// Runs the loop; if too few photos are left, the run ends with the best model so far.
