@@ -34,10 +34,8 @@ struct FoldTraining: Sendable {
             }
             var configuration = configuration
             let pretrained = try configuration.pretrainedBase()
-            if let pretrained {
-                configuration.start = .base(
-                    pretrained.base, trainableLayers: pretrained.recipe == .head ? .head : .all)
-            }
+            // The recipe is a setting of its own.
+            if let pretrained { configuration.start = .base(pretrained.base, trainableLayers: .all) }
             let start = try configuration.startingPoint(labels: photos.labels)
             let fingerprint = configuration.fingerprint(baseDigest: start.baseDigest)
             let texts = HyperparameterText.list(configuration.hyperparameters).filter {
