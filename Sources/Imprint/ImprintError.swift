@@ -73,8 +73,8 @@ public enum ImprintError: DescribedError, Equatable {
         case .invalidSetting(let name, let found, let expected):
             "\(name) is \(found), expected \(expected)"
         case .labelMismatch(let folder, let unknown, let labels):
-            "\(folder) has sub-folders that are not labels of the model: \(unknown.joined(separator: ", ")). "
-                + "Expected \(abbreviated(labels)). Rename the folders, or choose another model or data set"
+            "\(folder) has labels that the model does not have: \(unknown.joined(separator: ", ")). "
+                + "Expected \(abbreviated(labels)). Rename the labels, or choose another model or data set"
         case .labelsDiffer(let first, let second):
             "the models have different labels: only the first has \(abbreviated(first)), "
                 + "only the second has \(abbreviated(second)). Compare models with the same labels"

@@ -72,9 +72,11 @@ public enum BaseInstallationError: DescribedError, Equatable {
             "\(package): pip could not reach the package index: \(message.debugDescription). Check the network and the configuration of "
                 + "pip, then install again."
         case .packageNotFound(let package, let version, let isVersionMissing, let message):
-            "\(package): the package index has no "
-                + (isVersionMissing ? "version \(version) of this package" : "package of this name")
-                + ": \(message.debugDescription). Check the index in the configuration of pip."
+            isVersionMissing
+                ? "\(package): the package index has no version \(version) of this package: \(message.debugDescription). Check the index in "
+                    + "the configuration of pip."
+                : "\(package): pip found no package of this name, or could not reach the package index: \(message.debugDescription). Check "
+                    + "the network and the index in the configuration of pip."
         case .pipFailed(let package, let status, let message):
             "\(package): pip failed with status \(status): \(message.debugDescription). Fix the problem, then install again."
         case .fileMissing(let package, let path):

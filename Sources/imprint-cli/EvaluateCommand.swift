@@ -39,6 +39,7 @@ struct EvaluateCommand: ParsableCommand {
     func run() throws {
         if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
         let classifier = try classifierOptions.classifier(model, threads: 1)
+        try unknownPhotos.check(classifier, model)
         let folder = try labelledPhotos(at: URL(filePath: data), minimumLabels: 1)
         if classifier.model.isMultiLabel || (folder.isMultiLabel && classifier.model.head == .sigmoid) {
             return try runMultiLabel(classifier, folder)
@@ -49,7 +50,7 @@ struct EvaluateCommand: ParsableCommand {
             bar.draw("evaluating", done: done, of: folder.items.count)
         }
         bar.clear()
-        let unknown = try unknownPhotos.acceptance(of: classifier, model, threads: common.threadCount)
+        let unknown = try unknownPhotos.acceptance(of: classifier, threads: common.threadCount)
         for image in evaluation.skipped { Terminal.note("Skipped: \(image.reason)") }
         if let report { try write(vacantPath(report, .trainingReport), classifier, evaluation) }
         if common.json {

@@ -96,12 +96,19 @@ struct InstallModelCommand: AsyncParsableCommand {
         return URL(string: source) ?? URL(filePath: source)
     }
 
+    /// Whether the SHA-256 of the file to convert is known beforehand.
+    private var verifiesFile: Bool { sha256 != nil || url?.isFileURL != true }
+
     func validate() throws {
         try requirePaths([source])
         if let name, !BaseModels.isValid(name) {
             throw ValidationError(
                 "--name is \(shown(name)), expected 1 to 64 letters (a to z), digits, dots, underscores and hyphens, of which the first is "
                     + "a letter or digit.")
+        }
+        if let sha256, sha256.wholeMatch(of: /[0-9a-fA-F]{64}/) == nil {
+            throw ValidationError(
+                "--sha256 is \(shown(sha256)), expected 64 hexadecimal digits, as sha256sum prints them.")
         }
         guard let url else {
             guard name == nil, architecture == nil, sha256 == nil else {
@@ -126,7 +133,7 @@ struct InstallModelCommand: AsyncParsableCommand {
                     + installer.catalog.entries.map(\.name).joined(separator: ", ") + ".")
         }
         if url == nil { try acceptLicense(of: source, installer) }
-        let progress = InstallationProgress()
+        let progress = InstallationProgress(isVerified: verifiesFile)
         do {
             let base = try await withInterrupts { [url, source, name, architecture, sha256] in
                 if let url {

@@ -53,14 +53,24 @@ struct UnknownPhotosOption: ParsableArguments {
 
     func validate() throws { try requirePaths([unknown].compactMap { $0 }) }
 
-    /// Measures how many of the unknown photos the model accepts; nil without the option.
-    func acceptance(of classifier: ImageClassifier, _ model: String, threads: Int) throws -> UnknownLine? {
-        guard let unknown else { return nil }
+    /// Checks that the model can reject unknown photos.
+    func check(_ classifier: ImageClassifier, _ model: String) throws {
+        guard unknown != nil else { return }
+        guard classifier.model.head != .sigmoid else {
+            throw ValidationError(
+                "--unknown: \(model) is a multi-label model, which may predict no label at all. Expected a model that predicts one label per "
+                    + "photo.")
+        }
         guard classifier.noveltyRule != nil else {
             throw ValidationError(
                 "--unknown: \(model) has no novelty rule, expected a classifier of whole photos that imprint train made with this version. "
                     + "Train it again.")
         }
+    }
+
+    /// Measures how many of the unknown photos the model accepts; nil without the option.
+    func acceptance(of classifier: ImageClassifier, threads: Int) throws -> UnknownLine? {
+        guard let unknown else { return nil }
         let photos = try ImageFolder.images(in: URL(filePath: unknown))
         let acceptance = try classifier.acceptance(of: photos, threads: threads)
         for image in acceptance.skipped { Terminal.note("Skipped: \(image.reason)") }

@@ -9,7 +9,8 @@ enum TextTable {
         return rows.map { row in
             row.enumerated().map { column, text in
                 let space = String(repeating: " ", count: widths[column] - text.count)
-                return column < leading ? text + space : space + text
+                guard column < leading else { return space + text }
+                return column == row.count - 1 ? text : text + space
             }.joined(separator: "  ")
         }.joined(separator: "\n")
     }

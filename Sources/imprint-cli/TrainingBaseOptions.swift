@@ -15,7 +15,7 @@ struct TrainingBaseOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The recipe for a pretrained base model: auto measures the photos and chooses; head trains only the head; fine-tune trains all "
-                + "layers; manual uses the hyperparameters as they are. A recipe sets the hyperparameters that are not given. (default: auto, "
+                + "layers; manual uses the hyperparameters as they are. A recipe sets the hyperparameters that have their default values. (default: auto, "
                 + "or manual with --unfreeze)",
             valueName: "recipe"))
     var recipe: RecipeArgument?

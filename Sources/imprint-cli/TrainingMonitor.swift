@@ -55,7 +55,7 @@ struct TrainingMonitor {
         Terminal.note(
             imageCount == 0
                 ? "There are no photos; all training images are composites of the artwork."
-                : "Read \(imageCount) images of \(event.labels.count) labels (\(shown(event.labels))): "
+                : "Read \(imageCount) images of \(event.labels.count) labels (\(TextTable.list(event.labels))): "
                     + "\(event.trainingImages) for training, \(event.validationImages) for validation.")
         for image in event.skipped { Terminal.warn("Skipped: \(image.reason)") }
         if let leakage = event.leakage { show(leakage) }
@@ -63,7 +63,7 @@ struct TrainingMonitor {
             Terminal.note("There is no validation set; the reported accuracy is the training accuracy.")
         } else if !event.labelsWithoutValidation.isEmpty {
             Terminal.note(
-                "The validation set has no image of \(shown(event.labelsWithoutValidation)), so the validation accuracy does not "
+                "The validation set has no image of \(TextTable.list(event.labelsWithoutValidation)), so the validation accuracy does not "
                     + "include this label.")
         }
         let parameters =

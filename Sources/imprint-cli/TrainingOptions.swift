@@ -87,7 +87,13 @@ struct TrainingOptions: ParsableArguments {
     private static let defaultNetwork = "logonet"
 
     func validate() throws {
-        try require(hyperparameters().problem)
+        let hyperparameters = try hyperparameters()
+        try require(hyperparameters.problem)
+        guard baseOptions.recipe != .head || hyperparameters.augmentation == .none else {
+            throw ValidationError(
+                "--recipe head trains the head on features that are computed once, without data augmentation; leave out --augment, or "
+                    + "choose --recipe fine-tune or manual.")
+        }
         guard buildsNetwork else { return }
         guard baseOptions.base == nil else {
             throw ValidationError(

@@ -47,6 +47,48 @@ import Testing
         }
     }
 
+    @Test("evaluate --unknown reads a list of known photos, and refuses a multi-label model; --folds refuses both")
+    func refusals() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder, count: 60)
+            let script = """
+                set -e
+                echo photo,label > list.csv
+                for photo in */*.png; do echo "$photo,${photo%%/*}" >> list.csv; done
+                options="--network logonet --width 0.125 --input-size 16 --epochs 1 --threads 1"
+                "$imprint" train list.csv --output m.imprint $options
+                "$imprint" evaluate m.imprint list.csv --unknown dark --json
+                "$imprint" train list.csv --output multi.imprint --multi-label $options
+                set +e
+                "$imprint" evaluate multi.imprint list.csv --unknown dark; echo "status $?"
+                "$imprint" train list.csv --folds 2 $options; echo "status $?"
+                "$imprint" train . --folds 2 --multi-label $options; echo "status $?"
+                """
+            let result = try shell(script, folder: folder)
+            #expect(result.output.contains("\"unknown\":{\"accepted\":"), "\(result.errors)")
+            #expect(result.output.components(separatedBy: "status 64").count == 4, "\(result.output)")
+            #expect(result.errors.contains("--unknown: multi.imprint is a multi-label model"))
+            #expect(result.errors.contains("--folds: list.csv is a list, expected a folder of photos"))
+            #expect(result.errors.contains("--folds evaluates models that predict one label per photo"))
+        }
+    }
+
+    @Test("The labels of a list that a model does not have are an error") func otherLabels() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder, count: 8)
+            let script = """
+                options="--network lenet --width 0.25 --input-size 16 --epochs 1 --threads 1"
+                "$imprint" train . --output m.imprint $options
+                echo photo,label > list.csv
+                for photo in */*.png; do echo "$photo,night" >> list.csv; done
+                "$imprint" evaluate m.imprint list.csv
+                """
+            let result = try shell(script, folder: folder)
+            #expect(
+                result.status == 1 && result.errors.contains("list.csv has labels that the model does not have: night"))
+        }
+    }
+
     @Test("A missing photo of a list is an error with its line") func missing() throws {
         try withTemporaryFolder { folder in
             try Data("photo,label\nnone.png,cat\n".utf8).write(to: folder.appending(path: "list.csv"))

@@ -159,7 +159,7 @@ import Testing
                 at: folder.appending(path: "photos/dark"), to: folder.appending(path: "photos/night"))
             let mismatch = try imprint("evaluate", "m.imprint", "photos", folder: folder)
             #expect(mismatch.status == 1)
-            #expect(mismatch.errors.contains("has sub-folders that are not labels of the model: night"))
+            #expect(mismatch.errors.contains("has labels that the model does not have: night"))
         }
     }
 

@@ -76,7 +76,7 @@ import Testing
             ("models install ''", 64, "A path is empty"),
             ("models install https://example.org/m.onnx", 64, "--sha256 is missing"),
             ("models install http://example.org/m.onnx --sha256 $zeros", 1, "Expected an https URL"),
-            ("models install net.imprint --sha256 12", 1, "--sha256 sets the expected SHA-256."),
+            ("models install net.imprint --sha256 12", 64, "--sha256 is 12, expected 64 hexadecimal digits"),
             ("models install net.imprint --sha256 $zeros", 1, "it was damaged or replaced"),
             ("models install net.imprint --name a/b", 64, "--name is a/b, expected"),
             ("models remove nothing", 1, "imprint models list shows the installed base models."),

@@ -191,7 +191,7 @@ extension PyTorchCheckpoint {
         let header = try Safetensors.File(contentsOf: URL(filePath: file.path)).header
         if header.metadata["imprint.format"] != nil {
             throw ImportError.Problem.unsuitableModel(
-                found: "a file of Imprint", advice: "Use a model file without importing it")
+                found: "already a file of Imprint", advice: "Use it without importing it")
         }
         guard header.tensors.count <= Self.maximumTensorCount else { throw Self.tooManyTensors(header.tensors.count) }
         let start = 8 + Int(headerLength)

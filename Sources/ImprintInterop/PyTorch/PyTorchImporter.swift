@@ -6,16 +6,19 @@ extension ModelImporter {
     ///
     /// - Throws: `ImportError.Problem` if the architecture is missing, unknown, or has other tensors.
     func readCheckpoint(_ checkpoint: PyTorchCheckpoint) throws -> ImportedModel {
-        let known = "one of \(Self.architectures.joined(separator: ", "))"
+        let known = Self.architectures.joined(separator: ", ")
         guard let name = architecture else {
             let fitting = fittingArchitectures(checkpoint.tensors)
-            let fit = fitting.isEmpty ? "" : ". Its tensors fit \(fitting.joined(separator: " or "))"
+            let advice =
+                fitting.isEmpty
+                ? "They fit none of \(known). Set the closest one to see the tensors that differ"
+                : "They fit \(fitting.joined(separator: " or ")). Set this architecture"
             throw ImportError.Problem.missing(
-                item: "architecture, only tensors", advice: "Set \(known)\(fit)", setting: .architecture)
+                item: "architecture, only tensors", advice: advice, setting: .architecture)
         }
         guard let architecture = PyTorchArchitecture(named: name) else {
             throw ImportError.Problem.missing(
-                item: "architecture that is named \(name.debugDescription)", advice: "Set \(known)",
+                item: "architecture that is named \(name.debugDescription)", advice: "Set one of \(known)",
                 setting: .architecture)
         }
         let imported = try architecture.importModel(checkpoint.tensors, importer: self)

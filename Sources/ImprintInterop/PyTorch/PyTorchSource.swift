@@ -32,10 +32,12 @@ struct PyTorchSource {
             let expected = libraries.map { library in
                 "\"\(Self.firstModules(library, architecture.network)[0]).weight\" as in \(library.rawValue)"
             }
-            let found = tensors.names.first.map { ", but \($0.debugDescription)" } ?? ""
+            let found = tensors.names.first.map { "whose first tensor is \($0.debugDescription)" } ?? "without tensors"
             throw ImportError.Problem.unsuitableModel(
-                found: "a checkpoint without a tensor of the first convolution of \(architecture.name)\(found)",
-                advice: "Expected \(expected.joined(separator: ", or ")). \(PyTorchState.advice)")
+                found: "a checkpoint \(found)",
+                advice:
+                    "Expected the first convolution of \(architecture.name): \(expected.joined(separator: ", or ")). "
+                    + PyTorchState.advice)
         }
         self.architecture = architecture
         self.library = library

@@ -27,12 +27,23 @@ struct FoldTraining: Sendable {
         trainsDetector = false
         settings = {
             try configuration.check()
+            guard !configuration.isMultiLabel else {
+                throw ImprintError.invalidSetting(
+                    name: "isMultiLabel", found: "true",
+                    expected: "false, because cross-validation evaluates models that predict one label per photo")
+            }
+            var configuration = configuration
+            let pretrained = try configuration.pretrainedBase()
+            // The recipe is a setting of its own.
+            if let pretrained { configuration.start = .base(pretrained.base, trainableLayers: .all) }
             let start = try configuration.startingPoint(labels: photos.labels)
             let fingerprint = configuration.fingerprint(baseDigest: start.baseDigest)
             let texts = HyperparameterText.list(configuration.hyperparameters).filter {
                 $0.property != "fineTuning" || configuration.usedFineTuning != nil
             }
-            return Self.settings(fingerprint, texts, configuration.precision)
+            var settings = Self.settings(fingerprint, texts, configuration.precision)
+            if let pretrained { settings["recipe"] = pretrained.recipe.rawValue }
+            return settings
         }
         trainer = { photos, _, seed in
             var configuration = configuration

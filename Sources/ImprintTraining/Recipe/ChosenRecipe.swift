@@ -26,7 +26,14 @@ struct ChosenRecipe {
     ) throws {
         try configuration.check()
         guard let (base, recipe) = try configuration.pretrainedBase() else { return nil }
-        if let decision = try Self.decision(in: checkpoints, recipe) {
+        let (epochs, augmentation) = (configuration.given(\.epochs), configuration.given(\.augmentation))
+        if recipe == .head, let augmentation {
+            throw ImprintError.invalidSetting(
+                name: "augmentation", found: "\(augmentation)",
+                expected: "none for the recipe head, which trains the head on features that are computed once")
+        }
+        if var decision = try Self.decision(in: checkpoints, recipe) {
+            if let epochs { decision.epochs = epochs }
             self.decision = decision
             probe = nil
         } else {
@@ -47,7 +54,8 @@ struct ChosenRecipe {
             decision = RecipeDecision(
                 recipe, probe.evidence,
                 secondsPerEpoch: probe.secondsPerPhoto * Self.trainingCost * Double(probe.evidence.trainingPhotos),
-                secondsLeft: configuration.timeLimit.map { $0.seconds - clock.seconds })
+                secondsLeft: configuration.timeLimit.map { $0.seconds - clock.seconds },
+                epochs: epochs, augmentation: augmentation, isMultiLabel: measuring.isMultiLabel)
             self.probe = probe
         }
         self.configuration = configuration.applying(decision, base)
@@ -90,7 +98,7 @@ extension ClassifierConfiguration.StartingPoint {
 
 extension ClassifierConfiguration {
     /// Returns the pretrained base model and the recipe that was asked for, or nil if the run does not start from one.
-    fileprivate func pretrainedBase() throws -> (base: ModelFile, recipe: ClassifierRecipe)? {
+    func pretrainedBase() throws -> (base: ModelFile, recipe: ClassifierRecipe)? {
         switch start {
         case .pretrained(let base, let recipe): (base, recipe)
         case .automatic: try BaseModels().first.map { (try $0.model(), .automatic) }
@@ -98,13 +106,17 @@ extension ClassifierConfiguration {
         }
     }
 
+    /// Returns a hyperparameter, or nil if it has its default value, so that a recipe sets it.
+    fileprivate func given<Value: Equatable>(_ property: KeyPath<ClassifierHyperparameters, Value>) -> Value? {
+        let value = hyperparameters[keyPath: property]
+        return value == ClassifierHyperparameters()[keyPath: property] ? nil : value
+    }
+
     /// Returns the configuration with the hyperparameters of a recipe, except those that do not have their default values.
     fileprivate func applying(_ decision: RecipeDecision, _ base: ModelFile) -> ClassifierConfiguration {
-        let defaults = ClassifierHyperparameters()
         var configuration = self
         func set<Value: Equatable>(_ property: WritableKeyPath<ClassifierHyperparameters, Value>, _ value: Value) {
-            guard hyperparameters[keyPath: property] == defaults[keyPath: property] else { return }
-            configuration.hyperparameters[keyPath: property] = value
+            if given(property) == nil { configuration.hyperparameters[keyPath: property] = value }
         }
         set(\.epochs, decision.epochs)
         guard decision.recipe == .fineTuning else {

@@ -83,7 +83,7 @@ public struct RecipeDecision: Codable, Hashable, Sendable {
     /// The measurements; nil if the recipe was asked for and nothing had to be measured.
     public let evidence: Evidence?
     /// The number of epochs.
-    public let epochs: Int
+    public internal(set) var epochs: Int
     /// The data augmentation.
     public let augmentation: Augmentation
 
@@ -97,9 +97,17 @@ extension RecipeDecision {
     ///   - recipe: The recipe that was asked for.
     ///   - secondsPerEpoch: The estimated duration of an epoch of fine-tuning.
     ///   - secondsLeft: The time until the time limit; nil without a limit.
-    package init(_ recipe: ClassifierRecipe, _ evidence: Evidence, secondsPerEpoch: Double, secondsLeft: Double?) {
+    ///   - epochs: The number of epochs that was asked for; nil if the recipe chooses it.
+    ///   - augmentation: The data augmentation that was asked for; nil if the recipe chooses it.
+    ///   - isMultiLabel: Whether a photo can have several labels or none.
+    package init(
+        _ recipe: ClassifierRecipe, _ evidence: Evidence, secondsPerEpoch: Double, secondsLeft: Double?,
+        epochs givenEpochs: Int? = nil, augmentation givenAugmentation: Augmentation? = nil, isMultiLabel: Bool = false
+    ) {
+        let share = Self.percent(evidence.headAccuracy)
         let accuracy =
-            "a new head on the frozen base model is right on \(Self.percent(evidence.headAccuracy)) of "
+            "a new head on the frozen base model is right "
+            + (isMultiLabel ? "in \(share) of the label decisions on " : "on \(share) of ")
             + "\(evidence.heldOutPhotos) held-out photos"
         var chosen = recipe
         var reason = "because it was asked for; \(accuracy)"
@@ -119,18 +127,25 @@ extension RecipeDecision {
         self.recipe = chosen
         self.evidence = evidence
         guard chosen == .fineTuning else {
-            epochs = 1
+            epochs = givenEpochs ?? 1
             augmentation = .none
-            self.reason = reason
+            let isUnused = givenAugmentation.map { $0 != .none } ?? false
+            self.reason =
+                reason
+                + (isUnused
+                    ? "; data augmentation is not used, because the head is trained on features that are computed once"
+                    : "")
             return
         }
         let most = secondsLeft.map { max(Int($0 / max(secondsPerEpoch, 1e-3)), 1) } ?? .max
-        epochs = min(Self.epochs(forPhotos: evidence.trainingPhotos), most)
-        augmentation = Augmentation(
-            evidence.dependsOnDirection ? [.rotate, .crop, .exposure] : [.flip, .rotate, .crop, .exposure])
+        epochs = givenEpochs ?? min(Self.epochs(forPhotos: evidence.trainingPhotos), most)
+        let doesNotMirror = givenAugmentation == nil && evidence.dependsOnDirection
+        augmentation =
+            givenAugmentation
+            ?? Augmentation(doesNotMirror ? [.rotate, .crop, .exposure] : [.flip, .rotate, .crop, .exposure])
         self.reason =
             reason
-            + (evidence.dependsOnDirection
+            + (doesNotMirror
                 ? "; photos are not mirrored, because the head is right on only "
                     + "\(Self.percent(evidence.mirroredAccuracy)) of mirrored photos" : "")
     }

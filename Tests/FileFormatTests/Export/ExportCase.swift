@@ -90,6 +90,9 @@ extension ExportCase {
             ExportCase("logonet", try .logonet(labels: 3, inputSize: 32, width: 0.25)),
             ExportCase("mobilenet-v1", try .mobileNetV1(labels: 5, inputSize: 32, width: 0.25)),
             ExportCase("resnet-50", try .resNet50(labels: 4, inputSize: 32, width: 0.125)),
+            ExportCase("mobilenet-v3-small", try .mobileNetV3Small(labels: 4, inputSize: 32, width: 0.25)),
+            ExportCase("efficientnet-b0", try .efficientNetB0(labels: 3, inputSize: 32, width: 0.125)),
+            ExportCase("squeezenet-1.1", try .squeezeNet11(labels: 4, inputSize: 32, width: 0.125)),
         ]
     }
 

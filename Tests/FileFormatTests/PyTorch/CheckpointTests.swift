@@ -148,7 +148,7 @@ import Testing
                     return ""
                 } catch { return "\(error)" }
             }
-            #expect(try text(SeedModels.modelFile()).contains("a file of Imprint"))
+            #expect(try text(SeedModels.modelFile()).contains("already a file of Imprint"))
             #expect(
                 try text(CheckpointSample.archive([.init(name: "a.txt", content: [1])])).contains("not a model file"))
             let bytes = try CheckpointSample.bytes("zip.pth")

@@ -118,6 +118,39 @@ import Testing
         }
     }
 
+    @Test("Finished folds of another recipe are an error, and multi-label models are refused") func recipes() throws {
+        let base = try withImages(perLabel: 4) { try train($0, quickTraining(epochs: 1)) }
+        try withImages(perLabel: 4) { folder in
+            try withTemporaryFolder { root in
+                func run(_ recipe: ClassifierRecipe, layerDecay: Float = 0.4) throws -> CrossValidationResult {
+                    let configuration = quickTraining(epochs: 1) {
+                        $0.start = .pretrained(base, recipe: recipe)
+                        $0.fineTuning.layerDecay = layerDecay
+                    }
+                    return try validation(folder, configuration) { options in
+                        options.folds = 2
+                        options.keptFolds = root.appending(path: recipe.rawValue, directoryHint: .isDirectory)
+                    }.run()
+                }
+                _ = try run(.head)
+                #expect(try run(.head).folds.allSatisfy(\.isKept))
+                try FileManager.default.copyItem(
+                    at: root.appending(path: "head"), to: root.appending(path: "fine-tune"))
+                let error = #expect(throws: CrossValidationError.self) { try run(.fineTuning) }
+                let text = "\(try #require(error))"
+                #expect(text.contains("another setting of recipe: it was head and now is fine-tune"))
+                try FileManager.default.removeItem(at: root.appending(path: "fine-tune"))
+                _ = try run(.fineTuning)
+                #expect(throws: CrossValidationError.self) { try run(.fineTuning, layerDecay: 0.5) }
+            }
+            let error = #expect(throws: ImprintError.self) {
+                try validation(folder, quickTraining { $0.isMultiLabel = true }) { $0.folds = 2 }.run()
+            }
+            let text = "\(try #require(error))"
+            #expect(text.contains("one label per photo"))
+        }
+    }
+
     @Test("A stopped run returns the finished folds; a cancelled one ends") func stop() async throws {
         try await withTemporaryFolder { folder in
             try withImages(perLabel: 4) { images in

@@ -5,14 +5,16 @@ import Testing
 @Suite("Recipe decision") struct RecipeDecisionTests {
     private func decision(
         _ recipe: ClassifierRecipe = .automatic, photos: Int = 1000, accuracy: Double = 0.9, mirrored: Double = 0.9,
-        spread: Double? = 1, secondsLeft: Double? = nil
+        spread: Double? = 1, secondsLeft: Double? = nil, epochs: Int? = nil, augmentation: Augmentation? = nil,
+        isMultiLabel: Bool = false
     ) -> RecipeDecision {
         RecipeDecision(
             recipe,
             RecipeDecision.Evidence(
                 trainingPhotos: photos, heldOutPhotos: 50, headAccuracy: accuracy, mirroredAccuracy: mirrored,
                 evidenceSpread: spread),
-            secondsPerEpoch: 20, secondsLeft: secondsLeft)
+            secondsPerEpoch: 20, secondsLeft: secondsLeft, epochs: epochs, augmentation: augmentation,
+            isMultiLabel: isMultiLabel)
     }
 
     @Test(
@@ -51,6 +53,27 @@ import Testing
             as [(Int, Double?, Int)])
     func epochs(photos: Int, secondsLeft: Double?, expected: Int) {
         #expect(decision(photos: photos, secondsLeft: secondsLeft).epochs == expected)
+    }
+
+    @Test("The description has the number of epochs and the data augmentation that were asked for")
+    func given() {
+        let tuned = decision(
+            .fineTuning, mirrored: 0.1, secondsLeft: 65, epochs: 12, augmentation: Augmentation([.flip]))
+        #expect(tuned.epochs == 12 && tuned.augmentation == Augmentation([.flip]))
+        #expect(tuned.description.hasPrefix("fine-tune all layers for 12 epochs, because it was asked for"))
+        #expect(!tuned.description.contains("not mirrored"))
+        let head = decision(photos: 9, epochs: 3, augmentation: Augmentation([.flip]))
+        #expect(head.epochs == 3 && head.augmentation == .none)
+        #expect(head.description.contains("data augmentation is not used"))
+        #expect(!decision(photos: 9).description.contains("augmentation"))
+    }
+
+    @Test("For several labels per photo, the accuracy is that of label decisions")
+    func multiLabel() {
+        #expect(
+            decision(isMultiLabel: true).reason.contains("right in 90.0 % of the label decisions on 50 held-out photos")
+        )
+        #expect(decision().reason.contains("right on 90.0 % of 50 held-out photos"))
     }
 
     @Test(

@@ -86,7 +86,7 @@ import Testing
     @Test("Hyperparameters that are set are respected") func overrides() throws {
         let base = try base()
         try withImages(perLabel: 8) { folder in
-            let (model, _) = try trained(
+            let (model, start) = try trained(
                 folder,
                 configuration(base, .fineTuning) {
                     $0.epochs = 2
@@ -94,9 +94,21 @@ import Testing
                     $0.fineTuning.layerDecay = 0.5
                 })
             guard case .classifier(let values) = model.training?.hyperparameters else { return }
-            #expect(values.epochs == 2)
+            #expect(values.epochs == 2 && start.decision?.epochs == 2)
             #expect(values.augmentation.kinds == [.noise])
+            #expect(start.decision?.augmentation == values.augmentation)
             #expect(values.fineTuning.layerDecay == 0.5)
+        }
+    }
+
+    @Test("The recipe head with data augmentation is an error") func augmentedHead() throws {
+        let base = try base()
+        try withImages(perLabel: 4) { folder in
+            let error = #expect(throws: ImprintError.self) {
+                try train(folder, configuration(base, .head) { $0.augmentation = Augmentation([.flip]) })
+            }
+            let text = "\(try #require(error))"
+            #expect(text.contains("expected none for the recipe head"))
         }
     }
 
