@@ -119,6 +119,7 @@ let package = Package(
             name: "ImprintStudio",
             dependencies: [
                 "Imprint", "ImprintCore", "ImprintModel", "ImprintImages", "ImprintTraining", "ImprintLive",
+                "ImprintBaseModels",
                 .product(name: "FlyingFox", package: "FlyingFox"),
             ],
             exclude: ["README.md"], resources: [.embedInCode("Page")], swiftSettings: settings),
@@ -183,7 +184,7 @@ let package = Package(
             name: "BrowserTests",
             dependencies: [
                 "Imprint", "ImprintModel", "ImprintNetwork", "ImprintImages", "ImprintSynthesis", "ImprintCore",
-                "ImprintTraining", "ImprintLive",
+                "ImprintTraining", "ImprintLive", "ImprintBaseModels",
                 "ImprintStudio", "TestSupport", "imprint-cli",
             ],
             exclude: ["Fixtures"], swiftSettings: settings),

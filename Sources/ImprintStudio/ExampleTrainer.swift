@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Imprint
+internal import ImprintBaseModels
 internal import ImprintCore
 internal import ImprintImages
 internal import ImprintModel
@@ -11,6 +12,7 @@ final class ExampleTrainer: Sendable {
     /// The classifier at the start of the studio; nil if there was none.
     let initialClassifier: ImageClassifier?
     private let threads: Int
+    private let installer: BaseModelInstaller
     private let state: Mutex<State>
 
     private struct State {
@@ -21,14 +23,19 @@ final class ExampleTrainer: Sendable {
         var training: (task: Task<Void, Never>, control: PersonalizationControl)?
         /// The file of the learned model.
         var learned: Data?
+        /// The installed base model that new models start from; nil if there is none, or if none is needed.
+        var base: InstalledBase?
         /// Whether the studio is ending, which prevents new training.
         var hasEnded = false
     }
 
-    init(_ initialClassifier: ImageClassifier?, threads: Int) {
+    init(_ initialClassifier: ImageClassifier?, threads: Int, installer: BaseModelInstaller) {
         self.initialClassifier = initialClassifier
         self.threads = threads
-        state = Mutex(State(classifier: initialClassifier))
+        self.installer = installer
+        // Training reports the error of a folder that cannot be read.
+        let base = initialClassifier == nil ? try? installer.bases.first : nil
+        state = Mutex(State(classifier: initialClassifier, base: base))
     }
 
     /// The classifier in use; nil if there is none yet.
@@ -37,6 +44,13 @@ final class ExampleTrainer: Sendable {
     var examples: Examples { state.withLock { $0.examples } }
     /// The file of the learned model: a personalization of the initial model or a new model; nil if there is none.
     var learned: Data? { state.withLock { $0.learned } }
+
+    /// The installed base model that new models start from; nil if there is none, or if the studio has an initial classifier.
+    var base: InstalledBase? { state.withLock { $0.base } }
+    /// The base model that can be installed; nil if there is none, or if the studio has an initial classifier.
+    var offer: BaseModelOffer? {
+        initialClassifier == nil ? BaseModelOffer(installer.catalog, installed: base) : nil
+    }
 
     /// Whether the studio is ending, which prevents new training.
     var hasEnded: Bool { state.withLock { $0.hasEnded } }
@@ -64,6 +78,36 @@ final class ExampleTrainer: Sendable {
 
     /// Starts training on the examples: personalizes the initial classifier, or trains a new one.
     func start() throws {
+        try begin("Reading the examples …") { trainer, examples, control in
+            if let shortage = trainer.shortage(of: examples) { throw RequestError(shortage, .conflict) }
+            return { await trainer.train(on: examples, control) }
+        }
+    }
+
+    /// Starts the installation of the offered base model, after which a new model is trained and compared.
+    /// - Parameters:
+    ///   - name: The name of the base model, which must be that of the offer.
+    ///   - acceptsLicense: Whether the user accepts the licence of the offer.
+    func install(_ name: String, acceptsLicense: Bool) throws {
+        guard let offer, offer.name == name else {
+            throw RequestError(
+                "The studio does not offer to install the base model \(name.debugDescription).", .conflict)
+        }
+        guard acceptsLicense else {
+            let error = BaseInstallationError.licenseNotAccepted(name: name, license: offer.license.statement)
+            throw RequestError("\(error)", .conflict)
+        }
+        try begin("Installing \(offer.title) …") { trainer, _, control in
+            { await trainer.install(offer, control) }
+        }
+    }
+
+    /// Starts a task that changes the status.
+    /// - Parameter work: Returns the work for the current examples.
+    private func begin(
+        _ message: String,
+        _ work: (ExampleTrainer, Examples, PersonalizationControl) throws -> @Sendable () async -> Void
+    ) throws {
         try state.withLock { state in
             guard !state.hasEnded else {
                 throw RequestError("The studio is ending. Start it again to train.", .serviceUnavailable)
@@ -71,11 +115,10 @@ final class ExampleTrainer: Sendable {
             guard state.status.stage != .running else {
                 throw RequestError("Training is running. Stop it first.", .conflict)
             }
-            let examples = state.examples
-            if let shortage = shortage(of: examples) { throw RequestError(shortage, .conflict) }
-            state.status.begin()
             let control = PersonalizationControl()
-            state.training = (Task { await train(on: examples, control) }, control)
+            let work = try work(self, state.examples, control)
+            state.status.begin(message)
+            state.training = (Task { await work() }, control)
         }
     }
 
@@ -106,24 +149,79 @@ final class ExampleTrainer: Sendable {
     }
 
     private func train(on examples: Examples, _ control: PersonalizationControl) async {
-        do {
-            let (classifier, file) = try await withPrivateTemporaryFolder { folder in
-                if let initialClassifier {
-                    try await personalize(initialClassifier, examples, control, folder)
-                } else {
-                    try await trainNewModel(examples, folder)
-                }
-            }
-            let count = examples.classes.reduce(0) { $0 + $1.photos.count }
-            state.withLock { state in
-                (state.classifier, state.learned) = (classifier, file)
-                state.status.end(.learned, "Learned from \(count) examples.")
-            }
-        } catch is CancellationError {
-            state.withLock { $0.status.end(.stopped, "Stopped; the model did not change.") }
-        } catch {
-            state.withLock { $0.status.end(.failed, "\(error)") }
+        let text = await attempt(ifStopped: "Stopped; the model did not change.") {
+            try await learn(examples, control)
         }
+        if let text { end(.learned, text) }
+    }
+
+    /// Installs a base model, trains with it, and compares it with the base model that comes with Imprint.
+    private func install(_ offer: BaseModelOffer, _ control: PersonalizationControl) async {
+        let isInstalled = await attempt(ifStopped: "Stopped; the base model is not installed.") {
+            try await installer.install(offer.name, acceptsLicense: true) { event in
+                self.update { $0.update(with: event, title: offer.title) }
+            }
+            _ = try findBase()
+            return true
+        }
+        guard isInstalled != nil else { return }
+        let installed = "\(offer.title) is installed."
+        // Including those that were added during the installation.
+        let examples = examples
+        if let shortage = shortage(of: examples) { return end(.installed, "\(installed) \(shortage)") }
+        let learned = await attempt(ifStopped: "\(installed) Training was stopped; the model did not change.") {
+            try await learn(examples, control)
+        }
+        guard let learned else { return }
+        if let shortage = examples.comparisonShortage { return end(.learned, "\(learned) \(shortage)") }
+        let comparison = await attempt(ifStopped: "\(learned) The comparison was stopped.") {
+            guard let base = try findBase() else {
+                throw BaseModelError.notInstalled(name: offer.name, folder: installer.bases.folder.path)
+            }
+            return try await BaseComparison(
+                examples.withoutCopies, try base.model(), name: BaseModelOffer.title(of: base.name), threads: threads
+            ) { note in self.update { $0.note(note) } }
+        }
+        if let comparison { end(.learned, "\(learned) \(comparison.sentence)", comparison) }
+    }
+
+    /// Returns the installed base model that new models start from.
+    private func findBase() throws -> InstalledBase? {
+        let base = try installer.bases.first
+        state.withLock { $0.base = base }
+        return base
+    }
+
+    private func update(_ change: (inout TrainingStatus) -> Void) { state.withLock { change(&$0.status) } }
+
+    private func end(_ stage: TrainingStatus.Stage, _ message: String, _ comparison: BaseComparison? = nil) {
+        update { $0.end(stage, message, comparison) }
+    }
+
+    /// Returns the result of `work`, or ends the run and returns nil if it is stopped or fails.
+    private func attempt<Value>(ifStopped message: String, _ work: () async throws -> Value) async -> Value? {
+        do {
+            return try await work()
+        } catch is CancellationError {
+            end(.stopped, message)
+        } catch {
+            end(.failed, "\(error)")
+        }
+        return nil
+    }
+
+    /// Trains, replaces the classifier, and returns a message.
+    private func learn(_ examples: Examples, _ control: PersonalizationControl) async throws -> String {
+        let (classifier, file, base) = try await withPrivateTemporaryFolder { folder in
+            if let initialClassifier {
+                let (classifier, file) = try await personalize(initialClassifier, examples, control, folder)
+                return (classifier, file, InstalledBase?.none)
+            }
+            return try await trainNewModel(examples, folder)
+        }
+        state.withLock { ($0.classifier, $0.learned) = (classifier, file) }
+        let start = base.map { ", starting from \(BaseModelOffer.title(of: $0.name))" } ?? ""
+        return "Learned from \(examples.count) examples\(start)."
     }
 
     private func personalize(
@@ -138,7 +236,7 @@ final class ExampleTrainer: Sendable {
                 part.photos.map { (photo: ImageSource.data($0), label: part.label) }
             }
             try session.teach(photos, control: control) { progress in
-                self.state.withLock { $0.status.update(with: progress) }
+                self.update { $0.update(with: progress) }
             }
             let file = folder.appending(path: "learned")
             try session.save(to: file)
@@ -146,40 +244,27 @@ final class ExampleTrainer: Sendable {
         }
     }
 
-    private func trainNewModel(_ examples: Examples, _ folder: URL) async throws -> (ImageClassifier, Data) {
+    /// Trains a new model, which starts from the first installed base model, or else from the base model that comes with Imprint.
+    private func trainNewModel(
+        _ examples: Examples, _ folder: URL
+    ) async throws -> (ImageClassifier, Data, InstalledBase?) {
         let photos = folder.appending(path: "examples", directoryHint: .isDirectory)
         try FileManager.default.createDirectory(at: photos, withIntermediateDirectories: false)
         let labelled = try examples.write(to: photos)
-        let configuration = try self.configuration(count: examples.classes.reduce(0) { $0 + $1.photos.count })
-        state.withLock { $0.status.epochs = configuration.epochs }
+        let base = try findBase()
+        let configuration = ClassifierConfiguration(
+            try base.map { .pretrained(try $0.model(), recipe: .head) } ?? .builtInBase, exampleCount: examples.count,
+            threads: threads)
         var result: TrainingResult?
         for try await event in ClassifierTrainer(photos: labelled, configuration: configuration).start() {
-            state.withLock { $0.status.update(with: event) }
+            update { $0.update(with: event) }
             if case .finished(let finished) = event { result = finished }
         }
         guard let result, !Task.isCancelled else { throw CancellationError() }
         let file = folder.appending(path: "learned")
         try result.model.write(to: file)
         let bytes = try Data(contentsOf: file)
-        return (
-            try ImageClassifier(ModelFile([UInt8](bytes), named: "the new model"), threads: threads),
-            bytes
-        )
-    }
-
-    /// Returns a configuration for training on a few examples in seconds.
-    private func configuration(count: Int) throws -> ClassifierConfiguration {
-        var configuration = ClassifierConfiguration()
-        configuration.threads = threads
-        configuration.start = .builtInBase
-        configuration.batchSize = 8
-        // The number of steps is about the same for few and for many examples.
-        configuration.epochs = min(max(1600 / count, 8), 40)
-        configuration.augmentation = Augmentation([.flip, .crop, .exposure])
-        // The examples of a class are one burst, so a validation set would not measure generalization.
-        configuration.validation = .none
-        configuration.keepsGroupsTogether = false
-        configuration.learningRate = 0.01
-        return configuration
+        let classifier = try ImageClassifier(ModelFile([UInt8](bytes), named: "the new model"), threads: threads)
+        return (classifier, bytes, base)
     }
 }

@@ -10,6 +10,8 @@ struct Examples: Sendable {
     static let classLimit = 50
     /// The minimum number of examples of a class for training.
     static let minimumExampleCount = 3
+    /// The minimum number of examples of a class for comparing two base models.
+    static let minimumComparisonCount = 8
 
     /// A class and its examples.
     struct Class: Sendable {
@@ -18,6 +20,9 @@ struct Examples: Sendable {
     }
 
     private(set) var classes: [Class] = []
+
+    /// The number of examples of all classes.
+    var count: Int { classes.reduce(0) { $0 + $1.photos.count } }
 
     var byteCount: Int { classes.reduce(0) { $0 + $1.photos.reduce(0) { $0 + $1.count } } }
 
@@ -82,20 +87,61 @@ struct Examples: Sendable {
             : "A new model needs at least two classes: add \(minimum - classes.count) more and collect examples of each."
     }
 
+    /// Returns the reason why the examples are not sufficient for comparing two base models; nil if they are.
+    var comparisonShortage: String? {
+        let minimum = Self.minimumComparisonCount
+        guard classes.allSatisfy({ $0.photos.count >= minimum }) else {
+            return "Teach at least \(minimum) examples per label to compare."
+        }
+        return withoutCopies.classes.allSatisfy { $0.photos.count >= minimum }
+            ? nil : "Teach at least \(minimum) different examples per label to compare; some are copies of each other."
+    }
+
+    /// The examples without repeated photos of a class.
+    var withoutCopies: Examples {
+        var examples = self
+        for index in classes.indices {
+            var seen: Set<Data> = []
+            examples.classes[index].photos.removeAll { !seen.insert($0).inserted }
+        }
+        return examples
+    }
+
+    /// The classes in the order of their sub-folders in a training folder.
+    private var sortedClasses: [Class] { classes.sorted { precedes($0.label, $1.label) } }
+
+    /// Returns the path of an example in a training folder.
+    ///
+    /// All names of sub-folders have the same number of digits, so that they sort in the order of the labels.
+    private static func path(_ classIndex: Int, _ photoIndex: Int) -> String {
+        "\(100 + classIndex)/\(photoIndex).image"
+    }
+
+    /// Returns the paths of the examples in a training folder, in blocks of consecutive examples of a class.
+    /// - Parameter count: The number of blocks of each class.
+    func pathsOfBlocks(count: Int) -> [[String]] {
+        sortedClasses.enumerated().flatMap { classIndex, part in
+            (0..<count).map { block in
+                let photos = part.photos.count
+                return (block * photos / count..<(block + 1) * photos / count).map { Self.path(classIndex, $0) }
+            }
+        }
+    }
+
     /// Writes the examples into a training folder with one sub-folder per class.
     ///
     /// The names of the sub-folders are numbers, because some file systems ignore case ("Cup" and "cup") and some names
     /// are reserved.
     func write(to folder: URL) throws -> ImageFolder {
-        let sorted = classes.sorted { precedes($0.label, $1.label) }
-        for (index, part) in sorted.enumerated() {
-            // All names have the same number of digits, so that they sort in the order of the labels.
-            let classFolder = folder.appending(path: "\(100 + index)", directoryHint: .isDirectory)
-            try FileManager.default.createDirectory(at: classFolder, withIntermediateDirectories: false)
+        let classes = sortedClasses
+        for (classIndex, part) in classes.enumerated() {
             for (photoIndex, photo) in part.photos.enumerated() {
-                try photo.write(to: classFolder.appending(path: "\(photoIndex).image"))
+                let file = folder.appending(path: Self.path(classIndex, photoIndex))
+                try FileManager.default.createDirectory(
+                    at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+                try photo.write(to: file)
             }
         }
-        return try ImageFolder(at: folder).renaming(labels: sorted.map(\.label))
+        return try ImageFolder(at: folder).renaming(labels: classes.map(\.label))
     }
 }

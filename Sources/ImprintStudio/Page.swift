@@ -32,6 +32,7 @@ enum Page {
         "/gauge.js": (script, PackageResources.gauge_js),
         "/results.js": (script, PackageResources.results_js),
         "/training.js": (script, PackageResources.training_js),
+        "/base.js": (script, PackageResources.base_js),
         "/curves.js": (script, PackageResources.curves_js),
         "/history.js": (script, PackageResources.history_js),
         "/store.js": (script, PackageResources.store_js),

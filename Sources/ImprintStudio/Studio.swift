@@ -1,6 +1,7 @@
 internal import FlyingFox
 package import Foundation
 package import Imprint
+package import ImprintBaseModels
 internal import ImprintCore
 internal import ImprintImages
 package import ImprintLive
@@ -31,14 +32,16 @@ package final class Studio: Sendable {
     ///   - name: The name of the model in the page.
     ///   - port: The port, 1…65,535; if nil, the default port or the next free one.
     ///   - threads: The number of threads for training; nil for one per core.
+    ///   - installer: Installs the pretrained base models that new models start from.
     /// - Throws: `LocalServerError.noPort` if the port is not available.
     package init(
-        _ classifier: ImageClassifier?, name: String? = nil, port: Int? = nil, threads: Int? = nil
+        _ classifier: ImageClassifier?, name: String? = nil, port: Int? = nil, threads: Int? = nil,
+        installer: BaseModelInstaller = BaseModelInstaller()
     ) async throws {
         removeStaleFolders()
         server = try await LocalServer(port: port, defaultPort: Self.defaultPort)
         access = Access(port: server.url.port ?? 80)
-        trainer = ExampleTrainer(classifier, threads: threads ?? Processors.coreCount)
+        trainer = ExampleTrainer(classifier, threads: threads ?? Processors.coreCount, installer: installer)
         self.name = name
         url = server.url.appending(queryItems: [URLQueryItem(name: "token", value: access.token)])
         await server.serve(bodyLimit: Self.photoLimit, authorize: { [access] in access.authorize($0) }) {
@@ -112,6 +115,12 @@ package final class Studio: Sendable {
             return try .json(trainer.status)
         case (.DELETE, "/training"):
             await trainer.stop()
+            return try .json(trainer.status)
+        case (.POST, "/base-model"):
+            guard let base = request.parameter("name") else {
+                throw RequestError("The request has no name of a base model. Add ?name=….")
+            }
+            try trainer.install(base, acceptsLicense: request.parameter("license") == "accepted")
             return try .json(trainer.status)
         case (.POST, "/revert"):
             try trainer.revert()

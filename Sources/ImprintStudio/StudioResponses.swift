@@ -16,6 +16,10 @@ struct ModelResponse: Encodable {
     let learnsNewLabels: Bool
     /// Whether there is a learned model to save or to discard.
     let hasLearned: Bool
+    /// The installed base model that new models start from; nil if there is none.
+    let base: String?
+    /// The base model that can be installed; nil if there is none.
+    let offer: BaseModelOffer?
 
     init(_ trainer: ExampleTrainer, name: String?) {
         let classifier = trainer.classifier
@@ -24,6 +28,8 @@ struct ModelResponse: Encodable {
         personalizes = trainer.initialClassifier != nil
         learnsNewLabels = trainer.initialClassifier?.learnsNewLabels ?? true
         hasLearned = trainer.learned != nil
+        base = trainer.base.map { BaseModelOffer.title(of: $0.name) }
+        offer = trainer.offer
     }
 }
 

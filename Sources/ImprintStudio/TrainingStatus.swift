@@ -19,6 +19,8 @@ struct TrainingStatus: Encodable, Sendable {
     /// The state of the training run.
     enum Stage: String, Encodable, Sendable {
         case none, running, learned, stopped, failed
+        /// A base model is installed, but there are not enough examples to train.
+        case installed
     }
 
     /// A number that increases with every change, also across runs.
@@ -28,15 +30,22 @@ struct TrainingStatus: Encodable, Sendable {
     private(set) var message = ""
     private(set) var points: [Point] = []
 
+    /// The comparison of the base models; nil if there is none.
+    private(set) var comparison: BaseComparison?
+
     /// Begins the next run.
-    mutating func begin() { change { ($0.stage, $0.message, $0.points) = (.running, "Reading the examples …", []) } }
+    mutating func begin(_ message: String) {
+        change { ($0.stage, $0.message, $0.points, $0.comparison) = (.running, message, [], nil) }
+    }
 
     /// Sets the current activity.
     mutating func note(_ message: String) { change { $0.message = message } }
 
     mutating func add(_ point: Point) { change { $0.points.append(point) } }
 
-    mutating func end(_ stage: Stage, _ message: String) { change { ($0.stage, $0.message) = (stage, message) } }
+    mutating func end(_ stage: Stage, _ message: String, _ comparison: BaseComparison? = nil) {
+        change { ($0.stage, $0.message, $0.comparison) = (stage, message, comparison) }
+    }
 
     private mutating func change(_ body: (inout TrainingStatus) -> Void) {
         version += 1
@@ -48,7 +57,9 @@ struct TrainingStatus: Encodable, Sendable {
         switch event {
         case .comparing(let done, let total): note("Comparing examples: \(done) of \(total)")
         case .reading(let done, let total): note("Reading examples: \(done) of \(total)")
+        case .computingFeatures(let done, let total): note("Computing features: \(done) of \(total) examples")
         case .started(let start):
+            epochs = start.epochs
             note("Training \(start.trainableParameterCount) parameters on \(start.trainingImages) examples")
         case .batch(let batch): note("Epoch \(batch.epoch) of \(batch.epochs)")
         case .epoch(let metrics, _):
@@ -58,7 +69,7 @@ struct TrainingStatus: Encodable, Sendable {
     }
 
     /// The number of epochs of a new model.
-    var epochs = 0
+    private var epochs = 0
 
     /// Updates the status with the progress of a personalization.
     mutating func update(with progress: PersonalizationProgress) {
@@ -70,5 +81,5 @@ struct TrainingStatus: Encodable, Sendable {
         }
     }
 
-    private enum CodingKeys: String, CodingKey { case version, stage, message, points }
+    private enum CodingKeys: String, CodingKey { case version, stage, message, points, comparison }
 }

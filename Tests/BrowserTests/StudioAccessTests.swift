@@ -14,76 +14,16 @@ import Testing
 
 /// The access control and the responses of the studio.
 @Suite("Studio access") struct StudioAccessTests {
-    /// A response of the studio.
-    private struct Answer {
-        let status: Int
-        let headers: [String: String]
-        let body: Data
-
-        var error: String? { (try? JSONDecoder().decode([String: String].self, from: body))?["error"] }
-    }
-
-    /// A client without redirects that sends only the given cookies and headers.
-    private struct Client {
-        let url: URL
-        var cookie: String?
-        var origin: String?
-        var host: String?
-        var accepts: String?
-
-        private final class RedirectBlocker: NSObject, URLSessionTaskDelegate {
-            func urlSession(
-                _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
-                newRequest request: URLRequest, completionHandler: @escaping (URLRequest?) -> Void
-            ) { completionHandler(nil) }
-        }
-
-        func ask(
-            _ method: String = "GET", _ path: String = "", _ query: [String: String] = [:], _ body: Data? = nil
-        ) async throws -> Answer {
-            let configuration = URLSessionConfiguration.ephemeral
-            configuration.httpShouldSetCookies = false
-            configuration.httpCookieAcceptPolicy = .never
-            let session = URLSession(configuration: configuration, delegate: RedirectBlocker(), delegateQueue: nil)
-            defer { session.finishTasksAndInvalidate() }
-            let address =
-                query.isEmpty
-                ? url.appending(path: path)
-                : url.appending(path: path).appending(queryItems: query.map(URLQueryItem.init))
-            var request = URLRequest(url: address)
-            request.httpMethod = method
-            request.httpBody = body
-            for (name, value) in [("Cookie", cookie), ("Origin", origin), ("Host", host), ("Accept", accepts)] {
-                if let value { request.setValue(value, forHTTPHeaderField: name) }
-            }
-            let (data, response) = try await session.data(for: request)
-            let answer = try #require(response as? HTTPURLResponse)
-            let headers = answer.allHeaderFields.map { ("\($0.key)".lowercased(), "\($0.value)") }
-            return Answer(status: answer.statusCode, headers: Dictionary(headers) { $1 }, body: data)
-        }
-    }
-
     /// Returns a client with access, and the token.
-    private func enter(_ studio: Studio) async throws -> (client: Client, token: String) {
-        let parts = try #require(URLComponents(url: studio.url, resolvingAgainstBaseURL: false))
-        let token = try #require(parts.queryItems?.first { $0.name == "token" }?.value)
-        let port = try #require(parts.port)
-        let root = try #require(URL(string: "http://127.0.0.1:\(port)/"))
-        var client = Client(url: root)
-        let answer = try await client.ask("GET", "", ["token": token])
-        #expect(answer.status == 303 && answer.headers["location"] == "/")
-        let cookie = try #require(answer.headers["set-cookie"])
-        #expect(cookie.contains("; HttpOnly") && cookie.contains("; SameSite=Strict") && !cookie.contains(token))
-        client.cookie = String(cookie.prefix { $0 != ";" })
-        client.origin = "http://127.0.0.1:\(port)"
-        return (client, token)
+    private func enter(_ studio: Studio) async throws -> (client: StudioClient, token: String) {
+        try await StudioClient.enter(studio)
     }
 
     @Test("Only the token and then the cookie give access") func access() async throws {
         try await StudioSamples.withStudio { studio, _ in
             let (client, token) = try await enter(studio)
             #expect(token.count == 64 && token.allSatisfy(\.isHexDigit))
-            var stranger = Client(url: client.url)
+            var stranger = StudioClient(url: client.url)
             for path in ["", "studio.js", "model", "examples", "training", "learned", "elsewhere"] {
                 #expect(try await stranger.ask("GET", path).status == 403)
             }
@@ -160,7 +100,7 @@ import Testing
                     && !html.contains("https:"))
             for file in [
                 "studio.js", "server.js", "camera.js", "source.js", "gauge.js", "results.js", "training.js",
-                "curves.js",
+                "curves.js", "base.js",
                 "history.js", "store.js", "zip.js", "parts.js",
             ] {
                 let script = try await client.ask("GET", file)
@@ -217,7 +157,7 @@ import Testing
                 levels: [96, 136], stride: 16, span: 44,
                 logos: [DetectorHead.Logo(label: "leaf/1", slope: 0.5, offset: -1)]
             ))
-        try await StudioSamples.withStudio(name: "leaves") { _ in
+        try await StudioSamples.withStudio(name: "leaves", installer: StudioSamples.installer) { _ in
             try ImageClassifier(model)
         } _: { studio, _ in
             let client = try await enter(studio).client
@@ -272,7 +212,7 @@ import Testing
         try await StudioSamples.withStudio(hasModel: false) { studio, _ in
             let client = try await enter(studio).client
             let large = Data(repeating: 0xff, count: (20 << 20) + 1)
-            let stranger = Client(url: client.url, origin: client.origin)
+            let stranger = StudioClient(url: client.url, origin: client.origin)
             #expect(try await stranger.ask("POST", "classify", [:], large).status == 403)
             #expect(try await client.ask("POST", "classify", [:], large).status == 413)
         }

@@ -1,5 +1,6 @@
 import Foundation
 import Imprint
+import ImprintBaseModels
 import ImprintCore
 import ImprintImages
 import ImprintModel
@@ -60,7 +61,10 @@ enum StudioSamples {
         for try await case .finished(let result) in ClassifierTrainer(
             photos: try ImageFolder(at: photos), configuration: configuration
         ).start() {
-            try result.model.write(to: model)
+            // The camera frames of these tests are larger than the photos, so that their noise is unlike that of the photos.
+            var trained = result.model
+            trained.novelty = nil
+            try trained.write(to: model)
         }
         return model
     }
@@ -76,12 +80,18 @@ enum StudioSamples {
         return file
     }
 
+    /// Returns an installer with the standard catalog and an empty folder of base models.
+    static func installer(_ folder: URL) -> BaseModelInstaller {
+        BaseModelInstaller(into: BaseModels(folder: folder.appending(path: "home/models")))
+    }
+
     /// Runs `body` with a studio with a model of bright and dark, or without a model.
     static func withStudio<Value>(
         hasModel: Bool = true, categories: [String: [String]]? = nil,
+        installer: (_ folder: URL) throws -> BaseModelInstaller = Self.installer,
         _ body: (_ studio: Studio, _ folder: URL) async throws -> Value
     ) async throws -> Value {
-        try await withStudio(name: hasModel ? "bright" : nil) { folder in
+        try await withStudio(name: hasModel ? "bright" : nil, installer: installer) { folder in
             var model = hasModel ? try ModelFile(contentsOf: try await Self.model(in: folder)) : nil
             model?.categories = try categories.map { try Categories($0) }
             return try model.map { try ImageClassifier($0) }
@@ -92,11 +102,13 @@ enum StudioSamples {
 
     /// Runs `body` with a studio with a model created in its folder.
     static func withStudio<Value>(
-        name: String?, classifier: (_ folder: URL) async throws -> ImageClassifier?,
+        name: String?, installer: (_ folder: URL) throws -> BaseModelInstaller,
+        classifier: (_ folder: URL) async throws -> ImageClassifier?,
         _ body: (_ studio: Studio, _ folder: URL) async throws -> Value
     ) async throws -> Value {
         try await withTemporaryFolder { folder in
-            let studio = try await Studio(try await classifier(folder), name: name)
+            let studio = try await Studio(
+                try await classifier(folder), name: name, installer: try installer(folder))
             do {
                 let value = try await body(studio, folder)
                 await studio.stop()

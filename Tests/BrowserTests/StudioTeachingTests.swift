@@ -102,7 +102,7 @@ import Testing
         "Classes collect in turn, update from other pages, and keep the exact labels of the model",
         arguments: StudioTests.widths)
     func collect(width: Int) async throws {
-        try await StudioSamples.withStudio(name: "odd") { folder in
+        try await StudioSamples.withStudio(name: "odd", installer: StudioSamples.installer) { folder in
             let session = try PersonalizationSession(
                 ImageClassifier(contentsOf: try await StudioSamples.model(in: folder)))
             try session.teach(StudioSamples.image(.stripes, seed: 7), as: Self.odd)

@@ -26,9 +26,9 @@ function chart(name, className, points, value, maximum, text, tick = text) {
     make("figcaption", {}, make("span", { textContent: name }), make("b", { textContent: current })), svg);
 }
 
-/** Draws the training curves. */
+/** Draws the training curves; a run of a single step has none. */
 export function showCurves(container, points) {
-  if (!points.length) return container.replaceChildren();
+  if (!points.length || points[0].steps === 1) return container.replaceChildren();
   const maximumLoss = Math.max(...points.map((point) => point.loss), 1e-6);
   container.replaceChildren(
     chart("Loss on the examples", "loss", points, (point) => point.loss, maximumLoss, (value) => value.toFixed(2)),

@@ -40,10 +40,12 @@ async function takePhoto() {
     if (!image) throw new Error("There is no image yet.");
     // The saved photo is classified again, because the camera may have moved since the last result.
     if (!hasModel && isFilterActive()) throw new Error("the content filter cannot check it before the model is loaded.");
-    const classifications = hasModel ? (await server.classify(image)).observations : [];
-    const blocked = blockedClassification(classifications), best = classifications[0];
+    const result = hasModel ? await server.classify(image) : undefined;
+    const classifications = result?.observations ?? [], blocked = blockedClassification(classifications);
+    // An image unlike the training photos has no label.
+    const best = result?.rejected ? undefined : classifications[0];
     if (blocked) return showMessage(`Blocked: the model detected ${quoted(blocked.label)}, so the photo is not saved.`);
-    const label = best?.label ?? "Unlabelled";
+    const label = best?.label ?? (result?.rejected ? "None of these" : "Unlabelled");
     const text = best ? `${label}  ${percent(best.confidence)}` : label;
     await store.add({
       label, confidence: best?.confidence ?? null, category: best?.category ?? label, date: new Date(),

@@ -62,5 +62,6 @@ export const server = {
   startTraining: () => send("POST", "training"),
   stopTraining: () => send("DELETE", "training"),
   trainingStatus: (after) => send("GET", "training", { after }),
+  installBaseModel: (name) => send("POST", "base-model", { name, license: "accepted" }),
   revert: () => send("POST", "revert"),
 };

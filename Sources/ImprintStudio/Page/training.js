@@ -1,5 +1,6 @@
 // Training: hold a button to collect examples of a class, train on them, and follow the training curves.
 
+import { onAccept, showComparison, showOffer } from "./base.js";
 import { showCurves } from "./curves.js";
 import { attempt, delay, find, focusOn, handleFailure, make, matchLabel, publish, quoted, setText, showMessage, updateList } from "./parts.js";
 import { server } from "./server.js";
@@ -101,10 +102,14 @@ function show(next = examples) {
   find("stop").hidden = !isRunning;
   find("revert").hidden = isRunning || !model?.hasLearned;
   find("learned").hidden = isRunning || !model?.hasLearned;
+  showOffer(model?.offer, isRunning);
 }
 
 function introduction(model) {
-  if (!model.personalizes) return "Add two or more classes, collect examples of each, and train your own model.";
+  if (!model.personalizes) {
+    const start = model.base === undefined ? "" : ` Training starts from the base model ${model.base}.`;
+    return `Add two or more classes, collect examples of each, and train your own model.${start}`;
+  }
   if (model.learnsNewLabels) return "Personalize the model with a few examples of its labels or of new labels. Training takes about a second.";
   return `The model detects logos and cannot learn new labels. Collect examples of its labels: ${model.labels.map(quoted).join(", ")}.`;
 }
@@ -136,6 +141,9 @@ async function follow(status) {
     ({ stage } = status);
     find("training-status").dataset.stage = stage;
     showCurves(find("curves"), status.points);
+    showComparison(status.comparison);
+    // Curves show the progress of training; that of a download or a comparison is not known.
+    find("progress").hidden = stage !== "running" || status.points.length > 1;
     show();
     if (stage !== "running") break;
     try {
@@ -168,11 +176,21 @@ find("start").addEventListener("click", () => attempt(async () => {
   await end;
   focusOn(find("start"));
 }));
+onAccept((name) => attempt(async () => {
+  const status = await server.installBaseModel(name);
+  notifyTabs();
+  const end = follow(status);
+  focusOn(find("stop"));
+  await end;
+  // After a failure, the offer is shown again.
+  focusOn(["base-open", "start", "class-name"].map(find).find((element) => element.checkVisibility() && !element.disabled));
+}));
 find("stop").addEventListener("click", () => attempt(() => server.stopTraining()));
 find("revert").addEventListener("click", () => attempt(async () => {
   await server.revert();
   notifyTabs();
   showCurves(find("curves"), []);
+  showComparison(undefined);
   setText("training-status", "The original model is in use again.");
   await refresh();
   focusOn(find("class-name"));
@@ -190,5 +208,6 @@ export async function openTraining() {
   ({ stage } = status);
   setText("training-status", "");
   showCurves(find("curves"), []);
+  showComparison(undefined);
   show();
 }
