@@ -157,6 +157,7 @@ import Testing
         }
     }
 
+    // Another test may use the same port as soon as the studio ends, so the port is not tried again.
     @Test("Ctrl-C, SIGTERM and a closed terminal end the studio cleanly", arguments: [SIGINT, SIGTERM, SIGHUP])
     func ends(signal: Int32) async throws {
         // If the tests ignore SIGHUP (nohup), the process would inherit that.
@@ -167,7 +168,6 @@ import Testing
             kill(process.processIdentifier, signal)
             process.waitUntilExit()
             #expect(process.terminationReason == .exit && process.terminationStatus == 0)
-            #expect(await status(line.url) == 0)
         }
     }
 
