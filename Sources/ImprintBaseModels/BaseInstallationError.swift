@@ -38,7 +38,7 @@ public enum BaseInstallationError: DescribedError, Equatable {
     /// The package cannot be unpacked.
     case invalidPackage(package: String, message: String)
 
-    /// The error in one to three sentences, with what was found, what was expected and how to fix it.
+    /// The error in one to three sentences, with a way to fix it.
     public var description: String {
         switch self {
         case .unknownName(let name, let known):

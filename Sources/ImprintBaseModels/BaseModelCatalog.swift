@@ -94,7 +94,7 @@ extension BaseModelCatalog {
         /// The licence.
         public let license: License
 
-        /// The first invalid value; nil if there is none.
+        /// The first invalid value, or nil if there is none.
         fileprivate var problem: String? {
             if sha256.wholeMatch(of: /[0-9a-f]{64}/) == nil { return "the invalid sha256 \(sha256.debugDescription)" }
             if !(16...16384).contains(inputSize) { return "the invalid inputSize \(inputSize)" }

@@ -44,7 +44,7 @@ package struct Batch {
     package let indices: [Int]
     /// The number of images.
     package var count: Int { indices.count }
-    /// The label of each image, each of which must have exactly one.
+    /// The label of each image; every image must have exactly one.
     package var labels: [Int] {
         labelSets.map { labels in
             precondition(labels.count == 1, "an image has \(labels.count) labels, not 1")

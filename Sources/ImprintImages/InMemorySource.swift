@@ -34,7 +34,7 @@ public struct InMemorySource: TrainingSource {
     /// Adds a decoded image.
     /// - Parameters:
     ///   - image: The image, upright and in sRGB.
-    ///   - labels: Its labels, each of which is one of `labels` of the source; only a multi-label model accepts several labels or none.
+    ///   - labels: Its labels, a part of the source's `labels`; only a multi-label model accepts several labels or none.
     ///   - identifier: A unique name of the photo; nil for its number, from 1.
     public mutating func append(_ image: RasterImage, labels: [String], identifier: String? = nil) {
         append(.decoded(image), labels, identifier)
@@ -43,7 +43,7 @@ public struct InMemorySource: TrainingSource {
     /// Adds the bytes of a JPEG, PNG, WebP or HEIC file; the photo counts as unreadable if they are not.
     /// - Parameters:
     ///   - data: The bytes.
-    ///   - labels: Its labels, each of which is one of `labels` of the source; only a multi-label model accepts several labels or none.
+    ///   - labels: Its labels, a part of the source's `labels`; only a multi-label model accepts several labels or none.
     ///   - identifier: A unique name of the photo; nil for its number, from 1.
     public mutating func append(_ data: Data, labels: [String], identifier: String? = nil) {
         append(.encoded([UInt8](data)), labels, identifier)

@@ -15,7 +15,7 @@ extension Network {
         return try Network(name: name, input: input, nodes: nodes.dropLast() + [sigmoid])
     }
 
-    /// The name of a dense head: the dense layer at the end, or before a final softmax; nil if there is none.
+    /// The name of a dense head, the dense layer at the end or before a final softmax; nil without one.
     ///
     /// `headIndex` also finds the head of a detector.
     package var denseHeadName: String? {

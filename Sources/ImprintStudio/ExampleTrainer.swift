@@ -23,7 +23,7 @@ final class ExampleTrainer: Sendable {
         var training: (task: Task<Void, Never>, control: PersonalizationControl)?
         /// The file of the learned model.
         var learned: Data?
-        /// The installed base model that new models start from; nil if there is none, or if none is needed.
+        /// The installed base model that new models start from, or nil if there is none or if none is needed.
         var base: InstalledBase?
         /// Whether the studio is ending, which prevents new training.
         var hasEnded = false
@@ -42,12 +42,12 @@ final class ExampleTrainer: Sendable {
     var classifier: ImageClassifier? { state.withLock { $0.classifier } }
     var status: TrainingStatus { state.withLock { $0.status } }
     var examples: Examples { state.withLock { $0.examples } }
-    /// The file of the learned model: a personalization of the initial model or a new model; nil if there is none.
+    /// The file of the learned model: a personalization of the initial model or a new model, or nil if there is none.
     var learned: Data? { state.withLock { $0.learned } }
 
-    /// The installed base model that new models start from; nil if there is none, or if the studio has an initial classifier.
+    /// The installed base model that new models start from, or nil if there is none or if the studio has an initial classifier.
     var base: InstalledBase? { state.withLock { $0.base } }
-    /// The base model that can be installed; nil if there is none, or if the studio has an initial classifier.
+    /// The base model that can be installed, or nil if there is none or if the studio has an initial classifier.
     var offer: BaseModelOffer? {
         initialClassifier == nil ? BaseModelOffer(installer.catalog, installed: base) : nil
     }

@@ -16,9 +16,9 @@ struct ModelResponse: Encodable {
     let learnsNewLabels: Bool
     /// Whether there is a learned model to save or to discard.
     let hasLearned: Bool
-    /// The installed base model that new models start from; nil if there is none.
+    /// The installed base model that new models start from, or nil if there is none.
     let base: String?
-    /// The base model that can be installed; nil if there is none.
+    /// The base model that can be installed, or nil if there is none.
     let offer: BaseModelOffer?
 
     init(_ trainer: ExampleTrainer, name: String?) {

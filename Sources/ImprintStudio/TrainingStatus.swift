@@ -30,7 +30,7 @@ struct TrainingStatus: Encodable, Sendable {
     private(set) var message = ""
     private(set) var points: [Point] = []
 
-    /// The comparison of the base models; nil if there is none.
+    /// The comparison of the base models, or nil if there is none.
     private(set) var comparison: BaseComparison?
 
     /// Begins the next run.

@@ -42,7 +42,7 @@ import Testing
         let offer: Offer?
     }
 
-    /// Adds examples of two classes, each of which differs from the others.
+    /// Adds different examples of two classes.
     static func teach(_ client: StudioClient, count: Int) async throws {
         for kind in [StudioSamples.Kind.bright, .dark] where count > 0 {
             #expect(try await client.ask("POST", "classes", ["label": kind.rawValue]).status == 200)
@@ -59,7 +59,7 @@ import Testing
         try JSONDecoder().decode(Model.self, from: try await client.ask("GET", "model").body)
     }
 
-    /// Waits until the studio is no longer working.
+    /// Waits until the studio has finished its work.
     private func end(_ client: StudioClient) async throws -> Status {
         var version = -1
         while true {

@@ -38,7 +38,7 @@ import Testing
             #expect(try Data(contentsOf: base.file) == model.bytes)
             #expect(try bases.installed == [base])
             #expect(try bases.model(named: "mine").labels == ["A", "B", "C"])
-            // The source is no longer needed, and a second installation keeps the installed file.
+            // Nothing needs the source now, and a second installation keeps the installed file.
             #expect(try await BaseModelInstaller(into: bases).install(from: file) == base)
             try FileManager.default.removeItem(at: file)
             #expect(try bases.model(named: "mine").labels == ["A", "B", "C"])

@@ -32,7 +32,7 @@ package protocol HeadPredictor: Sendable {
     /// The short side, in pixels, to which a large photo may be decoded.
     var shortSideToDecode: Int { get }
 
-    /// The rule that rejects images unlike the training photos; nil if there is none, or if it does not fit the personalization.
+    /// The rule that rejects images unlike the training photos, or nil if there is none or if it does not fit the personalization.
     var noveltyRule: NoveltyRule? { get }
 
     /// Predicts the labels of an image.
@@ -51,7 +51,7 @@ package struct Prediction: Sendable {
 }
 
 extension HeadPredictor {
-    /// The rule that rejects images unlike the training photos; nil if there is none.
+    /// The rule that rejects images unlike the training photos, or nil if there is none.
     package var noveltyRule: NoveltyRule? { nil }
 }
 

@@ -200,7 +200,7 @@ extension ClassificationRequest {
         ClassificationStream(self, frames: frames, interval: interval, smoothing: smoothing)
     }
 
-    /// Returns one classification per label, whatever the rule, the novelty of the image, and the classifier that made them.
+    /// Returns one classification per label without applying the rule, and also the novelty of the image and the classifier.
     @concurrent
     fileprivate func all(
         in source: ImageSource

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import ImprintModel
 
-/// A checkpoint of PyTorch, of which the reader uses the tensors of the model.
+/// A PyTorch checkpoint; the reader uses only the tensors of the model.
 ///
 /// Source: `torch/serialization.py` of PyTorch 2.
 struct PyTorchCheckpoint {

@@ -38,7 +38,7 @@ public struct ModelFile: Sendable {
     public let rehearsal: Rehearsal?
     /// The categories of the labels; nil if there are none.
     public var categories: Categories?
-    /// The rule that rejects images unlike the training photos; nil if there is none.
+    /// The rule that rejects images unlike the training photos, or nil if there is none.
     public var novelty: NoveltyRule?
     /// The precision in which `write(to:)` stores the parameters.
     public let precision: Safetensors.Precision

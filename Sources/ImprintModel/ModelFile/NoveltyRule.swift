@@ -98,7 +98,7 @@ public struct NoveltyRule: Sendable, Equatable {
         return valueProblem
     }
 
-    /// The first value that is out of range; nil if there is none.
+    /// The first value that is out of range, or nil if there is none.
     private var valueProblem: String? {
         if zip(labels, labels.dropFirst()).contains(where: { $0 >= $1 }) { return "labels that are not ascending" }
         guard threshold.isFinite, threshold > 0 else { return "a threshold of \(threshold), expected more than 0" }

@@ -39,7 +39,7 @@ package struct InvertedResidualDesign: Sendable {
     let squeezeActivation: any Layer
     /// The activation after them, from 0 to 1.
     let gate: any Layer
-    /// The number of channels of a dense layer between the global average and the head; nil if there is none.
+    /// The number of channels of a dense layer between the global average and the head, or nil if there is none.
     let hiddenChannels: Int?
     /// The rate of the dropout before the head.
     let dropout: Float

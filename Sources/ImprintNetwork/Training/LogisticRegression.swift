@@ -130,7 +130,7 @@ package struct LogisticRegression {
 
     // MARK: L-BFGS
 
-    /// Minimizes the loss from `parameters` [channels + 1, labels], the last row of which is the bias.
+    /// Minimizes the loss from `parameters` [channels + 1, labels]; the last row is the bias.
     private func minimize(_ parameters: inout [Float], weightDecay: Float, maximumIterations: Int) {
         var gradient = parameters
         var loss = evaluate(parameters, weightDecay, &gradient)

@@ -9,7 +9,7 @@ public enum BaseModelError: DescribedError, Equatable {
     /// Another process is changing the folder.
     case inUse(folder: String)
 
-    /// The error in two or three sentences, with what was found, what was expected and how to fix it.
+    /// The error in two or three sentences, with a way to fix it.
     public var description: String {
         switch self {
         case .notInstalled(let name, let folder):

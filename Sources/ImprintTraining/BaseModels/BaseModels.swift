@@ -142,7 +142,7 @@ extension BaseModels {
     private static let modelSuffix = ".imprint"
     private static let recordSuffix = ".json"
 
-    /// Whether a name is valid: 1 to 64 ASCII letters, digits, dots, underscores and hyphens, of which the first is a letter or digit.
+    /// Whether a name is valid: 1 to 64 ASCII letters, digits, dots, underscores and hyphens; the first is a letter or digit.
     public static func isValid(_ name: String) -> Bool { name.wholeMatch(of: /[A-Za-z0-9][A-Za-z0-9._-]{0,63}/) != nil }
 
     /// The model file of a base model.

@@ -84,7 +84,7 @@ struct CrossValidationRunner {
         }
     }
 
-    /// Returns the settings of which a finished fold depends, by name.
+    /// Returns the settings that a finished fold depends on, by name.
     private func settings(_ settings: [String: String]) -> [String: String] {
         var settings = settings
         settings["photos"] = String(photos.digest.prefix(12))

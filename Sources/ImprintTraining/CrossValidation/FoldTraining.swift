@@ -14,7 +14,7 @@ struct FoldTraining: Sendable {
     let keepsGroupsTogether: Bool
     let validationFolder: URL?
     let trainsDetector: Bool
-    /// Checks the configuration, and returns the settings of which the model of a fold depends, without the seed, by name.
+    /// Checks the configuration, and returns the settings that the model of a fold depends on, without the seed, by name.
     let settings: @Sendable () throws -> [String: String]
     /// Returns the trainer of a fold, from its training photos, the URLs of the photos to evaluate on, and the seed.
     let trainer: @Sendable (_ photos: ImageFolder, _ heldOut: Set<URL>, _ seed: UInt64) -> any BlockingTrainer

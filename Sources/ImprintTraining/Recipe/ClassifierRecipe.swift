@@ -28,7 +28,7 @@ public struct RecipeDecision: Codable, Hashable, Sendable {
     public struct Evidence: Codable, Hashable, Sendable {
         /// The number of training photos.
         public var trainingPhotos: Int
-        /// The number of photos that the head was evaluated on, none of which it was fitted to.
+        /// The number of photos that the head was evaluated on; it was not fitted to any of them.
         public var heldOutPhotos: Int
         /// The accuracy of the head on these photos, 0…1; for several labels per photo, the share of correct decisions about a label.
         public var headAccuracy: Double

@@ -24,7 +24,7 @@ import Testing
                 } catch let problem as ImportError.Problem {
                     throw ImportError(path: file.path, problem: problem)
                 } catch let problem as WireError {
-                    // The bytes are no longer those of a checkpoint.
+                    // The mutated bytes are not a checkpoint.
                     throw ImportError(path: file.path, problem: .malformed(reason: "\(problem)"))
                 }
             }

@@ -6,7 +6,7 @@ import Testing
 @testable import ImprintTraining
 
 @Suite("Bootstrap over groups") struct GroupBootstrapTests {
-    /// Predictions of two labels in groups of one to six photos, of which a group is correct or wrong as a whole more often than by chance.
+    /// Predictions of two labels in groups of one to six photos; the photos of a group are often all correct or all wrong.
     private struct Case: Encodable {
         var truth: [Int] = []
         var confidences: [[Float]] = []

@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test(
-        "A recipe that was asked for is used whatever the measurements are",
+        "A requested recipe is used for any measurements",
         arguments: [ClassifierRecipe.head, .fineTuning])
     func forced(recipe: ClassifierRecipe) {
         #expect(decision(recipe, photos: 3, accuracy: 1).recipe == recipe)
