@@ -4,7 +4,7 @@ internal import ImprintModel
 /// The elements of a tensor in a file: with any strides, as PyTorch stores views of other tensors.
 struct StoredTensor {
     let shape: [Int]
-    /// The distances of neighbours along each dimension, in elements of the storage.
+    /// The distances of neighbours along each dimension, in elements of the storage; 0 for a dimension without neighbours.
     let strides: [Int]
     /// The index of the first element in the storage.
     let offset: Int
@@ -46,7 +46,9 @@ struct StoredTensor {
         }
         guard isEmpty || last < storageCount else { throw outside }
         count = isEmpty ? 0 : product
-        (self.shape, self.strides, self.offset, self.elementType) = (shape, strides, offset, elementType)
+        // The stride of a dimension of length 1 can be any number.
+        self.strides = zip(shape, strides).map { $0 > 1 ? $1 : 0 }
+        (self.shape, self.offset, self.elementType) = (shape, offset, elementType)
     }
 
     /// Returns the strides of a tensor whose elements follow each other in row-major order.

@@ -92,6 +92,28 @@ import Testing
         #expect(try tensors.names == ["a"] && tensors.values(of: "a") == [1, 2, 3])
     }
 
+    @Test(
+        "The stride of a dimension of length 1 can be any number",
+        arguments: [
+            ([2, 1], [2, .max], [0, 2]), ([2, 1], [1, .max], [0, 1]), ([1, 2], [.max, 2], [0, 2]),
+            ([1, 2], [.max, 1], [0, 1]), ([1, 1], [.max, .max], [0]), ([2, 1, 2], [1, .max, 2], [0, 2, 1, 3]),
+        ] as [([Int], [Int], [Int])])
+    func unusedStrides(size: [Int], strides: [Int], expected: [Int]) throws {
+        typealias Sample = CheckpointSample
+        let tensor = Sample.tensor(size: size, strides: strides)
+        let floats = try PyTorchCheckpoint(Sample.archive(Sample.pickle(tensor))).tensors
+        #expect(try floats.values(of: "a") == expected.map(Float.init))
+        let doubles = try PyTorchCheckpoint(
+            Sample.archive([
+                Sample.Entry(
+                    name: "a/data.pkl",
+                    content: Sample.pickle(Sample.tensor(size: size, strides: strides, type: "DoubleStorage"))),
+                Sample.Entry(name: "a/data/0", content: (0..<4).flatMap { Sample.little(Double($0).bitPattern) }),
+            ])
+        ).tensors
+        #expect(try doubles.values(of: "a") == expected.map(Float.init))
+    }
+
     @Test("The legacy format has views of storages")
     func legacyView() throws {
         typealias Sample = CheckpointSample
