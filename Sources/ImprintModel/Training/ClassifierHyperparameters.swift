@@ -8,6 +8,14 @@ public import ImprintNetwork
 /// To add a hyperparameter, add a property here with its range in `problem`, an option in TrainingOptions.swift, and the code that uses it. The
 /// model file, the checkpoint and the report then contain it.
 public struct ClassifierHyperparameters: Codable, Hashable, Sendable {
+    /// The optimizer.
+    public enum Optimizer: String, Codable, Sendable, CaseIterable {
+        /// Stochastic gradient descent with Nesterov momentum; see `SGD`.
+        case sgd
+        /// Adam with decoupled weight decay, β₁ = 0.9 and β₂ = 0.999; see `AdamW`. It suits fine-tuning of a pretrained base model.
+        case adamW = "adamw"
+    }
+
     /// The rule for the weight of each label in the loss.
     public enum ClassWeights: String, Codable, Sendable, CaseIterable {
         /// All labels have the same weight.
@@ -20,13 +28,15 @@ public struct ClassifierHyperparameters: Codable, Hashable, Sendable {
     public var epochs = 20
     /// The number of photos per step, 1…65,536.
     public var batchSize = 32
+    /// The optimizer.
+    public var optimizer = Optimizer.sgd
     /// The peak learning rate, ≥ 0; nil to find one with a range test (see `LearningRateSearch`).
     public var learningRate: Float? = 0.02
     /// The learning-rate schedule after the warm-up.
     ///
     /// The warm-up is the first epoch of a run of several epochs.
     public var schedule = LearningRateSchedule.Shape.cosine(final: 0.01)
-    /// The Nesterov momentum of SGD, 0 ≤ x < 1.
+    /// The Nesterov momentum of SGD, 0 ≤ x < 1; AdamW does not use it.
     public var momentum: Float = 0.9
     /// The weight decay, ≥ 0.
     public var weightDecay: Float = 1e-4
@@ -83,10 +93,14 @@ public struct ClassifierHyperparameters: Codable, Hashable, Sendable {
     public init() {}
 
     /// The optimizer that these hyperparameters describe.
-    package var optimizer: OptimizerConfiguration {
-        .sgd(
-            SGD.Options(
-                momentum: momentum, nesterov: true, weightDecay: weightDecay, gradientClipping: gradientClipping))
+    package var optimizerConfiguration: OptimizerConfiguration {
+        switch optimizer {
+        case .sgd:
+            .sgd(
+                SGD.Options(
+                    momentum: momentum, nesterov: true, weightDecay: weightDecay, gradientClipping: gradientClipping))
+        case .adamW: .adamW(AdamW.Options(weightDecay: weightDecay, gradientClipping: gradientClipping))
+        }
     }
 }
 

@@ -18,7 +18,7 @@ internal import ImprintCore
 /// - w ← w − learningRate · (weightDecay · w + m / (1 − β₁ᵗ) / (√(v / (1 − β₂ᵗ)) + ε))
 ///
 /// clip scales the whole gradient to a norm of at most `gradientClipping`. Weight decay applies to weights, not to biases and
-/// normalization parameters. State: m and v, each with the layout of the trainable parameters, initialized to 0.
+/// normalization parameters. learningRate is that of the step times the factor of the node that w belongs to. State: m and v, each with the layout of the trainable parameters, initialized to 0.
 ///
 /// Source: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019.
 public final class AdamW: Optimizer {
@@ -57,6 +57,8 @@ public final class AdamW: Optimizer {
     package var stepCount = 0
     private let moments: AlignedMemory
     private let count: Int
+    /// The factors of the learning rate, in the order of the parameters.
+    private let rateFactors: [(range: Range<Int>, factor: Float)]
     private var update: Update?
 
     private struct Update {
@@ -67,9 +69,16 @@ public final class AdamW: Optimizer {
     }
 
     /// Creates an optimizer with moments of 0.
+    /// - Parameters:
+    ///   - options: The hyperparameters.
+    ///   - layout: The layout of the parameters.
+    ///   - rateFactors: Factors of the learning rate by node name, ≥ 0; the default is 1.
     /// - Throws: `NetworkError.outOfMemory`.
-    package init(_ options: Options, for layout: ParameterLayout) throws(NetworkError) {
+    package init(
+        _ options: Options, for layout: ParameterLayout, rateFactors: [String: Float] = [:]
+    ) throws(NetworkError) {
         self.options = options
+        self.rateFactors = layout.learningRateFactors(rateFactors)
         count = layout.trainableCount
         moments = try AlignedMemory(byteCount: 2 * count * MemoryLayout<Float>.stride)
     }
@@ -104,14 +113,18 @@ public final class AdamW: Optimizer {
 extension AdamW: ThreadPoolTask {
     func run(_ worker: Worker) {
         guard let update else { return }
-        for (range, decays) in update.trained {
-            var step = update.step
-            if !decays { step.weight_decay = 0 }
-            forEachRange(range.count, worker) { part in
-                let start = range.lowerBound + part.lowerBound
-                imprint_adamw(
-                    update.parameters + start, update.gradients + start, moments.floats() + start,
-                    moments.floats() + count + start, part.count, &step)
+        for (trained, decays) in update.trained {
+            for (range, factor) in rateFactors where range.overlaps(trained) {
+                let range = range.clamped(to: trained)
+                var step = update.step
+                step.rate *= factor
+                if !decays { step.weight_decay = 0 }
+                forEachRange(range.count, worker) { part in
+                    let start = range.lowerBound + part.lowerBound
+                    imprint_adamw(
+                        update.parameters + start, update.gradients + start, moments.floats() + start,
+                        moments.floats() + count + start, part.count, &step)
+                }
             }
         }
     }

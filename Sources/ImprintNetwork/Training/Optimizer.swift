@@ -27,17 +27,32 @@ public enum OptimizerConfiguration: Hashable, Codable, Sendable {
     case adamW(AdamW.Options)
 
     /// Creates the optimizer for the parameters of a layout.
-    /// - Precondition: `learningRateFactors` is empty for `adamW`.
-    /// - Parameter learningRateFactors: Factors of the learning rate by node, ≥ 0; the default is 1. Only `sgd` supports them.
+    /// - Parameter learningRateFactors: Factors of the learning rate by node name, ≥ 0; the default is 1.
     /// - Throws: `NetworkError.outOfMemory`.
     func makeOptimizer(
         for layout: ParameterLayout, learningRateFactors: [String: Float]
     ) throws(NetworkError) -> any Optimizer {
         switch self {
-        case .sgd(let options): return try SGD(options, for: layout, rateFactors: learningRateFactors)
-        case .adamW(let options):
-            precondition(learningRateFactors.isEmpty, "AdamW does not support learning-rate factors")
-            return try AdamW(options, for: layout)
+        case .sgd(let options): try SGD(options, for: layout, rateFactors: learningRateFactors)
+        case .adamW(let options): try AdamW(options, for: layout, rateFactors: learningRateFactors)
         }
+    }
+}
+
+extension ParameterLayout {
+    /// Returns the ranges of the trainable parameters with the factors of their nodes, merging neighbours with equal factors.
+    /// - Parameter factors: Factors of the learning rate by node name, ≥ 0; the default is 1.
+    func learningRateFactors(_ factors: [String: Float]) -> [(range: Range<Int>, factor: Float)] {
+        precondition(factors.values.allSatisfy { $0 >= 0 }, "factors of the learning rate must be at least 0")
+        var ranges: [(range: Range<Int>, factor: Float)] = []
+        for entry in entries where entry.parameter.role != .statistic {
+            let factor = factors[entry.node] ?? 1
+            if let last = ranges.last, last.factor == factor {
+                ranges[ranges.count - 1].range = last.range.lowerBound..<entry.range.upperBound
+            } else {
+                ranges.append((entry.range, factor))
+            }
+        }
+        return ranges
     }
 }

@@ -65,27 +65,10 @@ public final class SGD: Optimizer {
     package init(
         _ options: Options, for layout: ParameterLayout, rateFactors: [String: Float] = [:]
     ) throws(NetworkError) {
-        precondition(rateFactors.values.allSatisfy { $0 >= 0 }, "factors of the learning rate must be at least 0")
         self.options = options
-        self.rateFactors = Self.ranges(of: rateFactors, in: layout)
+        self.rateFactors = layout.learningRateFactors(rateFactors)
         count = layout.trainableCount
         velocities = try AlignedMemory(byteCount: count * MemoryLayout<Float>.stride)
-    }
-
-    /// Returns the ranges of the trainable parameters with their factors, merging neighbours with equal factors.
-    private static func ranges(
-        of factors: [String: Float], in layout: ParameterLayout
-    ) -> [(range: Range<Int>, factor: Float)] {
-        var ranges: [(range: Range<Int>, factor: Float)] = []
-        for entry in layout.entries where entry.parameter.role != .statistic {
-            let factor = factors[entry.node] ?? 1
-            if let last = ranges.last, last.factor == factor {
-                ranges[ranges.count - 1].range = last.range.lowerBound..<entry.range.upperBound
-            } else {
-                ranges.append((entry.range, factor))
-            }
-        }
-        return ranges
     }
 
     /// The velocities.

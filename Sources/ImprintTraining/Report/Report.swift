@@ -122,7 +122,11 @@ public struct Report: Sendable {
     private static func settings(_ record: TrainingRecord) -> [(String, String)] {
         let (optimizer, texts): (String, [HyperparameterText]) =
             switch record.hyperparameters {
-            case .classifier(let values): ("SGD with Nesterov momentum", HyperparameterText.list(values))
+            case .classifier(let values):
+                (
+                    values.optimizer == .adamW ? "AdamW" : "SGD with Nesterov momentum",
+                    HyperparameterText.list(values).filter { $0.property != "optimizer" }
+                )
             case .detector(let values):
                 ("AdamW; see the training curves for the learning rates", HyperparameterText.list(values))
             }

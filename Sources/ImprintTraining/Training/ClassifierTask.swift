@@ -53,7 +53,9 @@ struct ClassifierTask: TrainingTask {
         let photos =
             if let measured = recipe?.probe?.images {
                 start.featureExtractor == nil
-                    ? TrainingImages(measured, augmentation: configuration.augmentation) : measured
+                    ? TrainingImages(
+                        measured, augmentation: configuration.augmentation, batchSize: configuration.batchSize)
+                    : measured
             } else {
                 try TrainingImages(
                     folder, configuration, start: start, earlier: earlier, onEvent: onEvent,
@@ -79,7 +81,7 @@ struct ClassifierTask: TrainingTask {
         epochs.laterWarmUpEpochs = Set(
             (0..<min(configuration.epochs, start.stages.lastStageStart + 1)).filter(start.stages.startsStage))
         var options = TrainingLoop.Options(
-            rounds: .epochs(epochs), optimizer: configuration.hyperparameters.optimizer,
+            rounds: .epochs(epochs), optimizer: configuration.hyperparameters.optimizerConfiguration,
             emaDecay: configuration.emaDecay)
         options.learningRateFactors = start.learningRateFactors
         options.patience = configuration.patience
@@ -97,7 +99,7 @@ struct ClassifierTask: TrainingTask {
         return try withoutActuallyEscaping(onEvent) { onEvent in
             try withoutActuallyEscaping(shouldStop) { shouldStop in
                 let search = try LearningRateRangeTest.run(
-                    objective, optimizer: configuration.hyperparameters.optimizer,
+                    objective, optimizer: configuration.hyperparameters.optimizerConfiguration,
                     learningRateFactors: start.learningRateFactors
                 ) { step in
                     onEvent(.searching(done: step, of: LearningRateSearch.stepCount))
