@@ -1,8 +1,7 @@
-public import Imprint
 public import ImprintImages
 
 /// An event of a cross-validation, in chronological order.
-public enum CrossValidationEvent: Sendable {
+public enum CrossValidationEvent: Sendable, RunEvent {
     /// Photos are compared to find near-duplicates and bursts; `done` of them are finished.
     case comparing(done: Int, of: Int)
     /// The photos are split into folds.
@@ -16,7 +15,6 @@ public enum CrossValidationEvent: Sendable {
     /// The run has ended; this is the last event.
     case finished(CrossValidationResult)
 
-    /// Whether the event reports progress, which the next event of its kind supersedes.
     var isProgress: Bool {
         switch self {
         case .comparing, .evaluating: true

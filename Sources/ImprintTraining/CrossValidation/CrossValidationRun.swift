@@ -1,6 +1,3 @@
-internal import Foundation
-internal import Imprint
-
 /// A cross-validation run: the asynchronous sequence of its events, for one reader.
 ///
 /// The run works on a background thread. It ends with the event `finished`, or with an error:
@@ -19,52 +16,25 @@ internal import Imprint
 public struct CrossValidationRun: AsyncSequence, Sendable {
     public typealias Element = CrossValidationEvent
 
-    private let events: AsyncThrowingStream<CrossValidationEvent, any Error>
-    private let state = RunState()
+    private let run: BackgroundRun<CrossValidationEvent>
 
     init(_ validation: CrossValidation, shouldStop: @escaping @Sendable () -> Bool) {
-        let (events, continuation) = AsyncThrowingStream<CrossValidationEvent, any Error>.makeStream()
-        self.events = events
-        let state = state
-        continuation.onTermination = { _ in state.stop() }
-        let thread = Thread {
-            do {
-                _ = try validation.run(
-                    onEvent: { if state.admits(isProgress: $0.isProgress) { continuation.yield($0) } },
-                    shouldStop: { state.isStopping || shouldStop() })
-                continuation.finish()
-                state.end(nil)
-            } catch {
-                continuation.finish(throwing: error)
-                state.end(error)
-            }
+        run = BackgroundRun(threadName: "imprint folds", shouldStop: shouldStop) { onEvent, shouldStop in
+            _ = try validation.run(onEvent: onEvent, shouldStop: shouldStop)
+            return nil
         }
-        // The stack size of a main thread, because the thread decodes photos and runs layers.
-        thread.stackSize = 8 << 20
-        thread.name = "imprint folds"
-        thread.start()
     }
 
     /// Ends the run after the current training step.
-    public func stop() { state.stop() }
+    public func stop() { run.stop() }
 
-    public func makeAsyncIterator() -> Iterator { Iterator(events: events.makeAsyncIterator(), state: state) }
+    public func makeAsyncIterator() -> Iterator { Iterator(events: run.makeAsyncIterator()) }
 
     /// The iterator over the events.
     public struct Iterator: AsyncIteratorProtocol {
-        var events: AsyncThrowingStream<CrossValidationEvent, any Error>.Iterator
-        let state: RunState
+        var events: BackgroundRun<CrossValidationEvent>.Iterator
 
-        /// Returns the next event; nil after the last one, or if the task is cancelled and the run has ended.
-        public mutating func next() async throws -> CrossValidationEvent? {
-            if let event = try await events.next() {
-                state.recordRead()
-                return event
-            }
-            guard Task.isCancelled else { return nil }
-            // A cancelled reader may remove the files next, so it waits for the end; it has not received an error yet.
-            if let error = await state.waitForEnd() { throw error }
-            return nil
-        }
+        /// Returns the next event, or nil after the last one, or if the task is cancelled and the run has ended.
+        public mutating func next() async throws -> CrossValidationEvent? { try await events.next() }
     }
 }
