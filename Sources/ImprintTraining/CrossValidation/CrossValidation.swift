@@ -37,7 +37,7 @@ public struct CrossValidation: Sendable {
         ///
         /// They are joined with the groups of near-duplicates and bursts that Imprint finds.
         public var groups: [[String]] = []
-        /// Whether the predictions for a photo are averaged over the photo and its horizontal flip; not available for logo detectors.
+        /// Whether the predictions for a photo are averaged over the photo and its horizontal flip, which is an error for logo detectors.
         public var averagesFlipped = false
         /// The folder that keeps the model and the predictions of each finished fold, or nil to keep nothing.
         ///
