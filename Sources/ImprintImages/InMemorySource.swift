@@ -21,6 +21,8 @@ public struct InMemorySource: TrainingSource {
     /// The photos, in the order in which they were added.
     public private(set) var items: [TrainingPhoto] = []
     private var identifiers: [URL: String] = [:]
+    /// The hash of the photos so far, so that `digest` need not read their content again.
+    private var hash = SHA256()
     private let indices: [String: Int]
 
     /// Creates a source without photos.
@@ -57,26 +59,22 @@ public struct InMemorySource: TrainingSource {
         precondition(
             identifiers.updateValue(identifier, forKey: url) == nil,
             "the identifier \(identifier.debugDescription) is not unique")
-        let labels = Set(
+        let labelIndices = Set(
             names.map { name in
                 guard let index = indices[name] else {
-                    preconditionFailure("\(name.debugDescription) is not one of the labels \(self.labels)")
+                    preconditionFailure("\(name.debugDescription) is not one of the labels \(labels)")
                 }
                 return index
-            })
-        items.append(TrainingPhoto(url, labels.sorted(), content))
+            }
+        ).sorted()
+        items.append(TrainingPhoto(url, labelIndices, content))
+        let suffix = labelIndices.map { "\t\(labels[$0])" }.joined()
+        hash.update("\(identifier)\t\(content.digest)\(suffix)\n".utf8Span.span.bytes)
     }
 
     /// Returns the identifier of a photo.
     public func path(of item: TrainingPhoto) -> String { identifiers[item.url] ?? item.url.displayPath }
 
     /// The SHA-256 digest of a line "identifier, tab, digest of the content, and a tab before each label" for every photo, in hexadecimal.
-    public var digest: String {
-        var hash = SHA256()
-        for item in items {
-            let names = item.labels.map { "\t\(labels[$0])" }.joined()
-            hash.update("\(path(of: item))\t\(item.contentDigest() ?? "")\(names)\n".utf8Span.span.bytes)
-        }
-        return hash.hexadecimal
-    }
+    public var digest: String { hash.hexadecimal }
 }

@@ -38,6 +38,11 @@ extension TrainingSource {
 
     /// Whether a photo has several labels or none, so that only a multi-label model can learn them.
     public var isMultiLabel: Bool { items.contains { $0.labels.count != 1 } }
+
+    /// The identifiers of the photos by their locations.
+    package var pathsByURL: [URL: String] {
+        Dictionary(items.map { ($0.url, path(of: $0)) }, uniquingKeysWith: { first, _ in first })
+    }
 }
 
 /// A photo with its labels.

@@ -97,7 +97,8 @@ struct CrossValidationMonitor {
 
     private func show(_ result: CrossValidationResult) throws {
         if json {
-            try Terminal.report(CrossValidationLine(result, start: started))
+            guard let started else { preconditionFailure("a cross-validation starts before it ends") }
+            try Terminal.report(CrossValidationLine(result, started))
             return
         }
         guard let metrics = result.metrics else { return }
@@ -134,8 +135,9 @@ struct CrossValidationMonitor {
         String(format: "%.4f to %.4f", interval.lowerBound, interval.upperBound)
     }
 
+    /// Formats a row of the table, which is 80 columns wide.
     private func row(_ cells: String...) -> String {
-        zip(cells, [8, 8, 10, 18, 10, 9, 9, 9]).map { cell, width in
+        zip(cells, [8, 8, 10, 17, 10, 9, 9, 9]).map { cell, width in
             String(repeating: " ", count: max(width - cell.count, 1)) + cell
         }.joined()
     }
@@ -185,6 +187,8 @@ private struct CrossValidationLine: Encodable {
     let event = "crossValidation"
     let folds: Int
     let seeds: [UInt64]
+    /// The number of finished folds of all seeds.
+    let finishedFolds: Int
     let complete: Bool
     let images: Int
     let groups: Int
@@ -200,10 +204,10 @@ private struct CrossValidationLine: Encodable {
     let seconds: Double
     let skipped: [SkippedLine]
 
-    init(_ result: CrossValidationResult, start: CrossValidationStart?) {
+    init(_ result: CrossValidationResult, _ start: CrossValidationStart) {
         let (evaluation, metrics) = (result.evaluation, result.metrics)
-        folds = result.folds.count
-        seeds = start?.seeds ?? []
+        (folds, seeds) = (start.folds, start.seeds)
+        finishedFolds = result.folds.count
         complete = result.isComplete
         images = evaluation.results.count
         groups = result.groups

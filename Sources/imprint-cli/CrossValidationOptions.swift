@@ -20,7 +20,8 @@ struct CrossValidationOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Further groups of photos that stay in one fold: a JSON list of lists of paths relative to the photos.",
+            "Further groups of photos that stay in one fold: a JSON list of lists of paths, relative to the folder of photos or as "
+                + "in the list.",
             valueName: "file.json"))
     var groups: String?
 
@@ -35,7 +36,8 @@ struct CrossValidationOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "A CSV file to write, with the fold, the path relative to the photos, the label, the prediction and the confidences of each photo.",
+            "A CSV file to write, with the fold, the path (relative to the folder of photos or as in the list), the label, the "
+                + "prediction and the confidences of each photo.",
             valueName: "file.csv"))
     var predictions: String?
 
@@ -82,7 +84,7 @@ struct CrossValidationOptions: ParsableArguments {
         if let keep { try requireOutside(keep, "--keep", of: photoFolders) }
     }
 
-    /// The options of the library; nil without --folds.
+    /// The options of the library, or nil without --folds.
     func options() throws -> CrossValidation.Options? {
         guard let folds else { return nil }
         var options = CrossValidation.Options()

@@ -9,7 +9,7 @@ internal import ImprintTraining
 /// Runs a cross-validation from start to finish: progress, interruption, results, predictions and report.
 struct CrossValidationSession {
     let options: TrainingRunOptions
-    let folder: ImageFolder
+    let photos: any TrainingSource
     /// The command that repeats the run, for the report.
     let command: [String]
 
@@ -40,12 +40,12 @@ struct CrossValidationSession {
 
     private func writeFiles(_ result: CrossValidationResult) throws {
         guard !result.folds.isEmpty else { return }
-        if let predictions = options.crossValidation.predictions {
+        if let predictions = options.crossValidation.predictions, canWrite(predictions, result) {
             let path = vacantPath(predictions, .predictionTable)
-            try AtomicFile.write(Array(PredictionTable(result, folder).csv.utf8), to: URL(filePath: path))
+            try AtomicFile.write(Array(PredictionTable(result, photos).csv.utf8), to: URL(filePath: path))
             Terminal.note("Wrote \(path).")
         }
-        if let report = options.report {
+        if let report = options.report, canWrite(report, result) {
             let path = vacantPath(report, .trainingReport)
             let page = Report(
                 result, command: command.map(shellQuoted).joined(separator: " "), threads: options.common.threadCount)
@@ -53,32 +53,33 @@ struct CrossValidationSession {
             Terminal.note("Wrote \(path).")
         }
     }
+
+    /// Whether to write a file: the results of an interrupted run do not replace earlier ones, which may be complete.
+    private func canWrite(_ path: String, _ result: CrossValidationResult) -> Bool {
+        guard !result.isComplete, FileManager.default.fileExists(atPath: path) else { return true }
+        Terminal.note("Did not replace \(path), because the cross-validation is not complete.")
+        return false
+    }
 }
 
-/// The predictions of a cross-validation as CSV (RFC 4180).
+/// The predictions of a cross-validation as CSV (RFC 4180), with rows that end in a line feed.
 struct PredictionTable {
     let csv: String
 
-    /// - Parameter folder: The photos, to which the paths are relative.
-    init(_ result: CrossValidationResult, _ folder: ImageFolder) {
-        let labels = result.evaluation.labels
-        var lines = [OutputKind.predictionTableHeader + labels.map(Self.quoted).joined(separator: ",")]
+    /// - Parameter photos: The photos, whose paths the table has.
+    init(_ result: CrossValidationResult, _ photos: any TrainingSource) {
+        let (labels, paths) = (result.evaluation.labels, photos.pathsByURL)
+        var rows = [OutputKind.predictionTableHeader + csvRow(labels)]
         for fold in result.folds {
             for photo in fold.evaluation.results {
-                let path = folder.path(of: ImageFolder.Item(url: photo.url, label: photo.label))
-                let fields =
-                    ["\(fold.seed)", "\(fold.number)", Self.quoted(path)]
-                    + [Self.quoted(labels[photo.label]), Self.quoted(labels[photo.predicted])]
-                    + [photo.isCorrect ? "1" : "0"] + photo.confidences.map { "\($0)" }
-                lines.append(fields.joined(separator: ","))
+                rows.append(
+                    csvRow(
+                        [
+                            "\(fold.seed)", "\(fold.number)", paths[photo.url] ?? photo.url.displayPath,
+                            labels[photo.label], labels[photo.predicted], photo.isCorrect ? "1" : "0",
+                        ] + photo.confidences.map { "\($0)" }))
             }
         }
-        csv = lines.joined(separator: "\r\n") + "\r\n"
-    }
-
-    /// Returns a field, quoted if it has a comma, a quotation mark or a line break.
-    private static func quoted(_ field: String) -> String {
-        field.unicodeScalars.contains { ",\"\r\n".unicodeScalars.contains($0) }
-            ? "\"" + field.replacing("\"", with: "\"\"") + "\"" : field
+        csv = rows.map { $0 + "\n" }.joined()
     }
 }

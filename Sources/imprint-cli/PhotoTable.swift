@@ -4,7 +4,7 @@ struct PhotoTable {
     let hasBoxes: Bool
 
     var header: String {
-        Self.row(
+        csvRow(
             ["file", "rank", "label", "confidence"] + (hasBoxes ? ["x", "y", "width", "height"] : []) + ["error"])
     }
 
@@ -23,21 +23,6 @@ struct PhotoTable {
     /// Returns a row; missing fields are empty.
     private func row(of file: String, _ fields: [String] = [], error: String = "") -> String {
         let count = hasBoxes ? 7 : 3
-        return Self.row([file] + fields + Array(repeating: "", count: count - fields.count) + [error])
-    }
-
-    private static func row(_ fields: [String]) -> String { fields.map(quoted).joined(separator: ",") }
-
-    /// Returns a field in quotation marks, if it contains a comma, a quotation mark or a line break.
-    private static func quoted(_ field: String) -> String {
-        let special = "\",\n\r".unicodeScalars
-        guard field.unicodeScalars.contains(where: special.contains) else { return field }
-        // By scalars, because "\r\n" and a letter with an accent are single characters.
-        var quoted = "\""
-        for scalar in field.unicodeScalars {
-            quoted.unicodeScalars.append(scalar)
-            if scalar == "\"" { quoted.unicodeScalars.append(scalar) }
-        }
-        return quoted + "\""
+        return csvRow([file] + fields + Array(repeating: "", count: count - fields.count) + [error])
     }
 }

@@ -45,12 +45,8 @@ struct TrainCommand: AsyncParsableCommand {
             ["imprint", "train", data] + option("--output", runOptions.output) + runOptions.crossValidation.arguments
             + options.arguments
         if let options = try runOptions.crossValidation.options() {
-            guard let folder = photos as? ImageFolder else {
-                throw ValidationError(
-                    "--folds: \(data) is a list, expected a folder of photos. Cross-validation does not read lists.")
-            }
-            try await CrossValidationSession(options: runOptions, folder: folder, command: command)
-                .run(CrossValidation(photos: folder, configuration: configuration, options: options))
+            try await CrossValidationSession(options: runOptions, photos: photos, command: command)
+                .run(CrossValidation(photos: photos, configuration: configuration, options: options))
             if runOptions.output == nil { return }
         }
         let trainer = ClassifierTrainer(

@@ -89,7 +89,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
             let validation = CrossValidation(
                 artwork: artwork, photos: folder, backgrounds: backgrounds, configuration: configuration,
                 options: options)
-            try await CrossValidationSession(options: runOptions, folder: folder, command: command).run(validation)
+            try await CrossValidationSession(options: runOptions, photos: folder, command: command).run(validation)
             if runOptions.output == nil { return }
         }
         let trainer = DetectorTrainer(

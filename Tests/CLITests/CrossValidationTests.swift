@@ -21,11 +21,12 @@ import Testing
             #expect(run.status == 0, "\(run.errors)")
             let rows = run.output.split(separator: "\n")
             #expect(rows.first?.contains("95 % interval") == true)
+            #expect(rows.prefix(5).allSatisfy { $0.count == 80 })
             #expect(rows.dropFirst().prefix(4).map { $0.split(separator: " ")[0] } == ["1", "2", "3", "all"])
             #expect(run.output.contains("pooled over 3 folds; bootstrap over 12 groups"))
             #expect(run.output.contains("standard deviation of the accuracy"))
             let table = try String(contentsOf: folder.appending(path: "p.csv"), encoding: .utf8)
-            let lines = table.split(separator: "\r\n")
+            let lines = table.split(separator: "\n")
             #expect(lines[0] == "seed,fold,file,label,predicted,correct,bright,dark")
             #expect(lines.count == 13 && lines[1].hasPrefix("0,1,bright/"))
             let page = try String(contentsOf: folder.appending(path: "r.html"), encoding: .utf8)
@@ -60,8 +61,24 @@ import Testing
             #expect(all["images"] as? Int == 24 && all["complete"] as? Bool == true && all["groups"] as? Int == 12)
             let accuracy = try #require(all["accuracy"] as? [String: Any])
             #expect(accuracy["value"] is Double && (accuracy["interval"] as? [Double])?.count == 2)
+            #expect(all["folds"] as? Int == 2 && all["finishedFolds"] as? Int == 4)
             #expect(all["seedDeviation"] is Double)
             #expect(try imprint("inspect", "m.imprint", folder: folder).status == 0)
+        }
+    }
+
+    @Test("Quotation marks are doubled in the table of predictions, even with an accent") func quotedLabels() throws {
+        try withPhotos { folder in
+            let label = "5\"\u{301}, x"
+            let photos = folder.appending(path: "photos")
+            try FileManager.default.moveItem(
+                at: photos.appending(path: "bright"), to: photos.appending(path: label))
+            let run = try shell("$imprint train photos --folds 2 \(Self.options) --predictions p.csv", folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            let table = try Data(contentsOf: folder.appending(path: "p.csv"))
+            #expect(table.starts(with: Data("seed,fold,file,label,predicted,correct,\"5\"\"\u{301}, x\",dark\n".utf8)))
+            #expect(table.range(of: Data(",\"5\"\"\u{301}, x/0.png\",\"5\"\"\u{301}, x\",".utf8)) != nil)
+            #expect(table.range(of: Data("\r".utf8)) == nil)
         }
     }
 
@@ -69,19 +86,29 @@ import Testing
     func interruption() throws {
         try withPhotos { folder in
             let command = "$imprint train photos --folds 3 --keep kept \(Self.options) --json"
-            // The second fold takes until the signal.
+            // The run has far more folds than it can finish before the signal.
             let run = try shell(
                 """
                 \(command) > complete
                 rm -r kept
                 touch lines
-                $imprint train photos --folds 3 --seeds 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15 --keep kept \(Self.options) --json > lines &
+                $imprint train photos --folds 2 \(Self.options) --predictions complete.csv > two
+                cp complete.csv copy.csv
+                $imprint train photos --folds 3 --seeds $(seq -s, 0 999) --keep kept \(Self.options) --json \
+                    --predictions complete.csv --report new.html > lines &
                 while [ $(wc -l < lines) -lt 1 ]; do sleep 0.02; done
                 kill -INT $!
                 wait $!
                 """, folder: folder)
             #expect(run.status == 130, "\(run.errors)")
             #expect(run.errors.contains("Interrupted after"), "\(run.errors)")
+            #expect(run.errors.contains("Did not replace complete.csv"), "\(run.errors)")
+            #expect(
+                FileManager.default.contentsEqual(
+                    atPath: folder.appending(path: "complete.csv").path,
+                    andPath: folder.appending(path: "copy.csv").path))
+            let page = try String(contentsOf: folder.appending(path: "new.html"), encoding: .utf8)
+            #expect(page.contains("Cross-validation, interrupted"))
             let again = try shell(command, folder: folder)
             #expect(again.status == 0, "\(again.errors)")
             #expect(again.lines.first?["kept"] as? Bool == true)
@@ -121,8 +148,7 @@ import Testing
                 $imprint train photos --folds 2 --groups groups.json --predictions p.csv \(Self.options)
                 """, folder: folder)
             #expect(run.status == 0 && run.errors.contains("10 groups"), "\(run.errors)")
-            let lines = try String(contentsOf: folder.appending(path: "p.csv"), encoding: .utf8).split(
-                separator: "\r\n")
+            let lines = try String(contentsOf: folder.appending(path: "p.csv"), encoding: .utf8).split(separator: "\n")
             let folds = lines.filter { line in
                 ["bright/0.png", "bright/1.png", "dark/0.png"].contains { line.contains($0) }
             }.map { $0.split(separator: ",")[1] }

@@ -1,4 +1,5 @@
 import Foundation
+import ImprintCore
 import ImprintImages
 import TestSupport
 import Testing
@@ -170,6 +171,30 @@ import Testing
         other.append(image, labels: ["b"])
         other.append(Data([1, 2]), labels: ["a", "b"], identifier: "x y/1.jpg")
         #expect(other.digest != source.digest)
+    }
+
+    @Test("The digest of photos in memory is that of their identifiers, contents and labels") func inMemoryDigest() {
+        var source = InMemorySource(labels: ["a", "b"])
+        #expect(source.digest == SHA256.hexadecimal(of: []))
+        source.append(Data([1, 2]), labels: ["b", "a"], identifier: "x")
+        source.append(Data([3]), labels: [])
+        let lines = "x\t\(SHA256.hexadecimal(of: [1, 2]))\ta\tb\n2\t\(SHA256.hexadecimal(of: [3]))\n"
+        #expect(source.digest == SHA256.hexadecimal(of: Array(lines.utf8)))
+    }
+
+    @Test("A subset of a list has the digest and the paths of a list of its photos, and all labels") func subset()
+        throws
+    {
+        try withList(Data("photo,label\na.jpg,cat\nb.jpg,dog\nsub/e.jpg,dog\n".utf8)) { url in
+            let all = try LabelList(at: url)
+            let subset = TrainingSubset(all, items: [all.items[0], all.items[2]])
+            let one = TrainingSubset(all, items: [all.items[0]])
+            try Data("photo,label\na.jpg,cat\nsub/e.jpg,dog\n".utf8).write(to: url)
+            let list = try LabelList(at: url)
+            #expect(subset.digest == list.digest && subset.items == list.items)
+            #expect(subset.items.map(subset.path) == ["a.jpg", "sub/e.jpg"] && subset.name == list.name)
+            #expect(one.labels == ["cat", "dog"] && one.digest != subset.digest)
+        }
     }
 
     @Test("The split of photos with several labels holds out photos of every label and of none") func split() throws {

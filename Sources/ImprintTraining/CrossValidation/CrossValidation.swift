@@ -33,13 +33,13 @@ public struct CrossValidation: Sendable {
         ///
         /// Nil means the seed of the configuration.
         public var seeds: [UInt64]?
-        /// Further groups of photos that stay in one fold, as paths relative to the folder of photos.
+        /// Further groups of photos that stay in one fold, as paths relative to the folder of photos, or as a list of photos has them.
         ///
         /// They are joined with the groups of near-duplicates and bursts that Imprint finds.
         public var groups: [[String]] = []
-        /// Whether the predictions for a photo are averaged over the photo and its horizontal flip; not available for logo detectors.
+        /// Whether the predictions for a photo are averaged over the photo and its horizontal flip, which is an error for logo detectors.
         public var averagesFlipped = false
-        /// The folder that keeps the model and the predictions of each finished fold; nil to keep nothing.
+        /// The folder that keeps the model and the predictions of each finished fold, or nil to keep nothing.
         ///
         /// A later run with the same photos and settings reads the finished folds and trains only the others.
         public var keptFolds: URL?
@@ -48,18 +48,18 @@ public struct CrossValidation: Sendable {
         public init() {}
     }
 
-    let photos: ImageFolder
+    let photos: any TrainingSource
     let options: Options
     let training: FoldTraining
 
     /// Creates the cross-validation of a classifier.
     /// - Parameters:
-    ///   - photos: The photos, one sub-folder per label.
+    ///   - photos: The photos, with one label each: a folder (`ImageFolder`), a list (`LabelList`), or photos in memory (`InMemorySource`).
     ///   - configuration: The hyperparameters and the base model. Validation photos are a fraction of the training photos of a fold; a
     ///     separate validation folder is an error, because its photos could resemble those of a fold.
     ///   - options: The number of folds and other settings.
     public init(
-        photos: ImageFolder, configuration: ClassifierConfiguration = ClassifierConfiguration(),
+        photos: some TrainingSource, configuration: ClassifierConfiguration = ClassifierConfiguration(),
         options: Options = Options()
     ) {
         self.photos = photos

@@ -26,7 +26,7 @@ public enum CrossValidationEvent: Sendable, RunEvent {
 
 /// The properties of a cross-validation at its start.
 public struct CrossValidationStart: Sendable {
-    /// The labels, in the order of the photos' folder.
+    /// The labels, in the order of the photos' folder or list.
     public let labels: [String]
     /// The number of folds.
     public let folds: Int
@@ -76,11 +76,11 @@ public struct CrossValidationResult: Sendable {
         public let logLoss: Estimate
         /// The expected calibration error (ECE) over 15 bins.
         public let calibrationError: Estimate
-        /// The area under the ROC curve; nil unless there are two labels with photos.
+        /// The area under the ROC curve, or nil unless there are two labels with photos.
         public let auc: Estimate?
-        /// The standard deviation of the accuracy over all folds; nil for one fold.
+        /// The standard deviation of the accuracy over all folds, or nil for one fold.
         public let foldDeviation: Double?
-        /// The standard deviation over the repeats of their accuracy; nil for one repeat.
+        /// The standard deviation over the repeats of their accuracy, or nil for one repeat.
         public let seedDeviation: Double?
     }
 
@@ -88,10 +88,10 @@ public struct CrossValidationResult: Sendable {
     public let folds: [CrossValidationFold]
     /// The predictions of all finished folds, pooled; with several seeds, each photo occurs once for each of them.
     public let evaluation: Evaluation
-    /// The metrics of the pooled predictions; nil if no fold is finished.
+    /// The metrics of the pooled predictions, or nil if no fold is finished.
     public let metrics: Metrics?
     /// The number of groups of photos.
     public let groups: Int
-    /// Whether all folds are finished; false if the run was stopped.
+    /// Whether all folds are finished, so the run was not stopped.
     public let isComplete: Bool
 }

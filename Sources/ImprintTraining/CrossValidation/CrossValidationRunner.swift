@@ -6,7 +6,7 @@ internal import ImprintModel
 
 /// Runs a cross-validation on the caller's thread.
 struct CrossValidationRunner {
-    private let photos: ImageFolder
+    private let photos: any TrainingSource
     private let options: CrossValidation.Options
     private let training: FoldTraining
     private let onEvent: (CrossValidationEvent) -> Void
@@ -98,13 +98,12 @@ struct CrossValidationRunner {
     }
 
     /// Trains and evaluates the model of a fold.
-    /// - Returns: The fold; nil if the run was stopped.
+    /// - Returns: The fold, or nil if the run was stopped.
     private func train(_ split: Split, _ store: FoldStore?) throws -> CrossValidationFold? {
         guard !shouldStop() else { return nil }
         let (number, seed) = (split.number, split.seed)
-        let evaluated = photos.selecting(split.evaluated.map { photos.items[$0] })
-        let heldOut = Set(evaluated.items.map { $0.url.resolvingSymlinksInPath() })
-        let trainer = training.trainer(photos.selecting(split.training.map { photos.items[$0] }), heldOut, seed)
+        let evaluated = TrainingSubset(photos, items: split.evaluated.map { photos.items[$0] })
+        let trainer = training.trainer(split.training.map { photos.items[$0] }, evaluated.items, seed)
         let result: TrainingResult
         do {
             result = try trainer.train(
@@ -129,7 +128,8 @@ struct CrossValidationRunner {
     private func end(
         _ folds: [CrossValidationFold], _ groups: PhotoGroups, isComplete: Bool
     ) -> CrossValidationResult {
-        let indices = Dictionary(uniqueKeysWithValues: photos.items.enumerated().map { ($1.url, $0) })
+        let indices = Dictionary(
+            photos.items.enumerated().map { ($1.url, $0) }, uniquingKeysWith: { first, _ in first })
         // Only groups with predictions are resampled; there are others if the run was stopped.
         var present: [Int: Int] = [:]
         func group(_ result: Evaluation.Result) -> Int {

@@ -10,16 +10,19 @@ struct FoldStore {
     static let settingsName = "cross-validation.json"
 
     private let folder: URL
-    private let photos: ImageFolder
-    /// The indices of the photos by their paths relative to the folder.
+    private let photos: any TrainingSource
+    /// The paths of the photos in their source, by their locations.
+    private let paths: [URL: String]
+    /// The indices of the photos by their paths.
     private let indices: [String: Int]
 
     /// Opens or creates the folder.
     /// - Throws: `CrossValidationError.otherSettings` if the folder has other settings; `CrossValidationError.unusableFold` if its settings
     ///   cannot be read; `FileError`.
-    init(_ folder: URL, settings: [String: String], photos: ImageFolder) throws {
+    init(_ folder: URL, settings: [String: String], photos: any TrainingSource) throws {
         self.folder = folder
         self.photos = photos
+        paths = photos.pathsByURL
         indices = Dictionary(photos.items.enumerated().map { (photos.path(of: $1), $0) }) { first, _ in first }
         try AtomicFile.makeFolder(folder)
         AtomicFile.removeUnfinished(in: folder)
@@ -36,7 +39,7 @@ struct FoldStore {
         }
     }
 
-    /// Returns a finished fold; nil if the folder does not have it.
+    /// Returns a finished fold, or nil if the folder does not have it.
     /// - Throws: `CrossValidationError.unusableFold` if its file cannot be read, or if it has other photos.
     func fold(_ split: CrossValidationRunner.Split) throws -> CrossValidationFold? {
         let file = file(split.number, split.seed, "json")
@@ -84,14 +87,13 @@ struct FoldStore {
         let labels = fold.evaluation.labels
         let images = fold.evaluation.results.map { result in
             KeptFold.Image(
-                file: path(of: result.url), label: labels[result.label], correct: result.isCorrect,
+                file: paths[result.url] ?? result.url.displayPath, label: labels[result.label],
+                correct: result.isCorrect,
                 classifications: zip(labels, result.confidences).map { .init(label: $0, confidence: $1) })
         }
         let kept = KeptFold(seconds: fold.seconds, labels: labels, images: images)
         try AtomicFile.write(try Self.json(kept), to: file(fold.number, fold.seed, "json"))
     }
-
-    private func path(of url: URL) -> String { photos.path(of: ImageFolder.Item(url: url, label: 0)) }
 
     private func file(_ number: Int, _ seed: UInt64, _ suffix: String) -> URL {
         folder.appending(path: "seed-\(seed)-fold-\(number).\(suffix)")
@@ -121,7 +123,7 @@ private struct KeptFold: Codable {
             let confidence: Float
         }
 
-        /// The path relative to the folder of photos.
+        /// The path relative to the folder of photos, or as in the list.
         let file: String
         let label: String
         let correct: Bool

@@ -16,10 +16,11 @@ struct FoldTraining: Sendable {
     let trainsDetector: Bool
     /// Checks the configuration, and returns the settings that the model of a fold depends on, without the seed, by name.
     let settings: @Sendable () throws -> [String: String]
-    /// Returns the trainer of a fold, from its training photos, the URLs of the photos to evaluate on, and the seed.
-    let trainer: @Sendable (_ photos: ImageFolder, _ heldOut: Set<URL>, _ seed: UInt64) -> any BlockingTrainer
+    /// Returns the trainer of a fold, from its training photos, the photos to evaluate on, and the seed.
+    let trainer:
+        @Sendable (_ training: [TrainingPhoto], _ heldOut: [TrainingPhoto], _ seed: UInt64) -> any BlockingTrainer
 
-    init(_ photos: ImageFolder, _ configuration: ClassifierConfiguration) {
+    init(_ photos: any TrainingSource, _ configuration: ClassifierConfiguration) {
         seed = configuration.seed
         threads = configuration.threads
         keepsGroupsTogether = configuration.keepsGroupsTogether
@@ -31,6 +32,10 @@ struct FoldTraining: Sendable {
                 throw ImprintError.invalidSetting(
                     name: "isMultiLabel", found: "true",
                     expected: "false, because cross-validation evaluates models that predict one label per photo")
+            }
+            if let photo = photos.items.first(where: { $0.labels.count != 1 }) {
+                throw CrossValidationError.notOneLabel(
+                    path: photos.path(of: photo), labels: photo.labels.map { photos.labels[$0] })
             }
             var configuration = configuration
             let pretrained = try configuration.pretrainedBase()
@@ -45,10 +50,11 @@ struct FoldTraining: Sendable {
             if let pretrained { settings["recipe"] = pretrained.recipe.rawValue }
             return settings
         }
-        trainer = { photos, _, seed in
+        trainer = { training, _, seed in
             var configuration = configuration
             configuration.seed = seed
-            return ClassifierTrainer(photos: photos, configuration: configuration)
+            return ClassifierTrainer(
+                photos: TrainingSubset(photos, items: training), configuration: configuration)
         }
     }
 
@@ -67,12 +73,13 @@ struct FoldTraining: Sendable {
             let texts = HyperparameterText.list(configuration.hyperparameters)
             return Self.settings(task.fingerprint, texts, configuration.precision)
         }
-        trainer = { photos, heldOut, seed in
+        trainer = { training, evaluated, seed in
             var configuration = configuration
             configuration.seed = seed
+            let heldOut = Set(evaluated.map { $0.url.resolvingSymlinksInPath() })
             let others = backgrounds.map { $0.filter { !heldOut.contains($0.resolvingSymlinksInPath()) } }
             return DetectorTrainer(
-                artwork: artwork, photos: photos, backgrounds: others, configuration: configuration)
+                artwork: artwork, photos: photos.selecting(training), backgrounds: others, configuration: configuration)
         }
     }
 

@@ -8,7 +8,7 @@ struct GroupedPredictions {
         var accuracy = 0.0
         var logLoss = 0.0
         var calibrationError = 0.0
-        /// Nil unless there are two labels and photos of both with a weight.
+        /// The area under the ROC curve, or nil unless there are two labels and photos of both with a weight.
         var auc: Double?
     }
 
@@ -49,7 +49,7 @@ struct GroupedPredictions {
         ranking = steps
     }
 
-    /// Returns the metrics if each prediction counts as often as the weight of its group; nil if all weights are 0.
+    /// Returns the metrics if each prediction counts as often as the weight of its group, or nil if all weights are 0.
     func metrics(weights: [Int]) -> Metrics? {
         let binCount = (predictions.map(\.bin).max() ?? 0) + 1
         var gaps = [Double](repeating: 0, count: binCount)
@@ -114,18 +114,12 @@ struct GroupBootstrap {
             calibrationError: mean(metrics.map(\.calibrationError)), auc: areas.isEmpty ? nil : mean(areas))
     }
 
-    /// Returns the estimates and their 95 % intervals; nil if there are no predictions.
+    /// Returns the estimates and their 95 % intervals, or nil if there are no predictions.
     func estimates(
         foldAccuracies: [Double], seedAccuracies: [Double]
     ) -> CrossValidationResult.Metrics? {
         guard let values = mean(Array(repeating: 1, count: groupCount)) else { return nil }
-        var stream = RandomStream(seed: 0, "bootstrap")
-        var samples: [GroupedPredictions.Metrics] = []
-        for _ in 0..<Self.resamples {
-            var weights = Array(repeating: 0, count: groupCount)
-            for _ in 0..<groupCount { weights[stream.index(below: groupCount)] += 1 }
-            if let sample = mean(weights) { samples.append(sample) }
-        }
+        let samples = Self.samples(groupCount: groupCount, mean)
         typealias Estimate = CrossValidationResult.Estimate
         func estimate(_ value: Double, _ metric: (GroupedPredictions.Metrics) -> Double?) -> Estimate {
             Estimate(value: value, interval: Self.interval(samples.compactMap(metric), value))
@@ -137,7 +131,18 @@ struct GroupBootstrap {
             seedDeviation: Self.standardDeviation(seedAccuracies))
     }
 
-    /// Returns the 2.5th and the 97.5th percentile, interpolated linearly as by NumPy; the value itself if there are no samples.
+    /// Returns a metric of each resample in which it is defined.
+    /// - Parameter metric: Returns the metric for the weight of each group, or nil if it is undefined.
+    static func samples<Metric>(groupCount: Int, _ metric: ([Int]) -> Metric?) -> [Metric] {
+        var stream = RandomStream(seed: 0, "bootstrap")
+        return (0..<resamples).compactMap { _ in
+            var weights = Array(repeating: 0, count: groupCount)
+            for _ in 0..<groupCount { weights[stream.index(below: groupCount)] += 1 }
+            return metric(weights)
+        }
+    }
+
+    /// Returns the 2.5th and the 97.5th percentile, interpolated linearly as by NumPy, or the value itself if there are no samples.
     static func interval(_ samples: [Double], _ value: Double) -> ClosedRange<Double> {
         guard !samples.isEmpty else { return value...value }
         let sorted = samples.sorted()
@@ -151,7 +156,7 @@ struct GroupBootstrap {
         return low...max(percentile(0.975), low)
     }
 
-    /// Returns the standard deviation of a sample, with n − 1 in the denominator; nil for fewer than two values.
+    /// Returns the standard deviation of a sample, with n − 1 in the denominator, or nil for fewer than two values.
     static func standardDeviation(_ values: [Double]) -> Double? {
         guard values.count > 1 else { return nil }
         let mean = values.reduce(0, +) / Double(values.count)

@@ -3,36 +3,36 @@ internal import ImprintImages
 
 /// The groups of photos that stay in one fold.
 struct PhotoGroups {
-    /// The groups of the readable photos, as indices of the folder's items; a photo without similar photos is a separate group.
+    /// The groups of the readable photos, as indices of the source's items; a photo without similar photos is a separate group.
     let groups: [[Int]]
-    /// The group of each photo; nil for an unreadable one.
+    /// The group of each photo, or nil if it is unreadable.
     let groupOfPhoto: [Int?]
     /// The photos that could not be read.
     let skipped: [SkippedImage]
     private let labels: [Int]
     private let labelNames: [String]
 
-    /// Finds the groups of a folder.
+    /// Finds the groups of photos that have one label each.
     /// - Parameters:
-    ///   - additional: Further groups, as paths relative to the folder.
+    ///   - additional: Further groups, as paths in the source.
     ///   - keepsGroupsTogether: Whether near-duplicates and bursts form groups.
     ///   - onProgress: Receives the number of photos read so far, from time to time.
     /// - Throws: `CrossValidationError.unknownPhoto`; `ImageError` if too few photos are readable.
     init(
-        _ folder: ImageFolder, additional: [[String]], keepsGroupsTogether: Bool, workers: Workers,
+        _ photos: any TrainingSource, additional: [[String]], keepsGroupsTogether: Bool, workers: Workers,
         onProgress: (Int) -> Void
     ) throws {
-        var union = UnionFind(count: folder.items.count)
-        try Self.join(additional, of: folder, &union)
-        let found = ImageGroups([folder], workers: workers, onProgress: onProgress)
+        var union = UnionFind(count: photos.items.count)
+        try Self.join(additional, of: photos, &union)
+        let found = ImageGroups([photos], workers: workers, onProgress: onProgress)
         if keepsGroupsTogether {
             for group in found.groups { for other in group.dropFirst() { union.join(group[0], other) } }
         }
         var skipped: [SkippedImage] = []
         var groups: [[Int]] = []
         var groupOfRoot: [Int: Int] = [:]
-        var groupOfPhoto = [Int?](repeating: nil, count: folder.items.count)
-        for (index, item) in folder.items.enumerated() {
+        var groupOfPhoto = [Int?](repeating: nil, count: photos.items.count)
+        for (index, item) in photos.items.enumerated() {
             if case .failure(let reason) = found.sketches[index] {
                 skipped.append(SkippedImage(url: item.url, reason: reason))
                 continue
@@ -47,21 +47,21 @@ struct PhotoGroups {
             groupOfPhoto[index] = group
         }
         try SkippedImage.checkEnoughAreReadable(
-            of: folder.items, readable: groups.joined().map { folder.items[$0] }, skipped: skipped,
-            labels: folder.labels)
+            of: photos.items, readable: groups.joined().map { photos.items[$0] }, skipped: skipped,
+            labels: photos.labels)
         (self.groups, self.groupOfPhoto, self.skipped) = (groups, groupOfPhoto, skipped)
-        labels = folder.items.map(\.label)
-        labelNames = folder.labels
+        labels = photos.items.map(\.label)
+        labelNames = photos.labels
     }
 
-    /// Joins groups of paths relative to the folder.
-    private static func join(_ groups: [[String]], of folder: ImageFolder, _ union: inout UnionFind) throws {
+    /// Joins groups of paths in the source.
+    private static func join(_ groups: [[String]], of photos: any TrainingSource, _ union: inout UnionFind) throws {
         guard !groups.isEmpty else { return }
-        let indices = Dictionary(folder.items.enumerated().map { (folder.path(of: $1), $0) }) { first, _ in first }
+        let indices = Dictionary(photos.items.enumerated().map { (photos.path(of: $1), $0) }) { first, _ in first }
         for group in groups {
             let members = try group.map { path in
                 guard let index = indices[path] else {
-                    throw CrossValidationError.unknownPhoto(path: path, folder: folder.url.displayPath)
+                    throw CrossValidationError.unknownPhoto(path: path, source: photos.name)
                 }
                 return index
             }
@@ -72,13 +72,14 @@ struct PhotoGroups {
     /// The number of readable photos.
     var photoCount: Int { groups.reduce(0) { $0 + $1.count } }
 
-    /// Splits the photos into folds, each as ascending indices of the folder's items.
+    /// Splits the photos into folds, each as ascending indices of the source's items.
     /// - Throws: `CrossValidationError` if a label has too few groups.
     func folds(_ count: Int, seed: UInt64) throws -> [[Int]] {
-        try checkGroups(count)
+        let totalCounts = Self.counts(groups.flatMap { $0 }, labels)
+        try checkGroups(count, totalCounts)
         let folds = Self.folds(of: groups, labels: labels, count: count, seed: seed)
         for (index, fold) in folds.enumerated() {
-            let counts = Self.counts(fold, labels)
+            let counts = Self.counts(fold, labels).sorted { $0.key < $1.key }
             for (label, photos) in counts where photos == totalCounts[label] {
                 throw CrossValidationError.labelInOneFold(label: labelNames[label], fold: index + 1, seed: seed)
             }
@@ -86,10 +87,8 @@ struct PhotoGroups {
         return folds
     }
 
-    private var totalCounts: [Int: Int] { Self.counts(groups.flatMap { $0 }, labels) }
-
     /// Checks that each label has at least one group for each fold; the error names the label with the fewest groups.
-    private func checkGroups(_ folds: Int) throws {
+    private func checkGroups(_ folds: Int, _ totalCounts: [Int: Int]) throws {
         let groupCounts = groups.reduce(into: [Int: Int]()) { counts, group in
             for label in Set(group.map { labels[$0] }) { counts[label, default: 0] += 1 }
         }

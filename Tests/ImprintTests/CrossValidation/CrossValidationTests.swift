@@ -13,12 +13,19 @@ import Testing
         _ folder: URL, _ configuration: ClassifierConfiguration? = nil,
         change: (inout CrossValidation.Options) -> Void = { _ in }
     ) throws -> CrossValidation {
+        try validation(of: ImageFolder(at: folder), configuration, change: change)
+    }
+
+    private func validation(
+        of photos: some TrainingSource, _ configuration: ClassifierConfiguration? = nil,
+        change: (inout CrossValidation.Options) -> Void = { _ in }
+    ) throws -> CrossValidation {
         var configuration = try configuration ?? quickTraining(epochs: 1)
         configuration.keepsGroupsTogether = false
         var options = CrossValidation.Options()
         options.folds = 3
         change(&options)
-        return CrossValidation(photos: try ImageFolder(at: folder), configuration: configuration, options: options)
+        return CrossValidation(photos: photos, configuration: configuration, options: options)
     }
 
     private func predictions(_ result: CrossValidationResult) -> [String] {
@@ -57,6 +64,64 @@ import Testing
             let page = Report(result, command: "imprint train photos --folds 3").html
             #expect(page.contains("Cross-validation") && page.contains("2/3"))
             #expect(page.contains("Confusion matrix") && page.contains("imprint train photos --folds 3"))
+        }
+    }
+
+    @Test("A list and photos in memory have the same folds and predictions as their folder, and keep them")
+    func sources() throws {
+        try withImages(perLabel: 4) { folder in
+            let photos = try ImageFolder(at: folder)
+            let paths = photos.items.map { photos.path(of: $0) }
+            let list = folder.appending(path: "photos.csv")
+            let lines = paths.map { "\($0),\($0.prefix { $0 != "/" })\n" }
+            try Data(("photo,label\n" + lines.joined()).utf8).write(to: list)
+            var inMemory = InMemorySource(labels: photos.labels)
+            for (item, path) in zip(photos.items, paths) {
+                inMemory.append(
+                    try Data(contentsOf: item.url), labels: [photos.labels[item.label]], identifier: path)
+            }
+            func change(_ options: inout CrossValidation.Options) {
+                (options.folds, options.groups) = (2, [["left/0.png", "right/1.png"]])
+            }
+            let expected = try validation(of: photos, change: change).run()
+            #expect(expected.isComplete && expected.groups == 7)
+            for (name, source) in [("list", try LabelList(at: list)), ("memory", inMemory)]
+                as [(
+                    String, any TrainingSource
+                )]
+            {
+                try withTemporaryFolder { root in
+                    let kept = root.appending(path: name, directoryHint: .isDirectory)
+                    func run(_ source: some TrainingSource) throws -> CrossValidationResult {
+                        try validation(of: source) { options in
+                            change(&options)
+                            options.keptFolds = kept
+                        }.run()
+                    }
+                    #expect(try predictions(run(source)) == predictions(expected), "\(name)")
+                    let again = try run(source)
+                    #expect(again.folds.allSatisfy(\.isKept) && predictions(again) == predictions(expected), "\(name)")
+                    let file = kept.appending(path: "seed-0-fold-1.json")
+                    let text = try String(contentsOf: file, encoding: .utf8)
+                    #expect(paths.count { text.contains("\"\($0)\"") } == again.folds[0].evaluation.results.count)
+                }
+            }
+        }
+    }
+
+    @Test(
+        "Photos with several labels or none are an error that names the photo",
+        arguments: [("left;right", "the labels left, right"), ("", "no label")])
+    func severalLabels(labels: String, found: String) throws {
+        try withImages(perLabel: 2) { folder in
+            let list = folder.appending(path: "photos.csv")
+            let text = "photo,labels\nleft/0.png,left\nright/0.png,right\nright/1.png,\(labels)\n"
+            try Data(text.utf8).write(to: list)
+            let error = #expect(throws: CrossValidationError.self) {
+                try validation(of: LabelList(at: list)) { $0.folds = 2 }.run()
+            }
+            let message = "\(try #require(error))"
+            #expect(message.contains("the photo \"right/1.png\" has \(found), expected exactly one"))
         }
     }
 
@@ -156,16 +221,27 @@ import Testing
             try withImages(perLabel: 4) { images in
                 try FileManager.default.copyItem(at: images, to: folder.appending(path: "photos"))
             }
-            let run = try validation(folder.appending(path: "photos")).start()
-            var result: CrossValidationResult?
-            for try await event in run {
-                if case .fold = event { run.stop() }
-                if case .finished(let finished) = event { result = finished }
+            func result(
+                of validation: CrossValidation, stoppingAt isLast: (CrossValidationEvent) -> Bool
+            ) async throws -> CrossValidationResult {
+                let run = validation.start()
+                var result: CrossValidationResult?
+                for try await event in run {
+                    if isLast(event) { run.stop() }
+                    if case .finished(let finished) = event { result = finished }
+                }
+                return try #require(result)
             }
-            let stopped = try #require(result)
-            #expect(stopped.folds.count >= 1 && stopped.isComplete == (stopped.folds.count == 3))
+            // Far more folds than the run can finish before it is stopped.
+            let long = try validation(folder.appending(path: "photos")) { $0.seeds = Array(0..<1000) }
+            let stopped = try await result(of: long) { if case .fold = $0 { true } else { false } }
+            #expect(stopped.folds.count >= 1 && !stopped.isComplete)
             #expect(stopped.evaluation.results.count == stopped.folds.reduce(0) { $0 + $1.evaluation.results.count })
             let endless = try validation(folder.appending(path: "photos"), quickTraining(epochs: 100_000))
+            let unfinished = try await result(of: endless) {
+                if case .training(_, _, .epoch) = $0 { true } else { false }
+            }
+            #expect(unfinished.folds.isEmpty && unfinished.metrics == nil && !unfinished.isComplete)
             let task = Task {
                 for try await event in endless.start() { if case .training(_, _, .epoch) = event { return true } }
                 return false

@@ -93,7 +93,7 @@ import Testing
             let apart = try groups([["right/3.png", "right/4.png"]], together: false)
             #expect(group(apart, "left/0.png") != group(apart, "left/copy.png"))
             #expect(group(apart, "right/3.png") == group(apart, "right/4.png"))
-            #expect(throws: CrossValidationError.unknownPhoto(path: "left/9.png", folder: folder.url.displayPath)) {
+            #expect(throws: CrossValidationError.unknownPhoto(path: "left/9.png", source: folder.name)) {
                 try groups([["left/9.png"]])
             }
         }
