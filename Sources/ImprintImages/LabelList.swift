@@ -34,7 +34,8 @@ public struct LabelList: TrainingSource {
     public func path(of item: TrainingPhoto) -> String { paths[item.url] ?? item.url.displayPath }
 
     /// Reads a list; the photos must exist, but are not decoded.
-    /// - Parameter minimumLabels: The minimum number of labels: 2 for training, 1 is enough for evaluation.
+    /// - Parameter minimumLabels: The minimum number of labels: 2 for training, 1 is enough for evaluation. If a photo has several labels or none,
+    ///   1 is always enough, because a multi-label model can learn a single label.
     /// - Throws: `LabelListError` with the line of the first problem; `ImageError.unreadable` if the file cannot be read.
     public init(at url: URL, minimumLabels: Int = 2) throws {
         let entries = try LabelListParser(url).entries()
@@ -60,8 +61,9 @@ public struct LabelList: TrainingSource {
             guard FileStatus(file)?.isFile == true else { throw fail(.missingPhoto(entry.path)) }
             photos.append((TrainingPhoto(url: file, labels: set.compactMap { indices[$0] }), entry.path))
         }
-        guard labels.count >= minimumLabels else {
-            throw LabelListError(file: url, problem: .tooFewLabels(found: labels, minimum: minimumLabels))
+        let minimum = photos.contains { $0.item.labels.count != 1 } ? min(minimumLabels, 1) : minimumLabels
+        guard labels.count >= minimum else {
+            throw LabelListError(file: url, problem: .tooFewLabels(found: labels, minimum: minimum))
         }
         photos.sort { first, second in
             first.item.labels == second.item.labels
@@ -139,8 +141,13 @@ extension LabelListParser {
         }
         let pathIndices = names.indices.filter { names[$0] == "photo" }
         let labelIndices = names.indices.filter { names[$0] != "photo" }
-        guard pathIndices.count == 1 else { throw fail(.missingColumn("photo"), line: header.line) }
-        guard labelIndices.count == 1 else { throw fail(.missingColumn("label"), line: header.line) }
+        guard pathIndices.count == 1 else {
+            throw fail(.wrongColumns(found: pathIndices.map { names[$0] }, expected: "photo"), line: header.line)
+        }
+        guard labelIndices.count == 1 else {
+            throw fail(
+                .wrongColumns(found: labelIndices.map { names[$0] }, expected: "label or labels"), line: header.line)
+        }
         let mayBeEmpty = names[labelIndices[0]] == "labels"
         var entries: [LabelListEntry] = []
         for row in rows {
@@ -287,7 +294,10 @@ extension LabelListParser {
         switch (object["label"], object["labels"]) {
         case (let label as String, nil): labels = [trimmed(label)]
         case (nil, let several as [String]): labels = several.map { trimmed($0) }
-        default: throw invalid("\"labels\" is missing or not a list of strings")
+        case (nil, nil): throw invalid("\"label\" and \"labels\" are missing")
+        case (_?, _?): throw invalid("found both \"label\" and \"labels\"")
+        case (_?, nil): throw invalid("\"label\" is not a string")
+        case (nil, _?): throw invalid("\"labels\" is not a list of strings")
         }
         guard !labels.contains("") else { throw fail(.emptyLabel(photo: path), line: line) }
         return LabelListEntry(line: line, path: path, labels: labels)

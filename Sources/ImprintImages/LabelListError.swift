@@ -13,8 +13,8 @@ public struct LabelListError: DescribedError, Equatable {
         case noHeader(found: String)
         /// A column or key is unknown.
         case unknownColumn(String)
-        /// A column or key is missing or occurs twice.
-        case missingColumn(String)
+        /// The header does not have exactly one column of a kind; `found` are its columns of this kind.
+        case wrongColumns(found: [String], expected: String)
         /// A line has another number of fields than the header.
         case fieldCount(found: Int, expected: Int)
         /// A quoted field does not end, or has text after its closing quote.
@@ -61,8 +61,11 @@ public struct LabelListError: DescribedError, Equatable {
                     ? ". Separate the columns by commas." : ". Add this line.")
         case .unknownColumn(let name):
             "\"\(name)\" is not a known column. Expected only photo, and label or labels. Remove it."
-        case .missingColumn(let name):
-            "expected \"\(name)\" exactly once. Each photo has a path and labels."
+        case .wrongColumns(let found, let expected):
+            found.isEmpty
+                ? "the header has no column \(expected). Expected exactly one. Add it."
+                : "the header has the columns \(found.joined(separator: " and ")). Expected exactly one column \(expected). "
+                    + "Remove the others."
         case .fieldCount(let found, let expected):
             "found \(found) fields, expected \(expected). Put quotes around fields that contain commas."
         case .invalidQuotes:
@@ -79,8 +82,9 @@ public struct LabelListError: DescribedError, Equatable {
         case .differentLabels(let photo, let other):
             "the photo \(photo) has other labels in line \(other). Expected each photo only once. Remove one of the lines."
         case .tooFewLabels(let found, let minimum):
-            "the photos have \(found.count) of at least \(minimum) labels"
-                + (found.isEmpty ? "" : " (\(found.joined(separator: ", ")))") + ". Add photos with other labels."
+            "found \(found.count) label\(found.count == 1 ? "" : "s")"
+                + (found.isEmpty ? "" : " (\(found.joined(separator: ", ")))")
+                + ", expected at least \(minimum). Add photos with other labels."
         }
     }
 }

@@ -148,7 +148,8 @@ extension ImageFolder: TrainingSource {
 }
 
 /// Reads labelled photos from a folder with one sub-folder per label, or from a list (`LabelList`).
-/// - Parameter minimumLabels: The minimum number of labels: 2 for training, 1 is enough for evaluation.
+/// - Parameter minimumLabels: The minimum number of labels: 2 for training, 1 is enough for evaluation and for a list in which a photo has several
+///   labels or none.
 /// - Throws: The errors of `ImageFolder` and `LabelList`.
 package func labelledPhotos(at url: URL, minimumLabels: Int) throws -> any TrainingSource {
     if FileStatus(url)?.isFile == true, !isImage(url) { return try LabelList(at: url, minimumLabels: minimumLabels) }

@@ -57,8 +57,10 @@ import Testing
             ("a.jpg,cat\nb.jpg,dog\n", 1, .noHeader(found: "a.jpg,cat")),
             ("photo;label\na.jpg;cat\n", 1, .noHeader(found: "photo;label")),
             ("photo,label,width\na.jpg,cat,3\n", 1, .unknownColumn("width")),
-            ("photo,label,label\n", 1, .missingColumn("label")),
-            ("label,labels\n", 1, .missingColumn("photo")),
+            ("photo,label,label\n", 1, .wrongColumns(found: ["label", "label"], expected: "label or labels")),
+            ("photo,label,labels\n", 1, .wrongColumns(found: ["label", "labels"], expected: "label or labels")),
+            ("photo,photo\n", 1, .wrongColumns(found: ["photo", "photo"], expected: "photo")),
+            ("label,labels\n", 1, .wrongColumns(found: [], expected: "photo")),
             ("photo,label\n\na.jpg,cat,dog\n", 3, .fieldCount(found: 3, expected: 2)),
             ("photo,label\na.jpg\n", 2, .fieldCount(found: 1, expected: 2)),
             ("photo,label\na.jpg,\"cat\n", 2, .invalidQuotes),
@@ -71,13 +73,21 @@ import Testing
             ("photo,label\na.jpg,cat\nb.jpg,cat\n./a.jpg,dog\n", 4, .differentLabels(photo: "./a.jpg", line: 2)),
             ("photo,label\n", nil, .noPhotos), ("", nil, .noPhotos), ("[]", nil, .noPhotos),
             ("photo,label\na.jpg,cat\n", nil, .tooFewLabels(found: ["cat"], minimum: 2)),
+            ("photo,labels\na.jpg,cat\nb.jpg,cat\n", nil, .tooFewLabels(found: ["cat"], minimum: 2)),
+            ("photo,labels\na.jpg,\nb.jpg,\n", nil, .tooFewLabels(found: [], minimum: 1)),
             (
                 "[{\"photo\": \"a.jpg\", \"label\": \"x\"}\n,\n{\"photo\": 3}]", 3,
                 .invalidJSON(reason: "\"photo\" is missing or not a string")
             ),
             (
                 "{\"photo\": \"a.jpg\", \"labels\": \"cat\"}", 1,
-                .invalidJSON(reason: "\"labels\" is missing or not a list of strings")
+                .invalidJSON(reason: "\"labels\" is not a list of strings")
+            ),
+            ("{\"photo\": \"a.jpg\", \"label\": 3}", 1, .invalidJSON(reason: "\"label\" is not a string")),
+            ("{\"photo\": \"a.jpg\"}", 1, .invalidJSON(reason: "\"label\" and \"labels\" are missing")),
+            (
+                "{\"photo\": \"a.jpg\", \"label\": \"cat\", \"labels\": []}", 1,
+                .invalidJSON(reason: "found both \"label\" and \"labels\"")
             ),
             (
                 "{\"photo\": \"a.jpg\", \"label\": \"cat\"}\n{\"photo\"", 2,
@@ -97,6 +107,32 @@ import Testing
             #expect("\(error)".hasPrefix(url.path(percentEncoded: false)))
             if let line { #expect("\(error)".contains("line \(line)")) }
         }
+    }
+
+    @Test(
+        "A photo without labels, or with several, makes one label enough",
+        arguments: ["photo,labels\na.jpg,cat\nb.jpg,\n"])
+    func oneLabel(text: String) throws {
+        try withList(Data(text.utf8)) { url in
+            let list = try LabelList(at: url)
+            #expect(list.labels == ["cat"] && list.items.map(\.labels) == [[], [0]])
+        }
+    }
+
+    @Test("Errors name what was found and what was expected") func messages() {
+        func text(_ problem: LabelListError.Problem) -> String {
+            "\(LabelListError(file: URL(filePath: "/l.csv"), problem: problem))"
+        }
+        #expect(
+            text(.tooFewLabels(found: ["cat"], minimum: 2)).hasPrefix(
+                "/l.csv: found 1 label (cat), expected at least 2."))
+        #expect(text(.tooFewLabels(found: [], minimum: 1)).hasPrefix("/l.csv: found 0 labels, expected at least 1."))
+        #expect(
+            text(.wrongColumns(found: ["label", "labels"], expected: "label or labels")).hasPrefix(
+                "/l.csv: the header has the columns label and labels. Expected exactly one column label or labels."))
+        #expect(
+            text(.wrongColumns(found: [], expected: "photo")).hasPrefix(
+                "/l.csv: the header has no column photo. Expected exactly one."))
     }
 
     @Test("A file that is not text is an error", arguments: [[0x70, 0xFF, 0x2C], [0x70, 0, 0x2C]] as [[UInt8]])
