@@ -75,7 +75,7 @@ private struct ClassificationResponse: Encodable {
     }
 
     init(_ classifications: [Classification], _ categories: Categories?, novelty: Float?) {
-        isRejected = (novelty ?? 0) > 1
+        isRejected = NoveltyRule.rejects(novelty)
         self.classifications = classifications.map {
             Item(
                 label: $0.label, confidence: $0.confidence, box: $0.box, category: categories?.category(of: $0.label))
