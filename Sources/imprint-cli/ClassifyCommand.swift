@@ -24,7 +24,7 @@ struct ClassifyCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The maximum number of labels to show for a photo. (default: 5; no limit if the model has a threshold for each label)",
+            "The maximum number of labels to show for a photo. (default: 5; no limit with --threshold auto)",
             valueName: "count"))
     var top: Int?
 

@@ -33,7 +33,7 @@ func forEachPhoto(
     } _: { photo in
         Swift.Result {
             if let problem = photo.problem { throw PhotoFailure(description: "\(photo.path): \(problem)") }
-            let (classifications, verdict) = try photo.failing { try classify(photo.url) }
+            let (classifications, verdict) = try photo.wrappingFailures { try classify(photo.url) }
             let result = PhotoResult(file: photo.path, classifications: classifications, verdict: verdict)
             return try output.prepared(result, of: photo)
         }
@@ -63,7 +63,7 @@ func forEachPhoto(
 
 extension PhotoInput {
     /// Calls `body`, and turns errors of the prediction that depend on the photo into a `PhotoFailure` with its path.
-    fileprivate func failing<Value>(_ body: () throws -> Value) throws -> Value {
+    fileprivate func wrappingFailures<Value>(_ body: () throws -> Value) throws -> Value {
         do {
             return try body()
         } catch let error as ImprintError {
