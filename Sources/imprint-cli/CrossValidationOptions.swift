@@ -82,7 +82,7 @@ struct CrossValidationOptions: ParsableArguments {
         if let keep { try requireOutside(keep, "--keep", of: photoFolders) }
     }
 
-    /// The options of the library; nil without --folds.
+    /// The options of the library, or nil without --folds.
     func options() throws -> CrossValidation.Options? {
         guard let folds else { return nil }
         var options = CrossValidation.Options()

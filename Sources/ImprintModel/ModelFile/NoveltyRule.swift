@@ -89,7 +89,7 @@ public struct NoveltyRule: Sendable, Equatable {
     /// The metadata key in a model file.
     static let key = "imprint.novelty"
 
-    /// Returns the first mismatch between the rule and a model; nil if they fit.
+    /// Returns the first mismatch between the rule and a model, or nil if they fit.
     func problem(_ network: Network, _ head: ModelHead, labelCount: Int) -> String? {
         guard head.seesWholeImage, network.denseHeadName != nil, let channels = network.headChannels else {
             return "the network has no dense layer as its head"

@@ -17,7 +17,7 @@ extension NoveltyRule {
     ///   - training: The features of training photos, which the means are computed from, with the indices of their labels.
     ///   - validation: The features of validation photos.
     ///   - acceptance: The share of photos to accept, more than 0 and at most 1.
-    /// - Returns: The rule; nil if no label has a mean, or if there are fewer than 20 photos to calibrate the threshold on.
+    /// - Returns: The rule, or nil if no label has a mean, or if there are fewer than 20 photos to calibrate the threshold on.
     static func fitted(
         training: [(label: Int, features: [Float])], validation: [[Float]], acceptance: Double = defaultAcceptance
     ) -> NoveltyRule? {
