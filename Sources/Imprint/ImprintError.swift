@@ -54,6 +54,8 @@ public enum ImprintError: DescribedError, Equatable {
     case unknownLabel(String, known: [String])
     /// Personalization cannot add a label to a logo detector.
     case cannotAddLabel(String, known: [String])
+    /// Personalization needs a model that predicts one label per photo, not a multi-label model.
+    case cannotPersonalizeMultiLabel(network: String)
     /// The features of the photos exceed the memory limit.
     case featuresExceedMemoryLimit(byteCount: Int, limit: Int)
     /// A personalization diverged: a parameter became NaN or infinite.
@@ -137,6 +139,9 @@ public enum ImprintError: DescribedError, Equatable {
             "\(label.debugDescription) is not a label of the logo detector, which knows "
                 + "\(known.joined(separator: ", ")). Train a detector with artwork of the new logo, or rename the folder "
                 + "to a known label"
+        case .cannotPersonalizeMultiLabel(let network):
+            "the network \(network.debugDescription) is that of a multi-label model, which cannot be personalized. Expected a model that "
+                + "predicts one label per photo. Train the multi-label model again with the new photos in its list"
         case .featuresExceedMemoryLimit(let byteCount, let limit):
             "the features of the photos need \(byteCount / 1024) KB of memory, "
                 + "more than the limit of \(limit / 1024) KB. Use fewer photos, or raise the limit"

@@ -13,7 +13,7 @@ extension ImageClassifier {
     /// another limit for a stricter or a more tolerant rejection.
     /// - Parameters:
     ///   - source: The image.
-    ///   - cropAndScale: How the image is fitted to the network's input; nil for the same way as in training.
+    ///   - cropAndScale: How the image is fitted to the network's input, or nil for the same way as in training.
     /// - Returns: The novelty, or nil if `noveltyRule` is nil or if it does not know the label with the highest confidence, because a
     ///   personalization added that label.
     /// - Throws: `ImageError` if the image cannot be read, `ImprintError.nonFiniteOutput` if an output of the network is not finite.

@@ -37,7 +37,7 @@ public struct InMemorySource: TrainingSource {
     /// - Parameters:
     ///   - image: The image, upright and in sRGB.
     ///   - labels: Its labels, a part of the source's `labels`; only a multi-label model accepts several labels or none.
-    ///   - identifier: A unique name of the photo; nil for its number, from 1.
+    ///   - identifier: A unique name of the photo, or nil for its number, from 1.
     public mutating func append(_ image: RasterImage, labels: [String], identifier: String? = nil) {
         append(.decoded(image), labels, identifier)
     }
@@ -46,7 +46,7 @@ public struct InMemorySource: TrainingSource {
     /// - Parameters:
     ///   - data: The bytes.
     ///   - labels: Its labels, a part of the source's `labels`; only a multi-label model accepts several labels or none.
-    ///   - identifier: A unique name of the photo; nil for its number, from 1.
+    ///   - identifier: A unique name of the photo, or nil for its number, from 1.
     public mutating func append(_ data: Data, labels: [String], identifier: String? = nil) {
         append(.encoded([UInt8](data)), labels, identifier)
     }

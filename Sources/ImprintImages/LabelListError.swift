@@ -35,7 +35,7 @@ public struct LabelListError: DescribedError, Equatable {
 
     /// The file of the list.
     public let file: URL
-    /// The line, from 1; nil if the problem concerns the whole file.
+    /// The line, from 1, or nil if the problem concerns the whole file.
     public let line: Int?
     /// The problem.
     public let problem: Problem

@@ -53,7 +53,7 @@ public struct TrainingPhoto: Sendable, Hashable {
     public let url: URL
     /// The indices of its labels in `TrainingSource.labels`, in ascending order; only a multi-label model accepts several labels or none.
     public let labels: [Int]
-    /// The content of a photo in memory; nil for a file.
+    /// The content of a photo in memory, or nil for a file.
     package let content: PhotoContent?
 
     /// The index of its label in `TrainingSource.labels`; the photo must have exactly one.
@@ -128,7 +128,7 @@ extension TrainingPhoto {
     /// The number of bytes of the file or of the content; 0 if the file is missing.
     var byteCount: Int { content?.byteCount ?? FileStatus(url)?.size ?? 0 }
 
-    /// Returns the SHA-256 digest of the file or of the content, in hexadecimal; nil if the file cannot be read.
+    /// Returns the SHA-256 digest of the file or of the content, in hexadecimal, or nil if the file cannot be read.
     func contentDigest() -> String? {
         if let content { return content.digest }
         guard let data = try? Data(contentsOf: url, options: .mappedIfSafe) else { return nil }

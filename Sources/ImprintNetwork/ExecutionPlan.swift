@@ -195,7 +195,7 @@ public final class ExecutionPlan {
     public var input: UnsafeMutableBufferPointer<Float> { buffer(images.values, images.shape) }
     /// The output of `forward`: [N, channels] for a classifier.
     public var output: UnsafeMutableBufferPointer<Float> { buffer(last.values, last.shape) }
-    /// The input of the node at `Network.headIndex` for the first image of the last pass; nil if there is no such node, or the options do not
+    /// The input of the node at `Network.headIndex` for the first image of the last pass, or nil if there is no such node, or the options do not
     /// keep it.
     package var headInput: UnsafeBufferPointer<Float>? {
         guard options.keepsHeadInput, let head = network.headIndex else { return nil }

@@ -41,7 +41,7 @@ struct MemoryPlanner {
     private let input: TensorShape
     private let options: ExecutionPlan.Options
     private let training: Bool
-    /// The index of a node whose first input stays in memory after the last operation; nil for none.
+    /// The index of a node whose first input stays in memory after the last operation, or nil for none.
     var keptNode: Int?
     /// For each operation, the operations that read its output.
     private let readers: [[Int]]

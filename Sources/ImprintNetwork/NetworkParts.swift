@@ -15,7 +15,7 @@ extension Network {
         return try Network(name: name, input: input, nodes: nodes.dropLast() + [sigmoid])
     }
 
-    /// The name of a dense head, the dense layer at the end or before a final softmax; nil without one.
+    /// The name of a dense head, the dense layer at the end or before a final softmax, or nil without one.
     ///
     /// `headIndex` also finds the head of a detector.
     package var denseHeadName: String? {

@@ -26,8 +26,20 @@ struct BaseComparison: Encodable, Sendable {
     /// Both accuracies as a sentence.
     var sentence: String {
         func percent(_ accuracy: Double) -> String { String(format: "%.1f %%", 100 * accuracy) }
-        return "Accuracy on examples that were left out of training: \(percent(before)) before, \(percent(after)) now."
+        guard prefersBuiltInBase else {
+            return
+                "Accuracy on examples that were left out of training: \(percent(before)) before, \(percent(after)) now."
+        }
+        return
+            "Accuracy on examples that were left out of training: \(percent(before)) with the base model of Imprint, "
+            + "\(percent(after)) with \(base). So models start from the base model of Imprint, unless you choose the other one."
     }
+
+    /// Whether models start from the base model that comes with Imprint, because the accuracy with it is higher.
+    var prefersBuiltInBase: Bool { before > after }
+}
+
+extension BaseComparison {
 
     /// Trains and evaluates the models of all folds.
     /// - Parameters:

@@ -20,7 +20,7 @@ struct BaseModelOffer: Encodable, Sendable {
     let source: String
     let license: License
 
-    /// Describes the first base model of a catalog; nil if the catalog is empty, or if another base model is installed.
+    /// Describes the first base model of a catalog, or nil if the catalog is empty, or if another base model is installed.
     ///
     /// A damaged base model can be installed again.
     init?(_ catalog: BaseModelCatalog, installed: InstalledBase?) {

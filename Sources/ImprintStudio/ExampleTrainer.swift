@@ -25,6 +25,8 @@ final class ExampleTrainer: Sendable {
         var learned: Data?
         /// The installed base model that new models start from, or nil if there is none or if none is needed.
         var base: InstalledBase?
+        /// Whether new models start from the base model that comes with Imprint although another one is installed.
+        var usesBuiltInBase = false
         /// Whether the studio is ending, which prevents new training.
         var hasEnded = false
     }
@@ -47,6 +49,8 @@ final class ExampleTrainer: Sendable {
 
     /// The installed base model that new models start from, or nil if there is none or if the studio has an initial classifier.
     var base: InstalledBase? { state.withLock { $0.base } }
+    /// Whether new models start from the base model that comes with Imprint although another one is installed.
+    var usesBuiltInBase: Bool { state.withLock { $0.usesBuiltInBase } }
     /// The base model that can be installed, or nil if there is none or if the studio has an initial classifier.
     var offer: BaseModelOffer? {
         initialClassifier == nil ? BaseModelOffer(installer.catalog, installed: base) : nil
@@ -99,6 +103,19 @@ final class ExampleTrainer: Sendable {
         }
         try begin("Installing \(offer.title) …") { trainer, _, control in
             { await trainer.install(offer, control) }
+        }
+    }
+
+    /// Chooses the base model that new models start from: the one that comes with Imprint, or the installed one.
+    func chooseBase(isBuiltIn: Bool) throws {
+        try state.withLock { state in
+            guard state.base != nil else {
+                throw RequestError("No pretrained base model is installed, so there is no choice.", .conflict)
+            }
+            guard state.status.stage != .running else {
+                throw RequestError("Training is running. Stop it first.", .conflict)
+            }
+            state.usesBuiltInBase = isBuiltIn
         }
     }
 
@@ -156,12 +173,15 @@ final class ExampleTrainer: Sendable {
     }
 
     /// Installs a base model, trains with it, and compares it with the base model that comes with Imprint.
+    ///
+    /// If the base model that comes with Imprint gives a higher accuracy, it trains again from that one.
     private func install(_ offer: BaseModelOffer, _ control: PersonalizationControl) async {
         let isInstalled = await attempt(ifStopped: "Stopped; the base model is not installed.") {
             try await installer.install(offer.name, acceptsLicense: true) { event in
                 self.update { $0.update(with: event, title: offer.title) }
             }
             _ = try findBase()
+            state.withLock { $0.usesBuiltInBase = false }
             return true
         }
         guard isInstalled != nil else { return }
@@ -182,7 +202,16 @@ final class ExampleTrainer: Sendable {
                 examples.withoutCopies, try base.model(), name: BaseModelOffer.title(of: base.name), threads: threads
             ) { note in self.update { $0.note(note) } }
         }
-        if let comparison { end(.learned, "\(learned) \(comparison.sentence)", comparison) }
+        guard let comparison else { return }
+        guard comparison.prefersBuiltInBase else {
+            return end(.learned, "\(learned) \(comparison.sentence)", comparison)
+        }
+        state.withLock { $0.usesBuiltInBase = true }
+        update { $0.begin("Training from the base model of Imprint, which is more accurate …") }
+        let again = await attempt(
+            ifStopped: "\(learned) The base model of Imprint is more accurate, but training from it was stopped."
+        ) { try await learn(examples, control) }
+        if let again { end(.learned, "\(again) \(comparison.sentence)", comparison) }
     }
 
     /// Returns the installed base model that new models start from.
@@ -244,14 +273,15 @@ final class ExampleTrainer: Sendable {
         }
     }
 
-    /// Trains a new model, which starts from the first installed base model, or else from the base model that comes with Imprint.
+    /// Trains a new model, which starts from the first installed base model, or from the base model that comes with Imprint if none is
+    /// installed or if `usesBuiltInBase` is true.
     private func trainNewModel(
         _ examples: Examples, _ folder: URL
     ) async throws -> (ImageClassifier, Data, InstalledBase?) {
         let photos = folder.appending(path: "examples", directoryHint: .isDirectory)
         try FileManager.default.createDirectory(at: photos, withIntermediateDirectories: false)
         let labelled = try examples.write(to: photos)
-        let base = try findBase()
+        let base = usesBuiltInBase ? nil : try findBase()
         let configuration = ClassifierConfiguration(
             try base.map { .pretrained(try $0.model(), recipe: .head) } ?? .builtInBase, exampleCount: examples.count,
             threads: threads)

@@ -87,7 +87,7 @@ struct Examples: Sendable {
             : "A new model needs at least two classes: add \(minimum - classes.count) more and collect examples of each."
     }
 
-    /// Returns the reason why the examples are not sufficient for comparing two base models; nil if they are.
+    /// Returns the reason why the examples are not sufficient for comparing two base models, or nil if they are.
     var comparisonShortage: String? {
         let minimum = Self.minimumComparisonCount
         guard classes.allSatisfy({ $0.photos.count >= minimum }) else {

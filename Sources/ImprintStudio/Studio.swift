@@ -122,6 +122,12 @@ package final class Studio: Sendable {
             }
             try trainer.install(base, acceptsLicense: request.parameter("license") == "accepted")
             return try .json(trainer.status)
+        case (.POST, "/base-choice"):
+            guard let base = request.parameter("base"), ["imprint", "installed"].contains(base) else {
+                throw RequestError("The request has no base model. Add ?base=imprint or ?base=installed.")
+            }
+            try trainer.chooseBase(isBuiltIn: base == "imprint")
+            return try .json(ModelResponse(trainer, name: name))
         case (.POST, "/revert"):
             try trainer.revert()
             return try .json(ModelResponse(trainer, name: name))

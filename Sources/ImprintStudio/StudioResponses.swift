@@ -16,8 +16,10 @@ struct ModelResponse: Encodable {
     let learnsNewLabels: Bool
     /// Whether there is a learned model to save or to discard.
     let hasLearned: Bool
-    /// The installed base model that new models start from, or nil if there is none.
+    /// The installed base model, or nil if there is none.
     let base: String?
+    /// Whether new models start from the base model that comes with Imprint although another one is installed.
+    let usesBuiltInBase: Bool
     /// The base model that can be installed, or nil if there is none.
     let offer: BaseModelOffer?
 
@@ -29,6 +31,7 @@ struct ModelResponse: Encodable {
         learnsNewLabels = trainer.initialClassifier?.learnsNewLabels ?? true
         hasLearned = trainer.learned != nil
         base = trainer.base.map { BaseModelOffer.title(of: $0.name) }
+        usesBuiltInBase = trainer.usesBuiltInBase
         offer = trainer.offer
     }
 }
@@ -75,7 +78,7 @@ private struct ClassificationResponse: Encodable {
     }
 
     init(_ classifications: [Classification], _ categories: Categories?, novelty: Float?) {
-        isRejected = (novelty ?? 0) > 1
+        isRejected = NoveltyRule.rejects(novelty)
         self.classifications = classifications.map {
             Item(
                 label: $0.label, confidence: $0.confidence, box: $0.box, category: categories?.category(of: $0.label))

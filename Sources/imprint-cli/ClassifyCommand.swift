@@ -22,8 +22,11 @@ struct ClassifyCommand: ParsableCommand {
 
     @OptionGroup var inputs: PhotoInputOptions
 
-    @Option(help: "The maximum number of labels to show for a photo.")
-    var top = 5
+    @Option(
+        help: ArgumentHelp(
+            "The maximum number of labels to show for a photo. (default: 5; no limit with --threshold auto)",
+            valueName: "count"))
+    var top: Int?
 
     @Option(
         help: ArgumentHelp(
@@ -68,7 +71,7 @@ struct ClassifyCommand: ParsableCommand {
     func validate() throws {
         try requirePaths([model] + [categories].compactMap { $0 })
         try outputs.check(common)
-        try require(top, "--top", in: 1...1_000_000)
+        try require(top ?? 1, "--top", in: 1...1_000_000)
         try require(minimumPrecision ?? 0, "--minimum-precision", in: 0...1)
         try require(minimumRecall ?? 0, "--minimum-recall", in: 0...1)
         let threshold = try threshold?.threshold()
@@ -95,7 +98,10 @@ struct ClassifyCommand: ParsableCommand {
         }
         let categories = try categories.map { try self.categories($0, of: classifier) }
         let output = try outputs.open(
-            PhotoFormat(noneText: "none of these", separator: ", ", hasBoxes: boxes), inputs: inputs, common: common)
+            PhotoFormat(
+                noneText: "none of these", separator: ", ", hasBoxes: boxes, hasVerdicts: classifier.noveltyRule != nil),
+            inputs: inputs, common: common)
+        let limit = top ?? (rule.threshold == .perLabel ? classifier.labels.count : 5)
         try forEachPhoto(photos, workers, output, verb: "classifying") {
             ClassificationLine($0, hasBoxes: boxes)
         } classify: { photo in
@@ -105,7 +111,8 @@ struct ClassifyCommand: ParsableCommand {
                 classifications = classifications.rolledUp(into: categories, sumToOne: classifier.confidencesSumToOne)
             }
             return (
-                Array(classifications.filter(rule.accepts).prefix(top)), noveltyOptions.verdict(novelty, of: classifier)
+                Array(classifications.filter(rule.accepts).prefix(limit)),
+                noveltyOptions.verdict(novelty, of: classifier)
             )
         }
     }

@@ -68,7 +68,7 @@ struct CrossValidationMonitor {
                     / Double(max(batch.epochs, 1)),
                 "\(batch.epoch)/\(batch.epochs)", "accuracy \(Terminal.percent(batch.accuracy))")
         case .started(let start): for image in start.skipped { warn("Skipped", image) }
-        case .unreadable(let image): warn("Has become unreadable", image)
+        case .unreadable(let image): warn("A photo has become unreadable", image)
         case .learningRate, .epoch, .checkpoint, .checkpointFailed, .finished: break
         }
     }

@@ -60,7 +60,8 @@ struct DetectCommand: ParsableCommand {
             return classification.reachesThreshold ?? (classification.confidence >= 0.5)
         }
         let output = try outputs.open(
-            PhotoFormat(noneText: "no logo", separator: "; ", hasBoxes: true), inputs: inputs, common: common)
+            PhotoFormat(noneText: "no logo", separator: "; ", hasBoxes: true, hasVerdicts: false), inputs: inputs,
+            common: common)
         try forEachPhoto(photos, workers, output, verb: "searching") {
             DetectionLine(file: $0.file, detections: $0.classifications.compactMap(Detection.init))
         } classify: { photo in

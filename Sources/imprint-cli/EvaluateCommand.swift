@@ -8,7 +8,12 @@ internal import ImprintTraining
 
 struct EvaluateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "evaluate", abstract: "Evaluate a model on a folder or list of labelled photos.")
+        commandName: "evaluate", abstract: "Evaluate a model on a folder or list of labelled photos.",
+        discussion: """
+            Examples:
+              imprint evaluate m.imprint test.csv
+              imprint evaluate m.imprint photos --unknown others
+            """)
 
     @Argument(help: "The model file.")
     var model: String

@@ -89,7 +89,7 @@ struct InstallModelCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    /// The source as a URL; nil for a name of the catalog.
+    /// The source as a URL, or nil for a name of the catalog.
     private var url: URL? {
         if BaseModelCatalog.standard[source] != nil { return nil }
         guard source.contains("://") else { return URL(filePath: source) }

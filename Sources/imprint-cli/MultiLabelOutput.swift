@@ -23,7 +23,10 @@ extension EvaluateCommand {
         bar.clear()
         for image in evaluation.skipped { Terminal.note("Skipped: \(image.reason)") }
         if let report { try write(vacantPath(report, .trainingReport), classifier, multiLabel: evaluation) }
-        guard common.json else { return try Terminal.show(MultiLabelTable(evaluation).text) }
+        guard common.json else {
+            let table = MultiLabelTable(evaluation)
+            return try Terminal.show(table.text + (images ? "\n\n" + table.worstMistakes(10) : ""))
+        }
         if images {
             for result in evaluation.results { try Terminal.emit(MultiLabelImageLine(result, evaluation)) }
         }
@@ -34,8 +37,10 @@ extension EvaluateCommand {
 /// Formats the evaluation of a multi-label model as text of at most 80 columns.
 struct MultiLabelTable {
     let text: String
+    private let evaluation: MultiLabelEvaluation
 
     init(_ evaluation: MultiLabelEvaluation) {
+        self.evaluation = evaluation
         func area(_ value: Double?) -> String { value.map { String(format: "%.4f", $0) } ?? "–" }
         func share(_ value: Double?) -> String { value.map { Terminal.percent($0) } ?? "–" }
         let interval = evaluation.meanAveragePrecisionInterval().map {
@@ -64,6 +69,36 @@ struct MultiLabelTable {
         let header = row("label", ["threshold", "precision", "recall", "F1", "AP", "count"])
         text = (summary + ["", header] + rows).joined(separator: "\n")
     }
+
+    /// Returns the photos with the most wrong label decisions, and these labels.
+    func worstMistakes(_ count: Int) -> String {
+        let mistakes = evaluation.results.enumerated().compactMap { index, result in
+            let (labels, predicted) = (Set(result.labels), Set(evaluation.predicted(result)))
+            let (missed, extra) = (labels.subtracting(predicted), predicted.subtracting(labels))
+            return missed.isEmpty && extra.isEmpty ? nil : (index: index, missed: missed, extra: extra)
+        }.sorted { first, second in
+            let (left, right) = (first.missed.count + first.extra.count, second.missed.count + second.extra.count)
+            return left == right ? first.index < second.index : left > right
+        }
+        guard !mistakes.isEmpty else { return "worst mistakes: none" }
+        func names(_ labels: Set<Int>) -> String { shown(labels.sorted().map { evaluation.labels[$0] }) }
+        let lines = mistakes.prefix(count).map { mistake in
+            let parts =
+                (mistake.missed.isEmpty ? [] : ["missed \(names(mistake.missed))"])
+                + (mistake.extra.isEmpty ? [] : ["wrongly predicted \(names(mistake.extra))"])
+            let file = evaluation.results[mistake.index].url.path(percentEncoded: false)
+            return right("\(mistake.missed.count + mistake.extra.count)", 6)
+                + "  \(visible(file)): \(parts.joined(separator: "; "))"
+        }
+        return (["worst mistakes: wrong label decisions, photo, labels"] + lines).joined(separator: "\n")
+    }
+}
+
+extension MultiLabelEvaluation {
+    /// Returns the indices of the labels whose confidence for an image reaches their threshold.
+    fileprivate func predicted(_ result: Result) -> [Int] {
+        labels.indices.filter { Double(result.confidences[$0]) >= thresholds[$0] }
+    }
 }
 
 private struct MultiLabelImageLine: Encodable {
@@ -82,8 +117,7 @@ private struct MultiLabelImageLine: Encodable {
     init(_ result: MultiLabelEvaluation.Result, _ evaluation: MultiLabelEvaluation) {
         file = result.url.path(percentEncoded: false)
         labels = result.labels.map { evaluation.labels[$0] }
-        predicted = evaluation.labels.indices
-            .filter { Double(result.confidences[$0]) >= evaluation.thresholds[$0] }.map { evaluation.labels[$0] }
+        predicted = evaluation.predicted(result).map { evaluation.labels[$0] }
         correct = labels == predicted
         classifications = zip(evaluation.labels, result.confidences)
             .map { Classification(label: $0, confidence: $1) }.sorted { $0.confidence > $1.confidence }

@@ -11,10 +11,10 @@ struct NoveltyOptions: ParsableArguments {
         help: "Show labels also for photos that are unlike the training photos, instead of \"none of these\".")
     var acceptAll = false
 
-    /// Returns the verdict on a photo; nil if the model has no novelty rule.
+    /// Returns the verdict on a photo, or nil if the model has no novelty rule.
     func verdict(_ novelty: Float?, of classifier: ImageClassifier) -> NoveltyVerdict? {
-        classifier.noveltyRule.map { _ in NoveltyVerdict(novelty: novelty, isRejected: !acceptAll && (novelty ?? 0) > 1)
-        }
+        guard classifier.noveltyRule != nil else { return nil }
+        return NoveltyVerdict(novelty: novelty, isRejected: !acceptAll && NoveltyRule.rejects(novelty))
     }
 }
 
@@ -68,7 +68,7 @@ struct UnknownPhotosOption: ParsableArguments {
         }
     }
 
-    /// Measures how many of the unknown photos the model accepts; nil without the option.
+    /// Measures how many of the unknown photos the model accepts, or returns nil without the option.
     func acceptance(of classifier: ImageClassifier, threads: Int) throws -> UnknownLine? {
         guard let unknown else { return nil }
         let photos = try ImageFolder.images(in: URL(filePath: unknown))

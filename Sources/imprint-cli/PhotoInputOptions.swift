@@ -97,7 +97,7 @@ struct PhotoInput: Sendable {
     let relativePath: String
     /// Whether a list named the photo.
     var isListed = false
-    /// The reason why the path cannot be used; nil if it can.
+    /// The reason why the path cannot be used, or nil if it can.
     var problem: String?
 
     init(_ path: String, relativePath: String? = nil) {
@@ -133,7 +133,7 @@ final class PhotoSource {
     /// Whether photos come from a list.
     var hasList: Bool { list != nil }
 
-    /// The number of photos; nil if it is unknown, because there is a list.
+    /// The number of photos, or nil if it is unknown, because there is a list.
     var count: Int? { list == nil ? named.indices.count(where: shard.contains) : nil }
 
     /// The number of threads for the photos: no more than there are photos.

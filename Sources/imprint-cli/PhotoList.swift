@@ -48,7 +48,7 @@ final class PhotoList {
         }
     }
 
-    /// Returns the entry of a line; nil if the line is empty.
+    /// Returns the entry of a line, or nil if the line is empty.
     private func entry(_ line: ArraySlice<UInt8>) -> Entry? {
         var line = line
         if !isNullSeparated {

@@ -33,7 +33,7 @@ func forEachPhoto(
     } _: { photo in
         Swift.Result {
             if let problem = photo.problem { throw PhotoFailure(description: "\(photo.path): \(problem)") }
-            let (classifications, verdict) = try classify(photo.url)
+            let (classifications, verdict) = try photo.wrappingFailures { try classify(photo.url) }
             let result = PhotoResult(file: photo.path, classifications: classifications, verdict: verdict)
             return try output.prepared(result, of: photo)
         }
@@ -59,6 +59,20 @@ func forEachPhoto(
         Terminal.note("\(progress.failures) of \(progress.done) photos could not be processed.")
     }
     if isFailure { throw ExitCode.failure }
+}
+
+extension PhotoInput {
+    /// Calls `body`, and turns errors of the prediction that depend on the photo into a `PhotoFailure` with its path.
+    fileprivate func wrappingFailures<Value>(_ body: () throws -> Value) throws -> Value {
+        do {
+            return try body()
+        } catch let error as ImprintError {
+            switch error {
+            case .nonFiniteOutput, .unsupportedImageSize: throw PhotoFailure(description: "\(path): \(error)")
+            default: throw error
+            }
+        }
+    }
 }
 
 /// The progress of a run whose results go to a file or a pipe.

@@ -22,7 +22,7 @@ final class PhotoOutput {
 
     init(_ format: PhotoFormat, style: Style, copies: SortedCopies?, annotations: AnnotatedCopies?) {
         (self.format, self.style, self.copies, self.annotations) = (format, style, copies, annotations)
-        table = PhotoTable(hasBoxes: format.hasBoxes)
+        table = PhotoTable(hasBoxes: format.hasBoxes, hasVerdicts: format.hasVerdicts)
     }
 
     /// Starts the output.

@@ -11,7 +11,7 @@ struct PhotoResult: Sendable {
     let file: String
     /// The classifications to show, best first; empty if the photo shows none of the labels.
     let classifications: [Classification]
-    /// The verdict of the novelty rule; nil if the model has none.
+    /// The verdict of the novelty rule, or nil if the model has none.
     let verdict: NoveltyVerdict?
 
     /// Whether the photo is unlike the training photos, so that its labels do not count.
@@ -26,6 +26,8 @@ struct PhotoFormat: Sendable {
     let separator: String
     /// Whether results show bounding boxes.
     let hasBoxes: Bool
+    /// Whether results have a verdict of the model's novelty rule.
+    let hasVerdicts: Bool
 
     /// Returns a result as a line of text.
     func text(_ result: PhotoResult) -> String {

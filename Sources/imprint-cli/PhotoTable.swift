@@ -1,28 +1,39 @@
-/// Results as CSV (RFC 4180): a row for each shown label, or one row for a photo without labels or with an error.
+/// Results as CSV (RFC 4180): a row for each shown label, or one row for a photo that has none, is rejected or has an error.
 struct PhotoTable {
     /// Whether the rows contain bounding boxes.
     let hasBoxes: Bool
+    /// Whether the rows contain the verdict of a novelty rule.
+    let hasVerdicts: Bool
 
     var header: String {
         csvRow(
-            ["file", "rank", "label", "confidence"] + (hasBoxes ? ["x", "y", "width", "height"] : []) + ["error"])
+            ["file", "rank", "label", "confidence"] + (hasBoxes ? ["x", "y", "width", "height"] : []) + ["error"]
+                + (hasVerdicts ? ["novelty", "rejected"] : []))
     }
 
     func rows(_ result: PhotoResult) -> String {
-        guard !result.classifications.isEmpty, !result.isRejected else { return row(of: result.file) }
+        guard !result.classifications.isEmpty, !result.isRejected else {
+            return row(of: result.file, verdict: result.verdict)
+        }
         return result.classifications.enumerated().map { index, classification in
             let box = classification.box.map { [$0.x, $0.y, $0.width, $0.height].map { "\($0)" } }
             return row(
                 of: result.file,
-                ["\(index + 1)", classification.label, "\(classification.confidence)"] + (hasBoxes ? box ?? [] : []))
+                ["\(index + 1)", classification.label, "\(classification.confidence)"] + (hasBoxes ? box ?? [] : []),
+                verdict: result.verdict)
         }.joined(separator: "\n")
     }
 
     func row(_ failure: PhotoFailureLine) -> String { row(of: failure.file, error: failure.error) }
 
     /// Returns a row; missing fields are empty.
-    private func row(of file: String, _ fields: [String] = [], error: String = "") -> String {
-        let count = hasBoxes ? 7 : 3
-        return csvRow([file] + fields + Array(repeating: "", count: count - fields.count) + [error])
+    private func row(
+        of file: String, _ fields: [String] = [], error: String = "", verdict: NoveltyVerdict? = nil
+    ) -> String {
+        let missing = Array(repeating: "", count: (hasBoxes ? 7 : 3) - fields.count)
+        let novelty = verdict?.novelty.map { "\($0)" } ?? ""
+        let verdict = hasVerdicts ? [novelty, verdict.map { "\($0.isRejected)" } ?? ""] : []
+        return csvRow([file] + fields + missing + [error] + verdict)
+    }
     }
 }

@@ -20,10 +20,10 @@ final class SortedCopies {
     }
 
     /// Copies a photo with its modification time, unless the folder of the label already has an identical copy under one of its names.
-    /// - Parameter label: The best label; nil if the photo shows none of the labels.
+    /// - Parameter label: The best label, or nil if the photo shows none of the labels.
     /// - Throws: `PhotoFailure` if the photo cannot be read, `FileError` if the copy cannot be written.
     func copy(_ photo: PhotoInput, label: String?) throws {
-        let target = folder.appending(path: label.map(Self.folderName) ?? noneName)
+        let target = folder.appending(path: label.map { Self.folderName($0, noneName: noneName) } ?? noneName)
         try AtomicFile.makeFolder(target)
         let source = try OpenFile(photo)
         for name in copyNames(URL(filePath: photo.relativePath).lastPathComponent) {
@@ -47,8 +47,9 @@ final class SortedCopies {
     /// Returns a label as the name of a folder, on any system.
     ///
     /// Characters that a file system does not allow, and a dot at the start, become "_". A changed name ends with a digest of the label, so that
-    /// two labels never share a folder.
-    static func folderName(_ label: String) -> String {
+    /// it differs from the names of other labels. The same applies to a label that is named like the folder of photos without a label.
+    /// - Parameter noneName: The name of the folder of photos without a label.
+    static func folderName(_ label: String, noneName: String) -> String {
         let forbidden = "/\\:*?\"<>|".unicodeScalars
         var name = String.UnicodeScalarView(
             label.unicodeScalars.map { scalar in
@@ -58,22 +59,24 @@ final class SortedCopies {
         while let last = name.last, last == "." || last == " " { name.removeLast() }
         while String(name).utf8.count > 200 { name.removeLast() }
         let text = String(name)
-        guard text.isEmpty || !text.utf8.elementsEqual(label.utf8) else { return text }
+        guard text.isEmpty || text == noneName || !text.utf8.elementsEqual(label.utf8) else { return text }
         return (text.isEmpty ? "_" : text) + "-" + SHA256.hexadecimal(of: Array(label.utf8)).prefix(8)
     }
 }
 
 /// Returns the names for a copy: the name of the file, then the name with "-2", "-3" and so on before its extension.
-/// - Parameter fileExtension: The extension of the copies; nil for that of the file.
+///
+/// The names have at most 255 bytes. For this, the start of the name is truncated, and an extension that leaves no room is omitted.
+/// - Parameter fileExtension: The extension of the copies, or nil for that of the file.
 func copyNames(_ name: String, fileExtension: String? = nil) -> some Sequence<String> {
     let url = URL(filePath: name)
     let ending = (fileExtension ?? url.pathExtension).isEmpty ? "" : "." + (fileExtension ?? url.pathExtension)
     let stem = url.pathExtension.isEmpty ? name : String(name.dropLast(url.pathExtension.count + 1))
     return (1...).lazy.map { (number: Int) -> String in
-        let suffix = (number == 1 ? "" : "-\(number)") + ending
-        // A file name has at most 255 bytes.
+        let ordinal = number == 1 ? "" : "-\(number)"
+        let suffix = ordinal.utf8.count + ending.utf8.count < 255 ? ordinal + ending : ordinal
         var start = stem[...]
-        while start.utf8.count + suffix.utf8.count > 255 { start = start.dropLast() }
+        while !start.isEmpty && start.utf8.count + suffix.utf8.count > 255 { start = start.dropLast() }
         return start + suffix
     }
 }

@@ -63,12 +63,13 @@ enum Terminal {
         if try !print(visible(text, keepsLines: true)) { endBySIGPIPE() }
     }
 
-    /// Prints lines of a machine-readable format to standard output, without escaping.
+    /// Prints lines of a machine-readable format to standard output, escaped only if it is a terminal.
     ///
     /// If the reader has closed the pipe, the process ends with SIGPIPE, as other command-line tools do.
     /// - Throws: `FileError` if writing fails.
     static func put(_ lines: String) throws {
-        if try !print(lines) { endBySIGPIPE() }
+        let isTerminal = isatty(STDOUT_FILENO) == 1
+        if try !print(isTerminal ? visible(lines, keepsLines: true) : lines) { endBySIGPIPE() }
     }
 
     /// Prints one JSON object as a line to standard output.

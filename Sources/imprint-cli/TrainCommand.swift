@@ -58,6 +58,6 @@ struct TrainCommand: AsyncParsableCommand {
 }
 
 extension TrainingSource {
-    /// The folder of the photos, in which no outputs may lie; nil for a list.
+    /// The folder of the photos, in which no outputs may lie, or nil for a list.
     var folder: URL? { (self as? ImageFolder)?.url }
 }

@@ -72,7 +72,7 @@ struct TrainingBaseOptions: ParsableArguments {
         }
     }
 
-    /// The recipe for a pretrained base model; nil if the hyperparameters are used as they are.
+    /// The recipe for a pretrained base model, or nil if the hyperparameters are used as they are.
     private var chosenRecipe: ClassifierRecipe? {
         switch recipe {
         case nil: unfreeze == nil ? .automatic : nil

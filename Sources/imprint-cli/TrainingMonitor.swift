@@ -36,7 +36,7 @@ struct TrainingMonitor {
         case .batch(let batch): show(batch)
         case .unreadable(let image):
             bar.clear()
-            Terminal.warn("Has become unreadable: \(image.reason)")
+            Terminal.warn("A photo has become unreadable: \(image.reason)")
         case .epoch(let metrics, let seconds): show(metrics, seconds)
         case .checkpointFailed(let error):
             bar.clear()

@@ -31,6 +31,9 @@ struct StudioBaseModelPageTests {
         let fractions: [String]
         let gain: String
         let intro: String
+        let choices: String
+        let choice: String
+        let introAfterChoice: String
         let isOffered: Bool
         let afterReload: Int
     }
@@ -91,6 +94,14 @@ struct StudioBaseModelPageTests {
                             "[...document.querySelectorAll('#gain-bars .bar')].map(one => one.style.getPropertyValue('--fraction'))"
                         ),
                         .note("gain", Self.text("gain-text")), .note("intro", Self.text("teach-intro")),
+                        .note("choices", "document.getElementById('base-choice').innerText"),
+                        .note("choice", "document.getElementById('base-select').value"),
+                        .note(
+                            "chosen",
+                            "(document.getElementById('base-select').value = 'imprint', "
+                                + "document.getElementById('base-select').dispatchEvent(new Event('change')))"),
+                        .wait("\(Self.text("teach-intro")).endsWith('of Imprint.')"),
+                        .note("introAfterChoice", Self.text("teach-intro")),
                         .note("isOffered", "document.getElementById('base-offer').checkVisibility()"),
                         .reload(), .wait("document.body.dataset.ready === 'true'"), .click("#tab-teach"),
                         .wait("document.getElementById('gain').checkVisibility()"),
@@ -115,6 +126,8 @@ struct StudioBaseModelPageTests {
                 #expect(seen.rows[1] == "Now, with EfficientNet-Lite0100.0 % (16 of 16)" && seen.fractions.last == "1")
                 #expect(seen.gain.hasPrefix("4-fold cross-validation over 16 examples: "))
                 #expect(seen.intro.hasSuffix(" Training starts from the base model EfficientNet-Lite0."))
+                #expect(seen.choices.contains("Start from") && seen.choice == "installed")
+                #expect(seen.introAfterChoice.hasSuffix(" Training starts from the base model of Imprint."))
                 #expect(!seen.isOffered && seen.afterReload == 2)
                 #expect(sight.console == [])
             }

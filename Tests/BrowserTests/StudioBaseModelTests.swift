@@ -39,6 +39,7 @@ import Testing
         }
         let name: String?
         let base: String?
+        let usesBuiltInBase: Bool
         let offer: Offer?
     }
 
@@ -93,6 +94,7 @@ import Testing
             let other = try await client.ask(
                 "POST", "base-model", ["name": "efficientnet-lite1", "license": "accepted"])
             #expect(other.status == 409 && other.error?.contains("does not offer") == true)
+            #expect(try await client.ask("POST", "base-choice", ["base": "imprint"]).status == 409)
             #expect(try await end(client).stage == "none")
             let offer = try #require(try await model(client).offer)
             #expect(offer.name == "efficientnet-lite0" && offer.title == "EfficientNet-Lite0" && offer.megabytes == 17)
@@ -137,6 +139,15 @@ import Testing
                 let again = try await end(client)
                 #expect(again.message == "Learned from 16 examples, starting from EfficientNet-Lite0.")
                 #expect(again.comparison == nil)
+                // The user can choose the base model that comes with Imprint, and go back.
+                #expect(try await client.ask("POST", "base-choice", ["base": "other"]).status == 400)
+                #expect(try await client.ask("POST", "base-choice", ["base": "imprint"]).status == 200)
+                let chosen = try await model(client)
+                #expect(chosen.usesBuiltInBase && chosen.base == "EfficientNet-Lite0")
+                #expect(try await client.ask("POST", "training").status == 200)
+                #expect(try await end(client).message == "Learned from 16 examples.")
+                #expect(try await client.ask("POST", "base-choice", ["base": "installed"]).status == 200)
+                #expect(try await !model(client).usesBuiltInBase)
                 let other = try await Studio(nil, installer: try base.installer(folder))
                 let found = try await model(try await StudioClient.enter(other).client)
                 #expect(found.base == "EfficientNet-Lite0" && found.offer == nil && found.name == nil)
@@ -210,6 +221,16 @@ import Testing
                 #expect(try await model(client).offer != nil)
             }
         }
+    }
+
+    @Test(
+        "Models start from the base model of Imprint only if it is more accurate",
+        arguments: [(0.688, 0.583, true), (0.5, 0.5, false), (0.646, 0.917, false)])
+    func preference(before: Double, after: Double, isBuiltIn: Bool) {
+        let comparison = BaseComparison(base: "X", count: 48, folds: 4, before: before, after: after)
+        #expect(comparison.prefersBuiltInBase == isBuiltIn)
+        #expect(comparison.sentence.contains("So models start from the base model of Imprint") == isBuiltIn)
+        #expect(comparison.sentence.contains(" before, ") == !isBuiltIn)
     }
 
     @Test("Consecutive examples are one block, and copies count once") func blocks() throws {

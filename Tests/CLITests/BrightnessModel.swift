@@ -6,9 +6,11 @@ import ImprintNetwork
 /// Writes the model m.imprint, which classifies photos by brightness, and photos, into a folder.
 ///
 /// Bright photos have the first label and dark photos the second one.
-/// - Parameter photos: The path of each photo, relative to the folder, and its grey value.
+/// - Parameters:
+///   - weight: The absolute value of the weights.
+///   - photos: The path of each photo, relative to the folder, and its grey value.
 func writeBrightnessModel(
-    labels: [String] = ["bright", "dark"], photos: KeyValuePairs<String, UInt8>, to folder: URL
+    labels: [String] = ["bright", "dark"], weight: Float = 2.0 / 3, photos: KeyValuePairs<String, UInt8>, to folder: URL
 ) throws {
     var builder = NetworkBuilder(name: "brightness", input: TensorShape(height: 8, width: 8, channels: 3))
     builder.add(GlobalAveragePool(), named: "mean")
@@ -16,7 +18,7 @@ func writeBrightnessModel(
     builder.add(Softmax(), named: "confidence")
     let network = try builder.network()
     let parameters = try Parameters(network, seed: 0)
-    parameters["head.weight"] = (0..<3 * labels.count).map { ($0 % labels.count % 2 == 0 ? 2 : -2) / 3 }
+    parameters["head.weight"] = (0..<3 * labels.count).map { ($0 % labels.count % 2 == 0 ? weight : -weight) }
     try ModelFile(
         network: network, parameters: parameters, labels: labels, preprocessing: Preprocessing(width: 8, height: 8)
     ).write(to: folder.appending(path: "m.imprint"))

@@ -47,6 +47,29 @@ import Testing
         }
     }
 
+    @Test("A list with one label trains a multi-label model, which personalize refuses") func oneLabel() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 8)
+            let script = """
+                set -e
+                echo photo,labels > list.csv
+                for photo in photos/bright/*.png; do echo "$photo,bright" >> list.csv; done
+                for photo in photos/dark/*.png; do echo "$photo," >> list.csv; done
+                "$imprint" train list.csv --output m.imprint --network lenet --width 0.25 --input-size 16 --epochs 1 --threads 1
+                "$imprint" evaluate m.imprint list.csv --images
+                set +e
+                "$imprint" personalize m.imprint photos --output p; echo "status $?"
+                """
+            let result = try shell(script, folder: folder)
+            #expect(result.output.contains("worst mistakes: "), "\(result.errors)")
+            #expect(result.output.hasSuffix("status 1\n"), "\(result.output)")
+            #expect(
+                result.errors.contains("multi-label model, which cannot be personalized")
+                    && result.errors.contains("Train the multi-label model again with the new photos in its list"))
+            #expect(!FileManager.default.fileExists(atPath: folder.appending(path: "p").path))
+        }
+    }
+
     @Test("evaluate --unknown reads a list of known photos, and refuses a multi-label model, as does --folds")
     func refusals() throws {
         try withTemporaryFolder { folder in

@@ -56,6 +56,9 @@ import Testing
             #expect(rejected.count { $0.hasPrefix("photos") } <= 2)
             let text = try shell("$imprint classify m.imprint \(file)", folder: folder).output
             #expect(text.hasPrefix("\(file): none of these, closest ") && text.hasSuffix(" %\n"))
+            let csv = try shell("$imprint classify m.imprint \(file) --csv", folder: folder).output
+            #expect(csv.hasPrefix("file,rank,label,confidence,error,novelty,rejected\n\(file),,,,,"), "\(csv)")
+            #expect(csv.hasSuffix(",true\n") && csv.split(separator: "\n").count == 2)
             let all = try shell("$imprint classify m.imprint \(file) --accept-all", folder: folder).output
             #expect(all.contains("bright ") && all.contains("dark ") && !all.contains("none of these"))
             let line = try #require(

@@ -98,6 +98,17 @@ import Testing
         }
     }
 
+    @Test("A photo whose prediction is not finite is an error of this photo only") func notFinite() throws {
+        try withTemporaryFolder { folder in
+            try writeBrightnessModel(weight: 3e38, photos: ["white.png": 255, "grey.png": 128], to: folder)
+            let run = try imprint("classify", "m.imprint", "white.png", "grey.png", "--json", folder: folder)
+            #expect(run.status == 1 && files(run) == ["white.png", "grey.png"], "\(run.errors)")
+            #expect((run.lines.first?["error"] as? String)?.contains("white.png: the network \"brightness\"") == true)
+            #expect((run.lines.last?["observations"] as? [Any])?.count == 2)
+            #expect(run.errors.contains("Error: white.png: the network \"brightness\" has an output"))
+        }
+    }
+
     @Test(
         "Wrong inputs are an error before the first photo",
         arguments: [

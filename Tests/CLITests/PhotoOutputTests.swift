@@ -122,6 +122,20 @@ import Testing
         }
     }
 
+    @Test("Rejected photos and photos of a label with the name of their folder have separate folders")
+    func labelOfNone() throws {
+        try withTemporaryFolder { folder in
+            try writeBrightnessModel(
+                labels: ["none of these", "dark"], photos: ["a.png": 250, "grey.png": 128], to: folder)
+            let run = try imprint(
+                "classify", "m.imprint", "a.png", "grey.png", "--threshold", "0.6", "--copy-to", "s", folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            let copies = try files(in: folder.appending(path: "s")).sorted()
+            #expect(copies.count == 2 && copies.contains("none of these/grey.png"), "\(copies)")
+            #expect(copies.contains { $0.hasPrefix("none of these-") && $0.hasSuffix("/a.png") }, "\(copies)")
+        }
+    }
+
     @Test(
         "Output folders in a folder of photos, or in the way of a file, are an error",
         arguments: [

@@ -53,6 +53,18 @@ import Testing
         }
     }
 
+    @Test("CSV in a terminal has no escape sequences of labels; in a file, it has them", .enabled(if: hasTerminals))
+    func csv() throws {
+        try withTemporaryFolder { folder in
+            try writeBrightnessModel(labels: ["\u{1B}[31mred", "dark"], photos: ["a.png": 250], to: folder)
+            let command = "$imprint classify m.imprint a.png --csv"
+            let terminal = try shell("export imprint\nscript -qec '\(command)' /dev/null < /dev/null", folder: folder)
+            #expect(terminal.output.contains(",\\u{1B}[31mred,"), "\(terminal.output)\(terminal.errors)")
+            #expect(!terminal.output.contains("\u{1B}[31m"))
+            #expect(try shell(command, folder: folder).output.contains(",\u{1B}[31mred,"))
+        }
+    }
+
     @Test("Output to a file has no progress bar, no colours, and each warning once") func noTerminal() throws {
         try withTemporaryFolder { folder in
             try writeImages(to: folder.appending(path: "photos"), count: 24)

@@ -92,6 +92,11 @@ import Testing
         #expect(rule.novelty(of: [0, 0, 0]) == 4)
     }
 
+    @Test(
+        "A novelty above 1 is rejected, an unknown one is not",
+        arguments: [(nil, false), (0, false), (1, false), (Float(1).nextUp, true)] as [(Float?, Bool)])
+    func rejects(novelty: Float?, isRejected: Bool) { #expect(NoveltyRule.rejects(novelty) == isRejected) }
+
     /// Values that Tests/FileFormatTests/Fixtures/novelty.py computed.
     private struct Reference: Decodable {
         let labels: [Int]
@@ -136,6 +141,9 @@ import Testing
             Change(testDescription: "no base64", change: { $0["means"] = "?" }, message: "means"),
             Change(testDescription: "missing means", change: { $0["means"] = nil }, message: "means is missing"),
             Change(testDescription: "no threshold", change: { $0["threshold"] = 0 }, message: "a threshold of 0.0"),
+            Change(
+                testDescription: "a tiny threshold", change: { $0["threshold"] = 1e-7 },
+                message: "a threshold of 1e-07, expected at least 1e-06"),
             Change(testDescription: "NaN", change: { $0["threshold"] = "NaN" }, message: "a threshold of nan"),
             Change(
                 testDescription: "infinity", change: { $0["threshold"] = "Infinity" }, message: "a threshold of inf"),

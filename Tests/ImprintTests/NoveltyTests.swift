@@ -77,7 +77,7 @@ import Testing
         #expect(NoveltyRule.fitted(training: zeros, validation: []) == nil)
     }
 
-    @Test("A label without features has no mean, and is never rejected") func missingLabel() throws {
+    @Test("A label without features has no mean") func missingLabel() throws {
         let training = features(60, seed: 1).map { (label: $0.label * 2, features: $0.features) }
         let rule = try #require(NoveltyRule.fitted(training: training, validation: []))
         #expect(rule.labels == [0, 2, 4])
@@ -113,6 +113,31 @@ import Testing
         #expect(novelty < 1e-4)
         #expect(novelty == model.novelty?.novelty(of: expected))
         #expect(try classifier.classify(image) == plain.classify(image))
+    }
+
+    @Test("An image whose best label has no mean is never rejected") func labelWithoutMean() async throws {
+        var builder = NetworkBuilder(name: "brightness", input: TensorShape(height: 8, width: 8, channels: 3))
+        builder.add(GlobalAveragePool(), named: "mean")
+        builder.add(Dense(outputChannels: 2), named: "head")
+        builder.add(Softmax(), named: "confidence")
+        let network = try builder.network()
+        let parameters = try Parameters(network, seed: 0)
+        parameters["head.weight"] = [1, -1, 1, -1, 1, -1]
+        var model = ModelFile(
+            network: network, parameters: parameters, labels: ["bright", "dark"],
+            preprocessing: Preprocessing(width: 8, height: 8))
+        model.novelty = NoveltyRule(labels: [0], means: [1, 0, 0], threshold: 0.1, images: 20)
+        let classifier = try ImageClassifier(model)
+        var request = ClassificationRequest(classifier)
+        request.rejectsNovelImages = true
+        for (grey, label, isRejected) in [(250, "bright", true), (5, "dark", false)] as [(UInt8, String, Bool)] {
+            let image = RasterImage(width: 8, height: 8, filledWith: grey)
+            #expect(try classifier.classify(image)[0].label == label)
+            // Only "bright" has a mean; the feature of a grey image is far from it.
+            let novelty = try classifier.novelty(of: .image(image))
+            #expect(isRejected ? novelty ?? 0 > 1 : novelty == nil)
+            #expect(try await request.perform(on: .image(image)).isEmpty == isRejected)
+        }
     }
 
     /// Trains a small network on two labels and passes it on, with the folders of its photos.

@@ -46,7 +46,7 @@ package struct Prediction: Sendable {
     package var confidences: [Float]
     /// The most likely bounding box of each label, relative to the image; nil for a label without one.
     package var boxes: [NormalizedRectangle?]
-    /// How unlike the training photos the image is, as `ImageClassifier.novelty(of:cropAndScale:)` returns it; nil if it is unknown.
+    /// How unlike the training photos the image is, as `ImageClassifier.novelty(of:cropAndScale:)` returns it, or nil if it is unknown.
     package var novelty: Float?
 }
 

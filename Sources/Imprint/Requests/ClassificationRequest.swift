@@ -1,4 +1,5 @@
 public import ImprintImages
+internal import ImprintModel
 
 /// A request to classify images, or a region of them, with one classifier and one confidence rule.
 ///
@@ -42,7 +43,7 @@ public struct ClassificationRequest: Sendable {
 
     /// Returns the classifications that the confidence rule accepts; none for an image that the request rejects as novel.
     func accepted(_ classifications: [Classification], novelty: Float?) -> [Classification] {
-        rejectsNovelImages && (novelty ?? 0) > 1 ? [] : classifications.filter(rule.accepts)
+        rejectsNovelImages && NoveltyRule.rejects(novelty) ? [] : classifications.filter(rule.accepts)
     }
 
     /// The current classifier, which classifies the next image.

@@ -1,12 +1,12 @@
 internal import CImprintKernels
-public import Foundation
+internal import Foundation
 internal import ImprintNetwork
 
 /// A rule that rejects images unlike the training photos: the answer "none of these labels" of a classifier.
 ///
 /// A feature is the input of the network's head. The rule stores the mean feature of each label, and measures the cosine distance of an image's
-/// feature to the nearest mean. Training calibrates the threshold so that the rule accepts a given share of photos of the known labels, so
-/// only the share of accepted unknown images depends on what they show.
+/// feature to the nearest mean. Training calibrates the threshold so that the rule accepts a given share of photos of the known labels. The
+/// threshold fixes the acceptance of known photos, not that of unknown ones.
 ///
 /// ```swift
 /// if let novelty = try classifier.novelty(of: .file(photo)), novelty > 1 { print("none of these") }
@@ -17,6 +17,8 @@ internal import ImprintNetwork
 public struct NoveltyRule: Sendable, Equatable {
     /// The share of photos of known labels that the rule accepts by default.
     public static let defaultAcceptance = 0.95
+    /// The minimum threshold; a smaller one could make a novelty infinite.
+    package static let minimumThreshold: Float = 1e-6
 
     /// The labels that have a mean, as ascending indices of the model's labels.
     ///
@@ -26,7 +28,7 @@ public struct NoveltyRule: Sendable, Equatable {
     public let means: [Float]
     /// The number of values of a feature.
     public let channels: Int
-    /// The cosine distance up to which images are accepted, more than 0.
+    /// The cosine distance up to which images are accepted, at least 1e-6.
     public let threshold: Float
     /// The share of photos that the threshold was calibrated to accept, more than 0 and at most 1.
     public let acceptance: Double
@@ -81,10 +83,13 @@ public struct NoveltyRule: Sendable, Equatable {
         Float(distances(of: feature).min() ?? 0) / threshold
     }
 
+    /// Returns whether a rule rejects an image with this novelty; false if the novelty is nil, because it is unknown.
+    package static func rejects(_ novelty: Float?) -> Bool { (novelty ?? 0) > 1 }
+
     /// The metadata key in a model file.
     static let key = "imprint.novelty"
 
-    /// Returns the first mismatch between the rule and a model; nil if they fit.
+    /// Returns the first mismatch between the rule and a model, or nil if they fit.
     func problem(_ network: Network, _ head: ModelHead, labelCount: Int) -> String? {
         guard head.seesWholeImage, network.denseHeadName != nil, let channels = network.headChannels else {
             return "the network has no dense layer as its head"
@@ -101,7 +106,9 @@ public struct NoveltyRule: Sendable, Equatable {
     /// The first value that is out of range, or nil if there is none.
     private var valueProblem: String? {
         if zip(labels, labels.dropFirst()).contains(where: { $0 >= $1 }) { return "labels that are not ascending" }
-        guard threshold.isFinite, threshold > 0 else { return "a threshold of \(threshold), expected more than 0" }
+        guard threshold.isFinite, threshold >= Self.minimumThreshold else {
+            return "a threshold of \(threshold), expected at least \(Self.minimumThreshold)"
+        }
         guard acceptance > 0, acceptance <= 1 else {
             return "an acceptance of \(acceptance), expected more than 0 and at most 1"
         }

@@ -24,7 +24,7 @@ extension Network {
     /// - Parameters:
     ///   - variant: 0…4, for EfficientNet-Lite0 to EfficientNet-Lite4.
     ///   - labels: The number of labels.
-    ///   - inputSize: The height and width of the input; nil for the variant's: 224, 240, 260, 280 or 300.
+    ///   - inputSize: The height and width of the input, or nil for the variant's: 224, 240, 260, 280 or 300.
     ///   - width: A factor of the variant's channel counts, which stay multiples of 8.
     /// - Throws: `NetworkError` for a variant or a size that is out of range.
     public static func efficientNetLite(

@@ -14,7 +14,7 @@ package struct InvertedResidual: Sendable {
     package let hasExpansion: Bool
     /// The number of channels of the depthwise convolution.
     let expandedChannels: Int
-    /// The number of channels between the dense layers of squeeze-and-excitation; nil if the block has none.
+    /// The number of channels between the dense layers of squeeze-and-excitation, or nil if the block has none.
     let squeezedChannels: Int?
     let outputChannels: Int
     let activation: any Layer
@@ -103,7 +103,7 @@ package struct InvertedResidualDesign: Sendable {
         return try net.network()
     }
 
-    /// Returns the design of a ready-made network; nil if the network has no inverted residuals.
+    /// Returns the design of a ready-made network, or nil if the network has no inverted residuals.
     package static func named(_ name: String, width: Double = 1) throws(NetworkError) -> Self? {
         switch name {
         case "mobilenet-v2": try mobileNetV2(width: width)

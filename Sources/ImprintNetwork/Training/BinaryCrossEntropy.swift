@@ -10,7 +10,7 @@ internal import Foundation
 public struct BinaryCrossEntropy: Hashable, Codable, Sendable {
     /// The share of the target that is replaced by ½, 0 ≤ `labelSmoothing` < 1.
     public var labelSmoothing: Float
-    /// The weight of the positive term of each label, ≥ 0; nil for weights of 1.
+    /// The weight of the positive term of each label, ≥ 0, or nil for weights of 1.
     public var positiveWeights: [Float]?
 
     /// Creates the loss.

@@ -75,7 +75,7 @@ public struct StepLoss: Sendable {
     ///
     /// An objective skips batches whose photos are unreadable.
     public var step: Int?
-    /// The number of decisions, including the `correct` ones; nil for one per sample.
+    /// The number of decisions, including the `correct` ones, or nil for one per sample.
     ///
     /// A multi-label classifier decides about every label of a sample.
     public var decisions: Int?

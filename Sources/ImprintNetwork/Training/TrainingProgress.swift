@@ -8,13 +8,13 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
         public package(set) var correct = 0
         /// The number of samples.
         public package(set) var count = 0
-        /// The number of decisions, including the `correct` ones; nil for one per sample.
+        /// The number of decisions, including the `correct` ones, or nil for one per sample.
         public package(set) var decisions: Int?
 
         package init() {}
 
         /// Adds a batch of `count` samples with a mean loss of `loss`.
-        /// - Parameter decisions: The number of decisions, including the `correct` ones; nil for one per sample.
+        /// - Parameter decisions: The number of decisions, including the `correct` ones, or nil for one per sample.
         package mutating func add(loss: Float, correct: Int, count: Int, decisions: Int? = nil) {
             if let decisions { self.decisions = (self.decisions ?? 0) + decisions }
             self.loss += Double(loss) * Double(count)

@@ -22,6 +22,19 @@ export function showOffer(next, isRunning) {
   setText("base-license", `Licence: ${offer.license.name}. ${offer.license.statement}`);
 }
 
+/** Shows the choice of the base model that new models start from, or hides it while the studio trains and if none is installed. */
+export function showChoice(model, isRunning) {
+  find("base-choice").hidden = isRunning || model?.base === undefined;
+  if (find("base-choice").hidden) return;
+  find("base-select").options[0].textContent = model.base;
+  find("base-select").value = model.usesBuiltInBase ? "imprint" : "installed";
+}
+
+/** Calls `choose` with "imprint" or "installed" when the user chooses a base model. */
+export function onChoice(choose) {
+  find("base-select").addEventListener("change", () => choose(find("base-select").value));
+}
+
 /** Calls `install` with the name of the base model when the user accepts its licence. */
 export function onAccept(install) {
   find("base-accept").addEventListener("click", () => install(offer.name));
@@ -41,7 +54,9 @@ find("base-cancel").addEventListener("click", () => {
 export function showComparison(comparison) {
   find("gain").hidden = !comparison;
   if (!comparison) return;
-  const rows = [["Before, with the base model of Imprint", comparison.before], [`Now, with ${comparison.base}`, comparison.after]];
+  // The studio starts from the more accurate base model.
+  const [first, second] = comparison.before > comparison.after ? ["With", "With"] : ["Before, with", "Now, with"];
+  const rows = [[`${first} the base model of Imprint`, comparison.before], [`${second} ${comparison.base}`, comparison.after]];
   find("gain-bars").replaceChildren(...rows.map(([name, accuracy]) => {
     const bar = make("span", { className: "bar" });
     bar.style.setProperty("--fraction", accuracy);

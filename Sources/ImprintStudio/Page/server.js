@@ -63,5 +63,6 @@ export const server = {
   stopTraining: () => send("DELETE", "training"),
   trainingStatus: (after) => send("GET", "training", { after }),
   installBaseModel: (name) => send("POST", "base-model", { name, license: "accepted" }),
+  chooseBase: (base) => send("POST", "base-choice", { base }),
   revert: () => send("POST", "revert"),
 };

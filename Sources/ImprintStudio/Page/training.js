@@ -1,6 +1,6 @@
 // Training: hold a button to collect examples of a class, train on them, and follow the training curves.
 
-import { onAccept, showComparison, showOffer } from "./base.js";
+import { onAccept, onChoice, showChoice, showComparison, showOffer } from "./base.js";
 import { showCurves } from "./curves.js";
 import { attempt, delay, find, focusOn, handleFailure, make, matchLabel, publish, quoted, setText, showMessage, updateList } from "./parts.js";
 import { server } from "./server.js";
@@ -103,11 +103,13 @@ function show(next = examples) {
   find("revert").hidden = isRunning || !model?.hasLearned;
   find("learned").hidden = isRunning || !model?.hasLearned;
   showOffer(model?.offer, isRunning);
+  showChoice(model, isRunning);
 }
 
 function introduction(model) {
   if (!model.personalizes) {
-    const start = model.base === undefined ? "" : ` Training starts from the base model ${model.base}.`;
+    const base = model.usesBuiltInBase ? "of Imprint" : model.base;
+    const start = base === undefined ? "" : ` Training starts from the base model ${base}.`;
     return `Add two or more classes, collect examples of each, and train your own model.${start}`;
   }
   if (model.learnsNewLabels) return "Personalize the model with a few examples of its labels or of new labels. Training takes about a second.";
@@ -184,6 +186,14 @@ onAccept((name) => attempt(async () => {
   await end;
   // After a failure, the offer is shown again.
   focusOn(["base-open", "start", "class-name"].map(find).find((element) => element.checkVisibility() && !element.disabled));
+}));
+onChoice((base) => attempt(async () => {
+  try {
+    await server.chooseBase(base);
+    notifyTabs();
+  } finally {
+    await refresh();
+  }
 }));
 find("stop").addEventListener("click", () => attempt(() => server.stopTraining()));
 find("revert").addEventListener("click", () => attempt(async () => {

@@ -45,7 +45,7 @@ public struct MultiLabelEvaluation: Sendable {
     /// Creates an evaluation.
     /// - Parameters:
     ///   - labels: The labels, in the order of the classifier's outputs.
-    ///   - thresholds: The threshold of each label; nil for the thresholds with the highest F1 on these results, or 0.5 for a label without images.
+    ///   - thresholds: The threshold of each label, or nil for those with the highest F1 on these results, and 0.5 for a label without images.
     ///   - results: The result of each readable image.
     ///   - skipped: The images that could not be read.
     public init(labels: [String], thresholds: [Double]? = nil, results: [Result], skipped: [SkippedImage]) {
@@ -82,13 +82,13 @@ public struct MultiLabelEvaluation: Sendable {
         macroF1 = defined.isEmpty ? 0 : defined.reduce(0, +) / Double(defined.count)
     }
 
-    /// The mean average precision (mAP): the mean of the average precisions of the labels that images have; nil if no image has a label.
+    /// The mean average precision (mAP): the mean of the average precisions of the labels that images have, or nil if no image has a label.
     ///
     /// The average precision of a label is the area under its precision–recall curve as a sum of steps, Σ (Rₙ − Rₙ₋₁) · Pₙ, with the precision Pₙ
     /// and the recall Rₙ at each distinct confidence, in descending order.
     public var meanAveragePrecision: Double? { Self.mean(perLabel.compactMap(\.averagePrecision)) }
 
-    /// The 95 % confidence interval of `meanAveragePrecision` by the percentile bootstrap; nil if no image has a label.
+    /// The 95 % confidence interval of `meanAveragePrecision` by the percentile bootstrap, or nil if no image has a label.
     ///
     /// It has the 2.5th and the 97.5th percentile, interpolated linearly, of 1,000 samples of as many images with replacement, from a fixed seed
     /// (Efron, "Bootstrap methods", 1979). It treats the images as independent.

@@ -2,6 +2,7 @@ public import Foundation
 public import Imprint
 internal import ImprintCore
 public import ImprintImages
+internal import ImprintModel
 
 /// The number of photos that a classifier's novelty rule accepts.
 public struct NoveltyAcceptance: Sendable {
@@ -28,7 +29,8 @@ extension ImageClassifier {
         let outcomes = try Workers(threads).parallelMap(photos.count) {
             index throws -> Swift.Result<Bool, ImageError> in
             do {
-                return .success(try classifyWithNovelty(.file(photos[index])).novelty ?? 0 <= 1)
+                let novelty = try classifyWithNovelty(.file(photos[index])).novelty
+                return .success(!NoveltyRule.rejects(novelty))
             } catch let error as ImageError {
                 return .failure(error)
             }

@@ -23,10 +23,10 @@ extension Evaluation {
 }
 
 extension Ranking {
-    /// At most 100 points of the precision–recall curve; nil without positive images.
+    /// At most 100 points of the precision–recall curve, or nil without positive images.
     var storedCurve: [TrainingRecord.PrecisionRecallPoint]? { precisionRecallCurve.map { thinned($0, to: 100) } }
 
-    /// The threshold with the highest F1; nil without positive images.
+    /// The threshold with the highest F1, or nil without positive images.
     var threshold: Double? {
         func f1(_ step: Step) -> Double {
             2 * Double(step.truePositives) / Double(positives + step.truePositives + step.falsePositives)

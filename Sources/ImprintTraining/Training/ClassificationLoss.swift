@@ -12,11 +12,11 @@ enum ClassificationLoss {
         let loss: Float
         /// The number of correct photos, or of correct decisions.
         let correct: Int
-        /// The number of decisions; nil for one per photo.
+        /// The number of decisions, or nil for one per photo.
         let decisions: Int?
     }
 
-    /// - Parameter classWeights: The weight of each label; nil for weights of 1.
+    /// - Parameter classWeights: The weight of each label, or nil for weights of 1.
     init(_ hyperparameters: ClassifierHyperparameters, classWeights: [Float]?) {
         let smoothing = hyperparameters.labelSmoothing
         self =
@@ -25,7 +25,7 @@ enum ClassificationLoss {
             : .softmax(SoftmaxCrossEntropy(labelSmoothing: smoothing, classWeights: classWeights))
     }
 
-    /// Returns the weight of each label; nil for equal weights.
+    /// Returns the weight of each label, or nil for equal weights.
     /// - Parameters:
     ///   - counts: The number of training photos of each label.
     ///   - total: The number of training photos.

@@ -15,7 +15,7 @@ struct ClassifierTask: TrainingTask {
     private var loadedPhotos: TrainingImages?
     private var unreadable: UnreadablePhotos?
     private let objective = Holder<ClassificationObjective>()
-    /// The recipe of the run; nil if the configuration has all hyperparameters.
+    /// The recipe of the run, or nil if the configuration has all hyperparameters.
     private let recipe: ChosenRecipe?
 
     private let multiLabel = Holder<MultiLabelEvaluation>()

@@ -104,7 +104,7 @@ extension TrainingSource {
 /// Reads validation photos by the same rules as the training photos.
 /// - Parameters:
 ///   - url: A folder or, for a classifier, also a list.
-///   - logos: The labels of a detector's logos; nil for a classifier.
+///   - logos: The labels of a detector's logos, or nil for a classifier.
 package func validationPhotos(
     at url: URL, for source: any TrainingSource, logos: [String]?
 ) throws -> any TrainingSource {

@@ -17,7 +17,7 @@ extension NoveltyRule {
     ///   - training: The features of training photos, which the means are computed from, with the indices of their labels.
     ///   - validation: The features of validation photos.
     ///   - acceptance: The share of photos to accept, more than 0 and at most 1.
-    /// - Returns: The rule; nil if no label has a mean, or if there are fewer than 20 photos to calibrate the threshold on.
+    /// - Returns: The rule, or nil if no label has a mean, or if there are fewer than 20 photos to calibrate the threshold on.
     static func fitted(
         training: [(label: Int, features: [Float])], validation: [[Float]], acceptance: Double = defaultAcceptance
     ) -> NoveltyRule? {
@@ -55,7 +55,7 @@ extension NoveltyRule {
         let rank = Int((acceptance * Double(distances.count) - 1e-9).rounded(.up))
         let threshold = Float(distances.sorted()[max(rank, 1) - 1])
         return NoveltyRule(
-            labels: labels, means: means, threshold: max(threshold.nextUp, 1e-6), acceptance: acceptance,
+            labels: labels, means: means, threshold: max(threshold.nextUp, minimumThreshold), acceptance: acceptance,
             images: distances.count)
     }
 
@@ -76,7 +76,7 @@ extension ModelFile {
     /// The maximum number of validation photos that a threshold is calibrated on.
     private static let maximumValidationCount = 1024
 
-    /// Returns the novelty rule of a model that was just trained; nil if the network has no dense head.
+    /// Returns the novelty rule of a model that was just trained, or nil if the network has no dense head.
     ///
     /// The means are computed from at most 512 training photos, or 8 per label, balanced over the labels. If the model has rehearsal features
     /// of the same photos, they are used, because they are the same features.

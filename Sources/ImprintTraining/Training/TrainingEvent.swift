@@ -62,7 +62,7 @@ public struct TrainingStart: Sendable {
     public let replacesCheckpoint: Bool
     /// The leakage between training and validation images; nil without a validation set, or if the images were not compared.
     public let leakage: Leakage?
-    /// The recipe that was chosen for the run, with its reason; nil if the configuration has all hyperparameters.
+    /// The recipe that was chosen for the run, with its reason, or nil if the configuration has all hyperparameters.
     public let decision: RecipeDecision?
 
     /// The state that a run resumes from.
@@ -118,9 +118,9 @@ public struct TrainingResult: Sendable {
 
     /// The model of the epoch with the lowest validation loss, or of the last epoch without a validation set.
     public let model: ModelFile
-    /// The evaluation of the model on the validation set; nil without one, and for a multi-label model.
+    /// The evaluation of the model on the validation set, or nil without one, and for a multi-label model.
     public let evaluation: Evaluation?
-    /// The evaluation of a multi-label model on the validation set; nil without one, and for other models.
+    /// The evaluation of a multi-label model on the validation set, or nil without one, and for other models.
     public internal(set) var multiLabelEvaluation: MultiLabelEvaluation?
     /// The reason why the run ended.
     public let ending: Ending

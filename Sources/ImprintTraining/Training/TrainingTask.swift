@@ -14,9 +14,9 @@ protocol TrainingTask {
     var fingerprint: [String: String] { get }
     /// The fingerprint with the names of version 1, for its checkpoints.
     var versionOneFingerprint: [String: String] { get }
-    /// The recipe that was chosen for the run; nil if the configuration has all hyperparameters.
+    /// The recipe that was chosen for the run, or nil if the configuration has all hyperparameters.
     var decision: RecipeDecision? { get }
-    /// The evaluation of a multi-label model on the validation set, after `makeModel`; nil for other models.
+    /// The evaluation of a multi-label model on the validation set, after `makeModel`, or nil for other models.
     var multiLabelEvaluation: MultiLabelEvaluation? { get }
     /// Whether the run has a time limit, so that its result depends on the speed of the machine.
     var hasTimeLimit: Bool { get }
