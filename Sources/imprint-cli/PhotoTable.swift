@@ -35,5 +35,4 @@ struct PhotoTable {
         let verdict = hasVerdicts ? [novelty, verdict.map { "\($0.isRejected)" } ?? ""] : []
         return csvRow([file] + fields + missing + [error] + verdict)
     }
-    }
 }
