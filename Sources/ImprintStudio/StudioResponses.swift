@@ -16,7 +16,7 @@ struct ModelResponse: Encodable {
     let learnsNewLabels: Bool
     /// Whether there is a learned model to save or to discard.
     let hasLearned: Bool
-    /// The installed base model, or nil if there is none.
+    /// The installed base model, or nil without one.
     let base: String?
     /// Whether new models start from the base model that comes with Imprint although another one is installed.
     let usesBuiltInBase: Bool

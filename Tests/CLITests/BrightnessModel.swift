@@ -12,16 +12,8 @@ import ImprintNetwork
 func writeBrightnessModel(
     labels: [String] = ["bright", "dark"], weight: Float = 2.0 / 3, photos: KeyValuePairs<String, UInt8>, to folder: URL
 ) throws {
-    var builder = NetworkBuilder(name: "brightness", input: TensorShape(height: 8, width: 8, channels: 3))
-    builder.add(GlobalAveragePool(), named: "mean")
-    builder.add(Dense(outputChannels: labels.count), named: "head")
-    builder.add(Softmax(), named: "confidence")
-    let network = try builder.network()
-    let parameters = try Parameters(network, seed: 0)
-    parameters["head.weight"] = (0..<3 * labels.count).map { ($0 % labels.count % 2 == 0 ? weight : -weight) }
-    try ModelFile(
-        network: network, parameters: parameters, labels: labels, preprocessing: Preprocessing(width: 8, height: 8)
-    ).write(to: folder.appending(path: "m.imprint"))
+    try brightnessModel(labels: labels, weights: alternatingWeights(weight, labels: labels.count))
+        .write(to: folder.appending(path: "m.imprint"))
     for (path, grey) in photos { try writeGreyPhoto(folder.appending(path: path), grey) }
 }
 
@@ -43,4 +35,26 @@ func writeRandomDetector(logos: [String], to file: URL) throws {
             levels: [96, 136], stride: 16, span: 44,
             logos: logos.map { DetectorHead.Logo(label: $0, slope: 0.5, offset: -1) })
     ).write(to: file)
+}
+
+/// Returns weights of the dense layer of a brightness model, [3, labels]: the weight for every other label, and its negative for the rest.
+func alternatingWeights(_ weight: Float, labels: Int) -> [Float] {
+    (0..<3 * labels).map { ($0 % labels % 2 == 0 ? weight : -weight) }
+}
+
+/// Creates a model whose logits are the dense layer of the mean colour.
+/// - Parameter weights: The weights of the dense layer, [3, labels].
+func brightnessModel(
+    labels: [String], weights: [Float], activation: any Layer = Softmax(), training: TrainingRecord? = nil
+) throws -> ModelFile {
+    var builder = NetworkBuilder(name: "brightness", input: TensorShape(height: 8, width: 8, channels: 3))
+    builder.add(GlobalAveragePool(), named: "mean")
+    builder.add(Dense(outputChannels: labels.count), named: "head")
+    builder.add(activation, named: "confidence")
+    let network = try builder.network()
+    let parameters = try Parameters(network, seed: 0)
+    parameters["head.weight"] = weights
+    return ModelFile(
+        network: network, parameters: parameters, labels: labels, preprocessing: Preprocessing(width: 8, height: 8),
+        training: training)
 }

@@ -44,20 +44,13 @@ import Testing
     func top(options: String, count: Int) throws {
         try withTemporaryFolder { folder in
             let labels = (0..<7).map { "label \($0)" }
-            var builder = NetworkBuilder(name: "labels", input: TensorShape(height: 8, width: 8, channels: 3))
-            builder.add(GlobalAveragePool(), named: "mean")
-            builder.add(Dense(outputChannels: labels.count), named: "head")
-            builder.add(Sigmoid(), named: "confidence")
-            let network = try builder.network()
-            let parameters = try Parameters(network, seed: 0)
-            parameters["head.weight"] = [Float](repeating: 1, count: 3 * labels.count)
             var hyperparameters = ClassifierHyperparameters()
             hyperparameters.isMultiLabel = true
             let record = TrainingRecord(
                 .classifier(hyperparameters), thresholds: Dictionary(uniqueKeysWithValues: labels.map { ($0, 0.5) }))
-            try ModelFile(
-                network: network, parameters: parameters, labels: labels,
-                preprocessing: Preprocessing(width: 8, height: 8), training: record
+            try brightnessModel(
+                labels: labels, weights: [Float](repeating: 1, count: 3 * labels.count), activation: Sigmoid(),
+                training: record
             ).write(to: folder.appending(path: "m.imprint"))
             try writeGreyPhoto(folder.appending(path: "a.png"), 250)
             let run = try shell("$imprint classify m.imprint a.png --json \(options)", folder: folder)

@@ -246,15 +246,7 @@ import Testing
     private func model(
         labels: [String] = ["bright", "dark"], training: TrainingRecord? = nil
     ) throws -> ModelFile {
-        var builder = NetworkBuilder(name: "brightness", input: TensorShape(height: 8, width: 8, channels: 3))
-        builder.add(GlobalAveragePool(), named: "mean")
-        builder.add(Dense(outputChannels: labels.count), named: "head")
-        builder.add(Softmax(), named: "confidence")
-        let network = try builder.network()
-        let parameters = try Parameters(network, seed: 0)
-        parameters["head.weight"] = (0..<3 * labels.count).map { ($0 % labels.count % 2 == 0 ? 2 : -2) / 3 }
-        return ModelFile(
-            network: network, parameters: parameters, labels: labels,
-            preprocessing: Preprocessing(width: 8, height: 8), training: training)
+        try brightnessModel(
+            labels: labels, weights: alternatingWeights(2.0 / 3, labels: labels.count), training: training)
     }
 }

@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    @Test("Errors name what was found and what was expected") func messages() {
+    @Test("An error message contains the columns or labels of the list and those that are required") func messages() {
         func text(_ problem: LabelListError.Problem) -> String {
             "\(LabelListError(file: URL(filePath: "/l.csv"), problem: problem))"
         }

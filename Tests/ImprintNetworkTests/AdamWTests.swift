@@ -69,35 +69,4 @@ import Testing
         #expect(parameters["dense.weight"] == expected["dense.weight"])
         #expect(parameters["dense.bias"] == expected["dense.bias"])
     }
-
-    @Test("The learning-rate factor of a node scales its steps and its weight decay, and not its moments")
-    func learningRateFactors() throws {
-        var net = NetworkBuilder(name: "two", input: TensorShape(channels: 3))
-        net.add(Dense(outputChannels: 5), named: "first")
-        net.add(Dense(outputChannels: 40), named: "second")
-        let network = try net.network()
-        func train(_ factors: [String: Float]) throws -> (updates: [String: [Float]], moments: [Float]) {
-            let parameters = try Parameters(network, seed: 1)
-            let before = try parameters.copy()
-            let plan = try ExecutionPlan(
-                network, parameters: parameters, options: ExecutionPlan.Options(batchSize: 1, mode: .training))
-            plan.parameterGradients.update(repeating: 1)
-            let optimizer = try OptimizerConfiguration.adamW(.init(weightDecay: 0.1))
-                .makeOptimizer(for: parameters.layout, learningRateFactors: factors)
-            optimizer.step(plan, learningRate: 0.5)
-            let updates = try parameters.layout.entries.map { entry in
-                let (new, old) = (try #require(parameters[entry.name]), try #require(before[entry.name]))
-                return (entry.name, zip(old, new).map { $0 - $1 })
-            }
-            return (Dictionary(uniqueKeysWithValues: updates), optimizer.state.flatMap { Array($0.values) })
-        }
-        let plain = try train([:])
-        let scaled = try train(["first": 0.25])
-        for (name, updates) in plain.updates {
-            let factor: Float = name.hasPrefix("first") ? 0.25 : 1
-            let found = try #require(scaled.updates[name])
-            for (one, other) in zip(updates, found) { #expect(abs(other - factor * one) < 1e-6, "\(name)") }
-        }
-        #expect(scaled.moments == plain.moments)
-    }
 }

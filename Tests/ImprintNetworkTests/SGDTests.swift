@@ -64,38 +64,4 @@ import Testing
         optimizer.step(plan, learningRate: 0.5 * 0)
         #expect(parameters["dense.bias"] == [7 - 0.125, -8 - 0.125])
     }
-
-    @Test("The rate factor of a node scales its steps and not its velocities")
-    func rateFactors() throws {
-        var net = NetworkBuilder(name: "two", input: TensorShape(channels: 3))
-        net.add(Dense(outputChannels: 5), named: "first")
-        net.add(Dense(outputChannels: 40), named: "second")
-        net.add(Dense(outputChannels: 2), named: "third")
-        let network = try net.network()
-        func train(_ factors: [String: Float]) throws -> (updates: [String: [Float]], velocities: [Float]) {
-            let parameters = try Parameters(network, seed: 1)
-            let before = try parameters.copy()
-            let plan = try ExecutionPlan(
-                network, parameters: parameters, options: ExecutionPlan.Options(batchSize: 1, mode: .training))
-            plan.parameterGradients.update(repeating: 1)
-            let optimizer = try SGD(
-                .init(momentum: 0.5), for: parameters.layout, rateFactors: factors)
-            optimizer.step(plan, learningRate: 0.5)
-            optimizer.step(plan, learningRate: 0.5)
-            let updates = try parameters.layout.entries.map { entry in
-                let (new, old) = (try #require(parameters[entry.name]), try #require(before[entry.name]))
-                return (entry.name, zip(old, new).map { $0 - $1 })
-            }
-            return (Dictionary(uniqueKeysWithValues: updates), Array(optimizer.state[0].values))
-        }
-        let plain = try train([:])
-        let scaled = try train(["first": 0.25, "third": 0])
-        for (name, updates) in plain.updates {
-            let factor: Float = name.hasPrefix("first") ? 0.25 : name.hasPrefix("third") ? 0 : 1
-            let found = try #require(scaled.updates[name])
-            #expect(updates.allSatisfy { abs($0 - 1.25) < 1e-6 })
-            for (one, other) in zip(updates, found) { #expect(abs(other - factor * one) < 1e-6, "\(name)") }
-        }
-        #expect(scaled.velocities == plain.velocities)
-    }
 }

@@ -128,7 +128,8 @@ extension ClassifierConfiguration {
         }
         configuration.start = .base(base, trainableLayers: .all)
         set(\.augmentation, decision.augmentation)
-        // Measured on photos of clothing (docs/transfer.md): AdamW is 2 points better than SGD, and smaller batches need half of the memory.
+        // Measured on photos of clothing (docs/transfer.md): AdamW is 2 points more accurate than SGD, and batches of 16 instead of 32
+        // need 1.3 instead of 2.3 GB.
         set(\.optimizer, .adamW)
         set(\.batchSize, 16)
         set(\.learningRate, 0.001)

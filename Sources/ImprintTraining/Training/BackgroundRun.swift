@@ -19,8 +19,8 @@ struct BackgroundRun<Event: RunEvent>: AsyncSequence, Sendable {
     /// - Parameters:
     ///   - threadName: The name of the thread.
     ///   - shouldStop: Whether to end the run, apart from `stop()` and a cancelled or missing reader.
-    ///   - work: Does the work: it sends events, and ends early if the second closure returns true. It returns the error that a cancelled reader
-    ///     receives, or nil if there is none.
+    ///   - work: Does the work: it sends events, and ends early if the second closure returns true. It returns an error for a cancelled reader,
+    ///     or nil.
     init(
         threadName: String, shouldStop: @escaping @Sendable () -> Bool,
         work:
