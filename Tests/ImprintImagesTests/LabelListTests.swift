@@ -139,7 +139,7 @@ import Testing
     @Test("A file that is not text is an error", arguments: [[0x70, 0xFF, 0x2C], [0x70, 0, 0x2C]] as [[UInt8]])
     func notText(bytes: [UInt8]) throws {
         try withList(Data(bytes)) { url in
-            #expect(throws: LabelListError(file: url, problem: .notText)) { try LabelList(at: url) }
+            _ = #expect(throws: LabelListError(file: url, problem: .notText)) { try LabelList(at: url) }
         }
     }
 

@@ -18,7 +18,8 @@ internal import ImprintCore
 /// - w ← w − learningRate · (weightDecay · w + m / (1 − β₁ᵗ) / (√(v / (1 − β₂ᵗ)) + ε))
 ///
 /// clip scales the whole gradient to a norm of at most `gradientClipping`. Weight decay applies to weights, not to biases and
-/// normalization parameters. learningRate is that of the step times the factor of the node that w belongs to. State: m and v, each with the layout of the trainable parameters, initialized to 0.
+/// normalization parameters. The learning rate is that of the step times the factor of the node that w belongs to. State: m and v, each with the
+/// layout of the trainable parameters, initialized to 0.
 ///
 /// Source: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019.
 public final class AdamW: Optimizer {

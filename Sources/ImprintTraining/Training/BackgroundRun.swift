@@ -18,7 +18,7 @@ struct BackgroundRun<Event: RunEvent>: AsyncSequence, Sendable {
     /// Starts the work.
     /// - Parameters:
     ///   - threadName: The name of the thread.
-    ///   - shouldStop: Whether to end the run, apart from `stop()` and a cancelled or missing reader.
+    ///   - shouldStop: Returns true to end the run. `stop()` and a cancelled or missing reader end it too.
     ///   - work: Does the work: it sends events, and ends early if the second closure returns true. It returns an error for a cancelled reader,
     ///     or nil.
     init(
