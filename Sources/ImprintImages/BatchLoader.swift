@@ -165,15 +165,11 @@ package final class BatchLoader: Sendable {
         self.workers = workers
     }
 
-    /// Returns a loader of the same images with other data augmentation and batches of another size; both share the cached images.
-    package func with(augmentation: Augmentation?, batchSize: Int) -> BatchLoader {
-        BatchLoader(self, augmentation, batchSize: batchSize)
-    }
+    /// Returns a loader of the same images with other data augmentation; both share the cached images.
+    package func with(augmentation: Augmentation?) -> BatchLoader { BatchLoader(self, augmentation) }
 
-    private init(_ other: BatchLoader, _ augmentation: Augmentation?, batchSize: Int) {
-        (items, skipped, preprocessing) = (other.items, other.skipped, other.preprocessing)
-        order = BatchOrder(
-            count: other.count, batchSize: batchSize, shuffles: other.order.shuffles, seed: other.order.seed)
+    private init(_ other: BatchLoader, _ augmentation: Augmentation?) {
+        (items, skipped, preprocessing, order) = (other.items, other.skipped, other.preprocessing, other.order)
         (workers, cache, cachedCount) = (other.workers, other.cache, other.cachedCount)
         self.augmentation = augmentation
     }

@@ -42,7 +42,7 @@ import Testing
         try withModel { folder in
             let json = try shell(
                 "$imprint classify m.imprint unknown/deep/*.png photos/dark/*.png --json", folder: folder)
-            let lines = try json.lines
+            let lines = json.lines
             #expect(lines.count == 19)
             var rejected: [String] = []
             for line in lines {

@@ -53,9 +53,7 @@ struct ClassifierTask: TrainingTask {
         let photos =
             if let measured = recipe?.probe?.images {
                 start.featureExtractor == nil
-                    ? TrainingImages(
-                        measured, augmentation: configuration.augmentation, batchSize: configuration.batchSize)
-                    : measured
+                    ? TrainingImages(measured, augmentation: configuration.augmentation) : measured
             } else {
                 try TrainingImages(
                     folder, configuration, start: start, earlier: earlier, onEvent: onEvent,

@@ -79,8 +79,8 @@ struct TrainingImages {
     }
 
     /// Creates images instead of the features of the same photos, with data augmentation for training.
-    init(_ features: TrainingImages, augmentation: Augmentation, batchSize: Int) {
-        training = features.loaders.training.with(augmentation: augmentation, batchSize: batchSize)
+    init(_ features: TrainingImages, augmentation: Augmentation) {
+        training = features.loaders.training.with(augmentation: augmentation)
         validation = features.loaders.validation
         loaders = features.loaders
         (skipped, leakage, labels) = (features.skipped, features.leakage, features.labels)

@@ -38,6 +38,11 @@ import Testing
         return (model, try #require(started))
     }
 
+    private func hyperparameters(of model: ModelFile) -> ClassifierHyperparameters? {
+        guard case .classifier(let values) = model.training?.hyperparameters else { return nil }
+        return values
+    }
+
     @Test("With few photos, the automatic recipe fits only the head, and is right on the photos") func automatic()
         throws
     {
@@ -62,10 +67,30 @@ import Testing
             #expect(start.decision?.recipe == .fineTuning)
             #expect(start.epochs == 8)
             #expect(model.training?.trainableLayers == .all)
-            guard case .classifier(let values) = model.training?.hyperparameters else { return }
+            let values = try #require(hyperparameters(of: model))
             #expect(values.augmentation.kinds.contains(.rotate))
             #expect(model.parameters["conv1.weight"] != base.parameters["conv1.weight"])
             #expect(model.training?.history.first?.accuracy ?? 0 > 0.7)
+        }
+    }
+
+    @Test(
+        "Recipes use batches of 16 photos for training and a larger validation set",
+        arguments: [ClassifierRecipe.head, .fineTuning])
+    func batchSize(_ recipe: ClassifierRecipe) throws {
+        let base = try base()
+        try withImages(perLabel: 40) { folder in
+            let (model, start) = try trained(
+                folder,
+                configuration(base, recipe) {
+                    $0.batchSize = ClassifierHyperparameters().batchSize
+                    $0.validation = .fraction(0.5)
+                    $0.epochs = 1
+                })
+            #expect(start.validationImages > 32)
+            let values = try #require(hyperparameters(of: model))
+            #expect(values.batchSize == 16)
+            #expect(values.optimizer == (recipe == .head ? .sgd : .adamW))
         }
     }
 
@@ -93,7 +118,7 @@ import Testing
                     $0.augmentation = Augmentation([.noise])
                     $0.fineTuning.layerDecay = 0.5
                 })
-            guard case .classifier(let values) = model.training?.hyperparameters else { return }
+            let values = try #require(hyperparameters(of: model))
             #expect(values.epochs == 2 && start.decision?.epochs == 2)
             #expect(values.augmentation.kinds == [.noise])
             #expect(start.decision?.augmentation == values.augmentation)
