@@ -38,15 +38,17 @@ package final class LiveServer: Sendable {
     /// Shows a training event.
     package func show(_ event: TrainingEvent) { run.withLock { $0.take(event) } }
 
-    /// Shows the end, gives open pages two seconds to load it, and stops.
-    /// - Parameter error: The error of a failed run.
-    package func finish(_ error: (any Error)? = nil) async {
+    /// Shows the end, waits until an open page has loaded it, and stops.
+    /// - Parameters:
+    ///   - error: The error of a failed run.
+    ///   - limit: The longest time to wait for a page.
+    package func finish(_ error: (any Error)? = nil, waitingAtMost limit: Duration = .seconds(2)) async {
         let last = run.withLock {
             $0.end(error)
             return $0.version
         }
-        let deadline = ContinuousClock().now + .seconds(2)
-        while let request = lastRequest.withLock({ $0 }), request.version < last, request.at + .seconds(12) > .now,
+        let deadline = ContinuousClock().now + limit
+        while let request = lastRequest.withLock({ $0 }), request.version < last, request.at + .seconds(10) + limit > .now,
             .now < deadline
         {
             try? await Task.sleep(for: .milliseconds(20))

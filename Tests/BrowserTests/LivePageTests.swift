@@ -98,7 +98,8 @@ import Testing
                 follower = Task { try await look(server.url, view, until: "document.body.dataset.finished === 'true'") }
                 while server.lastRequest.withLock({ $0?.at }) == before { try await Task.sleep(for: .milliseconds(20)) }
             }
-            await server.finish()
+            // A browser on a busy machine can need more than the default two seconds.
+            await server.finish(waitingAtMost: .seconds(60))
             let sight = try #require(try await follower?.value)
             let seen = sight.values
             #expect(seen.points.count == 5 && seen.points.values.allSatisfy { $0 == 5 })
