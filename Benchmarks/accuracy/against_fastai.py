@@ -2,7 +2,7 @@
 
     python3 Benchmarks/accuracy/against_fastai.py OUTPUT SET … [--seeds 1,2,3,4,5] [--imprint .build/release/imprint] \\
         [--python PYTHON] [--train TEMPLATE] [--evaluate TEMPLATE] [--epochs 4] [--threads N] [--test 0.25] [--block 1] \\
-        [--limit N] [--summary]
+        [--limit N] [--programs Imprint,fastai] [--summary]
 
 A SET is a folder of photos as for photo_sets.py, which splits it for each seed. PYTHON has the packages of requirements.txt in this
 folder. For each set and seed, both programs train in new processes on the same training photos, one after the other, in alternating
@@ -16,8 +16,9 @@ The memory is the peak of the sum of proportional set sizes (PSS) of the process
 
 Prints a row per run, then for each set the mean difference in accuracy and the ratios of time and memory, fastai divided by Imprint, as
 the median and range over seeds. The interval of the difference is a paired bootstrap: it draws seeds and test photos with replacement.
-OUTPUT/results.jsonl keeps the results. A run that was interrupted continues; --summary prints only the kept results. Run it on an otherwise
-idle machine: the column "load" is the number of busy cores before the run, over one minute, in part from the run before.
+OUTPUT/results.jsonl keeps the results. A run that was interrupted continues; --summary prints only the kept results, and --programs runs
+one program at a time. Run it on an otherwise idle machine to compare times: the column "load" is the number of busy cores before the run,
+over one minute, in part from the run before. The accuracy does not depend on the load.
 """
 
 import argparse
@@ -57,9 +58,12 @@ def main():
     parser.add_argument("--test", type=float, default=0.25, help="the fraction of test photos")
     parser.add_argument("--block", type=int, default=1, help="the number of consecutive photos that stay together")
     parser.add_argument("--limit", type=int, help="the approximate number of photos of a set to take (default: all)")
+    parser.add_argument("--programs", type=lambda text: text.split(","), default=PROGRAMS, help="the programs to run (default: both)")
     parser.add_argument("--summary", action="store_true", help="print the kept results without measuring")
     args = parser.parse_args()
     names = [folder.name for folder in args.sets]
+    if not set(args.programs) <= set(PROGRAMS):
+        sys.exit(f"--programs takes {' and '.join(PROGRAMS)}, separated by a comma.")
     if len(set(names)) < len(names):
         sys.exit("Two sets have the same folder name. Rename one: results are kept by name.")
     args.output.mkdir(parents=True, exist_ok=True)
@@ -74,7 +78,7 @@ def main():
         for turn, seed in enumerate(args.seeds):
             for program in PROGRAMS if (number + turn) % 2 == 0 else reversed(PROGRAMS):
                 row = kept.get((folder.name, seed, program))
-                if row is None and args.summary:
+                if row is None and (args.summary or program not in args.programs):
                     continue
                 if row is None:
                     row = run(args, folder, seed, program)
