@@ -23,7 +23,7 @@ import Testing
     }
 
     private func confidences(_ run: CommandOutput) throws -> [String: Double] {
-        let line = try #require(try run.lines.first)
+        let line = try #require(run.lines.first)
         let classifications = try #require(line["observations"] as? [[String: Any]])
         return Dictionary(
             uniqueKeysWithValues: try classifications.map {
