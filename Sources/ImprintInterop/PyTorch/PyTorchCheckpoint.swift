@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ImprintCore
 internal import ImprintModel
 
 /// A PyTorch checkpoint; the reader uses only the tensors of the model.
@@ -16,21 +17,57 @@ struct PyTorchCheckpoint {
     /// The maximum number of tensors.
     static let maximumTensorCount = 16_384
 
-    private init(_ tensors: [(name: String, tensor: StateTensor)], notes: [String]) {
+    /// A tensor of the file.
+    private struct Entry {
+        var name: String
+        let tensor: StoredTensor
+        /// Checks the bytes of the tensor's storage, and returns their offset in the file.
+        let start: () throws(ImportError.Problem) -> Int
+    }
+
+    private init(_ entries: [Entry], in file: MappedFile, notes: [String]) throws(ImportError.Problem) {
+        try Self.checkByteCount(entries, file)
         // Wrappers of modules (DataParallel, torch.compile) put a prefix before the names.
-        var tensors = tensors
+        var entries = entries
         for _ in 0..<4 {
             for prefix in ["module.", "_orig_mod."] {
-                guard tensors.contains(where: { $0.name.hasPrefix(prefix) }),
-                    tensors.allSatisfy({ $0.name.hasPrefix(prefix) || !$0.name.contains(".") })
+                guard entries.contains(where: { $0.name.hasPrefix(prefix) }),
+                    entries.allSatisfy({ $0.name.hasPrefix(prefix) || !$0.name.contains(".") })
                 else { continue }
-                tensors = tensors.map { name, tensor in
-                    (name.hasPrefix(prefix) ? String(name.dropFirst(prefix.count)) : name, tensor)
+                for index in entries.indices where entries[index].name.hasPrefix(prefix) {
+                    entries[index].name.removeFirst(prefix.count)
                 }
             }
         }
-        self.tensors = StateDictionary(tensors)
+        tensors = StateDictionary(
+            entries.map { entry in
+                (
+                    entry.name,
+                    StateTensor(shape: entry.tensor.shape) {
+                        try entry.tensor.floats(in: file, storageAt: entry.start())
+                    }
+                )
+            })
         self.notes = notes
+    }
+
+    /// Checks that all tensors together take at most twice the size of the file, plus 4 MiB, as 32-bit values.
+    ///
+    /// Twice the size is enough for 16-bit floating-point numbers. A small file could otherwise exhaust memory: 8-bit integers take
+    /// four times their size, tensors may share a storage, and a stride of 0 repeats an element.
+    private static func checkByteCount(_ entries: [Entry], _ file: MappedFile) throws(ImportError.Problem) {
+        let limit = 2 * file.count + 4 << 20
+        var byteCount = 0
+        for entry in entries {
+            let (size, overflow) = entry.tensor.count.multipliedReportingOverflow(by: MemoryLayout<Float>.stride)
+            let (sum, overflow2) = byteCount.addingReportingOverflow(size)
+            byteCount = overflow || overflow2 ? .max : sum
+        }
+        guard byteCount > limit, let largest = entries.max(by: { $0.tensor.count < $1.tensor.count }) else { return }
+        throw .exceedsLimit(
+            reason: "its tensors take \(SystemMemory.text(byteCount)) as float32, the largest "
+                + "\(largest.name.debugDescription) of the shape \(largest.tensor.shape), expected at most "
+                + "\(SystemMemory.text(limit)) for a file of \(SystemMemory.text(file.count))")
     }
 }
 
@@ -195,20 +232,15 @@ extension PyTorchCheckpoint {
         }
         guard header.tensors.count <= Self.maximumTensorCount else { throw Self.tooManyTensors(header.tensors.count) }
         let start = 8 + Int(headerLength)
-        let tensors = try header.tensors.map { description in
+        let entries = try header.tensors.map { description in
             let tensor = try StoredTensor(
                 description.name, shape: description.shape,
                 strides: StoredTensor.contiguousStrides(description.shape), offset: 0,
                 elementType: description.elementType, storageCount: description.count)
             let offset = start + description.byteRange.lowerBound
-            return (
-                description.name,
-                StateTensor(shape: description.shape) {
-                    try tensor.floats(in: file, storageAt: offset)
-                }
-            )
+            return Entry(name: description.name, tensor: tensor) { offset }
         }
-        self.init(tensors, notes: [])
+        try self.init(entries, in: file, notes: [])
     }
 
     fileprivate static func tooManyTensors(_ count: Int) -> ImportError.Problem {
@@ -222,8 +254,6 @@ extension PyTorchCheckpoint {
 private final class StorageFile {
     /// The number of bytes.
     let byteCount: Int
-    /// The number of elements; nil before a tensor uses the storage.
-    var count: Int?
     private var start: Int?
     private let check: () throws(ImportError.Problem) -> Int
 
@@ -256,12 +286,10 @@ extension PyTorchCheckpoint {
         let heap = reader.heap
         let (dictionary, notes) = try Self.modelDictionary(reader)
         var storages: [String: StorageFile] = [:]
-        var tensors: [(name: String, tensor: StateTensor)] = []
-        // Tensors may share storages, and repeat their elements; this bounds the memory of all of them.
-        var (elements, stored) = (0, 0)
+        var entries: [Entry] = []
         try heap.forEachPair(in: dictionary) { (key, value) throws(ImportError.Problem) in
             guard case .tensor(let index) = value, let name = try heap.text(key) else { return }
-            guard tensors.count < Self.maximumTensorCount else { throw Self.tooManyTensors(tensors.count + 1) }
+            guard entries.count < Self.maximumTensorCount else { throw Self.tooManyTensors(entries.count + 1) }
             let record = heap.tensors[Int(index)]
             let storage = heap.storages[Int(record.storage)]
             let storageKey = try heap.text(.text(storage.key)) ?? ""
@@ -274,25 +302,11 @@ extension PyTorchCheckpoint {
                     reason: "the storage \(storageKey.debugDescription) has \(bytes.byteCount) bytes, too few for "
                         + "\(storage.count) elements")
             }
-            if bytes.count == nil { stored += storage.count }
-            bytes.count = storage.count
             let tensor = try Self.tensor(name, record, storage, heap)
-            elements = elements.addingReportingOverflow(tensor.count).partialValue
-            guard tensor.count <= Self.maximumElementCount(stored), elements <= Self.maximumElementCount(stored) else {
-                throw .exceedsLimit(
-                    reason: "its tensors repeat the elements of the file too often, at \(name.debugDescription)")
-            }
-            tensors.append(
-                (
-                    name,
-                    StateTensor(shape: tensor.shape) { try tensor.floats(in: file, storageAt: bytes.checkedStart()) }
-                ))
+            entries.append(Entry(name: name, tensor: tensor, start: bytes.checkedStart))
         }
-        self.init(tensors, notes: notes)
+        try self.init(entries, in: file, notes: notes)
     }
-
-    /// Returns the maximum number of elements of all tensors.
-    private static func maximumElementCount(_ stored: Int) -> Int { 2 * stored + 1 << 20 }
 
     private static func tensor(
         _ name: String, _ record: PickleHeap.Tensor, _ storage: PickleHeap.Storage, _ heap: PickleHeap

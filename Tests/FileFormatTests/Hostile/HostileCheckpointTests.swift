@@ -166,9 +166,27 @@ import Testing
         tensor("a negative size", .malformed, "not within", size: [-1], strides: [1]),
         tensor("two negative sizes", .malformed, "not within", size: [-2, -2], strides: [1, 1]),
         tensor("a negative stride", .malformed, "not within", size: [2], strides: [-1], offset: 1),
-        tensor("2^62 repeated elements", .exceedsLimit, "too often", size: [1 << 31, 1 << 31], strides: [0, 0]),
+        tensor(
+            "2^62 repeated elements", .exceedsLimit, #"the largest "a" of the shape [2147483648, 2147483648]"#,
+            size: [1 << 31, 1 << 31], strides: [0, 0]),
         tensor("2^80 repeated elements", .malformed, "not within", size: [1 << 40, 1 << 40], strides: [0, 0]),
-        tensor("2 million repeated elements", .exceedsLimit, "too often", size: [2_000_000], strides: [0]),
+        tensor(
+            "2 million repeated elements", .exceedsLimit, "its tensors take 8 MB as float32", size: [2_000_000],
+            strides: [0]),
+        Case("1,000 tensors that view one storage", .exceedsLimit, "its tensors take 40 MB as float32") {
+            let tensor = Sample.join(
+                Sample.tensor(size: [10_000], strides: [1], storageCount: 10_000), [0x71, 1, 0x30])
+            let entries: [UInt8] = (0..<1000).flatMap { Sample.join(Sample.text("\($0)"), [0x68, 1, 0x73]) }
+            return Sample.archive(
+                Sample.join([0x80, 2], tensor, [0x7D], entries, [0x2E]),
+                storage: [UInt8](repeating: 0, count: 40_000))
+        },
+        Case("3 million 8-bit integers", .exceedsLimit, "its tensors take 12 MB as float32") {
+            Sample.contiguous(3_000_000, type: "CharStorage", byteCount: 1)
+        },
+        Case("3 million booleans", .exceedsLimit, "expected at most 11 MB for a file of 4 MB") {
+            Sample.contiguous(3_000_000, type: "BoolStorage", byteCount: 1)
+        },
         tensor("more strides than dimensions", .malformed, "not within", size: [2], strides: [1, 1]),
         tensor(
             "nine dimensions", .exceedsLimit, "9 dimensions, expected at most 8",
@@ -279,6 +297,17 @@ import Testing
             return Sample.legacy(Sample.pickle(tensors))
         },
     ]
+
+    @Test(
+        "Tensors that take at most twice the file and 4 MiB as float32 are read",
+        arguments: [
+            (3_000_000, "HalfStorage", 2), (3_000_000, "FloatStorage", 4), (2_000_000, "CharStorage", 1),
+            (2_000_000, "ByteStorage", 1),
+        ])
+    func withinLimit(count: Int, type: String, byteCount: Int) throws {
+        let checkpoint = try PyTorchCheckpoint(Sample.contiguous(count, type: type, byteCount: byteCount))
+        #expect(try checkpoint.tensors.values(of: "a").count == count)
+    }
 
     @Test("Truncated files of every length are rejected", arguments: ["zip.pth", "legacy.pth"])
     func truncated(name: String) throws {

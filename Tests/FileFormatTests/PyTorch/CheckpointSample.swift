@@ -78,8 +78,19 @@ enum CheckpointSample {
         var isZIP64 = false
     }
 
+    /// A checkpoint of one contiguous tensor of zeros.
+    /// - Parameter byteCount: The size of an element in bytes.
+    static func contiguous(_ count: Int, type: String, byteCount: Int) -> [UInt8] {
+        archive(
+            pickle(tensor(size: [count], strides: [1], storageCount: count, type: type)),
+            storage: [UInt8](repeating: 0, count: count * byteCount))
+    }
+
+    /// A checkpoint with a pickle and the storage "0" of four numbers.
+    static func archive(_ pickle: [UInt8]) -> [UInt8] { archive(pickle, storage: storage) }
+
     /// A checkpoint with a pickle and the storage "0".
-    static func archive(_ pickle: [UInt8]) -> [UInt8] {
+    static func archive(_ pickle: [UInt8], storage: [UInt8]) -> [UInt8] {
         archive([Entry(name: "a/data.pkl", content: pickle), Entry(name: "a/data/0", content: storage)])
     }
 
