@@ -77,4 +77,39 @@ import Testing
             mutator.bytes(files[iteration % files.count], files[mutator.index(below: files.count)])
         }
     }
+
+    @Test("Checkpoints of an architecture become models or are rejected")
+    func models() throws {
+        let pickle = try CheckpointSample.squeezeNet()
+        let (archive, legacy) = (CheckpointSample.archive(pickle), CheckpointSample.legacy(pickle))
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "model.pth")
+            var importer = ModelImporter()
+            func trial(_ bytes: [UInt8], _ architecture: String?) throws -> ImportTrial {
+                try Data(bytes).write(to: url)
+                importer.architecture = architecture
+                return ImportTrial(url, importer)
+            }
+            for bytes in [archive, legacy] { #expect(try trial(bytes, "squeezenet-1.1").error == nil) }
+            let count = Self.count / 5
+            var rejected = 0
+            for iteration in 0..<count {
+                var mutator = ModelMutator("PyTorch model", iteration)
+                let bytes =
+                    switch iteration % 4 {
+                    case 0: mutator.bytes(archive, legacy)
+                    case 1: mutator.bytes(legacy, archive)
+                    // The pickle, with the right checksum.
+                    default: CheckpointSample.archive(mutator.bytes(pickle, pickle))
+                    }
+                // Another architecture, or none, compares the tensors with all architectures.
+                let architecture = [nil, "squeezenet-1.0"][mutator.index(below: 2)]
+                let trial = try trial(bytes, mutator.index(below: 4) == 0 ? architecture : "squeezenet-1.1")
+                trial.check(weights: bytes.count, "PyTorch model \(iteration)")
+                if trial.error != nil { rejected += 1 }
+            }
+            print("PyTorch model: \(rejected) of \(count) mutated files are rejected")
+            #expect(rejected > count / 4 && rejected < count)
+        }
+    }
 }

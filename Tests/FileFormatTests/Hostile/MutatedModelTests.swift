@@ -26,11 +26,12 @@ import Testing
         try write("program", programs().map { joined($0[0], $0[1]) })
         try write("caffe", SeedModels.caffe().map { joined($0.prototxt, $0.weights) })
         // The first byte selects the architecture.
-        try write(
-            "pytorch",
-            ["zip.pth", "legacy.pth", "wrapped.pth", "tensors.safetensors"].map {
-                [0] + (try CheckpointSample.bytes($0))
-            })
+        let squeezeNet = try CheckpointSample.squeezeNet()
+        let architecture = UInt8(try #require(ModelImporter.architectures.firstIndex(of: "squeezenet-1.1")))
+        let checkpoints =
+            try ["zip.pth", "legacy.pth", "wrapped.pth", "tensors.safetensors"].map(CheckpointSample.bytes)
+            + [CheckpointSample.archive(squeezeNet), CheckpointSample.legacy(squeezeNet)]
+        try write("pytorch", checkpoints.map { [architecture] + $0 })
         try write("imprint", [SeedModels.modelFile()])
     }
 

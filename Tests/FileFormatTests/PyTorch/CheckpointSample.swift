@@ -86,6 +86,21 @@ enum CheckpointSample {
             storage: [UInt8](repeating: 0, count: count * byteCount))
     }
 
+    /// A pickle of the tensors of torchvision's SqueezeNet 1.1 with 10 labels, each of which repeats an element of the storage "0".
+    ///
+    /// The files are small, so that mutations change the names and shapes of tensors.
+    static func squeezeNet() throws -> [UInt8] {
+        let example = try #require(
+            PyTorchArchitectureTests.fixture.cases.first {
+                $0.architecture == "squeezenet-1.1" && $0.flavour == "torchvision"
+            })
+        let tensors = example.tensors().enumerated().map { index, tensor in
+            let strides = [Int](repeating: 0, count: tensor.shape.count)
+            return join(text(tensor.name), Self.tensor(size: tensor.shape, strides: strides, offset: index % 4), [0x73])
+        }
+        return join([0x80, 2, 0x7D], tensors.flatMap { $0 }, [0x2E])
+    }
+
     /// A checkpoint with a pickle and the storage "0" of four numbers.
     static func archive(_ pickle: [UInt8]) -> [UInt8] { archive(pickle, storage: storage) }
 
