@@ -50,6 +50,8 @@ private func hint(for problem: ImportError.Problem) -> String? {
     case .unsuitableModel(_, _, .isBGR?): "Leave out --bgr."
     case .missing(_, _, .prototxt?): "--prototxt names the file."
     case .missing(_, _, .architecture?): "--architecture sets it."
+    case .missing(_, _, .architectures(let names)?), .unsuitableModel(_, _, .architectures(let names)?):
+        "Use \(names.map { "--architecture \($0)" }.joined(separator: " or "))."
     case .missing(_, _, .labels?): "--labels sets the labels."
     case .unsuitableModel(_, _, .normalization?), .missing(_, _, .normalization?):
         "--mean and --scale set the input normalization."

@@ -34,6 +34,14 @@ import Testing
             (.unsuitableModel(found: "an empty pipeline", advice: ""), nil),
             (.missing(item: "architecture", advice: "", setting: .prototxt), "--prototxt names the file."),
             (.missing(item: "architecture", advice: "", setting: .architecture), "--architecture sets it."),
+            (
+                .missing(item: "architecture", advice: "", setting: .architectures(["resnet-18"])),
+                "Use --architecture resnet-18."
+            ),
+            (
+                .unsuitableModel(found: "a checkpoint", advice: "", setting: .architectures(["a", "tf-a"])),
+                "Use --architecture a or --architecture tf-a."
+            ),
             (.missing(item: "matching labels", advice: "", setting: .labels), "--labels sets the labels."),
             (
                 .missing(item: "valid input normalization", advice: "", setting: .normalization),

@@ -39,6 +39,14 @@ struct PyTorchArchitecture {
     ///
     /// - Throws: `ImportError.Problem` if a tensor is missing, has another shape or is not a parameter of the architecture.
     func importModel(_ tensors: StateDictionary, importer: ModelImporter) throws -> ImportedModel {
+        do {
+            return try importMatchingModel(tensors, importer)
+        } catch let mismatch as ArchitectureMismatch {
+            throw mismatch.problem(tensors, as: name)
+        }
+    }
+
+    private func importMatchingModel(_ tensors: StateDictionary, _ importer: ModelImporter) throws -> ImportedModel {
         let source = try PyTorchSource(of: tensors, for: self)
         let labels = try labelCount(tensors, source)
         let size = importer.inputSize ?? Size2D(source.inputSize)
@@ -47,6 +55,7 @@ struct PyTorchArchitecture {
         }
         let network = try source.network(labels: labels, input: size)
         let state = try PyTorchState(tensors, network: network.logits(), source: source)
+        try state.check()
         let elements = state.elementCount
         try ImportError.Problem.checkMemory(forElements: elements)
         var assembler = NetworkAssembler(
@@ -71,17 +80,15 @@ struct PyTorchArchitecture {
     }
 
     /// Returns the number of rows of the head's weight.
-    private func labelCount(_ tensors: StateDictionary, _ source: PyTorchSource) throws -> Int {
+    func labelCount(_ tensors: StateDictionary, _ source: PyTorchSource) throws -> Int {
         let head = "\(source.prefix)\(source.head).weight"
         guard let shape = tensors.shape(of: head) else {
-            throw ImportError.Problem.missing(
-                item: "tensor \(head.debugDescription), the head of \(name)",
-                advice: PyTorchState.advice)
+            throw ArchitectureMismatch(finding: .lacks("tensor \(head.debugDescription), the head of \(name)"))
         }
         guard shape.count >= 2, let labels = shape.first, labels >= 1 else {
-            throw ImportError.Problem.unsuitableModel(
-                found: "a checkpoint whose tensor \(head.debugDescription) has the shape \(shape)",
-                advice: "Expected [labels, channels], the head of \(name). \(PyTorchState.advice)")
+            throw ArchitectureMismatch(
+                finding: .contains("a checkpoint whose tensor \(head.debugDescription) has the shape \(shape)"),
+                expected: "Expected [labels, channels], the head of \(name)")
         }
         guard labels <= NetworkAssembler.maximumLabelCount else {
             throw ImportError.Problem.exceedsLimit(

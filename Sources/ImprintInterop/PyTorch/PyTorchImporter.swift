@@ -8,13 +8,11 @@ extension ModelImporter {
     func readCheckpoint(_ checkpoint: PyTorchCheckpoint) throws -> ImportedModel {
         let known = Self.architectures.joined(separator: ", ")
         guard let name = architecture else {
-            let fitting = fittingArchitectures(checkpoint.tensors)
-            let advice =
-                fitting.isEmpty
-                ? "They fit none of \(known). Set the closest one to see the tensors that differ"
-                : "They fit \(fitting.joined(separator: " or ")). Set this architecture"
+            let fits = ArchitectureFit.best(for: checkpoint.tensors)
             throw ImportError.Problem.missing(
-                item: "architecture, only tensors", advice: advice, setting: .architecture)
+                item: "architecture, only tensors",
+                advice: fits.isEmpty ? "Its tensors fit none of \(known)" : ArchitectureFit.text(of: fits),
+                setting: ArchitectureFit.setting(for: fits) ?? .architecture)
         }
         guard let architecture = PyTorchArchitecture(named: name) else {
             throw ImportError.Problem.missing(
@@ -23,13 +21,5 @@ extension ModelImporter {
         }
         let imported = try architecture.importModel(checkpoint.tensors, importer: self)
         return ImportedModel(model: imported.model, notes: checkpoint.notes + imported.notes)
-    }
-
-    /// Returns the names of the architectures whose import of these tensors succeeds.
-    private func fittingArchitectures(_ tensors: StateDictionary) -> [String] {
-        // Without the settings, which may be wrong for the right architecture.
-        Self.architectures.filter { name in
-            (try? PyTorchArchitecture(named: name)?.importModel(tensors, importer: ModelImporter())) != nil
-        }
     }
 }

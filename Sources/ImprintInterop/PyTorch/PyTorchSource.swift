@@ -19,7 +19,7 @@ struct PyTorchSource {
 
     /// Detects the library by the name of the first convolution.
     ///
-    /// - Throws: `ImportError.Problem.unsuitableModel` if the names are of no library that has the architecture.
+    /// - Throws: `ArchitectureMismatch` if the names are of no library that has the architecture.
     init(of tensors: StateDictionary, for architecture: PyTorchArchitecture) throws {
         let prefix = !tensors.names.isEmpty && tensors.names.allSatisfy { $0.hasPrefix("module.") } ? "module." : ""
         let libraries = Self.libraries(of: architecture)
@@ -33,11 +33,10 @@ struct PyTorchSource {
                 "\"\(Self.firstModules(library, architecture.network)[0]).weight\" as in \(library.rawValue)"
             }
             let found = tensors.names.first.map { "whose first tensor is \($0.debugDescription)" } ?? "without tensors"
-            throw ImportError.Problem.unsuitableModel(
-                found: "a checkpoint \(found)",
-                advice:
-                    "Expected the first convolution of \(architecture.name): \(expected.joined(separator: ", or ")). "
-                    + PyTorchState.advice)
+            throw ArchitectureMismatch(
+                finding: .contains("a checkpoint \(found)"),
+                expected:
+                    "Expected the first convolution of \(architecture.name): \(expected.joined(separator: ", or "))")
         }
         self.architecture = architecture
         self.library = library

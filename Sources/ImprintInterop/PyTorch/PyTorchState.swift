@@ -1,23 +1,22 @@
 internal import ImprintNetwork
 
-/// The tensors of a checkpoint by the nodes of a network, after a check of their names and shapes.
+/// The tensors of a checkpoint by the nodes of a network.
 struct PyTorchState {
-    /// The remedy for tensors that do not fit.
-    static let advice = "Choose the architecture with which the checkpoint was saved"
-
     /// A tensor of the checkpoint that holds a parameter.
-    private struct Source {
+    struct Source {
         let name: String
         let parameter: ParameterDescription
     }
 
     private let tensors: StateDictionary
     private let sources: [String: [Source]]
+    /// The tensors of all parameters.
+    let expected: [Source]
+    private let architecture: String
     /// The number of elements of all parameters.
     let elementCount: Int
 
-    /// - Throws: `ImportError.Problem` if tensors are missing, have other shapes or are not parameters of the network.
-    init(_ tensors: StateDictionary, network: Network, source: PyTorchSource) throws {
+    init(_ tensors: StateDictionary, network: Network, source: PyTorchSource) {
         var sources: [String: [Source]] = [:]
         for entry in ParameterLayout(network).entries {
             guard let module = source.modules[entry.node] else {
@@ -29,11 +28,12 @@ struct PyTorchState {
         let all = network.nodes.flatMap { sources[$0.name] ?? [] }
         self.tensors = tensors
         self.sources = sources
+        expected = all
+        architecture = source.architecture.name
         elementCount = all.reduce(0) { $0 + $1.parameter.count }
-        try Self.check(tensors, all, source.architecture.name)
     }
 
-    /// Returns the parameters of a node in the network's layout.
+    /// Returns the parameters of a node in the network's layout; only after `check()`.
     func parameters(of node: Network.Node) throws -> [String: [Float]] {
         var parameters: [String: [Float]] = [:]
         for source in sources[node.name] ?? [] {
@@ -71,30 +71,43 @@ struct PyTorchState {
         }
     }
 
-    private static func check(_ tensors: StateDictionary, _ expected: [Source], _ architecture: String) throws {
+    /// The tensors that are not parameters of the network.
+    var unknownTensors: [String] {
+        let known = Set(expected.map(\.name))
+        return tensors.names.filter { !known.contains($0) && !$0.hasSuffix(".num_batches_tracked") }
+    }
+
+    /// The number of parameters that the checkpoint has with the right shape.
+    var matchingCount: Int { expected.filter(hasRightShape).count }
+
+    private func hasRightShape(_ source: Source) -> Bool {
+        Self.shapes(of: source.parameter).contains { $0 == tensors.shape(of: source.name) }
+    }
+
+    /// - Throws: `ArchitectureMismatch` if tensors are missing, have other shapes or are not parameters of the network.
+    func check() throws {
         let missing = expected.filter { tensors.shape(of: $0.name) == nil }
         if let first = missing.first {
-            throw ImportError.Problem.missing(
-                item: "tensor \(first.name.debugDescription) of the shape \(shapes(of: first.parameter)[0])"
-                    + "\(others(missing.count)), expected \(expected.count) tensors for \(architecture)",
-                advice: advice)
+            throw ArchitectureMismatch(
+                finding: .lacks(
+                    "tensor \(first.name.debugDescription) of the shape \(Self.shapes(of: first.parameter)[0])"
+                        + "\(Self.others(missing.count)), expected \(expected.count) tensors for \(architecture)"))
         }
-        let wrong = expected.filter { source in
-            !shapes(of: source.parameter).contains { $0 == tensors.shape(of: source.name) }
-        }
+        let wrong = expected.filter { !hasRightShape($0) }
         if let first = wrong.first {
-            throw ImportError.Problem.unsuitableModel(
-                found: "a checkpoint whose tensor \(first.name.debugDescription) has the shape "
-                    + "\(tensors.shape(of: first.name) ?? [])\(others(wrong.count))",
-                advice: "Expected \(shapes(of: first.parameter)[0]) for \(architecture). \(advice)")
+            throw ArchitectureMismatch(
+                finding: .contains(
+                    "a checkpoint whose tensor \(first.name.debugDescription) has the shape "
+                        + "\(tensors.shape(of: first.name) ?? [])\(Self.others(wrong.count))"),
+                expected: "Expected \(Self.shapes(of: first.parameter)[0]) for \(architecture)")
         }
-        let known = Set(expected.map(\.name))
-        let unused = tensors.names.filter { !known.contains($0) && !$0.hasSuffix(".num_batches_tracked") }
-        if let first = unused.first {
-            throw ImportError.Problem.unsuitableModel(
-                found: "a checkpoint with the tensor \(first.debugDescription)\(others(unused.count)), which "
-                    + "\(architecture) does not have",
-                advice: "Expected \(expected.count) tensors. \(advice)")
+        let unknown = unknownTensors
+        if let first = unknown.first {
+            throw ArchitectureMismatch(
+                finding: .contains(
+                    "a checkpoint with the tensor \(first.debugDescription)\(Self.others(unknown.count)), which "
+                        + "\(architecture) does not have"),
+                expected: "Expected \(expected.count) tensors")
         }
     }
 

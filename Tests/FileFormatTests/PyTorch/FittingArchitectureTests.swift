@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test("Without an architecture, the error names those that fit, or all if none fits")
+    @Test("Without an architecture, the error names those that fit, otherwise the closest")
     func fitting() throws {
         let example = try #require(
             PyTorchArchitectureTests.fixture.cases.first {
@@ -37,9 +37,14 @@ import Testing
         let tensors = example.tensors()
         #expect(
             try message(tensors).contains(
-                "the file has no architecture, only tensors. They fit squeezenet-1.1. Set this architecture"))
+                "the file has no architecture, only tensors. Its tensors fit squeezenet-1.1."))
         let other = try message(Array(tensors.dropLast()))
-        #expect(other.contains("They fit none of resnet-18, resnet-34, "), "\(other)")
-        #expect(other.contains("Set the closest one to see the tensors that differ"), "\(other)")
+        #expect(
+            other.contains("The closest architecture is squeezenet-1.1: the file has 51 of its 52 tensors."), "\(other)"
+        )
+        let more = try message(tensors + [(name: "more.weight", shape: [1], values: [0])])
+        #expect(more.contains("the file has 52 of its 52 tensors and 1 unknown ones."), "\(more)")
+        let unknown = try message([(name: "layer.weight", shape: [1], values: [0])])
+        #expect(unknown.contains("Its tensors fit none of resnet-18, resnet-34, "), "\(unknown)")
     }
 }
