@@ -29,7 +29,7 @@ public struct ImportError: DescribedError, Equatable {
     /// A setting of `ModelImporter` that causes a problem or solves it.
     package enum Setting: Equatable, Sendable {
         case prototxt, architecture, labels, normalization
-        /// The architecture, of which these fit the tensors of the checkpoint.
+        /// The architecture: these fit the tensors of the checkpoint.
         case architectures([String])
         /// The channel order of the normalization.
         case isBGR

@@ -86,8 +86,9 @@ enum CheckpointSample {
             storage: [UInt8](repeating: 0, count: count * byteCount))
     }
 
-    /// A pickle of the tensors of torchvision's SqueezeNet 1.1 with 10 labels, each of which repeats an element of the storage "0".
+    /// A pickle of the tensors of torchvision's SqueezeNet 1.1 with 10 labels.
     ///
+    /// Each tensor repeats an element of the storage "0".
     /// The files are small, so that mutations change the names and shapes of tensors.
     static func squeezeNet() throws -> [UInt8] {
         let example = try #require(
