@@ -39,6 +39,17 @@ public struct BaseModelCatalog: Sendable {
     /// Returns the entry with a name, or nil if there is none.
     public subscript(name: String) -> Entry? { entries.first { $0.name == name } }
 
+    /// Returns the entry whose source is a URL, or nil if there is none.
+    func entry(at url: URL) -> Entry? {
+        entries.first { entry in
+            switch entry.source {
+            case .https(let other): other.absoluteString == url.absoluteString
+            case .file(let other): url.isFileURL && other.standardizedFileURL.path == url.standardizedFileURL.path
+            case .pip: false
+            }
+        }
+    }
+
     /// Returns the entry whose file has a SHA-256, or nil if there is none.
     func entry(ofFile sha256: String?) -> Entry? { entries.first { $0.sha256 == sha256 } }
 }

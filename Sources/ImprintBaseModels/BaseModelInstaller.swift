@@ -57,15 +57,34 @@ public enum BaseInstallationEvent: Hashable, Sendable {
 // MARK: Installing
 
 extension BaseModelInstaller {
-    /// Whether the installation of a base model of the catalog needs the acceptance of its licence.
-    ///
-    /// It does not if the user accepted it for the installed base model, or installed the base model from a local file.
-    /// - Throws: `FileError` if the folder cannot be read.
-    public func needsLicenseAcceptance(_ name: String) throws -> Bool {
-        guard let entry = catalog[name] else { return false }
-        guard let base = try bases.installed(named: name), base.sourceDigest == entry.sha256 else { return true }
-        // The user had the file of a base model that was installed from a local file.
-        return !base.isLicenseAccepted && (base.source?.kind != .file || base.damage != nil)
+    /// Returns the catalog entry whose licence the user must accept before a base model of the catalog is installed, or nil if the user
+    /// accepted it for the installed base model.
+    public func entryToAccept(_ name: String) -> BaseModelCatalog.Entry? {
+        catalog[name].flatMap { needsAcceptance($0, for: name) ? $0 : nil }
+    }
+
+    /// Returns the catalog entry whose licence the user must accept before a file or the file of a URL is installed, or nil if the catalog
+    /// does not have the file, or the user accepted the licence for the installed base model.
+    /// - Parameters: Those of `install(from:named:architecture:sha256:acceptsLicense:onEvent:)`.
+    /// - Throws: `FileError` if the file cannot be read.
+    public func entryToAccept(
+        from url: URL, named name: String? = nil, sha256: String? = nil
+    ) throws -> BaseModelCatalog.Entry? {
+        let digest = try digest(of: url, sha256)
+        guard let entry = catalog.entry(ofFile: digest) ?? catalog.entry(at: url) else { return nil }
+        return needsAcceptance(entry, for: self.name(of: url, name, digest)) ? entry : nil
+    }
+
+    private func needsAcceptance(_ entry: BaseModelCatalog.Entry, for name: String) -> Bool {
+        guard let base = bases.installed(named: name) else { return true }
+        return base.sourceDigest != entry.sha256 || !base.isLicenseAccepted
+    }
+
+    /// Returns the SHA-256 of a file in lower case: the expected one, or else that of a local file; nil for a local folder.
+    private func digest(of url: URL, _ sha256: String?) throws -> String? {
+        if let sha256 { return sha256.lowercased() }
+        let isFolder = (try? url.resourceValues(forKeys: [.isDirectoryKey]))?.isDirectory ?? false
+        return isFolder || !url.isFileURL ? nil : try FileDigest.sha256(of: url)
     }
 
     /// Installs a base model of the catalog; an intact base model from the same file is kept.
@@ -86,13 +105,12 @@ extension BaseModelInstaller {
         guard let entry = catalog[name] else {
             throw BaseInstallationError.unknownName(name: name, known: catalog.entries.map(\.name))
         }
-        guard try acceptsLicense || !needsLicenseAcceptance(name) else {
-            throw BaseInstallationError.licenseNotAccepted(name: name, license: entry.license.statement)
-        }
+        try requireAcceptance(of: acceptsLicense ? nil : entryToAccept(name))
         return try await install(BaseSource(entry), onEvent)
     }
 
-    /// Installs a base model from a file or a web server; an intact base model from the same file is kept.
+    /// Installs a base model from a file or a web server; an intact base model from the same file, converted with the same
+    /// architecture, is kept.
     ///
     /// The file is a model file of Imprint, an ONNX or Core ML model, or a PyTorch checkpoint. A file of the catalog is converted with the
     /// settings of its entry. Cancelling the task ends the download.
@@ -101,12 +119,14 @@ extension BaseModelInstaller {
     ///   - name: The name of the base model; if nil, the name in the catalog, or else the file name without its extension.
     ///   - architecture: The architecture of a PyTorch checkpoint, which has only parameters; nil if the file contains it.
     ///   - sha256: The SHA-256 of the file as 64 hexadecimal digits; required for a URL of a web server.
+    ///   - acceptsLicense: Whether the user accepts the licence of the catalog entry, if the catalog has the file or the URL.
     ///   - onEvent: Receives the progress, on any thread.
     /// - Returns: The installed base model.
     /// - Throws: The errors of `install(_:acceptsLicense:onEvent:)`.
     @discardableResult
     public func install(
         from url: URL, named name: String? = nil, architecture: String? = nil, sha256: String? = nil,
+        acceptsLicense: Bool = false,
         onEvent: @escaping @Sendable (BaseInstallationEvent) -> Void = { _ in }
     ) async throws -> InstalledBase {
         if let sha256, !FileDigest.isDigest(sha256) { throw BaseInstallationError.invalidDigest(found: sha256) }
@@ -115,15 +135,20 @@ extension BaseModelInstaller {
             try checkSupported(url)
             guard sha256 != nil else { throw BaseInstallationError.digestRequired(url: shown) }
         }
-        let isFolder = (try? url.resourceValues(forKeys: [.isDirectoryKey]))?.isDirectory ?? false
-        let digest = try sha256?.lowercased() ?? (isFolder ? nil : FileDigest.sha256(of: url))
-        let entry = architecture == nil ? catalog.entry(ofFile: digest) : nil
+        let digest = try digest(of: url, sha256)
         var source = BaseSource(
             name: self.name(of: url, name, digest), location: url.isFileURL ? .file(url) : .https(url), sha256: digest)
-        source.architecture = architecture
-        source.entry = entry
+        source.chosenArchitecture = architecture
+        source.entry = catalog.entry(ofFile: digest) ?? catalog.entry(at: url)
         guard BaseModels.isValid(source.name) else { throw BaseInstallationError.invalidName(source.name) }
+        try requireAcceptance(
+            of: acceptsLicense ? nil : source.entry.flatMap { needsAcceptance($0, for: source.name) ? $0 : nil })
         return try await install(source, onEvent)
+    }
+
+    private func requireAcceptance(of entry: BaseModelCatalog.Entry?) throws {
+        guard let entry else { return }
+        throw BaseInstallationError.licenseNotAccepted(name: entry.name, license: entry.license.statement)
     }
 
     /// Returns the name of the base model from a URL: the given one, that in the catalog, or the file name.
@@ -176,16 +201,28 @@ extension BaseModelInstaller {
         }
     }
 
-    /// Returns the installed base model if it is intact and from the same file, or nil if it must be installed.
-    /// - Throws: `BaseInstallationError.nameTaken` if it is another one.
+    /// Returns the installed base model if it is intact, from the same file and of the same architecture, or nil if it must be installed.
+    /// - Throws: `BaseInstallationError.nameTaken` if it is another one, `BaseModelError.newerRecord` if a newer version of Imprint has
+    ///   installed it.
     private func kept(_ source: BaseSource) throws -> InstalledBase? {
-        guard let base = try bases.installed(named: source.name), let found = base.source else { return nil }
+        guard let base = bases.installed(named: source.name) else { return nil }
+        if base.problem == .newerRecord {
+            throw BaseModelError.newerRecord(name: base.name, file: base.file.path)
+        }
+        guard let record = base.record else { return nil }
         let isSame =
             base.sourceDigest == source.sha256
-            && (source.sha256 != nil || found.location == source.record.source.location)
-        guard isSame else { throw BaseInstallationError.nameTaken(name: source.name, source: found.location) }
-        // Contents of folders are not compared.
-        return base.damage == nil && source.sha256 != nil ? base : nil
+            && (source.sha256 != nil || record.source.location == source.record.source.location)
+        guard isSame else {
+            throw BaseInstallationError.nameTaken(name: source.name, source: record.source.location)
+        }
+        // Contents of folders are not compared, and the licence may be accepted only now.
+        guard base.problem == nil, source.sha256 != nil, source.entry == nil || record.isLicenseAccepted else {
+            return nil
+        }
+        // Older records lack the architecture.
+        let architecture = record.hasArchitecture ? source.architecture : source.chosenArchitecture
+        return architecture == nil || architecture == record.architecture ? base : nil
     }
 
     /// Waits until this installation may change the folder.
@@ -238,7 +275,7 @@ extension BaseModelInstaller {
         let path = source.record.source.location
         do {
             guard ModelFile.isModelFile(at: file) else { return try importModel(source, file, to: output) }
-            guard source.architecture == nil else {
+            guard source.chosenArchitecture == nil else {
                 throw ImportError.Problem.unsuitableModel(
                     found: "a model file of Imprint, which contains its architecture",
                     advice: "Install it without an architecture")
@@ -259,50 +296,13 @@ extension BaseModelInstaller {
 
     private func importModel(_ source: BaseSource, _ file: URL, to output: URL) throws -> [String] {
         var importer = ModelImporter()
-        importer.architecture = source.architecture ?? source.entry?.architecture
-        if let entry = source.entry {
+        importer.architecture = source.architecture
+        if let entry = source.settings {
             importer.inputSize = Size2D(entry.inputSize)
             importer.normalization = ModelImporter.InputNormalization(mean: entry.mean, scale: entry.scale)
         }
         let imported = try importer.read(file)
         try imported.model.write(to: output)
         return imported.notes
-    }
-}
-
-/// A base model to install.
-struct BaseSource: Sendable {
-    let name: String
-    let location: BaseModelCatalog.Entry.Source
-    /// The expected SHA-256 of the file in lower case; nil only for a local folder.
-    let sha256: String?
-    var architecture: String?
-    /// The entry of the catalog with the settings of the conversion and the licence.
-    var entry: BaseModelCatalog.Entry?
-    /// Whether the user has accepted the licence of the entry.
-    private var isLicenseAccepted = false
-
-    init(name: String, location: BaseModelCatalog.Entry.Source, sha256: String?) {
-        (self.name, self.location, self.sha256) = (name, location, sha256)
-    }
-
-    /// Describes an entry whose licence the user has accepted.
-    init(_ entry: BaseModelCatalog.Entry) {
-        self.init(name: entry.name, location: entry.source, sha256: entry.sha256)
-        self.entry = entry
-        isLicenseAccepted = true
-    }
-
-    var record: BaseRecord {
-        let source: InstalledBase.Source =
-            switch location {
-            case .pip(let package, let version, let path):
-                InstalledBase.Source(kind: .pip, location: "\(package)/\(path)", version: version)
-            case .https(let url): InstalledBase.Source(kind: .https, location: VerifiedDownload.redacted(url))
-            case .file(let url): InstalledBase.Source(kind: .file, location: url.standardizedFileURL.path)
-            }
-        return BaseRecord(
-            name: name, source: source, sourceSHA256: sha256, license: entry?.license.name,
-            isLicenseAccepted: isLicenseAccepted)
     }
 }

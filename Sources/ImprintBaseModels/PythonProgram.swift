@@ -34,6 +34,8 @@ struct PythonProgram: Sendable {
     }
 
     /// Runs Python in the environment of this process and waits until it ends; cancelling the task ends Python too.
+    ///
+    /// Python runs isolated: modules in the current folder and in folders of `PYTHONPATH` are not imported.
     /// - Parameter temporaryFolder: The folder of its temporary files.
     /// - Throws: `BaseInstallationError.noPython` if it cannot be started, `CancellationError`.
     func run(_ arguments: [String], temporaryFolder: URL) async throws -> Result {
@@ -43,9 +45,9 @@ struct PythonProgram: Sendable {
             try await onDedicatedThread {
                 let process = Process()
                 process.executableURL = url
-                process.arguments = arguments
+                process.arguments = ["-I", "-X", "utf8"] + arguments
                 process.environment = ProcessInfo.processInfo.environment.merging(
-                    ["TMPDIR": temporaryFolder.path, "PYTHONUTF8": "1"]
+                    ["TMPDIR": temporaryFolder.path]
                 ) { $1 }
                 let pipe = Pipe()
                 process.standardInput = FileHandle.nullDevice

@@ -20,12 +20,9 @@ struct BaseModelOffer: Encodable, Sendable {
     let source: String
     let license: License
 
-    /// Describes the first base model of a catalog, or nil if the catalog is empty, or if another base model is installed.
-    ///
-    /// A damaged base model can be installed again.
+    /// Describes the first base model of a catalog, or nil if the catalog is empty, or if a base model that can be used is installed.
     init?(_ catalog: BaseModelCatalog, installed: InstalledBase?) {
-        guard let entry = catalog.entries.first else { return nil }
-        if let installed, installed.damage == nil || installed.name != entry.name { return nil }
+        guard installed == nil, let entry = catalog.entries.first else { return nil }
         name = entry.name
         title = Self.title(of: entry.name)
         megabytes = max(Int((Double(entry.downloadSize) / 1e6).rounded()), 1)

@@ -8,7 +8,7 @@ internal import Synchronization
 /// A base model in the output of `imprint models`.
 struct BaseModelLine: Encodable {
     enum Status: String, Encodable {
-        case installed, available, damaged
+        case installed, available, damaged, newer
     }
 
     let name: String
@@ -28,18 +28,25 @@ struct BaseModelLine: Encodable {
     @NullIfMissing private(set) var bytes: Int? = nil
 
     /// Describes an installed base model.
-    init(_ base: InstalledBase) throws {
+    init(_ base: InstalledBase) {
         name = base.name
-        status = base.damage == nil ? .installed : .damaged
-        (license, file, sha256, source, problem) = (base.license, base.file.path, base.digest, base.source, base.damage)
-        guard base.damage == nil else { return }
-        let model = try ModelFile(contentsOf: base.file)
-        input = [model.preprocessing.height, model.preprocessing.width]
-        parameters = model.parameters.layout.trainableCount
-        bytes = try Data(contentsOf: base.file, options: .alwaysMapped).count
-        licenseStatement = BaseModelCatalog.standard[name].flatMap {
-            $0.sha256 == base.sourceDigest ? $0.license.statement : nil
+        (license, file, sha256, source) = (base.license, base.file.path, base.digest, base.source)
+        switch base.problem {
+        case .damaged(let reason)?: (status, problem) = (.damaged, reason)
+        case .newerRecord?: (status, problem) = (.newer, "it needs a newer version of Imprint")
+        case nil:
+            do {
+                let model = try base.model()
+                status = .installed
+                input = [model.preprocessing.height, model.preprocessing.width]
+                parameters = model.parameters.layout.trainableCount
+                bytes = try Data(contentsOf: base.file, options: .alwaysMapped).count
+            } catch {
+                (status, problem) = (.damaged, "the model cannot be loaded: \(error)")
+            }
         }
+        licenseStatement =
+            BaseModelCatalog.standard.entries.first { $0.sha256 == base.sourceDigest }?.license.statement
     }
 
     /// Describes a base model that can be installed.
@@ -64,6 +71,7 @@ struct BaseModelLine: Encodable {
             case .installed: "installed, \(TextTable.bytes(bytes ?? 0))"
             case .available: "\(TextTable.bytes(downloadBytes ?? 0)) to download"
             case .damaged: "damaged"
+            case .newer: "needs a newer version"
             }
         return [
             name, state, input.map { "\($0[1])x\($0[0])" } ?? "–", parameterText,

@@ -18,7 +18,8 @@ func hint(for error: any Error) -> String? {
     case ImprintError.checkpointMismatch(_, let setting, _, _):
         optionName(ofSetting: setting).map { "The setting belongs to \($0)." }
     case BaseModelError.notInstalled: "imprint models list shows the installed base models."
-    case BaseModelError.damaged: "imprint models list shows the command that installs it again."
+    case BaseModelError.damaged: "imprint models list shows the command that fixes it."
+    case BaseModelError.newerRecord(let name, _): "imprint models remove \(name) removes it."
     case BaseInstallationError.invalidName: "--name sets the name."
     case BaseInstallationError.nameTaken(let name, _):
         "imprint models remove \(name) removes it; --name sets another name."

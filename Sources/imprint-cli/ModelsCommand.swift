@@ -31,30 +31,36 @@ struct ListModelsCommand: ParsableCommand {
         let available = BaseModelCatalog.standard.entries.filter { entry in
             !installed.contains { $0.name == entry.name }
         }
-        let lines = (try installed.map(BaseModelLine.init) + available.map(BaseModelLine.init)).sorted {
+        let installedLines = installed.map(BaseModelLine.init)
+        let lines = (installedLines + available.map(BaseModelLine.init)).sorted {
             precedes($0.name, $1.name)
         }
         if common.json { return try lines.forEach(Terminal.emit) }
         let header = ["name", "status", "input", "parameters", "licence"]
         try Terminal.show(TextTable.aligned([header] + lines.map(\.columns), leading: 5))
-        for base in installed {
-            guard let damage = base.damage else { continue }
-            Terminal.warn("\(base.file.path): \(damage). To install it again: \(reinstallation(of: base))")
+        for (line, base) in zip(installedLines, installed) {
+            guard let problem = line.problem else { continue }
+            Terminal.warn("\(base.file.path): \(problem). \(remedy(for: base))")
         }
     }
 
-    /// Returns the command that replaces a damaged base model.
-    private func reinstallation(of base: InstalledBase) -> String {
-        let install = "imprint models install "
-        switch base.source?.kind {
-        case .file?: return install + shellQuoted(base.source?.location ?? "") + " --name \(base.name)"
-        case .https? where BaseModelCatalog.standard[base.name] == nil:
-            return install
-                + "\(shellQuoted(base.source?.location ?? "")) --sha256 \(base.sourceDigest ?? "") --name \(base.name)"
-        case nil where BaseModelCatalog.standard[base.name] == nil:
-            return "imprint models remove \(base.name), then \(install)FILE --name \(base.name)"
-        default: return install + base.name
+    /// Returns a sentence with the command that replaces or removes a base model that cannot be used.
+    private func remedy(for base: InstalledBase) -> String {
+        let remove = "To remove it: imprint models remove \(base.name)"
+        if base.problem == .newerRecord { return remove }
+        let isInCatalog = BaseModelCatalog.standard[base.name] != nil
+        let location = shellQuoted(base.source?.location ?? "")
+        var source =
+            switch base.source?.kind {
+            case .file?: "\(location) --name \(base.name)"
+            case .https? where !isInCatalog: "\(location) --sha256 \(base.sourceDigest ?? "") --name \(base.name)"
+            case nil where !isInCatalog: "FILE --name \(base.name)"
+            default: base.name
+            }
+        if source != base.name, let architecture = base.architecture {
+            source += " --architecture \(shellQuoted(architecture))"
         }
+        return "\(remove). To install it again: imprint models install \(source)"
     }
 }
 
@@ -132,13 +138,18 @@ struct InstallModelCommand: AsyncParsableCommand {
                 "\(shown(source)): there is no such file and no base model of this name in the catalog, which has "
                     + installer.catalog.entries.map(\.name).joined(separator: ", ") + ".")
         }
-        if url == nil { try acceptLicense(of: source, installer) }
+        let entry =
+            try url.map { try installer.entryToAccept(from: $0, named: name, sha256: sha256) }
+            ?? installer.entryToAccept(source)
+        if let entry { try acceptLicense(of: entry) }
         let progress = InstallationProgress(isVerified: verifiesFile)
         do {
-            let base = try await withInterrupts { [url, source, name, architecture, sha256] in
+            let base = try await withInterrupts { [url, source, name, architecture, sha256, entry] in
                 if let url {
                     try await installer.install(
-                        from: url, named: name, architecture: architecture, sha256: sha256, onEvent: progress.show)
+                        from: url, named: name, architecture: architecture, sha256: sha256,
+                        acceptsLicense: entry != nil,
+                        onEvent: progress.show)
                 } else {
                     try await installer.install(source, acceptsLicense: true, onEvent: progress.show)
                 }
@@ -156,15 +167,14 @@ struct InstallModelCommand: AsyncParsableCommand {
         }
     }
 
-    /// Shows the licence of a base model of the catalog and asks whether to accept it, unless the user has accepted it before.
-    private func acceptLicense(of name: String, _ installer: BaseModelInstaller) throws {
-        guard let entry = installer.catalog[name], try installer.needsLicenseAcceptance(name) else { return }
-        Terminal.note("Licence of \(name): \(entry.license.name)")
+    /// Shows the licence of a base model of the catalog and asks whether to accept it.
+    private func acceptLicense(of entry: BaseModelCatalog.Entry) throws {
+        Terminal.note("Licence of \(entry.name): \(entry.license.name)")
         Terminal.note(entry.license.statement)
         guard !acceptLicense else { return }
         guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else {
             throw ValidationError(
-                "\(name) is not installed, because its licence is not accepted; --accept-license accepts it.")
+                "\(entry.name) is not installed, because its licence is not accepted; --accept-license accepts it.")
         }
         Terminal.draw("Accept? [y/N] ")
         guard ["y", "yes"].contains((readLine() ?? "").trimmingCharacters(in: .whitespaces).lowercased()) else {
@@ -190,7 +200,7 @@ struct InstallModelCommand: AsyncParsableCommand {
     }
 
     private func report(_ base: InstalledBase) throws {
-        let line = try BaseModelLine(base)
+        let line = BaseModelLine(base)
         if common.json { return try Terminal.report(line) }
         let size = TextTable.bytes(try Data(contentsOf: base.file, options: .alwaysMapped).count)
         Terminal.note(
@@ -225,7 +235,7 @@ struct RemoveModelCommand: ParsableCommand {
 func baseModel(_ text: String) throws -> ModelFile {
     let bases = BaseModels()
     if !FileManager.default.fileExists(atPath: text) {
-        if try bases.installed(named: text) != nil { return try bases.model(named: text) }
+        if bases.installed(named: text) != nil { return try bases.model(named: text) }
         if BaseModelCatalog.standard[text] != nil {
             throw ValidationError("--base: \(text) is not installed. imprint models install \(text) installs it.")
         }

@@ -112,8 +112,10 @@ struct TrainingBaseOptions: ParsableArguments {
     /// Sets the base model and fine-tuning hyperparameters of a configuration.
     func apply(to configuration: inout ClassifierConfiguration) throws {
         if let chosenRecipe {
-            // Without a base model, the library looks for an installed one.
-            if base != nil || chosenRecipe != .automatic {
+            // Without an installed base model, the library uses the one that comes with Imprint.
+            if base == nil, chosenRecipe == .automatic {
+                if let model = try installedModel() { configuration.start = .pretrained(model) }
+            } else {
                 configuration.start = .pretrained(try baseModel(), recipe: chosenRecipe)
             }
         } else if base != nil || trainableLayers != .all {
@@ -127,7 +129,14 @@ struct TrainingBaseOptions: ParsableArguments {
     /// Returns the base model that is named; otherwise the first installed one, or the one that comes with Imprint.
     private func baseModel() throws -> ModelFile {
         if let base { return try imprint_cli.baseModel(base) }
-        return try BaseModels().first?.model() ?? .builtInBase()
+        return try installedModel() ?? .builtInBase()
+    }
+
+    /// Returns the first installed base model that can be used, with a warning about each one before it, or nil if there is none.
+    private func installedModel() throws -> ModelFile? {
+        try BaseModels().firstModel { base, error in
+            Terminal.warn("Training does not use the base model \(base.name): \(error)")
+        }?.model
     }
 
     private func set(_ values: inout ClassifierHyperparameters) {

@@ -300,7 +300,7 @@ struct FakeBase {
         #expect(output.status == 0, "\(output.errors)")
         try Self.write(
             """
-            if [ "$1 $2" != "-m pip" ]; then exec '\(python)' "$@"; fi
+            case " $* " in *" -m pip "*) ;; *) exec '\(python)' "$@" ;; esac
             while [ "$1" != --dest ]; do shift; done
             sleep 1; mkdir "$2" && cp '\(wheel.path)' "$2"
             """, to: folder.appending(path: "python"))

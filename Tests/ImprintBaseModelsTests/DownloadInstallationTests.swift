@@ -30,7 +30,7 @@ import Testing
             #expect(base.source?.location == server.url.absoluteString)
             #expect(events.all.contains(.downloading(byteCount: model.bytes.count, total: model.bytes.count)))
             #expect(events.all.last == .converting)
-            #expect(files(of: bases) == ["model.imprint", "model.json"])
+            #expect(files(of: bases) == ["model.json", modelFileName("model", model.sha256)])
             // Installed already, so there is no second request.
             try await installer(bases).install(from: url, sha256: model.sha256)
             #expect(server.requests.count == 1)
@@ -56,7 +56,7 @@ import Testing
             #expect(files(of: bases) == [partial, partial + "/download.json", partial + "/download.partial"])
             try await installer(bases).install(from: server.url, sha256: model.sha256)
             #expect(server.requests.map(\.range) == [nil, 900])
-            #expect(files(of: bases) == ["model.imprint", "model.json"])
+            #expect(files(of: bases) == ["model.json", modelFileName("model", model.sha256)])
         }
     }
 

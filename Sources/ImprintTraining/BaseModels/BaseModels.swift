@@ -12,7 +12,7 @@ public import ImprintModel
 /// configuration.start = .pretrained(try bases.model(named: "efficientnet-lite0"))
 /// ```
 ///
-/// Each base model is a model file `NAME.imprint` with a record `NAME.json`: its source, its licence and the SHA-256 of both the source and
+/// Each base model has a record `NAME.json` with the name of its model file, its source, its licence and the SHA-256 of both the source and
 /// the model file. Every use compares the digest. This type needs no network; `BaseModelInstaller` in the module ImprintBaseModels installs
 /// base models. Any number of threads and processes may use a folder at the same time.
 public struct BaseModels: Sendable {
@@ -48,72 +48,104 @@ public struct BaseModels: Sendable {
 // MARK: Reading
 
 extension BaseModels {
-    /// The installed base models in alphabetical order, including damaged ones.
+    /// The installed base models in alphabetical order, including those that cannot be used.
     ///
     /// Reading it computes the digest of each model file.
     /// - Throws: `FileError` if the folder exists but cannot be read.
-    public var installed: [InstalledBase] {
-        get throws {
-            let suffixes = [Self.recordSuffix, Self.modelSuffix]
-            let names = try fileNames().compactMap { file in
-                suffixes.first { file.hasSuffix($0) }.map { String(file.dropLast($0.count)) }
-            }
-            return try Set(names.filter(Self.isValid)).sorted(by: precedes).compactMap(installed)
-        }
-    }
+    public var installed: [InstalledBase] { get throws { try names().compactMap(installed) } }
 
-    /// Returns the installed base model with a name, or nil if there is none; it may be damaged.
-    /// - Throws: `FileError` if the folder or the model file cannot be read.
-    public func installed(named name: String) throws -> InstalledBase? {
+    /// Returns the installed base model with a name, or nil if there is none; `InstalledBase.problem` is set if it cannot be used.
+    public func installed(named name: String) -> InstalledBase? {
         guard Self.isValid(name) else { return nil }
+        var record = record(of: name)
         while true {
-            let record = try contents(of: recordFile(name))
-            let base = try inspect(name, record)
+            let base = record.map { inspect(name, $0) }
             // Another process may have replaced or removed the base model meanwhile.
-            if try contents(of: recordFile(name)) == record { return base }
+            let newRecord = self.record(of: name)
+            if newRecord == record { return base }
+            record = newRecord
         }
     }
 
-    /// The first installed base model in alphabetical order, or nil if none is installed; it may be damaged.
+    /// The first installed base model in alphabetical order that can be used, or nil if there is none.
     ///
     /// Training starts from it by default; see `ClassifierConfiguration.Start.automatic`.
     /// - Throws: `FileError` if the folder exists but cannot be read.
-    public var first: InstalledBase? { get throws { try installed.first } }
+    public var first: InstalledBase? { get throws { try firstModel { _, _ in }?.base } }
 
-    /// Returns an installed base model, to fine-tune.
-    /// - Throws: `BaseModelError` if it is not installed or damaged; the errors of `ModelFile`; `FileError` if a file cannot be read.
-    public func model(named name: String) throws -> ModelFile {
-        guard let base = try installed(named: name) else {
-            throw BaseModelError.notInstalled(name: name, folder: folder.path)
-        }
-        return try base.model()
-    }
-
-    /// Returns a base model, with the damage if its file does not match its record, or nil if neither exists.
-    private func inspect(_ name: String, _ contents: Data?) throws -> InstalledBase? {
-        let file = modelFile(name)
-        let exists = FileManager.default.fileExists(atPath: file.path)
-        guard contents != nil || exists else { return nil }
-        let record: BaseRecord?
-        var damage: String?
-        do {
-            record = try contents.map { try BaseRecord($0, of: name) }
-            if record == nil { damage = "its record \(recordFile(name).path) is missing" }
-        } catch {
-            record = nil
-            damage = "its record \(recordFile(name).path) is invalid"
-        }
-        if let record {
-            if !exists {
-                damage = "the file is missing"
-            } else {
-                let found = try FileDigest.sha256(of: file)
-                if found != record.modelSHA256 {
-                    damage = "its SHA-256 is \(found), expected \(record.modelSHA256)"
-                }
+    /// Returns the first installed base model in alphabetical order that can be used with its model, or nil if there is none.
+    /// - Parameter onSkip: Receives each base model before it that cannot be used, with the error of loading it.
+    /// - Throws: `FileError` if the folder exists but cannot be read.
+    package func firstModel(
+        onSkip: (InstalledBase, any Error) -> Void
+    ) throws -> (base: InstalledBase, model: ModelFile)? {
+        for name in try names() {
+            guard let (base, result) = load(name) else { continue }
+            switch result {
+            case .success(let model): return (base, model)
+            case .failure(let error): onSkip(base, error)
             }
         }
-        return InstalledBase(name: name, file: file, record: record, damage: damage)
+        return nil
+    }
+
+    /// Returns an installed base model, to fine-tune.
+    /// - Throws: `BaseModelError` if it is not installed or cannot be used; the errors of `ModelFile`; `FileError` if a file cannot be read.
+    public func model(named name: String) throws -> ModelFile {
+        guard let (_, result) = load(name) else {
+            throw BaseModelError.notInstalled(name: name, folder: folder.path)
+        }
+        return try result.get()
+    }
+
+    /// Loads an installed base model, or returns nil if there is none.
+    private func load(_ name: String) -> (base: InstalledBase, model: Result<ModelFile, any Error>)? {
+        while let base = installed(named: name) {
+            let model = Result { try base.model() }
+            // Another process may have replaced the base model before its file was opened.
+            if case .failure = model, installed(named: name) != base { continue }
+            return (base, model)
+        }
+        return nil
+    }
+
+    /// Returns a base model, with its problem if it cannot be used.
+    private func inspect(_ name: String, _ contents: Result<Data, FileError>) -> InstalledBase {
+        let recordFile = recordFile(name)
+        func unusable(_ problem: InstalledBase.Problem) -> InstalledBase {
+            InstalledBase(name: name, file: recordFile, record: nil, problem: problem)
+        }
+        do {
+            let record = try BaseRecord(contents.get(), of: name)
+            let file = folder.appending(path: record.modelFile)
+            return InstalledBase(
+                name: name, file: file, record: record, problem: damage(of: file, record).map { .damaged(reason: $0) })
+        } catch BaseRecord.Invalid.newerFormat {
+            return unusable(.newerRecord)
+        } catch FileError.cannotRead(_, let reason) {
+            return unusable(.damaged(reason: "its record cannot be read: \(reason)"))
+        } catch {
+            return unusable(.damaged(reason: "its record is invalid"))
+        }
+    }
+
+    /// Returns the reason why a model file does not match its record, or nil if it does.
+    private func damage(of file: URL, _ record: BaseRecord) -> String? {
+        do {
+            let found = try FileDigest.sha256(of: file)
+            return found == record.modelSHA256 ? nil : "its SHA-256 is \(found), expected \(record.modelSHA256)"
+        } catch FileError.cannotRead(_, let reason) {
+            return FileManager.default.fileExists(atPath: file.path)
+                ? "the file cannot be read: \(reason)" : "the file is missing"
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    /// Returns the names that have a record, in alphabetical order.
+    private func names() throws -> [String] {
+        try fileNames().filter { $0.hasSuffix(Self.recordSuffix) }.map { String($0.dropLast(Self.recordSuffix.count)) }
+            .filter(Self.isValid).sorted(by: precedes)
     }
 
     private func fileNames() throws -> [String] {
@@ -125,13 +157,14 @@ extension BaseModels {
         }
     }
 
-    /// Returns the bytes of a small file, or nil if it does not exist.
-    private func contents(of file: URL) throws -> Data? {
+    /// Returns the bytes of a record, or nil if it does not exist.
+    private func record(of name: String) -> Result<Data, FileError>? {
+        let file = recordFile(name)
         do {
-            return try Data(contentsOf: file)
+            return .success(try Data(contentsOf: file))
         } catch {
             guard FileManager.default.fileExists(atPath: file.path) else { return nil }
-            throw FileError.cannotRead(path: file.path, reason: error.localizedDescription)
+            return .failure(.cannotRead(path: file.path, reason: error.localizedDescription))
         }
     }
 }
@@ -139,14 +172,10 @@ extension BaseModels {
 // MARK: Names
 
 extension BaseModels {
-    private static let modelSuffix = ".imprint"
     private static let recordSuffix = ".json"
 
     /// Whether a name is valid: 1 to 64 ASCII letters, digits, dots, underscores and hyphens; the first is a letter or digit.
     public static func isValid(_ name: String) -> Bool { name.wholeMatch(of: /[A-Za-z0-9][A-Za-z0-9._-]{0,63}/) != nil }
-
-    /// The model file of a base model.
-    package func modelFile(_ name: String) -> URL { folder.appending(path: name + Self.modelSuffix) }
 
     /// The record of a base model.
     package func recordFile(_ name: String) -> URL { folder.appending(path: name + Self.recordSuffix) }
@@ -162,27 +191,52 @@ extension BaseModels {
     ///   time, `FileError` if a file cannot be removed.
     public func remove(_ name: String) throws {
         let staging = BaseStaging(self, name)
-        func exists() -> Bool {
-            Self.isValid(name)
-                && [modelFile(name), recordFile(name), staging.folder].contains {
-                    FileManager.default.fileExists(atPath: $0.path)
-                }
+        func exists() throws -> Bool {
+            guard Self.isValid(name) else { return false }
+            return try [recordFile(name), staging.folder].contains { FileManager.default.fileExists(atPath: $0.path) }
+                || fileNames().contains { BaseModelFile($0)?.name == name }
         }
-        guard exists() else { throw BaseModelError.notInstalled(name: name, folder: folder.path) }
+        guard try exists() else { throw BaseModelError.notInstalled(name: name, folder: folder.path) }
         let end = ContinuousClock.now + .seconds(10)
         while true {
             if let lock = try BaseModelsLock(folder) {
                 defer { withExtendedLifetime(lock) {} }
-                guard exists() else { throw BaseModelError.notInstalled(name: name, folder: folder.path) }
-                // The model first, because its record alone is reported as a damaged base model.
-                for file in [modelFile(name), recordFile(name)] where unlink(file.path) != 0 && errno != ENOENT {
-                    throw FileError.cannotWrite(file.path, errno: errno)
-                }
-                try staging.removeAll()
-                return try AtomicFile.flushNames(in: folder.path, shownAs: folder.path)
+                guard try exists() else { throw BaseModelError.notInstalled(name: name, folder: folder.path) }
+                // The record first: without it, the base model is not installed.
+                try removeFile(recordFile(name))
+                try AtomicFile.flushNames(in: folder.path, shownAs: folder.path)
+                try removeLeftovers(of: name)
+                return try staging.removeAll()
             }
             guard ContinuousClock.now < end else { throw BaseModelError.inUse(folder: folder.path) }
             Thread.sleep(forTimeInterval: 0.01)
+        }
+    }
+
+    /// Removes the model files that no record names, such as those that a killed installation left.
+    ///
+    /// Call it only while the folder is locked. Files of base models whose record cannot be read stay.
+    /// - Parameter name: The base model that is being installed or removed; its file of an older version of Imprint is removed too.
+    package func removeLeftovers(of name: String) throws {
+        for file in try fileNames() {
+            guard let parts = BaseModelFile(file), parts.isUnique || parts.name == name else { continue }
+            if let contents = record(of: parts.name) {
+                guard let record = try? BaseRecord(contents.get(), of: parts.name), record.modelFile != file else {
+                    continue
+                }
+            }
+            try removeFile(folder.appending(path: file))
+        }
+    }
+
+    /// Removes a file or a folder, if it exists.
+    package func removeFile(_ file: URL) throws {
+        do {
+            try FileManager.default.removeItem(at: file)
+        } catch {
+            guard FileManager.default.fileExists(atPath: file.path) else { return }
+            throw FileError.cannotWrite(
+                path: file.path, reason: error.localizedDescription, remedy: "check the permissions of its folder")
         }
     }
 }

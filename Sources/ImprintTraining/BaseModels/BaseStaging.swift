@@ -51,8 +51,9 @@ package struct BaseStaging: Sendable {
         return count
     }
 
-    /// Creates the folder, and removes all files except a download that can be resumed.
+    /// Creates the folder, and removes what killed installations left, except a download that can be resumed.
     package func prepare() throws {
+        try bases.removeLeftovers(of: name)
         try removeTemporaryFiles()
         try AtomicFile.makeFolder(folder)
     }
@@ -61,37 +62,34 @@ package struct BaseStaging: Sendable {
     package func removeTemporaryFiles() throws {
         guard resumableByteCount != nil else { return try removeAll() }
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-        for name in names where !Self.resumableFiles.contains(name) { try remove(folder.appending(path: name)) }
+        for name in names where !Self.resumableFiles.contains(name) {
+            try bases.removeFile(folder.appending(path: name))
+        }
     }
 
     /// Removes the folder.
-    package func removeAll() throws { try remove(folder) }
+    package func removeAll() throws { try bases.removeFile(folder) }
 
-    private func remove(_ file: URL) throws {
-        guard FileManager.default.fileExists(atPath: file.path) else { return }
-        do {
-            try FileManager.default.removeItem(at: file)
-        } catch {
-            throw FileError.cannotWrite(
-                path: file.path, reason: error.localizedDescription, remedy: "check the permissions of its folder")
-        }
-    }
-
-    /// Installs the new model file with its record, and removes this folder.
+    /// Installs the new model file with its record, and removes this folder and the old model file.
     ///
-    /// Both files are complete and flushed before the first one is renamed. A process that is killed between the two renames leaves a model
-    /// file that does not match its record, which `BaseModels` reports as damaged.
+    /// Both files are complete and flushed before the first one is renamed. The rename of the record commits the installation: the new model
+    /// file has its own name, so the old record has its old model file until then.
     package func install(_ record: BaseRecord) throws -> InstalledBase {
-        var record = record
-        record.modelSHA256 = try FileDigest.sha256(of: model)
+        let record = record.describing(try FileDigest.sha256(of: model))
         let recordFile = folder.appending(path: "record.json")
         try AtomicFile.write(try record.encoded(), to: recordFile)
-        for (file, target) in [(model, bases.modelFile(name)), (recordFile, bases.recordFile(name))]
-        where rename(file.path, target.path) != 0 {
-            throw FileError.cannotWrite(target.path, errno: errno)
+        let file = bases.folder.appending(path: record.modelFile)
+        for (source, target) in [(model, file), (recordFile, bases.recordFile(name))] {
+            guard rename(source.path, target.path) == 0 else {
+                let error = FileError.cannotWrite(target.path, errno: errno)
+                try? bases.removeLeftovers(of: name)
+                throw error
+            }
+            try AtomicFile.flushNames(in: bases.folder.path, shownAs: bases.folder.path)
         }
-        try AtomicFile.flushNames(in: bases.folder.path, shownAs: bases.folder.path)
-        try removeAll()
-        return InstalledBase(name: name, file: bases.modelFile(name), record: record, damage: nil)
+        // The base model is installed. If a file cannot be removed, the next installation or removal tries again.
+        try? bases.removeLeftovers(of: name)
+        try? removeAll()
+        return InstalledBase(name: name, file: file, record: record, problem: nil)
     }
 }

@@ -107,7 +107,7 @@ extension ClassifierConfiguration {
     func pretrainedBase() throws -> (base: ModelFile, recipe: ClassifierRecipe)? {
         switch start {
         case .pretrained(let base, let recipe): (base, recipe)
-        case .automatic: try BaseModels().first.map { (try $0.model(), .automatic) }
+        case .automatic: try BaseModels().firstModel { _, _ in }.map { ($0.model, .automatic) }
         case .builtInBase, .network, .base: nil
         }
     }

@@ -12,7 +12,7 @@ internal import ImprintNetwork
 public struct ClassifierConfiguration: Sendable {
     /// The network that training starts from.
     public enum Start: Sendable {
-        /// The first installed base model in alphabetical order (see `BaseModels`), trained by the automatic recipe; `builtInBase` if none is
+        /// The first usable installed base model in alphabetical order (see `BaseModels`), trained by the automatic recipe; `builtInBase` if none is
         /// installed.
         case automatic
         /// A pretrained base model with a new head, trained by a recipe.
