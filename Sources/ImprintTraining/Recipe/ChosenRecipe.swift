@@ -12,6 +12,8 @@ struct ChosenRecipe {
 
     /// The recipe.
     let decision: RecipeDecision
+    /// The recipe as the first part of the run chose it; it may have another number of epochs than a resumed run.
+    private let original: RecipeDecision
     /// The configuration with the hyperparameters of the recipe.
     let configuration: ClassifierConfiguration
     /// The measurements; nil for a run that resumes from a checkpoint.
@@ -35,9 +37,10 @@ struct ChosenRecipe {
                 name: "augmentation", found: "\(augmentation)",
                 expected: "none for the recipe head, which trains the head on features that are computed once")
         }
-        if var decision = try Self.decision(in: checkpoints, recipe) {
-            if let epochs { decision.epochs = epochs }
-            self.decision = decision
+        if let stored = try Self.decision(in: checkpoints, recipe) {
+            var resumed = stored
+            if let epochs { resumed.epochs = epochs }
+            (decision, original) = (resumed, stored)
             probe = nil
         } else {
             let clock = RunClock()
@@ -59,9 +62,10 @@ struct ChosenRecipe {
                 secondsPerEpoch: probe.secondsPerPhoto * Self.trainingCost * Double(probe.evidence.trainingPhotos),
                 secondsLeft: configuration.timeLimit.map { $0.seconds - clock.seconds },
                 epochs: epochs, augmentation: augmentation, isMultiLabel: measuring.isMultiLabel)
+            original = decision
             self.probe = probe
         }
-        self.configuration = configuration.applying(decision, base)
+        self.configuration = configuration.applying(decision, original: original, base)
     }
 
     /// The batch size of a recipe: batches of 32 photos need 2.3 GB instead of 1.3 GB for EfficientNet-Lite0.
@@ -87,11 +91,11 @@ struct ChosenRecipe {
         return decision
     }
 
-    /// The recipe as a checkpoint stores it.
+    /// The recipe as a checkpoint stores it: with the number of epochs of the first part of the run.
     func encoded() throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
-        return String(decoding: try encoder.encode(decision), as: UTF8.self)
+        return String(decoding: try encoder.encode(original), as: UTF8.self)
     }
 }
 
@@ -119,7 +123,10 @@ extension ClassifierConfiguration {
     }
 
     /// Returns the configuration with the hyperparameters of a recipe, except those that do not have their default values.
-    fileprivate func applying(_ decision: RecipeDecision, _ base: ModelFile) -> ClassifierConfiguration {
+    /// - Parameter original: The recipe of the first part of the run, which the decay of the average follows from.
+    fileprivate func applying(
+        _ decision: RecipeDecision, original: RecipeDecision, _ base: ModelFile
+    ) -> ClassifierConfiguration {
         var configuration = self
         func set<Value: Equatable>(_ property: WritableKeyPath<ClassifierHyperparameters, Value>, _ value: Value) {
             if given(property) == nil { configuration.hyperparameters[keyPath: property] = value }
@@ -142,7 +149,7 @@ extension ClassifierConfiguration {
         set(\.labelSmoothing, 0.1)
         set(\.gradientClipping, 5)
         let photos = decision.evidence?.trainingPhotos ?? 0
-        let steps = configuration.epochs * max((photos + configuration.batchSize - 1) / configuration.batchSize, 1)
+        let steps = original.epochs * max((photos + configuration.batchSize - 1) / configuration.batchSize, 1)
         // The average covers about the last tenth of the steps.
         set(\.emaDecay, Float(min(max(1 - 10 / Double(steps), 0.9), 0.99)))
         return configuration

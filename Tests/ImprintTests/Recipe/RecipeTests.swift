@@ -177,6 +177,49 @@ import Testing
         }
     }
 
+    @Test("A finished fine-tuning run continues with more epochs, and keeps the other hyperparameters of its recipe")
+    func longerFineTuning() throws {
+        let base = try base()
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { checkpoints in
+                // With 16 steps per epoch, a new run of 8 epochs would have a higher EMA decay than one of 2 epochs.
+                func tuned(epochs: Int) -> ClassifierConfiguration {
+                    configuration(base, .fineTuning) { ($0.epochs, $0.batchSize) = (epochs, 1) }
+                }
+                var options = CheckpointOptions(folder: checkpoints, interval: .zero)
+                let first = try train(folder, tuned(epochs: 2), checkpoints: options)
+                options.resumes = true
+                for epochs in [8, 9] {
+                    let (model, start) = try trained(folder, tuned(epochs: epochs), checkpoints: options)
+                    #expect(start.epochs == epochs && start.decision?.epochs == epochs)
+                    #expect(start.resumed?.history.isEmpty == false)
+                    #expect(model.training?.history.count == epochs)
+                    var expected = try #require(hyperparameters(of: first))
+                    expected.epochs = epochs
+                    #expect(hyperparameters(of: model) == expected)
+                }
+            }
+        }
+    }
+
+    @Test("A finished run of the recipe head resumes with more epochs, which it does not need") func longerHead() throws
+    {
+        let base = try base()
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { checkpoints in
+                var options = CheckpointOptions(folder: checkpoints, interval: .zero)
+                let first = try train(folder, configuration(base, .head), checkpoints: options)
+                options.resumes = true
+                let (model, start) = try trained(
+                    folder, configuration(base, .head) { $0.epochs = 3 }, checkpoints: options)
+                #expect(start.resumed != nil)
+                for entry in first.parameters.layout.entries {
+                    #expect(model.parameters[entry.name] == first.parameters[entry.name], "\(entry.name)")
+                }
+            }
+        }
+    }
+
     @Test("A run that is stopped while photos are measured ends with an error and no checkpoint") func stopped() throws
     {
         let base = try base()
