@@ -29,17 +29,19 @@ struct ChosenRecipe {
         try configuration.check()
         guard let (base, recipe) = try configuration.pretrainedBase() else { return nil }
         var configuration = configuration
+        let given = configuration.givenHyperparameters
         // Before the photos are read, because training uses the photos of the measurement.
-        if configuration.given(\.batchSize) == nil { configuration.hyperparameters.batchSize = Self.batchSize }
-        let (epochs, augmentation) = (configuration.given(\.epochs), configuration.given(\.augmentation))
-        if recipe == .head, let augmentation {
+        if !given.contains(.batchSize) { configuration.hyperparameters.batchSize = Self.batchSize }
+        let epochs = given.contains(.epochs) ? configuration.epochs : nil
+        let augmentation = given.contains(.augmentation) ? configuration.augmentation : nil
+        if recipe == .head, let augmentation, augmentation != .none {
             throw ImprintError.invalidSetting(
                 name: "augmentation", found: "\(augmentation)",
                 expected: "none for the recipe head, which trains the head on features that are computed once")
         }
         if let stored = try Self.decision(in: checkpoints, recipe) {
             var resumed = stored
-            if let epochs { resumed.epochs = epochs }
+            if let epochs, resumed.recipe == .fineTuning { resumed.epochs = epochs }
             (decision, original) = (resumed, stored)
             probe = nil
         } else {
@@ -61,11 +63,13 @@ struct ChosenRecipe {
                 recipe, probe.evidence,
                 secondsPerEpoch: probe.secondsPerPhoto * Self.trainingCost * Double(probe.evidence.trainingPhotos),
                 secondsLeft: configuration.timeLimit.map { $0.seconds - clock.seconds },
-                epochs: epochs, augmentation: augmentation, isMultiLabel: measuring.isMultiLabel)
+                epochs: epochs, augmentation: augmentation,
+                given: augmentation == Augmentation.none ? given.subtracting([.augmentation]) : given,
+                isMultiLabel: measuring.isMultiLabel)
             original = decision
             self.probe = probe
         }
-        self.configuration = configuration.applying(decision, original: original, base)
+        self.configuration = configuration.applying(decision, original: original, base, given: given)
     }
 
     /// The batch size of a recipe: batches of 32 photos need 2.3 GB instead of 1.3 GB for EfficientNet-Lite0.
@@ -116,42 +120,40 @@ extension ClassifierConfiguration {
         }
     }
 
-    /// Returns a hyperparameter, or nil if it has its default value, so that a recipe sets it.
-    fileprivate func given<Value: Equatable>(_ property: KeyPath<ClassifierHyperparameters, Value>) -> Value? {
-        let value = hyperparameters[keyPath: property]
-        return value == ClassifierHyperparameters()[keyPath: property] ? nil : value
-    }
-
-    /// Returns the configuration with the hyperparameters of a recipe, except those that do not have their default values.
+    /// Returns the configuration with the hyperparameters of a recipe, except the given ones.
     /// - Parameter original: The recipe of the first part of the run, which the decay of the average follows from.
     fileprivate func applying(
-        _ decision: RecipeDecision, original: RecipeDecision, _ base: ModelFile
+        _ decision: RecipeDecision, original: RecipeDecision, _ base: ModelFile, given: Set<RecipeHyperparameter>
     ) -> ClassifierConfiguration {
         var configuration = self
-        func set<Value: Equatable>(_ property: WritableKeyPath<ClassifierHyperparameters, Value>, _ value: Value) {
-            if given(property) == nil { configuration.hyperparameters[keyPath: property] = value }
+        func set<Value>(
+            _ hyperparameter: RecipeHyperparameter, _ property: WritableKeyPath<ClassifierHyperparameters, Value>,
+            _ value: Value
+        ) {
+            if !given.contains(hyperparameter) { configuration.hyperparameters[keyPath: property] = value }
         }
-        set(\.epochs, decision.epochs)
         guard decision.recipe == .fineTuning else {
             // Logistic regression has found the head; the epoch only measures it.
             configuration.start = .base(base, trainableLayers: .head)
-            set(\.learningRate, 0)
-            configuration.hyperparameters.augmentation = .none
+            RecipeHyperparameter.unusedByHead.forEach { $0.reset(in: &configuration.hyperparameters) }
+            configuration.hyperparameters.epochs = decision.epochs
+            configuration.hyperparameters.learningRate = 0
             return configuration
         }
         configuration.start = .base(base, trainableLayers: .all)
-        set(\.augmentation, decision.augmentation)
+        set(.epochs, \.epochs, decision.epochs)
+        set(.augmentation, \.augmentation, decision.augmentation)
         // On photos of clothing, AdamW is 2 points more accurate than SGD; see docs/transfer.md.
-        set(\.optimizer, .adamW)
-        set(\.learningRate, 0.001)
-        set(\.weightDecay, 0.01)
-        set(\.fineTuning.layerDecay, 0.7)
-        set(\.labelSmoothing, 0.1)
-        set(\.gradientClipping, 5)
+        set(.optimizer, \.optimizer, .adamW)
+        set(.learningRate, \.learningRate, 0.001)
+        set(.weightDecay, \.weightDecay, 0.01)
+        set(.layerDecay, \.fineTuning.layerDecay, 0.7)
+        set(.labelSmoothing, \.labelSmoothing, 0.1)
+        set(.gradientClipping, \.gradientClipping, 5)
         let photos = decision.evidence?.trainingPhotos ?? 0
         let steps = original.epochs * max((photos + configuration.batchSize - 1) / configuration.batchSize, 1)
         // The average covers about the last tenth of the steps.
-        set(\.emaDecay, Float(min(max(1 - 10 / Double(steps), 0.9), 0.99)))
+        set(.emaDecay, \.emaDecay, Float(min(max(1 - 10 / Double(steps), 0.9), 0.99)))
         return configuration
     }
 }

@@ -126,6 +126,45 @@ import Testing
         }
     }
 
+    @Test("Fixed hyperparameters keep their default values") func fixedDefaults() throws {
+        let base = try base()
+        let defaults = ClassifierHyperparameters()
+        try withImages(perLabel: 8) { folder in
+            let (model, start) = try trained(
+                folder,
+                configuration(base, .fineTuning) {
+                    $0.hyperparameters = defaults
+                    $0.fixedHyperparameters = Set(RecipeHyperparameter.allCases)
+                    $0.validation = .none
+                })
+            var expected = defaults
+            expected.validation = .none
+            #expect(hyperparameters(of: model) == expected)
+            #expect(start.decision?.epochs == defaults.epochs)
+            #expect(start.decision?.augmentation == Augmentation.none)
+        }
+        // The recipe head accepts that no data augmentation is given.
+        try withImages(perLabel: 4) { folder in
+            let (_, start) = try trained(
+                folder, configuration(base, .head) { $0.fixedHyperparameters = [.augmentation] })
+            #expect(start.decision?.recipe == .head)
+        }
+    }
+
+    @Test("The recipe head keeps the fitted head for any given learning rate, epochs and EMA decay, and names them")
+    func headIgnoresSteps() throws {
+        let base = try base()
+        try withImages(perLabel: 8) { folder in
+            let expected = try train(folder, configuration(base, .head))
+            let (model, start) = try trained(
+                folder,
+                configuration(base, .head) { ($0.learningRate, $0.epochs, $0.emaDecay) = (0.5, 3, 0.9) })
+            #expect(start.epochs == 1)
+            #expect(start.decision?.reason.hasSuffix("ignores: epochs, learning rate, EMA decay") == true)
+            #expect(try bytes(of: model) == bytes(of: expected))
+        }
+    }
+
     @Test("The recipe head with data augmentation is an error") func augmentedHead() throws {
         let base = try base()
         try withImages(perLabel: 4) { folder in
