@@ -9,7 +9,8 @@ struct DatasetOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The validation set: a folder of photos, or the fraction of the photos to hold out; 0 for none. (default: none for fewer than "
-                + "50 photos, 10 % for fewer than 200, else 5 %; 15 % for a detector)", valueName: "folder-or-fraction")
+                + "50 photos, 10 % for fewer than 200, else 5 % and at least 50 photos; 15 % for a detector)",
+            valueName: "folder-or-fraction")
     )
     var validation: String?
 

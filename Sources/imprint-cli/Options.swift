@@ -102,9 +102,10 @@ struct AugmentationList: ExpressibleByArgument, CustomStringConvertible {
         }
     }
 
-    static func help(_ purpose: String) -> ArgumentHelp {
+    static func help(_ purpose: String, note: String? = nil) -> ArgumentHelp {
         let known = Augmentation.allNames.joined(separator: ", ")
-        return ArgumentHelp("\(purpose): a comma-separated list of \(known); or none.", valueName: "list")
+        return ArgumentHelp(
+            "\(purpose): a comma-separated list of \(known); or none.\(note.map { " \($0)" } ?? "")", valueName: "list")
     }
 }
 

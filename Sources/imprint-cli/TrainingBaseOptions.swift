@@ -8,14 +8,15 @@ internal import ImprintTraining
 struct TrainingBaseOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The base model to fine-tune, a file or a name from imprint models list; it gets a new head. (default: the base model that comes with Imprint, unless --network, "
-                + "--width, --input-size or --crop-and-scale is given)", valueName: "model"))
+            "The base model to fine-tune, a file or a name from imprint models list; it gets a new head. (default: the first installed one, "
+                + "otherwise the one that comes with Imprint; none with --network, --width, --input-size or --crop-and-scale)",
+            valueName: "model"))
     var base: String?
 
     @Option(
         help: ArgumentHelp(
             "The recipe for a pretrained base model: auto measures the photos and chooses; head trains only the head; fine-tune trains all "
-                + "layers; manual uses the hyperparameters as they are. A recipe sets the hyperparameters that have their default values. (default: auto, "
+                + "layers; manual uses the hyperparameters as they are. A recipe keeps the hyperparameters whose options are given. (default: auto, "
                 + "or manual with --unfreeze)",
             valueName: "recipe"))
     var recipe: RecipeArgument?
@@ -23,14 +24,14 @@ struct TrainingBaseOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The trainable layers of the base model: head; all; head-first, to train the head before all layers; or gradual, to unfreeze "
-                + "one block of layers after another. (default: as the recipe chooses)",
+                + "one block of layers after another. (default: as the recipe chooses; with --recipe manual head, or all without --base)",
             valueName: "layers"))
     var unfreeze: FineTuning.TrainableLayers?
 
     @Option(
         help: ArgumentHelp(
-            "Layer-wise learning-rate decay: the learning rate of a block of layers is that of the next block times this factor. (default: "
-                + "\(FineTuning().layerDecay))", valueName: "factor"))
+            "Layer-wise learning-rate decay: the learning rate of a block of layers is that of the next block times this factor. (default: as "
+                + "the recipe chooses; otherwise \(FineTuning().layerDecay))", valueName: "factor"))
     var layerDecay: Float?
 
     @Option(
@@ -118,10 +119,8 @@ struct TrainingBaseOptions: ParsableArguments {
             } else {
                 configuration.start = .pretrained(try baseModel(), recipe: chosenRecipe)
             }
-        } else if base != nil || trainableLayers != .all {
-            configuration.start = .base(try baseModel(), trainableLayers: trainableLayers)
         } else {
-            configuration.start = .builtInBase
+            configuration.start = .base(try baseModel(), trainableLayers: trainableLayers)
         }
         set(&configuration.hyperparameters)
     }

@@ -105,7 +105,9 @@ struct TrainingMonitor {
                 "The photos have changed: the epoch starts again, and earlier epochs no longer count as the best.")
         }
         if done >= epochs {
-            let advice = isDetector ? "" : "; to train longer, raise --epochs above \(done)"
+            let advice =
+                isDetector || started?.decision?.recipe == .head
+                ? "" : "; to train longer, raise --epochs above \(done)"
             Terminal.note("All \(unit)s are done\(advice).")
         }
     }

@@ -19,17 +19,21 @@ struct TrainingOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The maximum number of epochs; the model file stores the epoch with the lowest validation loss. Raise it with --resume to train "
-                + "longer."))
-    var epochs = Self.defaults.epochs
+                + "longer. (default: as the recipe chooses; otherwise \(Self.defaults.epochs))"))
+    var epochs: Int?
 
-    @Option(help: "The batch size: the number of photos in a training step.")
-    var batchSize = Self.defaults.batchSize
+    @Option(
+        help: ArgumentHelp(
+            "The batch size: the number of photos in a training step. (default: as the recipe chooses; otherwise "
+                + "\(Self.defaults.batchSize))"))
+    var batchSize: Int?
 
     @Option(
         help: ArgumentHelp(
             "The peak of the learning-rate schedule (warm-up of one epoch, then cosine decay), or auto to find it by a learning-rate range "
-                + "test.", valueName: "rate"))
-    var learningRate = LearningRate(Self.defaults.learningRate)
+                + "test. (default: as the recipe chooses; otherwise \(Self.defaults.learningRate.map { "\($0)" } ?? "auto"))",
+            valueName: "rate"))
+    var learningRate: LearningRate?
 
     @Option(help: "Early stopping: the number of epochs without an improvement in validation loss. (default: off)")
     var patience: Int?
@@ -51,14 +55,19 @@ struct TrainingOptions: ParsableArguments {
 
     @OptionGroup var baseOptions: TrainingBaseOptions
 
-    @Option(help: AugmentationList.help("Data augmentation of the training photos"))
-    var augment = AugmentationList("none")
+    @Option(
+        help: AugmentationList.help(
+            "Data augmentation of the training photos", note: "(default: as the recipe chooses; otherwise none)"))
+    var augment: AugmentationList?
 
     @Option(help: "How a photo is fitted into the network's input. (default: center-crop)")
     var cropAndScale: CropAndScale?
 
-    @Option(help: "Label smoothing: the fraction of each target that is spread over all labels.")
-    var labelSmoothing = Self.defaults.labelSmoothing
+    @Option(
+        help: ArgumentHelp(
+            "Label smoothing: the fraction of each target that is spread over all labels. (default: as the recipe chooses; otherwise "
+                + "\(Self.defaults.labelSmoothing))"))
+    var labelSmoothing: Float?
 
     @Flag(
         help:
@@ -71,13 +80,15 @@ struct TrainingOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Gradient clipping: the maximum Euclidean norm of the gradient, such as 5. (default: no clipping)",
+            "Gradient clipping: the maximum Euclidean norm of the gradient, such as 5. (default: as the recipe chooses; otherwise "
+                + "no clipping)",
             valueName: "norm"))
     var gradientClipping: Float?
 
     @Option(
         help: ArgumentHelp(
-            "The decay of an exponential moving average (EMA) of the parameters, such as 0.99. (default: no average)",
+            "The decay of an exponential moving average (EMA) of the parameters, such as 0.99. (default: as the recipe "
+                + "chooses; otherwise no average)",
             valueName: "decay"))
     var average: Float?
 
@@ -121,12 +132,12 @@ struct TrainingOptions: ParsableArguments {
         values.keepsGroupsTogether = !dataset.randomSplit
         values.rehearsalImages = dataset.rehearsal
         values.seed = dataset.seed
-        values.epochs = epochs
-        values.batchSize = batchSize
-        values.learningRate = learningRate.rate
+        if let epochs { values.epochs = epochs }
+        if let batchSize { values.batchSize = batchSize }
+        if let learningRate { values.learningRate = learningRate.rate }
         values.patience = patience
         values.timeLimit = try timeLimit?.duration()
-        values.labelSmoothing = labelSmoothing
+        if let labelSmoothing { values.labelSmoothing = labelSmoothing }
         values.classWeights = classWeights
         values.isMultiLabel = multiLabel
         values.emaDecay = average
@@ -134,14 +145,26 @@ struct TrainingOptions: ParsableArguments {
         values.calibrates = !noCalibration
         values.inputSize = inputSize
         if let cropAndScale { values.cropAndScale = cropAndScale }
-        values.augmentation = try augment.augmentation()
+        if let augment { values.augmentation = try augment.augmentation() }
         return values
+    }
+
+    /// The hyperparameters whose options are given, so that a recipe does not set them.
+    private var fixedHyperparameters: Set<RecipeHyperparameter> {
+        let options: [(hyperparameter: RecipeHyperparameter, isGiven: Bool)] = [
+            (.epochs, epochs != nil), (.batchSize, batchSize != nil), (.augmentation, augment != nil),
+            (.learningRate, learningRate != nil), (.layerDecay, baseOptions.layerDecay != nil),
+            (.labelSmoothing, labelSmoothing != nil), (.gradientClipping, gradientClipping != nil),
+            (.emaDecay, average != nil),
+        ]
+        return Set(options.filter(\.isGiven).map(\.hyperparameter))
     }
 
     /// The configuration of a classifier.
     func configuration(threads: Int) throws -> ClassifierConfiguration {
         var configuration = ClassifierConfiguration()
         configuration.hyperparameters = try hyperparameters()
+        configuration.fixedHyperparameters = fixedHyperparameters
         if buildsNetwork {
             configuration.start = .network(network ?? Self.defaultNetwork, width: width ?? 1)
         } else {
@@ -154,15 +177,15 @@ struct TrainingOptions: ParsableArguments {
         return configuration
     }
 
-    /// The command-line arguments that repeat the run, without options that do not change the result and without some defaults.
+    /// The command-line arguments that repeat the run, without options that do not change the result.
     var arguments: [String] {
         let defaults = Self.defaults
         return dataset.arguments + baseOptions.arguments + option("--network", network) + option("--width", width)
             + option("--input-size", inputSize) + option("--crop-and-scale", cropAndScale?.rawValue)
-            + option("--augment", augment.description) + option("--epochs", epochs) + option("--patience", patience)
+            + option("--augment", augment?.description) + option("--epochs", epochs) + option("--patience", patience)
             + option("--time-limit", timeLimit?.description) + option("--batch-size", batchSize)
-            + option("--learning-rate", learningRate.description)
-            + option("--label-smoothing", labelSmoothing, default: defaults.labelSmoothing)
+            + option("--learning-rate", learningRate?.description)
+            + option("--label-smoothing", labelSmoothing)
             + option("--class-weights", classWeights.rawValue, default: defaults.classWeights.rawValue)
             + flag("--multi-label", multiLabel) + option("--average", average)
             + option("--gradient-clipping", gradientClipping)
@@ -174,8 +197,6 @@ struct TrainingOptions: ParsableArguments {
 enum LearningRate: ExpressibleByArgument, CustomStringConvertible {
     case given(Float)
     case automatic
-
-    init(_ rate: Float?) { self = rate.map(Self.given) ?? .automatic }
 
     init?(argument: String) {
         if argument == "auto" {

@@ -4,6 +4,7 @@ import Imprint
 import ImprintImages
 import ImprintModel
 import ImprintNetwork
+import ImprintTraining
 import TestSupport
 import Testing
 
@@ -16,6 +17,7 @@ import Testing
             "", "--epochs 3 --seed 9 --learning-rate auto --patience 4 --time-limit 150s --average 0.99",
             "--validation 0.25 --random-split --network lenet --width 0.5 --input-size 40 --crop-and-scale scale-fit",
             "--validation photos --augment flip,noise --label-smoothing 0.1 --class-weights auto --no-calibration",
+            "--epochs 20 --batch-size 32 --augment none --learning-rate 0.02 --label-smoothing 0",
             "--batch-size 7 --precision float16 --memory 2GB", "--base BASE",
             "--base BASE --unfreeze all --layer-decay 0.3",
             "--base BASE --unfreeze head-first --stage-epochs 3 --batch-statistics", "--base BASE --unfreeze gradual",
@@ -43,17 +45,34 @@ import Testing
             let augmentations = configuration.augmentation.names
             // The order of a printed set is random.
             configuration.augmentation = .none
+            let fixed = configuration.fixedHyperparameters.map(\.rawValue).sorted()
+            configuration.fixedHyperparameters = []
             var start = "from scratch"
             if case .base(let model, let layers) = configuration.start {
                 start = "\(model.digest ?? ""), \(layers)"
                 configuration.start = .network("lenet")
             }
-            return "\(configuration), \(augmentations), \(start)"
+            return "\(configuration), \(augmentations), \(fixed), \(start)"
         }
         #expect(try described(repeated) == described(options))
         if typed.contains("auto") || typed.contains("--base") {
             #expect(try described(options) != described(TrainingOptions.parse([])))
         }
+    }
+
+    @Test(
+        "A recipe does not set hyperparameters whose options are given, also with their default values",
+        arguments: [
+            ("", []), ("--epochs 20", [.epochs]), ("--batch-size 32 --augment none", [.batchSize, .augmentation]),
+            ("--learning-rate 0.02 --layer-decay 0.4", [.learningRate, .layerDecay]),
+            (
+                "--label-smoothing 0 --gradient-clipping 5 --average 0.9",
+                [.labelSmoothing, .gradientClipping, .emaDecay]
+            ),
+        ] as [(String, Set<RecipeHyperparameter>)])
+    func fixedHyperparameters(typed: String, expected: Set<RecipeHyperparameter>) throws {
+        let options = try TrainingOptions.parse(typed.split(separator: " ").map(String.init))
+        #expect(try options.configuration(threads: 1).fixedHyperparameters == expected)
     }
 
     @Test(

@@ -59,6 +59,11 @@ import Testing
             #expect(
                 train.status == 0 && FileManager.default.fileExists(atPath: folder.appending(path: "m.imprint").path),
                 "\(train.errors)")
+            for options in ["--unfreeze all", "--unfreeze head-first", "--recipe manual"] {
+                let train = try shell("$imprint train photos --epochs 2 \(options) --output u.imprint", folder)
+                #expect(train.status == 0, "\(train.errors)")
+                #expect(train.errors.contains("Fine-tuning a base model: "), "\(options): \(train.errors)")
+            }
 
             let remove = try shell("$imprint models remove mine --json", folder)
             #expect(remove.status == 0 && remove.lines.first?["event"] as? String == "removed")

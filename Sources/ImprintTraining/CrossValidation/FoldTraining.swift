@@ -47,7 +47,12 @@ struct FoldTraining: Sendable {
                 $0.property != "fineTuning" || configuration.usedFineTuning != nil
             }
             var settings = Self.settings(fingerprint, texts, configuration.precision)
-            if let pretrained { settings["recipe"] = pretrained.recipe.rawValue }
+            if let pretrained {
+                settings["recipe"] = pretrained.recipe.rawValue
+                // The recipe does not set them, so they matter even if they have their default values.
+                settings["fixed hyperparameters"] = configuration.givenHyperparameters.map(\.rawValue).sorted()
+                    .joined(separator: ", ")
+            }
             return settings
         }
         trainer = { training, _, seed in

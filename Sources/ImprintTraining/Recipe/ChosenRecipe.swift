@@ -12,6 +12,8 @@ struct ChosenRecipe {
 
     /// The recipe.
     let decision: RecipeDecision
+    /// The recipe as the first part of the run chose it; it may have another number of epochs than a resumed run.
+    private let original: RecipeDecision
     /// The configuration with the hyperparameters of the recipe.
     let configuration: ClassifierConfiguration
     /// The measurements; nil for a run that resumes from a checkpoint.
@@ -27,17 +29,20 @@ struct ChosenRecipe {
         try configuration.check()
         guard let (base, recipe) = try configuration.pretrainedBase() else { return nil }
         var configuration = configuration
+        let given = configuration.givenHyperparameters
         // Before the photos are read, because training uses the photos of the measurement.
-        if configuration.given(\.batchSize) == nil { configuration.hyperparameters.batchSize = Self.batchSize }
-        let (epochs, augmentation) = (configuration.given(\.epochs), configuration.given(\.augmentation))
-        if recipe == .head, let augmentation {
+        if !given.contains(.batchSize) { configuration.hyperparameters.batchSize = Self.batchSize }
+        let epochs = given.contains(.epochs) ? configuration.epochs : nil
+        let augmentation = given.contains(.augmentation) ? configuration.augmentation : nil
+        if recipe == .head, let augmentation, augmentation != .none {
             throw ImprintError.invalidSetting(
                 name: "augmentation", found: "\(augmentation)",
                 expected: "none for the recipe head, which trains the head on features that are computed once")
         }
-        if var decision = try Self.decision(in: checkpoints, recipe) {
-            if let epochs { decision.epochs = epochs }
-            self.decision = decision
+        if let stored = try Self.decision(in: checkpoints, recipe) {
+            var resumed = stored
+            if let epochs, resumed.recipe == .fineTuning { resumed.epochs = epochs }
+            (decision, original) = (resumed, stored)
             probe = nil
         } else {
             let clock = RunClock()
@@ -58,10 +63,13 @@ struct ChosenRecipe {
                 recipe, probe.evidence,
                 secondsPerEpoch: probe.secondsPerPhoto * Self.trainingCost * Double(probe.evidence.trainingPhotos),
                 secondsLeft: configuration.timeLimit.map { $0.seconds - clock.seconds },
-                epochs: epochs, augmentation: augmentation, isMultiLabel: measuring.isMultiLabel)
+                epochs: epochs, augmentation: augmentation,
+                given: augmentation == Augmentation.none ? given.subtracting([.augmentation]) : given,
+                isMultiLabel: measuring.isMultiLabel)
+            original = decision
             self.probe = probe
         }
-        self.configuration = configuration.applying(decision, base)
+        self.configuration = configuration.applying(decision, original: original, base, given: given)
     }
 
     /// The batch size of a recipe: batches of 32 photos need 2.3 GB instead of 1.3 GB for EfficientNet-Lite0.
@@ -87,11 +95,11 @@ struct ChosenRecipe {
         return decision
     }
 
-    /// The recipe as a checkpoint stores it.
+    /// The recipe as a checkpoint stores it: with the number of epochs of the first part of the run.
     func encoded() throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
-        return String(decoding: try encoder.encode(decision), as: UTF8.self)
+        return String(decoding: try encoder.encode(original), as: UTF8.self)
     }
 }
 
@@ -112,39 +120,40 @@ extension ClassifierConfiguration {
         }
     }
 
-    /// Returns a hyperparameter, or nil if it has its default value, so that a recipe sets it.
-    fileprivate func given<Value: Equatable>(_ property: KeyPath<ClassifierHyperparameters, Value>) -> Value? {
-        let value = hyperparameters[keyPath: property]
-        return value == ClassifierHyperparameters()[keyPath: property] ? nil : value
-    }
-
-    /// Returns the configuration with the hyperparameters of a recipe, except those that do not have their default values.
-    fileprivate func applying(_ decision: RecipeDecision, _ base: ModelFile) -> ClassifierConfiguration {
+    /// Returns the configuration with the hyperparameters of a recipe, except the given ones.
+    /// - Parameter original: The recipe of the first part of the run, which the decay of the average follows from.
+    fileprivate func applying(
+        _ decision: RecipeDecision, original: RecipeDecision, _ base: ModelFile, given: Set<RecipeHyperparameter>
+    ) -> ClassifierConfiguration {
         var configuration = self
-        func set<Value: Equatable>(_ property: WritableKeyPath<ClassifierHyperparameters, Value>, _ value: Value) {
-            if given(property) == nil { configuration.hyperparameters[keyPath: property] = value }
+        func set<Value>(
+            _ hyperparameter: RecipeHyperparameter, _ property: WritableKeyPath<ClassifierHyperparameters, Value>,
+            _ value: Value
+        ) {
+            if !given.contains(hyperparameter) { configuration.hyperparameters[keyPath: property] = value }
         }
-        set(\.epochs, decision.epochs)
         guard decision.recipe == .fineTuning else {
             // Logistic regression has found the head; the epoch only measures it.
             configuration.start = .base(base, trainableLayers: .head)
-            set(\.learningRate, 0)
-            configuration.hyperparameters.augmentation = .none
+            RecipeHyperparameter.unusedByHead.forEach { $0.reset(in: &configuration.hyperparameters) }
+            configuration.hyperparameters.epochs = decision.epochs
+            configuration.hyperparameters.learningRate = 0
             return configuration
         }
         configuration.start = .base(base, trainableLayers: .all)
-        set(\.augmentation, decision.augmentation)
+        set(.epochs, \.epochs, decision.epochs)
+        set(.augmentation, \.augmentation, decision.augmentation)
         // On photos of clothing, AdamW is 2 points more accurate than SGD; see docs/transfer.md.
-        set(\.optimizer, .adamW)
-        set(\.learningRate, 0.001)
-        set(\.weightDecay, 0.01)
-        set(\.fineTuning.layerDecay, 0.7)
-        set(\.labelSmoothing, 0.1)
-        set(\.gradientClipping, 5)
+        set(.optimizer, \.optimizer, .adamW)
+        set(.learningRate, \.learningRate, 0.001)
+        set(.weightDecay, \.weightDecay, 0.01)
+        set(.layerDecay, \.fineTuning.layerDecay, 0.7)
+        set(.labelSmoothing, \.labelSmoothing, 0.1)
+        set(.gradientClipping, \.gradientClipping, 5)
         let photos = decision.evidence?.trainingPhotos ?? 0
-        let steps = configuration.epochs * max((photos + configuration.batchSize - 1) / configuration.batchSize, 1)
+        let steps = original.epochs * max((photos + configuration.batchSize - 1) / configuration.batchSize, 1)
         // The average covers about the last tenth of the steps.
-        set(\.emaDecay, Float(min(max(1 - 10 / Double(steps), 0.9), 0.99)))
+        set(.emaDecay, \.emaDecay, Float(min(max(1 - 10 / Double(steps), 0.9), 0.99)))
         return configuration
     }
 }

@@ -99,10 +99,12 @@ extension RecipeDecision {
     ///   - secondsLeft: The time until the time limit; nil without a limit.
     ///   - epochs: The number of epochs that was asked for; nil if the recipe chooses it.
     ///   - augmentation: The data augmentation that was asked for; nil if the recipe chooses it.
+    ///   - given: All hyperparameters that the recipe must not choose.
     ///   - isMultiLabel: Whether a photo can have several labels or none.
     package init(
         _ recipe: ClassifierRecipe, _ evidence: Evidence, secondsPerEpoch: Double, secondsLeft: Double?,
-        epochs givenEpochs: Int? = nil, augmentation givenAugmentation: Augmentation? = nil, isMultiLabel: Bool = false
+        epochs givenEpochs: Int? = nil, augmentation givenAugmentation: Augmentation? = nil,
+        given: Set<RecipeHyperparameter> = [], isMultiLabel: Bool = false
     ) {
         let share = Self.percent(evidence.headAccuracy)
         let accuracy =
@@ -127,14 +129,13 @@ extension RecipeDecision {
         self.recipe = chosen
         self.evidence = evidence
         guard chosen == .fineTuning else {
-            epochs = givenEpochs ?? 1
+            epochs = 1
             augmentation = .none
-            let isUnused = givenAugmentation.map { $0 != .none } ?? false
+            let unused = RecipeHyperparameter.unusedByHead.filter(given.contains).map(\.name)
             self.reason =
                 reason
-                + (isUnused
-                    ? "; data augmentation is not used, because the head is trained on features that are computed once"
-                    : "")
+                + (unused.isEmpty
+                    ? "" : "; logistic regression fits the head and ignores: \(unused.joined(separator: ", "))")
             return
         }
         let most = secondsLeft.map { max(Int($0 / max(secondsPerEpoch, 1e-3)), 1) } ?? .max

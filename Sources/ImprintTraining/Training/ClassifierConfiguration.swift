@@ -17,7 +17,7 @@ public struct ClassifierConfiguration: Sendable {
         case automatic
         /// A pretrained base model with a new head, trained by a recipe.
         ///
-        /// The recipe sets the hyperparameters that have their default values; see `RecipeDecision`. It respects all others.
+        /// The recipe sets the hyperparameters that have their default values, except `fixedHyperparameters`; see `RecipeDecision`.
         case pretrained(ModelFile, recipe: ClassifierRecipe = .automatic)
         /// The base model that comes with Imprint, with all layers trainable; see `ModelFile.builtInBase()`.
         case builtInBase
@@ -29,6 +29,11 @@ public struct ClassifierConfiguration: Sendable {
 
     /// The hyperparameters, which the model file records.
     public var hyperparameters = ClassifierHyperparameters()
+    /// The hyperparameters that a recipe must not set, even if they have their default values.
+    ///
+    /// A recipe never sets a hyperparameter that differs from its default value. To keep a default value, such as a batch size of 32, insert the
+    /// hyperparameter here: `configuration.fixedHyperparameters = [.batchSize]`. Without a recipe, this has no effect.
+    public var fixedHyperparameters: Set<RecipeHyperparameter> = []
     /// The network that training starts from.
     public var start = Start.automatic
     /// A folder of validation photos with the same sub-folders, or a list (`LabelList`); nil to split the training photos.

@@ -48,7 +48,7 @@ struct HyperparameterText: Hashable {
     }
 
     /// Converts "labelSmoothing" to "label smoothing" and "emaDecay" to "EMA decay".
-    private static func words(_ name: String) -> String {
+    static func words(_ name: String) -> String {
         let words = name.reduce(into: "") { $0 += $1.isUppercase ? " \($1.lowercased())" : String($1) }
         return words.split(separator: " ").map { $0 == "ema" ? "EMA" : String($0) }.joined(separator: " ")
     }

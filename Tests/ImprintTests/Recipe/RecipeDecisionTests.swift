@@ -6,7 +6,7 @@ import Testing
     private func decision(
         _ recipe: ClassifierRecipe = .automatic, photos: Int = 1000, accuracy: Double = 0.9, mirrored: Double = 0.9,
         spread: Double? = 1, secondsLeft: Double? = nil, epochs: Int? = nil, augmentation: Augmentation? = nil,
-        isMultiLabel: Bool = false
+        given: Set<RecipeHyperparameter> = [], isMultiLabel: Bool = false
     ) -> RecipeDecision {
         RecipeDecision(
             recipe,
@@ -14,7 +14,7 @@ import Testing
                 trainingPhotos: photos, heldOutPhotos: 50, headAccuracy: accuracy, mirroredAccuracy: mirrored,
                 evidenceSpread: spread),
             secondsPerEpoch: 20, secondsLeft: secondsLeft, epochs: epochs, augmentation: augmentation,
-            isMultiLabel: isMultiLabel)
+            given: given, isMultiLabel: isMultiLabel)
     }
 
     @Test(
@@ -62,10 +62,11 @@ import Testing
         #expect(tuned.epochs == 12 && tuned.augmentation == Augmentation([.flip]))
         #expect(tuned.description.hasPrefix("fine-tune all layers for 12 epochs, because it was asked for"))
         #expect(!tuned.description.contains("not mirrored"))
-        let head = decision(photos: 9, epochs: 3, augmentation: Augmentation([.flip]))
-        #expect(head.epochs == 3 && head.augmentation == .none)
-        #expect(head.description.contains("data augmentation is not used"))
-        #expect(!decision(photos: 9).description.contains("augmentation"))
+        let head = decision(
+            photos: 9, epochs: 3, augmentation: Augmentation([.flip]), given: [.epochs, .batchSize, .augmentation])
+        #expect(head.epochs == 1 && head.augmentation == .none)
+        #expect(head.description.hasSuffix("ignores: epochs, augmentation"))
+        #expect(!decision(photos: 9).description.contains("ignores"))
     }
 
     @Test("For several labels per photo, the accuracy is that of label decisions")

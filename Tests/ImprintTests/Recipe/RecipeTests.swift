@@ -126,6 +126,45 @@ import Testing
         }
     }
 
+    @Test("Fixed hyperparameters keep their default values") func fixedDefaults() throws {
+        let base = try base()
+        let defaults = ClassifierHyperparameters()
+        try withImages(perLabel: 8) { folder in
+            let (model, start) = try trained(
+                folder,
+                configuration(base, .fineTuning) {
+                    $0.hyperparameters = defaults
+                    $0.fixedHyperparameters = Set(RecipeHyperparameter.allCases)
+                    $0.validation = .none
+                })
+            var expected = defaults
+            expected.validation = .none
+            #expect(hyperparameters(of: model) == expected)
+            #expect(start.decision?.epochs == defaults.epochs)
+            #expect(start.decision?.augmentation == Augmentation.none)
+        }
+        // The recipe head accepts that no data augmentation is given.
+        try withImages(perLabel: 4) { folder in
+            let (_, start) = try trained(
+                folder, configuration(base, .head) { $0.fixedHyperparameters = [.augmentation] })
+            #expect(start.decision?.recipe == .head)
+        }
+    }
+
+    @Test("The recipe head keeps the fitted head for any given learning rate, epochs and EMA decay, and names them")
+    func headIgnoresSteps() throws {
+        let base = try base()
+        try withImages(perLabel: 8) { folder in
+            let expected = try train(folder, configuration(base, .head))
+            let (model, start) = try trained(
+                folder,
+                configuration(base, .head) { ($0.learningRate, $0.epochs, $0.emaDecay) = (0.5, 3, 0.9) })
+            #expect(start.epochs == 1)
+            #expect(start.decision?.reason.hasSuffix("ignores: epochs, learning rate, EMA decay") == true)
+            #expect(try bytes(of: model) == bytes(of: expected))
+        }
+    }
+
     @Test("The recipe head with data augmentation is an error") func augmentedHead() throws {
         let base = try base()
         try withImages(perLabel: 4) { folder in
@@ -173,6 +212,49 @@ import Testing
                     try train(folder, configuration(base, .head), checkpoints: options)
                 }
                 #expect("\(try #require(error))".contains("recipe"))
+            }
+        }
+    }
+
+    @Test("A finished fine-tuning run continues with more epochs, and keeps the other hyperparameters of its recipe")
+    func longerFineTuning() throws {
+        let base = try base()
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { checkpoints in
+                // With 16 steps per epoch, a new run of 8 epochs would have a higher EMA decay than one of 2 epochs.
+                func tuned(epochs: Int) -> ClassifierConfiguration {
+                    configuration(base, .fineTuning) { ($0.epochs, $0.batchSize) = (epochs, 1) }
+                }
+                var options = CheckpointOptions(folder: checkpoints, interval: .zero)
+                let first = try train(folder, tuned(epochs: 2), checkpoints: options)
+                options.resumes = true
+                for epochs in [8, 9] {
+                    let (model, start) = try trained(folder, tuned(epochs: epochs), checkpoints: options)
+                    #expect(start.epochs == epochs && start.decision?.epochs == epochs)
+                    #expect(start.resumed?.history.isEmpty == false)
+                    #expect(model.training?.history.count == epochs)
+                    var expected = try #require(hyperparameters(of: first))
+                    expected.epochs = epochs
+                    #expect(hyperparameters(of: model) == expected)
+                }
+            }
+        }
+    }
+
+    @Test("A finished run of the recipe head resumes with more epochs, which it does not need") func longerHead() throws
+    {
+        let base = try base()
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { checkpoints in
+                var options = CheckpointOptions(folder: checkpoints, interval: .zero)
+                let first = try train(folder, configuration(base, .head), checkpoints: options)
+                options.resumes = true
+                let (model, start) = try trained(
+                    folder, configuration(base, .head) { $0.epochs = 3 }, checkpoints: options)
+                #expect(start.resumed != nil)
+                for entry in first.parameters.layout.entries {
+                    #expect(model.parameters[entry.name] == first.parameters[entry.name], "\(entry.name)")
+                }
             }
         }
     }
