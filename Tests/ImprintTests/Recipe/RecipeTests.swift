@@ -74,6 +74,26 @@ import Testing
         }
     }
 
+    @Test("The fitted head is kept if fine-tuning makes it worse on the validation set") func keepsHead() throws {
+        let base = try base()
+        try withImages(perLabel: 30) { folder in
+            let (model, _) = try trained(
+                folder,
+                configuration(base, .fineTuning) {
+                    $0.validation = .fraction(0.5)
+                    $0.epochs = 1
+                    // Mirrored photos have the wrong label, and the steps are too long.
+                    $0.augmentation = Augmentation([.flip])
+                    $0.learningRate = 0.1
+                })
+            let record = try #require(model.training)
+            #expect(record.keepsStart && record.keptEpoch == 0 && record.history.count == 1)
+            let tuned = try #require(record.history[0].validationAccuracy)
+            #expect(try #require(record.accuracy) > tuned && record.accuracy == record.startAccuracy)
+            #expect(model.parameters["conv1.weight"] == base.parameters["conv1.weight"])
+        }
+    }
+
     @Test(
         "Recipes use batches of 16 photos for training and a larger validation set",
         arguments: [ClassifierRecipe.head, .fineTuning])
