@@ -94,6 +94,15 @@ import Testing
         }
     }
 
+    @Test("With one photo per label, nothing is held out, and the head is fitted") func onePhotoPerLabel() throws {
+        let base = try base()
+        try withImages(perLabel: 1) { folder in
+            let decision = try #require(try trained(folder, configuration(base, .automatic)).start.decision)
+            #expect(decision.recipe == .head && decision.evidence?.heldOutPhotos == 0)
+            #expect(decision.reason.contains("each label has only one photo"))
+        }
+    }
+
     @Test(
         "Recipes use batches of 16 photos for training and a larger validation set",
         arguments: [ClassifierRecipe.head, .fineTuning])
