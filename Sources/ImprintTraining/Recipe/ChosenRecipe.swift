@@ -16,6 +16,8 @@ struct ChosenRecipe {
     let configuration: ClassifierConfiguration
     /// The measurements; nil for a run that resumes from a checkpoint.
     let probe: RecipeProbe?
+    /// The duration of the measurements, which counts towards the time limit.
+    let secondsOfProbe: Double
 
     /// Chooses the recipe of a run.
     ///
@@ -38,7 +40,7 @@ struct ChosenRecipe {
         if var decision = try Self.decision(in: checkpoints, recipe) {
             if let epochs { decision.epochs = epochs }
             self.decision = decision
-            probe = nil
+            (probe, secondsOfProbe) = (nil, 0)
         } else {
             let clock = RunClock()
             var measuring = configuration
@@ -49,17 +51,27 @@ struct ChosenRecipe {
             guard let extractor = start.featureExtractor, start.headHasBias else {
                 throw ImprintError.noHead(network: base.network.name)
             }
+            // The share of the photos whose features are computed.
+            var done: Double = 0
             let probe = try RecipeProbe(
-                folder, measuring, start: start, extractor: extractor, onEvent: onEvent,
+                folder, measuring, start: start, extractor: extractor,
+                onEvent: { event in
+                    if case .computingFeatures(let count, let total) = event { done = Double(count) / Double(total) }
+                    onEvent(event)
+                },
                 checkContinues: {
                     if shouldStop() { throw ImprintError.stoppedTooEarly(checkpoint: nil) }
+                    guard let limit = configuration.timeLimit?.seconds, done > 0, done < 1, clock.seconds > limit else {
+                        return
+                    }
+                    throw ImprintError.timeLimitTooShort(seconds: limit, expected: clock.seconds / done)
                 })
             decision = RecipeDecision(
                 recipe, probe.evidence,
                 secondsPerEpoch: probe.secondsPerPhoto * Self.trainingCost * Double(probe.evidence.trainingPhotos),
                 secondsLeft: configuration.timeLimit.map { $0.seconds - clock.seconds },
                 epochs: epochs, augmentation: augmentation, isMultiLabel: measuring.isMultiLabel)
-            self.probe = probe
+            (self.probe, secondsOfProbe) = (probe, clock.seconds)
         }
         self.configuration = configuration.applying(decision, base)
     }

@@ -84,7 +84,7 @@ struct ClassifierTask: TrainingTask {
         options.learningRateFactors = start.learningRateFactors
         options.patience = configuration.patience
         options.firstPatientRound = start.stages.lastStageStart
-        options.timeLimit = configuration.timeLimit
+        options.timeLimit = configuration.timeLimit.map { $0 - .seconds(recipe?.secondsOfProbe ?? 0) }
         options.evaluatesStart = recipe?.decision.recipe == .fineTuning
         return (objective, options)
     }

@@ -206,6 +206,19 @@ import Testing
         }
     }
 
+    @Test("A time limit that passes while photos are measured is an error with the expected time") func timeLimit()
+        throws
+    {
+        let base = try base()
+        try withImages(perLabel: 16) { folder in
+            let error = #expect(throws: ImprintError.self) {
+                try train(folder, configuration(base, .automatic) { $0.timeLimit = .nanoseconds(1) })
+            }
+            let text = "\(try #require(error))"
+            #expect(text.contains("the time limit of 1 s was reached before the photos were measured"))
+        }
+    }
+
     @Test("A run that is stopped while photos are measured ends with an error and no checkpoint") func stopped() throws
     {
         let base = try base()
