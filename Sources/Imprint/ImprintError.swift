@@ -24,6 +24,8 @@ public enum ImprintError: DescribedError, Equatable {
     case outOfMemory(byteCount: Int)
     /// The model lacks a validation metric for some labels.
     case missingMetric(String, labels: [String])
+    /// The time limit was reached while the photos were measured to choose a recipe, which takes about `expected` seconds.
+    case timeLimitTooShort(seconds: Double, expected: Double)
     /// Training was stopped before the end of its first epoch.
     ///
     /// `checkpoint` is the file to resume from, if the run saves checkpoints.
@@ -102,6 +104,9 @@ public enum ImprintError: DescribedError, Equatable {
         case .missingMetric(let metric, let labels):
             "the model has no \(metric) for \(abbreviated(labels)), because no validation photo had these labels. "
                 + "Choose a threshold yourself, or train again with validation photos of every label"
+        case .timeLimitTooShort(let seconds, let expected):
+            "the time limit of \(Int(seconds.rounded(.up))) s was reached before the photos were measured, which takes about "
+                + "\(Int(min(expected, 1e9).rounded(.up))) s. Allow more time, or use fewer photos"
         case .stoppedTooEarly(nil):
             "training was stopped before the end of its first epoch, so there is no model"
         case .stoppedTooEarly(let checkpoint?):

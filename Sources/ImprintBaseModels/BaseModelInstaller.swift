@@ -303,6 +303,7 @@ extension BaseModelInstaller {
         }
         let imported = try importer.read(file)
         try imported.model.write(to: output)
-        return imported.notes
+        // A base model gets a new head.
+        return imported.notes.filter { !imported.headNotes.contains($0) }
     }
 }

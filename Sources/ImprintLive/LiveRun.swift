@@ -111,11 +111,17 @@ extension LiveRun {
 
     private var score: String {
         guard let last = result?.model.training?.kept ?? history.last else { return "" }
-        let (accuracy, photos) =
+        var (accuracy, photos) =
             last.validationAccuracy.map { ($0, "the validation photos") } ?? (last.accuracy, "the training photos")
+        var time = "after epoch \(last.epoch)"
+        if let record = result?.model.training, record.keepsStart, let startAccuracy = record.startAccuracy {
+            (accuracy, photos, time) = (
+                startAccuracy, "the validation photos", "by the fitted head, before fine-tuning"
+            )
+        }
         return """
             <div><p class="score">\(String(format: "%.1f %%", accuracy * 100))</p>
-            <p>of \(photos) classified correctly<br><span class="more">after epoch \(last.epoch)</span></p></div>
+            <p>of \(photos) classified correctly<br><span class="more">\(time)</span></p></div>
             """
     }
 

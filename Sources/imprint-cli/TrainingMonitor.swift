@@ -220,6 +220,12 @@ struct TrainingMonitor {
     }
 
     private func show(_ ending: TrainingResult.Ending, done: Int, kept: Int, _ output: String) {
+        guard kept > 0 else {
+            Terminal.note(
+                (ending == .completed ? "" : "Stopped after \(count(done)). ")
+                    + "Kept the fitted head: fine-tuning was not more accurate on the validation set.")
+            return
+        }
         let best = kept < done ? "; \(output) is the model after epoch \(kept), the best" : ""
         switch ending {
         case .completed:

@@ -244,4 +244,11 @@ func sampleModel(
         record.history.removeLast()
         #expect(record.accuracy == nil)
     }
+
+    @Test("A record that kept the fitted head has its accuracy, and no kept epoch") func keepsStart() throws {
+        var record = try #require(try sampleModel().training)
+        (record.keptEpoch, record.startAccuracy) = (0, 0.95)
+        let read = try JSONDecoder().decode(TrainingRecord.self, from: JSONEncoder().encode(record))
+        #expect(read == record && read.keepsStart && read.kept == nil && read.accuracy == 0.95)
+    }
 }

@@ -9,6 +9,8 @@ private final class LineFit: TrainingObjective {
     private let stepsPerRound: Int
     /// Validation losses that are reported instead of the computed ones.
     var scripted: [Float] = []
+    /// Validation accuracies that are reported instead of 0.
+    var scriptedAccuracies: [Float] = []
     /// A value that is added to the gradient of the slope.
     var penalty: Float = 0
 
@@ -39,7 +41,8 @@ private final class LineFit: TrainingObjective {
     func validate(_ parameters: Parameters) -> ValidationLoss? {
         let slope = (parameters["line.weight"]?[0] ?? 0) - 3
         let loss = scripted.isEmpty ? slope * slope : scripted.removeFirst()
-        return ValidationLoss(loss: loss, accuracy: 0)
+        return ValidationLoss(
+            loss: loss, accuracy: scriptedAccuracies.isEmpty ? 0 : scriptedAccuracies.removeFirst())
     }
 }
 
@@ -129,6 +132,55 @@ private struct CancellingReducer: GradientReducer {
         })
         #expect(ending == .noImprovement && loop.progress.history.count == 5 && loop.progress.best == 1)
         #expect(values(try #require(loop.best)) == parameters[1])
+    }
+
+    @Test(
+        "The initial parameters are kept unless a round is at least as accurate",
+        arguments: [([0.8, 0.7, 0.75], nil), ([0.8, 0.7, 0.8], 1), ([0.8, 0.9, 0.7], 0)] as [([Float], Int?)])
+    func evaluatesStart(accuracies: [Float], best: Int?) throws {
+        let objective = try LineFit()
+        // The losses fall, so they do not decide.
+        objective.scripted = [5, 4, 3]
+        objective.scriptedAccuracies = accuracies
+        var options = options(epochs: 2, emaDecay: 0.9)
+        options.evaluatesStart = true
+        let loop = try TrainingLoop(objective, options: options)
+        var parameters = [values(loop.evaluationParameters)]
+        _ = try loop.run(onEvent: { event in
+            if case .round = event { parameters.append(values(loop.evaluationParameters)) }
+        })
+        #expect(loop.progress.startAccuracy == accuracies[0] && loop.progress.best == best)
+        #expect(values(try #require(loop.best)) == parameters[best.map { $0 + 1 } ?? 0])
+    }
+
+    @Test("The initial parameters stay the best in a resumed run, which does not validate them again")
+    func resumesWithStart() throws {
+        var options = options(epochs: 2)
+        options.evaluatesStart = true
+        let checkpoints = MemoryCheckpoints()
+        let first = try LineFit()
+        let start = values(first.plan.parameters)
+        first.scriptedAccuracies = [0.8]
+        let interrupted = try TrainingLoop(first, options: options, checkpoints: checkpoints)
+        #expect(try interrupted.run(shouldStop: { true }) == .stopped)
+        checkpoints.save(interrupted.state)
+        let second = try LineFit()
+        second.scriptedAccuracies = [0.7, 0.6]
+        let resumed = try TrainingLoop(second, options: options, checkpoints: checkpoints)
+        try resumed.restore(try #require(try checkpoints.last()))
+        #expect(try resumed.run() == .completed)
+        #expect(resumed.progress.best == nil && resumed.progress.startAccuracy == 0.8)
+        #expect(resumed.progress.history.compactMap(\.validationAccuracy) == [0.7, 0.6])
+        #expect(values(try #require(resumed.best)) == start)
+        // Its final state can be restored, with other images too: then the initial parameters do not count.
+        let third = try LineFit()
+        options = self.options(epochs: 3)
+        options.evaluatesStart = true
+        third.scriptedAccuracies = [0.1]
+        let longer = try TrainingLoop(third, options: options)
+        try longer.restore(try #require(try checkpoints.last()), hasSameData: false)
+        _ = try longer.run()
+        #expect(longer.progress.best == longer.progress.history.count - 1)
     }
 
     @Test(

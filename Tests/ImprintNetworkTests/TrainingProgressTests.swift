@@ -43,6 +43,21 @@ import Testing
         #expect(finish(8) && progress.best == 5)
     }
 
+    @Test("The lowest loss decides among the rounds that are at least as accurate as the start") func start() {
+        var progress = TrainingProgress(learningRate: 0.1, plannedRounds: 9)
+        progress.recordStart(ValidationLoss(loss: 1, accuracy: 0.8))
+        func finish(_ loss: Float, _ accuracy: Float) -> Bool {
+            progress.finishRound(
+                EpochMetrics(
+                    epoch: progress.round + 1, loss: 1, accuracy: 0, validationLoss: loss,
+                    validationAccuracy: accuracy, learningRate: 0.1))
+        }
+        #expect(!finish(1, 0.7) && progress.best == nil && progress.roundsSinceBest == 1)
+        #expect(progress.problem == nil && progress.hasBest)
+        #expect(finish(3, 0.8) && progress.best == 1)
+        #expect(!finish(2, 0.79) && finish(2.5, 0.85) && progress.best == 3 && progress.roundsSinceBest == 0)
+    }
+
     @Test("The stored keys are those of version 1") func keys() throws {
         let data = try JSONEncoder().encode(TrainingProgress(learningRate: 0.1, plannedRounds: 9))
         let values = try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])

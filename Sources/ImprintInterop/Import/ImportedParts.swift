@@ -23,6 +23,7 @@ extension ModelImporter {
     func finish(_ found: ImportedParts) throws -> ImportedModel {
         var parts = found
         var notes = found.notes
+        var headNotes: [String] = []
         let map = parts.output.shape
         let output = try parts.assembler.vector(parts.output, named: "output")
         let ending = parts.assembler.ending(of: parts.output)
@@ -66,12 +67,13 @@ extension ModelImporter {
             preprocessing = description.preprocessing
             if let cropAndScale { preprocessing.cropAndScale = cropAndScale }
         } else {
-            notes += self.notes(on: ending, of: map)
+            headNotes += self.notes(on: ending, of: map)
         }
-        let labels = try self.labels(for: network.output.count, found.labels ?? found.description?.labels, &notes)
+        let labels = try self.labels(for: network.output.count, found.labels ?? found.description?.labels, &headNotes)
         return ImportedModel(
             model: ModelFile(
-                network: network, parameters: parameters, labels: labels, preprocessing: preprocessing), notes: notes)
+                network: network, parameters: parameters, labels: labels, preprocessing: preprocessing),
+            notes: notes + headNotes, headNotes: headNotes)
     }
 
     /// Notes about the output layer.

@@ -121,6 +121,8 @@ public struct ImportedModel: Sendable {
     public let model: ModelFile
     /// Assumptions about settings that the file does not specify, as sentences.
     public let notes: [String]
+    /// The notes about the output layer and the labels, which transfer learning replaces.
+    package let headNotes: [String]
 }
 
 /// The source formats, which are detected by content.

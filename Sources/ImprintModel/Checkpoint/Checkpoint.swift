@@ -172,7 +172,7 @@ extension Checkpoint {
         }
         let missing: [(String, Bool)] = [
             ("of the optimizer", state.optimizer.isEmpty),
-            (TensorName.best, !progress.history.isEmpty && state.best == nil),
+            (TensorName.best, progress.hasBest && state.best == nil),
             (TensorName.average, progress.emaSteps > 0 && state.ema == nil),
         ]
         for (name, isMissing) in missing where isMissing {

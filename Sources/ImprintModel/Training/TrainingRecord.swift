@@ -38,7 +38,11 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
     /// The metrics of each epoch.
     public var history: [EpochMetrics]
     /// The epoch (from 1) whose parameters the model has; nil in older files if it is the last epoch.
+    ///
+    /// It is 0 if no epoch of fine-tuning was as accurate as the fitted head that it started from.
     public var keptEpoch: Int?
+    /// The validation accuracy of the fitted head before the first epoch of fine-tuning, 0…1; nil if it was not measured.
+    public var startAccuracy: Float?
     /// The precision–recall curve of each label in the validation set, by increasing thresholds, measured with the finished model.
     public var precisionRecall: [String: [PrecisionRecallPoint]]
     /// The confidence threshold of each of these labels, 0…1; nil if it was not measured.
@@ -60,7 +64,7 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
         _ hyperparameters: Hyperparameters, foundLearningRate: Float? = nil, dataDigest: String? = nil,
         trainingImages: [String: Int] = [:], validationImages: [String: Int] = [:],
         classWeights: [String: Float]? = nil, trainableLayers: FineTuning.TrainableLayers? = nil,
-        history: [EpochMetrics] = [], keptEpoch: Int? = nil,
+        history: [EpochMetrics] = [], keptEpoch: Int? = nil, startAccuracy: Float? = nil,
         precisionRecall: [String: [PrecisionRecallPoint]] = [:], thresholds: [String: Double]? = nil,
         calibration: Calibration? = nil
     ) {
@@ -73,6 +77,7 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
         self.trainableLayers = trainableLayers
         self.history = history
         self.keptEpoch = keptEpoch
+        self.startAccuracy = startAccuracy
         self.precisionRecall = precisionRecall
         self.thresholds = thresholds
         self.calibration = calibration
@@ -80,11 +85,14 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
 }
 
 extension TrainingRecord {
-    /// The metrics of the epoch whose parameters the model has.
+    /// Whether the model has the fitted head on the frozen base model, because fine-tuning was less accurate.
+    public var keepsStart: Bool { keptEpoch == 0 }
+
+    /// The metrics of the epoch whose parameters the model has; nil if it has those from before the first epoch.
     public var kept: EpochMetrics? {
-        keptEpoch.flatMap { epoch in history.first { $0.epoch == epoch } } ?? history.last
+        keepsStart ? nil : keptEpoch.flatMap { epoch in history.first { $0.epoch == epoch } } ?? history.last
     }
 
-    /// The accuracy in that epoch, on the validation set if the run has one, else on the training set.
-    public var accuracy: Float? { kept.map { $0.validationAccuracy ?? $0.accuracy } }
+    /// The accuracy of the model's parameters, on the validation set if the run has one, else on the training set.
+    public var accuracy: Float? { keepsStart ? startAccuracy : kept.map { $0.validationAccuracy ?? $0.accuracy } }
 }

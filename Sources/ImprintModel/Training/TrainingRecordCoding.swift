@@ -9,7 +9,7 @@ extension TrainingRecord {
         // The keys of version 1.
         case classWeights = "labelWeights"
         case trainableLayers = "trains"
-        case history, keptEpoch, precisionRecall, thresholds, calibration
+        case history, keptEpoch, startAccuracy, precisionRecall, thresholds, calibration
         // Values that version 2 reads from the hyperparameters.
         case seed, epochs, batchSize, optimizer, adamW, schedule, labelSmoothing, augmentations, averageDecay,
             fineTuning
@@ -59,6 +59,7 @@ extension TrainingRecord {
         trainableLayers = try values.decodeIfPresent(FineTuning.TrainableLayers.self, forKey: .trainableLayers)
         history = try values.decode([EpochMetrics].self, forKey: .history)
         keptEpoch = try values.decodeIfPresent(Int.self, forKey: .keptEpoch)
+        startAccuracy = try values.decodeIfPresent(Float.self, forKey: .startAccuracy)
         precisionRecall = try values.decode([String: [PrecisionRecallPoint]].self, forKey: .precisionRecall)
         thresholds = try values.decodeIfPresent([String: Double].self, forKey: .thresholds)
         calibration = try values.decodeIfPresent(Calibration.self, forKey: .calibration)
@@ -126,6 +127,7 @@ extension TrainingRecord {
         try values.encodeIfPresent(trainableLayers, forKey: .trainableLayers)
         try values.encode(history, forKey: .history)
         try values.encodeIfPresent(keptEpoch, forKey: .keptEpoch)
+        try values.encodeIfPresent(startAccuracy, forKey: .startAccuracy)
         try values.encode(precisionRecall, forKey: .precisionRecall)
         try values.encodeIfPresent(thresholds, forKey: .thresholds)
         try values.encodeIfPresent(calibration, forKey: .calibration)

@@ -44,7 +44,7 @@ public struct TrainingState: Codable, Sendable {
     public var optimizerSteps: Int?
     /// The exponential moving average (EMA) of the parameters; nil without an EMA.
     public var ema: [Float]?
-    /// The parameters of the best round; nil before the first round ends.
+    /// The best parameters; nil before the first round ends, unless the initial parameters were validated.
     public var best: [Float]?
     /// The encoded state of the objective; nil if it has no state.
     public var objective: String?
@@ -109,7 +109,7 @@ extension TrainingState {
         if progress.emaSteps > 0, needsEMA != (ema != nil) {
             throw TrainingStateError(reason: needsEMA ? "the EMA is missing" : "found an EMA, expected none")
         }
-        if needsBest, !progress.history.isEmpty, best == nil {
+        if needsBest, progress.hasBest, best == nil {
             throw TrainingStateError(reason: "the best parameters are missing")
         }
     }

@@ -11,7 +11,10 @@ public final class TrainingLoop {
     public private(set) var progress: TrainingProgress
     /// The exponential moving average (EMA) of the parameters; nil without an EMA.
     public let ema: Parameters?
-    /// A snapshot of the parameters of the best round; nil before the first round ends.
+    /// A snapshot of the best parameters: those of the best round, or the initial ones if `Options.evaluatesStart` is set and no round was
+    /// as accurate.
+    ///
+    /// Nil before the first round ends, unless the initial parameters were validated.
     public private(set) var best: Parameters?
     private let objective: any TrainingObjective
     private let options: Options
@@ -88,6 +91,7 @@ extension TrainingLoop {
     public func run(
         shouldStop: () throws -> Bool = { false }, onEvent: (Event) throws -> Void = { _ in }
     ) throws -> Ending {
+        try validateStart()
         planRounds()
         while true {
             if let ending { return ending }
@@ -179,6 +183,15 @@ extension TrainingLoop {
 // MARK: Validation
 
 extension TrainingLoop {
+    /// Validates the initial parameters of a new run, and snapshots them, if the options ask for it.
+    private func validateStart() throws {
+        guard options.evaluatesStart, options.keepsBest, optimizer.stepCount == 0, progress.history.isEmpty,
+            progress.startAccuracy == nil, let validation = try objective.validate(evaluationParameters)
+        else { return }
+        progress.recordStart(validation)
+        best = try evaluationParameters.copy()
+    }
+
     /// Validates the parameters of the current round.
     ///
     /// If validation samples became unreadable, also validates the best round again, because only losses on the same samples are
@@ -188,14 +201,14 @@ extension TrainingLoop {
             let version = objective.validationVersion
             let validation = try objective.validate(evaluationParameters)
             let samplesChanged = objective.validationVersion != version || validatesBestAgain
-            guard samplesChanged, progress.best != nil else { return validation }
-            progress.bestLoss = try validateBest()?.loss
+            guard samplesChanged, progress.hasBest else { return validation }
+            progress.recordBest(try validateBest())
             validatesBestAgain = false
         }
     }
 
-    /// Validates the parameters of the best round again.
-    /// - Returns: The result; nil without a validation set or before the first round ends.
+    /// Validates the best parameters again.
+    /// - Returns: The result; nil without a validation set or without best parameters.
     @discardableResult
     public func validateBest() throws -> ValidationLoss? {
         guard let best else { return nil }
@@ -255,7 +268,7 @@ extension TrainingLoop {
             optimizer: Dictionary(uniqueKeysWithValues: optimizer.state.map { ($0.name, Array($0.values)) }),
             optimizerSteps: optimizer.stepCount,
             ema: ema?.withValues { Array($0) },
-            best: progress.history.isEmpty ? nil : best?.withValues { Array($0) },
+            best: progress.hasBest ? best?.withValues { Array($0) } : nil,
             objective: try objective.encodeState())
     }
 
@@ -298,10 +311,11 @@ extension TrainingLoop {
             progress.isRepeatable && (options.rounds.restarts || progress.plannedRounds == options.rounds.count)
         if !hasSameData {
             progress.changeImages()
+            if !progress.hasBest { best = nil }
         } else {
             if progress.hasUnreadablePhotos == true {
                 if options.restartsRoundAfterUnreadablePhotos { progress.restartRound() }
-                validatesBestAgain = progress.best != nil
+                validatesBestAgain = progress.hasBest
             }
             if let objectiveState = state.objective { try objective.restoreState(objectiveState) }
         }

@@ -22,6 +22,9 @@ extension TrainingLoop {
         public var timeLimit: Duration?
         /// Whether to keep a snapshot of the parameters of the best round.
         public var keepsBest = true
+        /// Whether to validate the initial parameters, and to keep them unless a round is at least as accurate; see
+        /// `TrainingProgress.startAccuracy`.
+        public var evaluatesStart = false
         /// Whether a round may end with parameters that are not finite, as in a learning-rate range test.
         package var allowsDivergence = false
         /// Whether a resumed run repeats its unfinished round if photos became unreadable.

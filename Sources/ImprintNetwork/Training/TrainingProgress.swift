@@ -42,10 +42,15 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
     public package(set) var emaSteps = 0
     /// The metrics of each completed round.
     public package(set) var history: [EpochMetrics] = []
-    /// The index in `history` of the best round.
+    /// The index in `history` of the best round; nil before the first round ends, and while the initial parameters are the best.
     ///
-    /// It has the lowest comparable validation loss; without a validation set it is the last round.
+    /// It has the lowest comparable validation loss of the rounds that are at least as accurate as the initial parameters, if these were
+    /// validated; without a validation set it is the last round.
     public private(set) var best: Int?
+    /// The validation accuracy of the initial parameters, 0…1; nil if they were not validated.
+    ///
+    /// Accuracies are compared instead of losses, because a loss also depends on label smoothing. After the images changed, it does not count.
+    public private(set) var startAccuracy: Float?
     /// The validation loss of the best round on the readable validation photos, measured again after some became unreadable; nil if the
     /// loss in `history` is still comparable.
     public package(set) var bestLoss: Float?
@@ -70,7 +75,7 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
         case plannedRounds = "plannedEpochs"
         case batch, sum, passes
         case emaSteps = "averagedSteps"
-        case history, best, bestLoss
+        case history, best, startAccuracy, bestLoss
         case hasUnreadablePhotos = "hasLostPhotos"
         case firstComparable, seconds
         case secondsInRounds = "secondsInEpochs"
@@ -95,7 +100,10 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
         secondsInRounds += secondsInRound
         secondsInRound = 0
         let isBest: Bool
-        if let best, best >= firstComparable, let lowestLoss = bestLoss ?? history[best].validationLoss,
+        if firstComparable == 0, let startAccuracy, let accuracy = metrics.validationAccuracy, accuracy < startAccuracy
+        {
+            isBest = false
+        } else if let best, best >= firstComparable, let lowestLoss = bestLoss ?? history[best].validationLoss,
             let loss = metrics.validationLoss
         {
             isBest = loss < lowestLoss
@@ -105,6 +113,17 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
         if isBest { (best, bestLoss) = (round - 1, nil) }
         return isBest
     }
+
+    /// Records the validation result of the initial parameters, which are the best parameters until a round is at least as accurate.
+    package mutating func recordStart(_ validation: ValidationLoss) { startAccuracy = validation.accuracy }
+
+    /// Records a repeated validation of the best parameters.
+    package mutating func recordBest(_ validation: ValidationLoss?) {
+        if best == nil { startAccuracy = validation?.accuracy ?? startAccuracy } else { bestLoss = validation?.loss }
+    }
+
+    /// Whether there are best parameters.
+    package var hasBest: Bool { best != nil || startAccuracy != nil }
 
     /// Records that a photo became unreadable, which makes the run unrepeatable.
     package mutating func recordUnreadablePhoto() {
@@ -117,6 +136,7 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
         restartRound()
         firstComparable = round
         bestLoss = nil
+        if round == 0 { startAccuracy = nil }
         isRepeatable = false
     }
 
@@ -127,8 +147,8 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
         secondsInRound = 0
     }
 
-    /// The number of comparable rounds since the lowest validation loss.
-    public var roundsSinceBest: Int { best.map { round - max($0 + 1, firstComparable) } ?? 0 }
+    /// The number of comparable rounds since the best one, or since the start if the initial parameters are the best.
+    public var roundsSinceBest: Int { hasBest ? round - max(best.map { $0 + 1 } ?? 0, firstComparable) : 0 }
 
     /// A description of the first invalid value; nil if all values are valid.
     package var problem: String? {
@@ -142,7 +162,10 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
         }
         guard (seconds + secondsInRounds + secondsInRound).isFinite else { return "a time that is not finite" }
         guard bestLoss?.isFinite ?? true else { return "a validation loss that is not finite" }
-        guard best.map(history.indices.contains) ?? history.isEmpty else { return "a best epoch that is out of range" }
+        guard startAccuracy.map({ (0...1).contains($0) }) ?? true else { return "an accuracy that is out of range" }
+        guard best.map(history.indices.contains) ?? (history.isEmpty || startAccuracy != nil) else {
+            return "a best epoch that is out of range"
+        }
         return nil
     }
 }

@@ -18,6 +18,8 @@ struct ChosenRecipe {
     let configuration: ClassifierConfiguration
     /// The measurements; nil for a run that resumes from a checkpoint.
     let probe: RecipeProbe?
+    /// The duration of the measurements, which counts towards the time limit.
+    let secondsOfProbe: Double
 
     /// Chooses the recipe of a run.
     ///
@@ -43,7 +45,7 @@ struct ChosenRecipe {
             var resumed = stored
             if let epochs, resumed.recipe == .fineTuning { resumed.epochs = epochs }
             (decision, original) = (resumed, stored)
-            probe = nil
+            (probe, secondsOfProbe) = (nil, 0)
         } else {
             let clock = RunClock()
             var measuring = configuration
@@ -54,10 +56,20 @@ struct ChosenRecipe {
             guard let extractor = start.featureExtractor, start.headHasBias else {
                 throw ImprintError.noHead(network: base.network.name)
             }
+            // The share of the photos whose features are computed.
+            var done: Double = 0
             let probe = try RecipeProbe(
-                folder, measuring, start: start, extractor: extractor, onEvent: onEvent,
+                folder, measuring, start: start, extractor: extractor,
+                onEvent: { event in
+                    if case .computingFeatures(let count, let total) = event { done = Double(count) / Double(total) }
+                    onEvent(event)
+                },
                 checkContinues: {
                     if shouldStop() { throw ImprintError.stoppedTooEarly(checkpoint: nil) }
+                    guard let limit = configuration.timeLimit?.seconds, done > 0, done < 1, clock.seconds > limit else {
+                        return
+                    }
+                    throw ImprintError.timeLimitTooShort(seconds: limit, expected: clock.seconds / done)
                 })
             decision = RecipeDecision(
                 recipe, probe.evidence,
@@ -67,7 +79,7 @@ struct ChosenRecipe {
                 given: augmentation == Augmentation.none ? given.subtracting([.augmentation]) : given,
                 isMultiLabel: measuring.isMultiLabel)
             original = decision
-            self.probe = probe
+            (self.probe, secondsOfProbe) = (probe, clock.seconds)
         }
         self.configuration = configuration.applying(decision, original: original, base, given: given)
     }

@@ -16,6 +16,7 @@ public enum ClassifierRecipe: String, Codable, Sendable, CaseIterable {
 ///
 /// | condition | recipe |
 /// |---|---|
+/// | each label has only one photo, so no photo can be held out | head |
 /// | fewer than `minimumPhotos` training photos | head |
 /// | the head is right on at least `sufficientAccuracy` of the held-out photos | head |
 /// | the time limit does not suffice for an epoch of fine-tuning | head |
@@ -28,11 +29,11 @@ public struct RecipeDecision: Codable, Hashable, Sendable {
     public struct Evidence: Codable, Hashable, Sendable {
         /// The number of training photos.
         public var trainingPhotos: Int
-        /// The number of photos that the head was evaluated on; it was not fitted to any of them.
+        /// The number of photos that the head was evaluated on; it was not fitted to any of them. 0 if each label has only one photo.
         public var heldOutPhotos: Int
-        /// The accuracy of the head on these photos, 0…1; for several labels per photo, the share of correct decisions about a label.
+        /// The accuracy of the head on these photos, 0…1; for several labels per photo, the micro-averaged F1 score at a threshold of 0.5.
         public var headAccuracy: Double
-        /// The accuracy of the head on mirrored training photos, 0…1.
+        /// The accuracy, or micro-averaged F1 score, of the head on mirrored training photos, 0…1.
         public var mirroredAccuracy: Double
         /// The evenness of the evidence for the predicted label over a photo; nil if the head does not read an average of a feature map.
         ///
@@ -54,14 +55,14 @@ public struct RecipeDecision: Codable, Hashable, Sendable {
 
         /// Whether the label is that of something small in the photos, and the head often misses it.
         public var showsSmallObjects: Bool {
-            guard let evidenceSpread else { return false }
+            guard let evidenceSpread, heldOutPhotos > 0 else { return false }
             return evidenceSpread < RecipeDecision.smallObjectSpread
                 && headAccuracy < RecipeDecision.smallObjectAccuracy
         }
 
         /// Whether mirrored photos look like photos of another label.
         public var dependsOnDirection: Bool {
-            mirroredAccuracy < headAccuracy - RecipeDecision.mirrorTolerance
+            heldOutPhotos > 0 && mirroredAccuracy < headAccuracy - RecipeDecision.mirrorTolerance
         }
     }
 
@@ -107,14 +108,19 @@ extension RecipeDecision {
         given: Set<RecipeHyperparameter> = [], isMultiLabel: Bool = false
     ) {
         let share = Self.percent(evidence.headAccuracy)
+        let heldOut = "\(evidence.heldOutPhotos) held-out photos"
         let accuracy =
-            "a new head on the frozen base model is right "
-            + (isMultiLabel ? "in \(share) of the label decisions on " : "on \(share) of ")
-            + "\(evidence.heldOutPhotos) held-out photos"
+            evidence.heldOutPhotos == 0
+            ? "each label has only one photo, so no photo can be held out to measure the head"
+            : isMultiLabel
+                ? "the micro-F1 of a new head on the frozen base model is \(share) on \(heldOut)"
+                : "a new head on the frozen base model is right on \(share) of \(heldOut)"
         var chosen = recipe
         var reason = "because it was asked for; \(accuracy)"
         if recipe == .automatic {
-            if evidence.trainingPhotos < Self.minimumPhotos {
+            if evidence.heldOutPhotos == 0 {
+                (chosen, reason) = (.head, "because \(accuracy)")
+            } else if evidence.trainingPhotos < Self.minimumPhotos {
                 (chosen, reason) = (
                     .head, "because there are fewer than \(Self.minimumPhotos) training photos; \(accuracy)"
                 )
@@ -147,8 +153,11 @@ extension RecipeDecision {
         self.reason =
             reason
             + (doesNotMirror
-                ? "; photos are not mirrored, because the head is right on only "
-                    + "\(Self.percent(evidence.mirroredAccuracy)) of mirrored photos" : "")
+                ? "; photos are not mirrored, because "
+                    + (isMultiLabel
+                        ? "the micro-F1 of mirrored photos is only \(Self.percent(evidence.mirroredAccuracy))"
+                        : "the head is right on only \(Self.percent(evidence.mirroredAccuracy)) of mirrored photos")
+                : "")
     }
 
     private static func percent(_ share: Double) -> String { String(format: "%.1f %%", 100 * share) }

@@ -144,7 +144,9 @@ public struct Report: Sendable {
             case .detector: "phase"
             }
         return "\(record.history.count) of \(record.epochs) \(round)\(record.epochs == 1 ? "" : "s")"
-            + (record.keptEpoch.map { "; the model is that of \(round) \($0)" } ?? "")
+            + (record.keepsStart
+                ? "; the model is the fitted head, because fine-tuning was not more accurate on the validation set"
+                : record.keptEpoch.map { "; the model is that of \(round) \($0)" } ?? "")
     }
 
     private static func settings(_ model: ModelFile) -> [(String, String)] {

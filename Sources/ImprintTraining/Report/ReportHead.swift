@@ -88,7 +88,7 @@ struct ReportHead {
         /// Creates the score of the model's epoch: on the validation set, or else on the training set.
         init?(_ record: TrainingRecord, _ labels: [String]) {
             guard let accuracy = record.accuracy.map(Double.init), (0...1).contains(accuracy) else { return nil }
-            let validates = record.kept?.validationAccuracy != nil
+            let validates = record.keepsStart || record.kept?.validationAccuracy != nil
             let count = DataSection.counts(record, labels).reduce(0) {
                 $0 + (validates ? $1.validationImages : $1.images)
             }

@@ -84,7 +84,8 @@ struct ClassifierTask: TrainingTask {
         options.learningRateFactors = start.learningRateFactors
         options.patience = configuration.patience
         options.firstPatientRound = start.stages.lastStageStart
-        options.timeLimit = configuration.timeLimit
+        options.timeLimit = configuration.timeLimit.map { $0 - .seconds(recipe?.secondsOfProbe ?? 0) }
+        options.evaluatesStart = recipe?.decision.recipe == .fineTuning
         return (objective, options)
     }
 
@@ -149,7 +150,7 @@ struct ClassifierTask: TrainingTask {
             validationImages: photos.countsByLabel(photos.validation),
             classWeights: objective.classWeights.map { Dictionary(uniqueKeysWithValues: zip(folder.labels, $0)) },
             trainableLayers: configuration.trainableLayers, history: progress.history,
-            keptEpoch: progress.best.map { $0 + 1 },
+            keptEpoch: progress.best.map { $0 + 1 } ?? 0, startAccuracy: progress.startAccuracy,
             precisionRecall: evaluation?.precisionRecall ?? multiLabel.value?.precisionRecall ?? [:],
             thresholds: isMultiLabel ? multiLabelThresholds : evaluation?.thresholds,
             calibration: calibration)

@@ -71,7 +71,7 @@ final class TrainingRunner<Job: TrainingTask> {
         start(run, resumed, replacesCheckpoint: store?.replacesFinished ?? false)
         try prepare(run)
         var ending = try train(run)
-        guard let best = loop.best else {
+        guard let best = loop.best, !loop.progress.history.isEmpty else {
             writer.save(loop.state)
             if let problem = photos.unreadable.problem {
                 throw ImprintError.tooFewReadablePhotos(reason: "\(problem)", checkpoint: writer.path)

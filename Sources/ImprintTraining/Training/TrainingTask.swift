@@ -48,8 +48,8 @@ protocol TrainingTask {
     /// Returns the recipe, the number of parameters, the number of trainable ones, and the maximum number of rounds.
     func describe() -> (recipe: TrainingRecipe, parameterCount: Int, trainableParameterCount: Int, roundCount: Int)
 
-    /// Creates the model of the best round.
-    /// - Parameter isValidated: Whether the objective has just validated the best round.
+    /// Creates the model with the best parameters.
+    /// - Parameter isValidated: Whether the objective has just validated them.
     func makeModel(
         _ loop: TrainingLoop, _ best: Parameters, isValidated: Bool
     ) throws -> (model: ModelFile, evaluation: Evaluation?)

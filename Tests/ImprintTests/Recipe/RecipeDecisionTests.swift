@@ -6,12 +6,12 @@ import Testing
     private func decision(
         _ recipe: ClassifierRecipe = .automatic, photos: Int = 1000, accuracy: Double = 0.9, mirrored: Double = 0.9,
         spread: Double? = 1, secondsLeft: Double? = nil, epochs: Int? = nil, augmentation: Augmentation? = nil,
-        given: Set<RecipeHyperparameter> = [], isMultiLabel: Bool = false
+        given: Set<RecipeHyperparameter> = [], isMultiLabel: Bool = false, heldOut: Int = 50
     ) -> RecipeDecision {
         RecipeDecision(
             recipe,
             RecipeDecision.Evidence(
-                trainingPhotos: photos, heldOutPhotos: 50, headAccuracy: accuracy, mirroredAccuracy: mirrored,
+                trainingPhotos: photos, heldOutPhotos: heldOut, headAccuracy: accuracy, mirroredAccuracy: mirrored,
                 evidenceSpread: spread),
             secondsPerEpoch: 20, secondsLeft: secondsLeft, epochs: epochs, augmentation: augmentation,
             given: given, isMultiLabel: isMultiLabel)
@@ -69,11 +69,20 @@ import Testing
         #expect(!decision(photos: 9).description.contains("ignores"))
     }
 
-    @Test("For several labels per photo, the accuracy is that of label decisions")
+    @Test("With one photo per label, the recipe is head, and no accuracy is reported") func onePhotoPerLabel() {
+        let decision = decision(photos: 500, accuracy: 0, mirrored: 0, spread: 0.1, heldOut: 0)
+        #expect(decision.recipe == .head)
+        #expect(
+            decision.reason
+                == "because each label has only one photo, so no photo can be held out to measure the head")
+        #expect(decision.evidence?.showsSmallObjects == false)
+    }
+
+    @Test("For several labels per photo, the accuracy is the micro-averaged F1 score")
     func multiLabel() {
         #expect(
-            decision(isMultiLabel: true).reason.contains("right in 90.0 % of the label decisions on 50 held-out photos")
-        )
+            decision(isMultiLabel: true).reason.contains(
+                "the micro-F1 of a new head on the frozen base model is 90.0 % on 50 held-out photos"))
         #expect(decision().reason.contains("right on 90.0 % of 50 held-out photos"))
     }
 

@@ -74,6 +74,35 @@ import Testing
         }
     }
 
+    @Test("The fitted head is kept if fine-tuning makes it worse on the validation set") func keepsHead() throws {
+        let base = try base()
+        try withImages(perLabel: 30) { folder in
+            let (model, _) = try trained(
+                folder,
+                configuration(base, .fineTuning) {
+                    $0.validation = .fraction(0.5)
+                    $0.epochs = 1
+                    // Mirrored photos have the wrong label, and the steps are too long.
+                    $0.augmentation = Augmentation([.flip])
+                    $0.learningRate = 0.1
+                })
+            let record = try #require(model.training)
+            #expect(record.keepsStart && record.keptEpoch == 0 && record.history.count == 1)
+            let tuned = try #require(record.history[0].validationAccuracy)
+            #expect(try #require(record.accuracy) > tuned && record.accuracy == record.startAccuracy)
+            #expect(model.parameters["conv1.weight"] == base.parameters["conv1.weight"])
+        }
+    }
+
+    @Test("With one photo per label, nothing is held out, and the head is fitted") func onePhotoPerLabel() throws {
+        let base = try base()
+        try withImages(perLabel: 1) { folder in
+            let decision = try #require(try trained(folder, configuration(base, .automatic)).start.decision)
+            #expect(decision.recipe == .head && decision.evidence?.heldOutPhotos == 0)
+            #expect(decision.reason.contains("each label has only one photo"))
+        }
+    }
+
     @Test(
         "Recipes use batches of 16 photos for training and a larger validation set",
         arguments: [ClassifierRecipe.head, .fineTuning])
@@ -256,6 +285,19 @@ import Testing
                     #expect(model.parameters[entry.name] == first.parameters[entry.name], "\(entry.name)")
                 }
             }
+        }
+    }
+
+    @Test("A time limit that passes while photos are measured is an error with the expected time") func timeLimit()
+        throws
+    {
+        let base = try base()
+        try withImages(perLabel: 16) { folder in
+            let error = #expect(throws: ImprintError.self) {
+                try train(folder, configuration(base, .automatic) { $0.timeLimit = .nanoseconds(1) })
+            }
+            let text = "\(try #require(error))"
+            #expect(text.contains("the time limit of 1 s was reached before the photos were measured"))
         }
     }
 
