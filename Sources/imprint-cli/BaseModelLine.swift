@@ -37,10 +37,10 @@ struct BaseModelLine: Encodable {
         case nil:
             do {
                 let model = try base.model()
-                status = .installed
                 input = [model.preprocessing.height, model.preprocessing.width]
                 parameters = model.parameters.layout.trainableCount
                 bytes = try Data(contentsOf: base.file, options: .alwaysMapped).count
+                status = .installed
             } catch {
                 (status, problem) = (.damaged, "the model cannot be loaded: \(error)")
             }
