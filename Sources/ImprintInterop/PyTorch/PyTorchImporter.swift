@@ -20,6 +20,7 @@ extension ModelImporter {
                 setting: .architecture)
         }
         let imported = try architecture.importModel(checkpoint.tensors, importer: self)
-        return ImportedModel(model: imported.model, notes: checkpoint.notes + imported.notes, headNotes: imported.headNotes)
+        return ImportedModel(
+            model: imported.model, notes: checkpoint.notes + imported.notes, headNotes: imported.headNotes)
     }
 }

@@ -29,7 +29,9 @@ public struct RecipeDecision: Codable, Hashable, Sendable {
     public struct Evidence: Codable, Hashable, Sendable {
         /// The number of training photos.
         public var trainingPhotos: Int
-        /// The number of photos that the head was evaluated on; it was not fitted to any of them. 0 if each label has only one photo.
+        /// The number of photos that the head was evaluated on; it was not fitted to any of them.
+        ///
+        /// Zero if each label has only one photo.
         public var heldOutPhotos: Int
         /// The accuracy of the head on these photos, 0…1; for several labels per photo, the micro-averaged F1 score at a threshold of 0.5.
         public var headAccuracy: Double
