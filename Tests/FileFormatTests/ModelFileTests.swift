@@ -247,12 +247,14 @@ func sampleModel(
 
     @Test("A record that kept the fitted head has its accuracy, and no kept epoch") func keepsStart() throws {
         var model = try sampleModel()
-        (model.training?.keptEpoch, model.training?.startAccuracy) = (0, 0.95)
+        var kept = try #require(model.training)
+        (kept.keptEpoch, kept.startAccuracy) = (0, 0.95)
+        model.training = kept
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "model.imprint")
             try model.write(to: file)
             let record = try #require(ModelFile(contentsOf: file).training)
-            #expect(record == model.training && record.keepsStart && record.kept == nil && record.accuracy == 0.95)
+            #expect(record == kept && record.keepsStart && record.kept == nil && record.accuracy == 0.95)
         }
     }
 }
