@@ -246,10 +246,12 @@ func sampleModel(
     }
 
     @Test("A record that kept the fitted head has its accuracy, and no kept epoch") func keepsStart() throws {
-        var model = try sampleModel()
-        var kept = try #require(model.training)
+        let sample = try sampleModel()
+        var kept = try #require(sample.training)
         (kept.keptEpoch, kept.startAccuracy) = (0, 0.95)
-        model.training = kept
+        let model = ModelFile(
+            network: sample.network, parameters: sample.parameters, labels: sample.labels,
+            preprocessing: sample.preprocessing, training: kept)
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "model.imprint")
             try model.write(to: file)
