@@ -118,7 +118,7 @@ public final class ExecutionPlan {
         let packedWeights = try AlignedMemory(byteCount: planner.packedWeightsByteCount, isWrittenOnce: true)
         let randomness = Randomness(seed: options.seed)
         let packingState = PackingState()
-        GEMM.prepare()
+        try GEMM.prepare()
         let threadPool = ThreadPool(count: options.workers.count)
 
         func pointer(_ buffer: Arena.Buffer) -> UnsafeMutableRawPointer { arena.base + (layout.offsets[buffer] ?? 0) }

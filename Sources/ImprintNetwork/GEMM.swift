@@ -1,6 +1,7 @@
 internal import CImprintKernels
 internal import COpenBLAS
 internal import ImprintCore
+internal import Synchronization
 
 #if canImport(Glibc)
     internal import Glibc
@@ -34,7 +35,28 @@ enum GEMM {
     }()
 
     /// Sets up OpenBLAS; call this before several threads multiply matrices.
-    static func prepare() { setUp }
+    /// - Throws: `NetworkError.outOfMemory` if OpenBLAS cannot allocate its buffer.
+    static func prepare() throws(NetworkError) {
+        setUp
+        guard !hasBuffer.load(ordering: .acquiring) else { return }
+        // OpenBLAS tries forever to allocate its buffer of 128 MiB at the first large product.
+        let byteCount = 129 << 20
+        let block = mmap(nil, byteCount, PROT_NONE, MAP_PRIVATE | MAP_ANON, -1, 0)
+        guard let block, block != MAP_FAILED else { throw .outOfMemory(bytes: byteCount) }
+        munmap(block, byteCount)
+        // Allocate it now, with a product that is too large for the kernels without a buffer.
+        let side = 256
+        let ones = [Float](repeating: 1, count: side * side)
+        var product = [Float](repeating: 0, count: side * side)
+        let count = blasint(side)
+        cblas_sgemm(
+            CblasRowMajor, CblasNoTrans, CblasNoTrans, count, count, count, 1, ones, count, ones, count, 0, &product,
+            count)
+        hasBuffer.store(true, ordering: .releasing)
+    }
+
+    /// Whether OpenBLAS has allocated the buffer of the first thread.
+    private static let hasBuffer = Atomic(false)
 
     /// The CPU whose kernels OpenBLAS uses, such as "SkylakeX".
     static var kernels: String {

@@ -11,7 +11,7 @@ package final class SGEMMBaseline: ThreadPoolTask {
     /// Creates [size, size] matrices and starts the threads.
     /// - Throws: `NetworkError.outOfMemory`.
     package init(size: Int, threads: Int) throws(NetworkError) {
-        GEMM.prepare()
+        try GEMM.prepare()
         self.size = size
         threadPool = ThreadPool(count: threads)
         multiplications = threadPool.count * size * size * size
