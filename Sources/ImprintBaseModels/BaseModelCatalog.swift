@@ -39,7 +39,7 @@ public struct BaseModelCatalog: Sendable {
     /// Returns the entry with a name, or nil if there is none.
     public subscript(name: String) -> Entry? { entries.first { $0.name == name } }
 
-    /// Returns the entry whose source is a URL, or nil if there is none.
+    /// Returns the entry whose source is a URL; nil if the catalog does not have it.
     func entry(at url: URL) -> Entry? {
         entries.first { entry in
             switch entry.source {

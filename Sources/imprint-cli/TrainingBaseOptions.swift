@@ -131,7 +131,7 @@ struct TrainingBaseOptions: ParsableArguments {
         return try installedModel() ?? .builtInBase()
     }
 
-    /// Returns the first installed base model that can be used, with a warning about each one before it, or nil if there is none.
+    /// Returns the first installed base model that can be used, with a warning about each one before it; nil without one.
     private func installedModel() throws -> ModelFile? {
         try BaseModels().firstModel { base, error in
             Terminal.warn("Training does not use the base model \(base.name): \(error)")

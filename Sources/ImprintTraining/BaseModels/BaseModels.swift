@@ -54,7 +54,7 @@ extension BaseModels {
     /// - Throws: `FileError` if the folder exists but cannot be read.
     public var installed: [InstalledBase] { get throws { try names().compactMap(installed) } }
 
-    /// Returns the installed base model with a name, or nil if there is none; `InstalledBase.problem` is set if it cannot be used.
+    /// Returns the installed base model with a name; nil if it is not installed. If it cannot be used, it has a `problem`.
     public func installed(named name: String) -> InstalledBase? {
         guard Self.isValid(name) else { return nil }
         var record = record(of: name)
@@ -67,13 +67,13 @@ extension BaseModels {
         }
     }
 
-    /// The first installed base model in alphabetical order that can be used, or nil if there is none.
+    /// The first installed base model in alphabetical order that can be used; nil without one.
     ///
     /// Training starts from it by default; see `ClassifierConfiguration.Start.automatic`.
     /// - Throws: `FileError` if the folder exists but cannot be read.
     public var first: InstalledBase? { get throws { try firstModel { _, _ in }?.base } }
 
-    /// Returns the first installed base model in alphabetical order that can be used with its model, or nil if there is none.
+    /// Returns the first installed base model in alphabetical order that can be used, with its model; nil without one.
     /// - Parameter onSkip: Receives each base model before it that cannot be used, with the error of loading it.
     /// - Throws: `FileError` if the folder exists but cannot be read.
     package func firstModel(
@@ -98,7 +98,7 @@ extension BaseModels {
         return try result.get()
     }
 
-    /// Loads an installed base model, or returns nil if there is none.
+    /// Loads an installed base model; returns nil without one.
     private func load(_ name: String) -> (base: InstalledBase, model: Result<ModelFile, any Error>)? {
         while let base = installed(named: name) {
             let model = Result { try base.model() }
