@@ -54,7 +54,7 @@ extension BaseModels {
     /// - Throws: `FileError` if the folder exists but cannot be read.
     public var installed: [InstalledBase] { get throws { try names().compactMap(installed) } }
 
-    /// Returns the installed base model with a name; nil if it is not installed. If it cannot be used, it has a `problem`.
+    /// Returns the installed base model with a name, which has a `problem` if it cannot be used; nil if it is not installed.
     public func installed(named name: String) -> InstalledBase? {
         guard Self.isValid(name) else { return nil }
         var record = record(of: name)
