@@ -35,7 +35,7 @@ struct ArchitectureFit {
         let names = fits.map(\.name).joined(separator: " or ")
         guard let first = fits.first, !first.isComplete else { return "Its tensors fit \(names)" }
         return "The closest architecture is \(names): the file has \(first.matching) of its \(first.expected) tensors"
-            + (first.unknown > 0 ? " and \(first.unknown) unknown ones" : "")
+            + (first.unknown > 0 ? " and \(first.unknown) unknown \(first.unknown == 1 ? "one" : "ones")" : "")
     }
 
     /// Returns the setting that solves the problem; nil if no architecture fits completely.
