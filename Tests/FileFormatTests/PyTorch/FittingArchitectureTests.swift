@@ -43,7 +43,7 @@ import Testing
             other.contains("The closest architecture is squeezenet-1.1: the file has 51 of its 52 tensors."), "\(other)"
         )
         let more = try message(tensors + [(name: "more.weight", shape: [1], values: [0])])
-        #expect(more.contains("the file has 52 of its 52 tensors and 1 unknown ones."), "\(more)")
+        #expect(more.contains("the file has 52 of its 52 tensors and 1 unknown one."), "\(more)")
         let unknown = try message([(name: "layer.weight", shape: [1], values: [0])])
         #expect(unknown.contains("Its tensors fit none of resnet-18, resnet-34, "), "\(unknown)")
     }
