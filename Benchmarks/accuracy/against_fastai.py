@@ -22,6 +22,7 @@ over one minute, in part from the run before. The accuracy does not depend on th
 """
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -135,7 +136,7 @@ def run_fastai(args, folder, seed):
         args.python, str(Path(__file__).with_name("fastai_peer.py")), "--train", str(folder / "train"), "--test", str(folder / "test"),
         "--epochs", str(args.epochs), "--seed", str(seed), "--threads", str(args.threads), "--predictions", str(predictions),
         *shlex.split(args.peer_options)]
-    output, seconds, _ = measure(args, command)
+    output, seconds, _ = measure(args, command, samples_memory=False)
     result = json.loads(output.splitlines()[-1])
     return {
         "seconds": result["seconds"], "memory": result["peakMemory"], "processSeconds": seconds,
@@ -146,15 +147,15 @@ def fill(template, values):
     return [part.format(**values) for part in shlex.split(template)]
 
 
-def measure(args, command):
-    """Runs a command on the first cores, and returns its output, its seconds, and its peak memory in megabytes."""
+def measure(args, command, samples_memory=True):
+    """Runs a command on the first cores, and returns its output, its seconds, and its peak memory in megabytes, or 0 without samples."""
     cores = sorted(os.sched_getaffinity(0))[: args.threads]
     start = time.perf_counter()
     with open(args.output / "errors.log", "w+") as errors:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=errors, text=True, preexec_fn=lambda: os.sched_setaffinity(0, cores))
         try:
-            with PeakMemory(process.pid) as memory:
+            with PeakMemory(process.pid) if samples_memory else contextlib.nullcontext() as memory:
                 output = process.communicate()[0]
                 seconds = time.perf_counter() - start
         finally:
@@ -162,7 +163,7 @@ def measure(args, command):
         if process.returncode != 0:
             errors.seek(0)
             sys.exit(f"{shlex.join(command)} failed with exit code {process.returncode}: {errors.read()[-2000:]}")
-    return output, seconds, memory.megabytes
+    return output, seconds, memory.megabytes if memory else 0
 
 
 def read_rows(file):
