@@ -70,8 +70,10 @@ extension BaseComparison {
                     default: break
                     }
                 }
-                guard !Task.isCancelled, let result, result.isComplete else { throw CancellationError() }
-                return result.evaluation.accuracy
+                guard !Task.isCancelled, let result, result.isComplete, let evaluation = result.evaluation else {
+                    throw CancellationError()
+                }
+                return evaluation.accuracy
             }
         }
         before = try await accuracy(.builtInBase, "the base model of Imprint")

@@ -63,20 +63,23 @@ struct CrossValidationSession {
 }
 
 /// The predictions of a cross-validation as CSV (RFC 4180), with rows that end in a line feed.
+///
+/// Semicolons separate the labels of a photo, as in a list of photos.
 struct PredictionTable {
     let csv: String
 
     /// - Parameter photos: The photos, whose paths the table has.
     init(_ result: CrossValidationResult, _ photos: any TrainingSource) {
-        let (labels, paths) = (result.evaluation.labels, photos.pathsByURL)
+        let (labels, paths) = (result.pooled.evaluation.labels, photos.pathsByURL)
+        func names(_ indices: [Int]) -> String { indices.map { labels[$0] }.joined(separator: ";") }
         var rows = [OutputKind.predictionTableHeader + csvRow(labels)]
         for fold in result.folds {
-            for photo in fold.evaluation.results {
+            for photo in fold.result.predictions {
                 rows.append(
                     csvRow(
                         [
                             "\(fold.seed)", "\(fold.number)", paths[photo.url] ?? photo.url.displayPath,
-                            labels[photo.label], labels[photo.predicted], photo.isCorrect ? "1" : "0",
+                            names(photo.labels), names(photo.predicted), photo.labels == photo.predicted ? "1" : "0",
                         ] + photo.confidences.map { "\($0)" }))
             }
         }

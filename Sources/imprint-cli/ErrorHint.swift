@@ -13,7 +13,6 @@ func hint(for error: any Error) -> String? {
     case ImprintError.cannotAddLabel: "imprint train-detector --artwork LABEL=FILE trains a detector for it."
     case ImprintError.featuresExceedMemoryLimit: "--memory sets the limit."
     case ImprintError.invalidSetting("averagesFlipped", _, _): "Leave out --mirror."
-    case CrossValidationError.notOneLabel: "Leave out --folds; --validation sets the part of the photos to hold out."
     case ImprintError.unfinishedCheckpoint, ImprintError.stoppedTooEarly(_?): "--resume continues the run."
     case ImprintError.checkpointMismatch(_, let setting, _, _):
         optionName(ofSetting: setting).map { "The setting belongs to \($0)." }

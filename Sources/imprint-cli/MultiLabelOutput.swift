@@ -28,7 +28,7 @@ extension EvaluateCommand {
             return try Terminal.show(table.text + (images ? "\n\n" + table.worstMistakes(10) : ""))
         }
         if images {
-            for result in evaluation.results { try Terminal.emit(MultiLabelImageLine(result, evaluation)) }
+            for index in evaluation.results.indices { try Terminal.emit(MultiLabelImageLine(evaluation, index)) }
         }
         try Terminal.emit(MultiLabelEvaluationLine(evaluation))
     }
@@ -73,7 +73,7 @@ struct MultiLabelTable {
     /// Returns the photos with the most wrong label decisions, and these labels.
     func worstMistakes(_ count: Int) -> String {
         let mistakes = evaluation.results.enumerated().compactMap { index, result in
-            let (labels, predicted) = (Set(result.labels), Set(evaluation.predicted(result)))
+            let (labels, predicted) = (Set(result.labels), Set(evaluation.predicted[index]))
             let (missed, extra) = (labels.subtracting(predicted), predicted.subtracting(labels))
             return missed.isEmpty && extra.isEmpty ? nil : (index: index, missed: missed, extra: extra)
         }.sorted { first, second in
@@ -94,13 +94,6 @@ struct MultiLabelTable {
     }
 }
 
-extension MultiLabelEvaluation {
-    /// Returns the indices of the labels whose confidence for an image reaches their threshold.
-    fileprivate func predicted(_ result: Result) -> [Int] {
-        labels.indices.filter { Double(result.confidences[$0]) >= thresholds[$0] }
-    }
-}
-
 private struct MultiLabelImageLine: Encodable {
     let event = "image"
     let file: String
@@ -114,17 +107,20 @@ private struct MultiLabelImageLine: Encodable {
         case classifications = "observations"
     }
 
-    init(_ result: MultiLabelEvaluation.Result, _ evaluation: MultiLabelEvaluation) {
+    /// - Parameter index: The index of the result.
+    init(_ evaluation: MultiLabelEvaluation, _ index: Int) {
+        let result = evaluation.results[index]
         file = result.url.path(percentEncoded: false)
         labels = result.labels.map { evaluation.labels[$0] }
-        predicted = evaluation.predicted(result).map { evaluation.labels[$0] }
+        predicted = evaluation.predicted[index].map { evaluation.labels[$0] }
         correct = labels == predicted
         classifications = zip(evaluation.labels, result.confidences)
             .map { Classification(label: $0, confidence: $1) }.sorted { $0.confidence > $1.confidence }
     }
 }
 
-private struct MultiLabelEvaluationLine: Encodable {
+/// The metrics of a multi-label model as JSON.
+struct MultiLabelEvaluationLine: Encodable {
     /// `null` if no image has a label.
     @NullIfMissing var meanAveragePrecision: Double?
     /// `null` if no image has a label.

@@ -30,10 +30,6 @@ struct TrainCommand: AsyncParsableCommand {
     func validate() throws {
         try requirePaths([data])
         try runOptions.crossValidation.checkValidation(options.dataset)
-        if runOptions.crossValidation.folds != nil && options.multiLabel {
-            throw ValidationError(
-                "--folds evaluates models that predict one label per photo; leave out --multi-label.")
-        }
         try runOptions.checkOutputs(inputs: [options.baseOptions.base].compactMap { $0 }.map { ("the base model", $0) })
     }
 

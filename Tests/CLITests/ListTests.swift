@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    @Test("evaluate --unknown reads a list of known photos, and refuses a multi-label model, as does --folds")
+    @Test("evaluate --unknown reads a list of known photos, and refuses a multi-label model")
     func refusals() throws {
         try withTemporaryFolder { folder in
             try writeImages(to: folder, count: 60)
@@ -84,13 +84,11 @@ import Testing
                 "$imprint" train list.csv --output multi.imprint --multi-label $options
                 set +e
                 "$imprint" evaluate multi.imprint list.csv --unknown dark; echo "status $?"
-                "$imprint" train . --folds 2 --multi-label $options; echo "status $?"
                 """
             let result = try shell(script, folder: folder)
             #expect(result.output.contains("\"unknown\":{\"accepted\":"), "\(result.errors)")
-            #expect(result.output.components(separatedBy: "status 64").count == 3, "\(result.output)")
+            #expect(result.output.hasSuffix("status 64\n"), "\(result.output)")
             #expect(result.errors.contains("--unknown: multi.imprint is a multi-label model"))
-            #expect(result.errors.contains("--folds evaluates models that predict one label per photo"))
         }
     }
 
@@ -127,15 +125,6 @@ import Testing
                 unknown.status == 1 && unknown.errors.contains("\"bright/0.png\", which is not a photo in ")
                     && unknown.errors.contains("list.csv. Expected paths"),
                 "\(unknown.errors)")
-            let several = try shell(
-                """
-                sed -i 's/^photo,label$/photo,labels/; 2s/$/;dark/' list.csv
-                "$imprint" train list.csv \(options)
-                """, folder: folder)
-            #expect(
-                several.status == 1 && several.errors.contains("photos/bright/0.png\" has the labels bright, dark"),
-                "\(several.errors)")
-            #expect(several.errors.contains("Leave out --folds"), "\(several.errors)")
         }
     }
 

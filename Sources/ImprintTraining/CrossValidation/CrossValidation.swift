@@ -16,12 +16,15 @@ public import ImprintSynthesis
 /// let validation = CrossValidation(photos: try ImageFolder(at: photos), options: options)
 /// for try await event in validation.start() {
 ///     switch event {
-///     case .fold(let fold): print(fold.number, fold.evaluation.accuracy)
+///     case .fold(let fold): print(fold.number, fold.evaluation?.accuracy ?? 0)
 ///     case .finished(let result): print(result.metrics?.accuracy.value ?? 0, result.metrics?.accuracy.interval ?? 0...1)
 ///     default: break
 ///     }
 /// }
 /// ```
+///
+/// Photos with several labels or none, or `ClassifierConfiguration.isMultiLabel`, train multi-label models. Their results are
+/// `multiLabelEvaluation` and `multiLabelMetrics`.
 ///
 /// The same photos, configuration and options give the same result, for any number of threads.
 public struct CrossValidation: Sendable {
@@ -54,7 +57,7 @@ public struct CrossValidation: Sendable {
 
     /// Creates the cross-validation of a classifier.
     /// - Parameters:
-    ///   - photos: The photos, with one label each: a folder (`ImageFolder`), a list (`LabelList`), or photos in memory (`InMemorySource`).
+    ///   - photos: The photos: a folder (`ImageFolder`), a list (`LabelList`), or photos in memory (`InMemorySource`).
     ///   - configuration: The hyperparameters and the base model. Validation photos are a fraction of the training photos of a fold; a
     ///     separate validation folder is an error, because its photos could resemble those of a fold.
     ///   - options: The number of folds and other settings.

@@ -8,8 +8,6 @@ public enum CrossValidationError: DescribedError, Equatable {
     case labelInOneFold(label: String, fold: Int, seed: UInt64)
     /// A group names a photo that the folder or list does not have.
     case unknownPhoto(path: String, source: String)
-    /// A photo has several labels or none.
-    case notOneLabel(path: String, labels: [String])
     /// The folder of finished folds belongs to a cross-validation with other settings.
     case otherSettings(folder: String, setting: String, found: String, expected: String)
     /// A file of a finished fold cannot be used.
@@ -30,11 +28,6 @@ public enum CrossValidationError: DescribedError, Equatable {
         case .unknownPhoto(let path, let source):
             "a group of photos has \(path.debugDescription), which is not a photo in \(source). Expected paths relative to the folder, or as "
                 + "in the list. Correct the path or remove it"
-        case .notOneLabel(let path, let labels):
-            "the photo \(path.debugDescription) has "
-                + (labels.isEmpty ? "no label" : "the labels \(labels.joined(separator: ", "))")
-                + ", expected exactly one, because cross-validation evaluates models that predict one label per photo. Remove the photo, or hold "
-                + "out some of the photos to evaluate a multi-label model"
         case .otherSettings(let folder, let setting, let found, let expected):
             "\(folder) has the finished folds of a cross-validation with another setting of \(setting): it was \(expected) and now is "
                 + "\(found). Set it back to continue, or choose another folder"

@@ -47,15 +47,20 @@ public struct CrossValidationFold: Sendable {
     /// The seed of the repeat.
     public let seed: UInt64
     /// The evaluation on the photos of the fold.
-    ///
-    /// Its `accuracyInterval` (Wilson) treats the photos as independent, so it is too narrow if the fold has large groups.
-    public let evaluation: Evaluation
+    package let result: FoldEvaluation
     /// The number of photos of the other folds, including those that training used for validation.
     public let trainingImages: Int
     /// The training time in seconds.
     public let seconds: Double
     /// Whether the fold was read from the folder of finished folds.
     public let isKept: Bool
+
+    /// The evaluation on the photos of the fold, or nil for a multi-label model.
+    ///
+    /// Its `accuracyInterval` (Wilson) treats the photos as independent, so it is too narrow if the fold has large groups.
+    public var evaluation: Evaluation? { result.singleLabel }
+    /// The evaluation of a multi-label model on the photos of the fold, at the thresholds of this model, or nil for other models.
+    public var multiLabelEvaluation: MultiLabelEvaluation? { result.multiLabel }
 }
 
 /// The result of a cross-validation.
@@ -68,7 +73,7 @@ public struct CrossValidationResult: Sendable {
         public let interval: ClosedRange<Double>
     }
 
-    /// The metrics of the pooled predictions.
+    /// The metrics of the pooled predictions of models with one label per photo.
     public struct Metrics: Sendable, Hashable {
         /// The fraction of correctly classified photos.
         public let accuracy: Estimate
@@ -84,14 +89,43 @@ public struct CrossValidationResult: Sendable {
         public let seedDeviation: Double?
     }
 
+    /// The metrics of the pooled predictions of multi-label models.
+    public struct MultiLabelMetrics: Sendable, Hashable {
+        /// The mean average precision (mAP) over the confidences of all folds, or nil if no photo has a label.
+        public let meanAveragePrecision: Estimate?
+        /// The F1 of all decisions together, each at the threshold of the fold's model.
+        public let microF1: Estimate
+        /// The mean F1 of the labels that a photo has or is predicted to have.
+        public let macroF1: Estimate
+        /// The standard deviation of the mAP over all folds, or nil for one fold.
+        public let foldDeviation: Double?
+        /// The standard deviation over the repeats of their mAP, or nil for one repeat.
+        public let seedDeviation: Double?
+    }
+
     /// The finished folds, by repeat and number.
     public let folds: [CrossValidationFold]
-    /// The predictions of all finished folds, pooled; with several seeds, each photo occurs once for each of them.
-    public let evaluation: Evaluation
-    /// The metrics of the pooled predictions, or nil if no fold is finished.
-    public let metrics: Metrics?
+    /// The predictions of all finished folds, pooled, with their metrics.
+    package let pooled: PooledEvaluation
     /// The number of groups of photos.
     public let groups: Int
     /// Whether all folds are finished, so the run was not stopped.
     public let isComplete: Bool
+
+    /// The predictions of all finished folds, pooled, or nil for multi-label models.
+    ///
+    /// With several seeds, each photo occurs once for each of them.
+    public var evaluation: Evaluation? { pooled.evaluation.singleLabel }
+    /// The predictions of multi-label models for all finished folds, pooled, or nil for other models.
+    ///
+    /// The predicted labels are those at the thresholds of each fold's model. With several seeds, each photo occurs once for each of them.
+    public var multiLabelEvaluation: MultiLabelEvaluation? { pooled.evaluation.multiLabel }
+    /// The metrics of the pooled predictions, or nil for multi-label models and if no fold is finished.
+    public var metrics: Metrics? {
+        if case .singleLabel(_, let metrics) = pooled { metrics } else { nil }
+    }
+    /// The metrics of the pooled predictions of multi-label models, or nil for other models and if no fold is finished.
+    public var multiLabelMetrics: MultiLabelMetrics? {
+        if case .multiLabel(_, let metrics) = pooled { metrics } else { nil }
+    }
 }

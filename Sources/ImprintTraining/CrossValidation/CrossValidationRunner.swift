@@ -26,7 +26,10 @@ struct CrossValidationRunner {
     func run() throws -> CrossValidationResult {
         try check()
         let settings = try training.settings()
-        let store = try options.keptFolds.map { try FoldStore($0, settings: self.settings(settings), photos: photos) }
+        let store = try options.keptFolds.map {
+            try FoldStore(
+                $0, settings: self.settings(settings), photos: photos, isMultiLabel: training.isMultiLabel)
+        }
         let groups = try PhotoGroups(
             photos, additional: options.groups, keepsGroupsTogether: training.keepsGroupsTogether,
             workers: Workers(training.threads)
@@ -114,12 +117,12 @@ struct CrossValidationRunner {
         if let error = result.photoError { throw error }
         guard result.ending != .stopped else { return nil }
         let classifier = try ImageClassifier(result.model, averagesFlipped: options.averagesFlipped)
-        let evaluation = try classifier.evaluate(on: evaluated, threads: training.threads) {
+        let evaluation = try training.evaluate(classifier, on: evaluated) {
             onEvent(.evaluating(fold: number, seed: seed, done: $0, of: evaluated.items.count))
         }
         SystemMemory.returnFreed()
         let fold = CrossValidationFold(
-            number: number, seed: seed, evaluation: evaluation, trainingImages: split.training.count,
+            number: number, seed: seed, result: evaluation, trainingImages: split.training.count,
             seconds: result.seconds, isKept: false)
         try store?.save(fold, result.model)
         return fold
@@ -130,27 +133,16 @@ struct CrossValidationRunner {
     ) -> CrossValidationResult {
         let indices = Dictionary(
             photos.items.enumerated().map { ($1.url, $0) }, uniquingKeysWith: { first, _ in first })
-        // Only groups with predictions are resampled; there are others if the run was stopped.
-        var present: [Int: Int] = [:]
-        func group(_ result: Evaluation.Result) -> Int {
-            let group = indices[result.url].flatMap { groups.groupOfPhoto[$0] } ?? 0
-            let position = present[group] ?? present.count
-            present[group] = position
-            return position
-        }
-        let labels = folds.first?.evaluation.labels ?? photos.labels
-        let repeats = seeds.map { seed in folds.filter { $0.seed == seed }.flatMap(\.evaluation.results) }
-            .filter { !$0.isEmpty }
-        let predictions = repeats.map { GroupedPredictions($0, groups: $0.map(group), labels: labels) }
-        let metrics = GroupBootstrap(predictions, groupCount: present.count).estimates(
-            foldAccuracies: folds.map(\.evaluation.accuracy),
-            seedAccuracies: repeats.map { Evaluation(labels: labels, results: $0, skipped: []).accuracy })
         var seen: Set<URL> = []
-        let skipped = (groups.skipped + folds.flatMap(\.evaluation.skipped)).filter { seen.insert($0.url).inserted }
+        let skipped = (groups.skipped + folds.flatMap(\.result.skipped)).filter { seen.insert($0.url).inserted }
+        let pooled = PooledEvaluation(
+            seeds.map { seed in folds.filter { $0.seed == seed } }.filter { !$0.isEmpty },
+            isMultiLabel: training.isMultiLabel, labels: folds.first?.result.labels ?? photos.labels, skipped: skipped
+        ) { url in
+            indices[url].flatMap { groups.groupOfPhoto[$0] } ?? 0
+        }
         let result = CrossValidationResult(
-            folds: folds,
-            evaluation: Evaluation(labels: labels, results: repeats.flatMap { $0 }, skipped: skipped),
-            metrics: metrics, groups: groups.groups.count, isComplete: isComplete)
+            folds: folds, pooled: pooled, groups: groups.groups.count, isComplete: isComplete)
         onEvent(.finished(result))
         return result
     }

@@ -11,6 +11,7 @@ struct FoldStore {
 
     private let folder: URL
     private let photos: any TrainingSource
+    private let isMultiLabel: Bool
     /// The paths of the photos in their source, by their locations.
     private let paths: [URL: String]
     /// The indices of the photos by their paths.
@@ -19,9 +20,10 @@ struct FoldStore {
     /// Opens or creates the folder.
     /// - Throws: `CrossValidationError.otherSettings` if the folder has other settings; `CrossValidationError.unusableFold` if its settings
     ///   cannot be read; `FileError`.
-    init(_ folder: URL, settings: [String: String], photos: any TrainingSource) throws {
+    init(_ folder: URL, settings: [String: String], photos: any TrainingSource, isMultiLabel: Bool) throws {
         self.folder = folder
         self.photos = photos
+        self.isMultiLabel = isMultiLabel
         paths = photos.pathsByURL
         indices = Dictionary(photos.items.enumerated().map { (photos.path(of: $1), $0) }) { first, _ in first }
         try AtomicFile.makeFolder(folder)
@@ -45,53 +47,71 @@ struct FoldStore {
         let file = file(split.number, split.seed, "json")
         guard FileManager.default.fileExists(atPath: file.path) else { return nil }
         let kept: KeptFold = try Self.read(file)
+        func unusable(_ reason: String) -> CrossValidationError {
+            .unusableFold(file: file.displayPath, reason: reason)
+        }
         let evaluated = Set(split.evaluated)
         var read: Set<Int> = []
         let results = try kept.images.map { image in
             guard let index = indices[image.file], evaluated.contains(index), read.insert(index).inserted,
-                let label = kept.labels.firstIndex(of: image.label),
-                photos.labels[photos.items[index].label] == image.label
+                Set(image.trueLabels) == Set(photos.items[index].labels.map { photos.labels[$0] })
             else {
-                throw CrossValidationError.unusableFold(
-                    file: file.displayPath, reason: "it has the photo \(image.file), which is not in this fold")
+                throw unusable("it has the photo \(image.file), which is not in this fold")
             }
             let confidences = Dictionary(image.classifications.map { ($0.label, $0.confidence) }) { first, _ in first }
-            return Evaluation.Result(
-                url: photos.items[index].url, label: label,
+            return MultiLabelEvaluation.Result(
+                url: photos.items[index].url,
+                labels: kept.labels.indices.filter { image.trueLabels.contains(kept.labels[$0]) },
                 confidences: try kept.labels.map { label in
                     guard let confidence = confidences[label], (0...1).contains(confidence) else {
-                        throw CrossValidationError.unusableFold(
-                            file: file.displayPath, reason: "\(image.file) has no confidence in \(label)")
+                        throw unusable("\(image.file) has no confidence in \(label)")
                     }
                     return confidence
                 })
         }
-        guard Set(kept.labels).isSuperset(of: photos.labels), !results.isEmpty else {
-            throw CrossValidationError.unusableFold(
-                file: file.displayPath, reason: "it has the labels \(kept.labels.joined(separator: ", "))")
+        guard Set(kept.labels).isSuperset(of: photos.labels), Set(kept.labels).count == kept.labels.count,
+            !results.isEmpty
+        else {
+            throw unusable("it has the labels \(kept.labels.joined(separator: ", "))")
         }
         let skipped = split.evaluated.filter { !read.contains($0) }.map { index in
             let url = photos.items[index].url
             return SkippedImage(
                 url: url, reason: .unreadable(file: url, reason: "it was unreadable when the fold was evaluated"))
         }
+        let evaluation: FoldEvaluation
+        if isMultiLabel {
+            guard let thresholds = kept.thresholds, thresholds.count == kept.labels.count,
+                thresholds.allSatisfy((0...1).contains)
+            else {
+                throw unusable("it has no threshold for each label")
+            }
+            evaluation = .multiLabel(
+                MultiLabelEvaluation(labels: kept.labels, thresholds: thresholds, results: results, skipped: skipped))
+        } else {
+            let results = results.map {
+                Evaluation.Result(url: $0.url, label: $0.labels[0], confidences: $0.confidences)
+            }
+            evaluation = .singleLabel(Evaluation(labels: kept.labels, results: results, skipped: skipped))
+        }
         return CrossValidationFold(
-            number: split.number, seed: split.seed,
-            evaluation: Evaluation(labels: kept.labels, results: results, skipped: skipped),
-            trainingImages: split.training.count, seconds: kept.seconds, isKept: true)
+            number: split.number, seed: split.seed, result: evaluation, trainingImages: split.training.count,
+            seconds: kept.seconds, isKept: true)
     }
 
     /// Writes the model of a fold and then its predictions, whose file means that the fold is finished.
     func save(_ fold: CrossValidationFold, _ model: ModelFile) throws {
         try model.write(to: file(fold.number, fold.seed, "imprint"))
-        let labels = fold.evaluation.labels
-        let images = fold.evaluation.results.map { result in
-            KeptFold.Image(
-                file: paths[result.url] ?? result.url.displayPath, label: labels[result.label],
-                correct: result.isCorrect,
-                classifications: zip(labels, result.confidences).map { .init(label: $0, confidence: $1) })
+        let labels = fold.result.labels
+        let images = fold.result.predictions.map { photo in
+            let names = photo.labels.map { labels[$0] }
+            return KeptFold.Image(
+                file: paths[photo.url] ?? photo.url.displayPath, label: isMultiLabel ? nil : names[0],
+                labels: isMultiLabel ? names : nil, correct: photo.labels == photo.predicted,
+                classifications: zip(labels, photo.confidences).map { .init(label: $0, confidence: $1) })
         }
-        let kept = KeptFold(seconds: fold.seconds, labels: labels, images: images)
+        let kept = KeptFold(
+            seconds: fold.seconds, labels: labels, thresholds: fold.multiLabelEvaluation?.thresholds, images: images)
         try AtomicFile.write(try Self.json(kept), to: file(fold.number, fold.seed, "json"))
     }
 
@@ -125,20 +145,27 @@ private struct KeptFold: Codable {
 
         /// The path relative to the folder of photos, or as in the list.
         let file: String
-        let label: String
+        /// The label, or nil for a multi-label model.
+        let label: String?
+        /// The labels, or nil for a model with one label per photo.
+        let labels: [String]?
         let correct: Bool
         /// The confidence in each label.
         let classifications: [Confidence]
 
         private enum CodingKeys: String, CodingKey {
-            case file, label, correct
+            case file, label, labels, correct
             case classifications = "observations"
         }
+
+        var trueLabels: [String] { labels ?? label.map { [$0] } ?? [] }
     }
 
     /// The training time in seconds.
     let seconds: Double
     /// The labels of the model, in the order of its outputs.
     let labels: [String]
+    /// The threshold of each label of a multi-label model, or nil for other models.
+    let thresholds: [Double]?
     let images: [Image]
 }

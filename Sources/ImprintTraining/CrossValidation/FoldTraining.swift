@@ -14,6 +14,8 @@ struct FoldTraining: Sendable {
     let keepsGroupsTogether: Bool
     let validationFolder: URL?
     let trainsDetector: Bool
+    /// Whether the models predict an independent probability for each label.
+    let isMultiLabel: Bool
     /// Checks the configuration, and returns the settings that the model of a fold depends on, without the seed, by name.
     let settings: @Sendable () throws -> [String: String]
     /// Returns the trainer of a fold, from its training photos, the photos to evaluate on, and the seed.
@@ -26,18 +28,12 @@ struct FoldTraining: Sendable {
         keepsGroupsTogether = configuration.keepsGroupsTogether
         validationFolder = configuration.validationFolder
         trainsDetector = false
+        let isMultiLabel = configuration.isMultiLabel || photos.isMultiLabel
+        self.isMultiLabel = isMultiLabel
         settings = {
-            try configuration.check()
-            guard !configuration.isMultiLabel else {
-                throw ImprintError.invalidSetting(
-                    name: "isMultiLabel", found: "true",
-                    expected: "false, because cross-validation evaluates models that predict one label per photo")
-            }
-            if let photo = photos.items.first(where: { $0.labels.count != 1 }) {
-                throw CrossValidationError.notOneLabel(
-                    path: photos.path(of: photo), labels: photo.labels.map { photos.labels[$0] })
-            }
             var configuration = configuration
+            configuration.isMultiLabel = isMultiLabel
+            try configuration.check()
             let pretrained = try configuration.pretrainedBase()
             // The recipe is a setting of its own.
             if let pretrained { configuration.start = .base(pretrained.base, trainableLayers: .all) }
@@ -58,6 +54,8 @@ struct FoldTraining: Sendable {
         trainer = { training, _, seed in
             var configuration = configuration
             configuration.seed = seed
+            // The photos of a fold may have one label each even if others have several.
+            configuration.isMultiLabel = isMultiLabel
             return ClassifierTrainer(
                 photos: TrainingSubset(photos, items: training), configuration: configuration)
         }
@@ -72,6 +70,7 @@ struct FoldTraining: Sendable {
         keepsGroupsTogether = configuration.keepsGroupsTogether
         validationFolder = configuration.validationFolder
         trainsDetector = true
+        isMultiLabel = false
         settings = {
             let task = try DetectorTask(
                 artwork: artwork, photos: photos, backgrounds: backgrounds, configuration: configuration)
@@ -86,6 +85,15 @@ struct FoldTraining: Sendable {
             return DetectorTrainer(
                 artwork: artwork, photos: photos.selecting(training), backgrounds: others, configuration: configuration)
         }
+    }
+
+    /// Evaluates the model of a fold on the photos of the fold; see `ImageClassifier.evaluate(on:threads:onProgress:)`.
+    func evaluate(
+        _ classifier: ImageClassifier, on photos: TrainingSubset, onProgress: (Int) -> Void
+    ) throws -> FoldEvaluation {
+        isMultiLabel
+            ? .multiLabel(try classifier.evaluateMultiLabel(on: photos, threads: threads, onProgress: onProgress))
+            : .singleLabel(try classifier.evaluate(on: photos, threads: threads, onProgress: onProgress))
     }
 
     /// Adds the hyperparameters that a fingerprint leaves out, because they may change when a run is resumed.

@@ -2,7 +2,18 @@ internal import Foundation
 internal import ImprintCore
 
 /// The predictions of one repeat with their groups, for metrics in which each group has a weight.
-struct GroupedPredictions {
+protocol WeightedPredictions {
+    associatedtype Metrics
+
+    /// Returns the metrics if each prediction counts as often as the weight of its group, or nil if all weights are 0.
+    func metrics(weights: [Int]) -> Metrics?
+    /// Returns the mean of each metric, or nil for one that is undefined in all of them.
+    /// - Parameter metrics: The metrics of at least one repeat.
+    static func mean(_ metrics: [Metrics]) -> Metrics
+}
+
+/// The predictions of models with one label per photo in one repeat with their groups.
+struct GroupedPredictions: WeightedPredictions {
     /// The metrics of weighted predictions.
     struct Metrics {
         var accuracy = 0.0
@@ -49,7 +60,6 @@ struct GroupedPredictions {
         ranking = steps
     }
 
-    /// Returns the metrics if each prediction counts as often as the weight of its group, or nil if all weights are 0.
     func metrics(weights: [Int]) -> Metrics? {
         let binCount = (predictions.map(\.bin).max() ?? 0) + 1
         var gaps = [Double](repeating: 0, count: binCount)
@@ -71,6 +81,12 @@ struct GroupedPredictions {
         return metrics
     }
 
+    static func mean(_ metrics: [Metrics]) -> Metrics {
+        Metrics(
+            accuracy: metrics.map(\.accuracy).mean ?? 0, logLoss: metrics.map(\.logLoss).mean ?? 0,
+            calibrationError: metrics.map(\.calibrationError).mean ?? 0, auc: metrics.compactMap(\.auc).mean)
+    }
+
     private func auc(_ weights: [Int]) -> Double? {
         var (truePositives, falsePositives, area) = (0, 0, 0.0)
         for step in ranking {
@@ -90,46 +106,9 @@ struct GroupedPredictions {
 /// Confidence intervals by resampling groups of photos with replacement (Efron, "Bootstrap methods: another look at the jackknife", 1979).
 ///
 /// The photos of a group are correlated, so an interval over single photos would be too narrow.
-struct GroupBootstrap {
+enum GroupBootstrap {
     /// The number of resamples.
     static let resamples = 1000
-
-    private let repeats: [GroupedPredictions]
-    private let groupCount: Int
-
-    /// - Parameter groupCount: The number of groups, which is the number of draws of a resample.
-    init(_ repeats: [GroupedPredictions], groupCount: Int) {
-        self.repeats = repeats
-        self.groupCount = groupCount
-    }
-
-    /// Returns the mean metrics over the repeats if each prediction counts as often as the weight of its group.
-    private func mean(_ weights: [Int]) -> GroupedPredictions.Metrics? {
-        let metrics = repeats.compactMap { $0.metrics(weights: weights) }
-        guard !metrics.isEmpty else { return nil }
-        func mean(_ values: [Double]) -> Double { values.reduce(0, +) / Double(values.count) }
-        let areas = metrics.compactMap(\.auc)
-        return GroupedPredictions.Metrics(
-            accuracy: mean(metrics.map(\.accuracy)), logLoss: mean(metrics.map(\.logLoss)),
-            calibrationError: mean(metrics.map(\.calibrationError)), auc: areas.isEmpty ? nil : mean(areas))
-    }
-
-    /// Returns the estimates and their 95 % intervals, or nil if there are no predictions.
-    func estimates(
-        foldAccuracies: [Double], seedAccuracies: [Double]
-    ) -> CrossValidationResult.Metrics? {
-        guard let values = mean(Array(repeating: 1, count: groupCount)) else { return nil }
-        let samples = Self.samples(groupCount: groupCount, mean)
-        typealias Estimate = CrossValidationResult.Estimate
-        func estimate(_ value: Double, _ metric: (GroupedPredictions.Metrics) -> Double?) -> Estimate {
-            Estimate(value: value, interval: Self.interval(samples.compactMap(metric), value))
-        }
-        return CrossValidationResult.Metrics(
-            accuracy: estimate(values.accuracy, \.accuracy), logLoss: estimate(values.logLoss, \.logLoss),
-            calibrationError: estimate(values.calibrationError, \.calibrationError),
-            auc: values.auc.map { estimate($0, \.auc) }, foldDeviation: Self.standardDeviation(foldAccuracies),
-            seedDeviation: Self.standardDeviation(seedAccuracies))
-    }
 
     /// Returns a metric of each resample in which it is defined.
     /// - Parameter metric: Returns the metric for the weight of each group, or nil if it is undefined.
@@ -161,5 +140,67 @@ struct GroupBootstrap {
         guard values.count > 1 else { return nil }
         let mean = values.reduce(0, +) / Double(values.count)
         return (values.reduce(0) { $0 + ($1 - mean) * ($1 - mean) } / Double(values.count - 1)).squareRoot()
+    }
+}
+
+/// The metrics of the pooled predictions, as means over the repeats, and those of each resample of the groups.
+struct BootstrapMetrics<Metrics> {
+    let values: Metrics
+    private let samples: [Metrics]
+
+    /// - Parameter groupCount: The number of groups, which is the number of draws of a resample.
+    /// - Returns: nil if there are no predictions.
+    init?<Predictions: WeightedPredictions>(_ repeats: [Predictions], groupCount: Int)
+    where Predictions.Metrics == Metrics {
+        func mean(_ weights: [Int]) -> Metrics? {
+            let metrics = repeats.compactMap { $0.metrics(weights: weights) }
+            return metrics.isEmpty ? nil : Predictions.mean(metrics)
+        }
+        guard let values = mean(Array(repeating: 1, count: groupCount)) else { return nil }
+        self.values = values
+        samples = GroupBootstrap.samples(groupCount: groupCount, mean)
+    }
+
+    /// Returns a metric with its 95 % interval.
+    /// - Parameters:
+    ///   - value: The value of the metric in `values`.
+    ///   - metric: Returns the metric of a resample, or nil if it is undefined.
+    func estimate(_ value: Double, _ metric: (Metrics) -> Double?) -> CrossValidationResult.Estimate {
+        CrossValidationResult.Estimate(
+            value: value, interval: GroupBootstrap.interval(samples.compactMap(metric), value))
+    }
+}
+
+extension CrossValidationResult.Metrics {
+    /// - Returns: nil if there are no predictions.
+    init?(_ repeats: [GroupedPredictions], groupCount: Int, foldAccuracies: [Double], seedAccuracies: [Double]) {
+        guard let bootstrap = BootstrapMetrics(repeats, groupCount: groupCount) else { return nil }
+        let values = bootstrap.values
+        self.init(
+            accuracy: bootstrap.estimate(values.accuracy, \.accuracy),
+            logLoss: bootstrap.estimate(values.logLoss, \.logLoss),
+            calibrationError: bootstrap.estimate(values.calibrationError, \.calibrationError),
+            auc: values.auc.map { bootstrap.estimate($0, \.auc) },
+            foldDeviation: GroupBootstrap.standardDeviation(foldAccuracies),
+            seedDeviation: GroupBootstrap.standardDeviation(seedAccuracies))
+    }
+}
+
+extension CrossValidationResult.MultiLabelMetrics {
+    /// - Parameters:
+    ///   - foldValues: The mAP of each fold in which it is defined.
+    ///   - seedValues: The mAP of each repeat in which it is defined.
+    /// - Returns: nil if there are no predictions.
+    init?(_ repeats: [GroupedMultiLabelPredictions], groupCount: Int, foldValues: [Double], seedValues: [Double]) {
+        guard let bootstrap = BootstrapMetrics(repeats, groupCount: groupCount) else { return nil }
+        let values = bootstrap.values
+        self.init(
+            meanAveragePrecision: values.meanAveragePrecision.map {
+                bootstrap.estimate($0, \.meanAveragePrecision)
+            },
+            microF1: bootstrap.estimate(values.microF1, \.microF1),
+            macroF1: bootstrap.estimate(values.macroF1, \.macroF1),
+            foldDeviation: GroupBootstrap.standardDeviation(foldValues),
+            seedDeviation: GroupBootstrap.standardDeviation(seedValues))
     }
 }

@@ -9,10 +9,11 @@ struct PhotoGroups {
     let groupOfPhoto: [Int?]
     /// The photos that could not be read.
     let skipped: [SkippedImage]
-    private let labels: [Int]
+    /// The labels of each photo.
+    private let labels: [[Int]]
     private let labelNames: [String]
 
-    /// Finds the groups of photos that have one label each.
+    /// Finds the groups of photos.
     /// - Parameters:
     ///   - additional: Further groups, as paths in the source.
     ///   - keepsGroupsTogether: Whether near-duplicates and bursts form groups.
@@ -50,7 +51,7 @@ struct PhotoGroups {
             of: photos.items, readable: groups.joined().map { photos.items[$0] }, skipped: skipped,
             labels: photos.labels)
         (self.groups, self.groupOfPhoto, self.skipped) = (groups, groupOfPhoto, skipped)
-        labels = photos.items.map(\.label)
+        labels = photos.items.map(\.labels)
         labelNames = photos.labels
     }
 
@@ -90,7 +91,7 @@ struct PhotoGroups {
     /// Checks that each label has at least one group for each fold; the error names the label with the fewest groups.
     private func checkGroups(_ folds: Int, _ totalCounts: [Int: Int]) throws {
         let groupCounts = groups.reduce(into: [Int: Int]()) { counts, group in
-            for label in Set(group.map { labels[$0] }) { counts[label, default: 0] += 1 }
+            for label in Set(group.flatMap { labels[$0] }) { counts[label, default: 0] += 1 }
         }
         guard let rarest = groupCounts.min(by: { ($0.value, $0.key) < ($1.value, $1.key) }), rarest.value < folds else {
             return
@@ -103,7 +104,14 @@ struct PhotoGroups {
     ///
     /// Each group goes to the fold for which the sum of the squared fractions of the labels' photos over all folds stays lowest; for a group
     /// of one label, this is the fold with the fewest photos of it. The fold with the fewest photos is chosen of equal ones.
-    static func folds(of groups: [[Int]], labels: [Int], count: Int, seed: UInt64) -> [[Int]] {
+    ///
+    /// A photo counts for each of its labels, and photos without labels count as a label of their own. As the fractions are relative to the
+    /// label's photos, the rarest label of a group matters most (Sechidis, Tsoumakas and Vlahavas, "On the stratification of multi-label data",
+    /// 2011).
+    /// - Parameter labels: The labels of each photo.
+    static func folds(of groups: [[Int]], labels: [[Int]], count: Int, seed: UInt64) -> [[Int]] {
+        let withoutLabels = -1
+        let labels = labels.map { $0.isEmpty ? [withoutLabels] : $0 }
         let totals = counts(groups.flatMap { $0 }, labels)
         var stream = RandomStream(seed: seed, "folds")
         let shuffled = stream.permutation(of: groups.count).map { groups[$0] }
@@ -128,7 +136,7 @@ struct PhotoGroups {
     }
 
     /// Returns the number of photos of each label that has any.
-    private static func counts(_ photos: [Int], _ labels: [Int]) -> [Int: Int] {
-        photos.reduce(into: [:]) { $0[labels[$1], default: 0] += 1 }
+    private static func counts(_ photos: [Int], _ labels: [[Int]]) -> [Int: Int] {
+        photos.reduce(into: [:]) { counts, photo in for label in labels[photo] { counts[label, default: 0] += 1 } }
     }
 }

@@ -100,5 +100,6 @@ extension Evaluation {
 }
 
 extension [Double] {
-    fileprivate var mean: Double? { isEmpty ? nil : reduce(0, +) / Double(count) }
+    /// The mean, or nil if there are no values.
+    var mean: Double? { isEmpty ? nil : reduce(0, +) / Double(count) }
 }

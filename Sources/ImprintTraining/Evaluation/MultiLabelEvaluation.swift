@@ -28,9 +28,13 @@ public struct MultiLabelEvaluation: Sendable {
     /// The labels, in the order of the classifier's outputs.
     public let labels: [String]
     /// The minimum confidence of each label for an image to count as having it, in the order of `labels`.
+    ///
+    /// It is empty for the pooled results of several models, each of which has its own thresholds.
     public let thresholds: [Double]
     /// The result of each readable image, in the order of the source.
     public let results: [Result]
+    /// The indices of the labels that each result is predicted to have, because their confidences reach the thresholds, in the order of `results`.
+    public let predicted: [[Int]]
     /// The images that could not be read.
     public let skipped: [SkippedImage]
     /// The metrics of each label at its threshold, in the order of `labels`.
@@ -49,21 +53,41 @@ public struct MultiLabelEvaluation: Sendable {
     ///   - results: The result of each readable image.
     ///   - skipped: The images that could not be read.
     public init(labels: [String], thresholds: [Double]? = nil, results: [Result], skipped: [SkippedImage]) {
-        let rankings = labels.indices.map { Self.ranking(results, $0) }
-        let thresholds = thresholds ?? rankings.map { $0.threshold ?? 0.5 }
+        let thresholds = thresholds ?? labels.indices.map { Self.ranking(results, $0).threshold ?? 0.5 }
         precondition(thresholds.count == labels.count, "\(labels.count) labels, but \(thresholds.count) thresholds")
+        let predicted = results.map { result in
+            labels.indices.filter { Double(result.confidences[$0]) >= thresholds[$0] }
+        }
+        self.init(labels, thresholds, results, predicted, skipped)
+    }
+
+    /// Pools the results of several models with the same labels; the predicted labels stay those at the thresholds of each model.
+    init(pooling evaluations: [MultiLabelEvaluation], labels: [String], skipped: [SkippedImage]) {
+        self.init(labels, [], evaluations.flatMap(\.results), evaluations.flatMap(\.predicted), skipped)
+    }
+
+    private init(
+        _ labels: [String], _ thresholds: [Double], _ results: [Result], _ predicted: [[Int]],
+        _ skipped: [SkippedImage]
+    ) {
         self.labels = labels
         self.thresholds = thresholds
         self.results = results
+        self.predicted = predicted
         self.skipped = skipped
         func quotient(_ count: Int, _ total: Int) -> Double? { total > 0 ? Double(count) / Double(total) : nil }
+        var hitCounts = labels.map { _ in 0 }
+        var predictionCounts = hitCounts
+        for (result, labels) in zip(results, predicted) {
+            for label in labels {
+                predictionCounts[label] += 1
+                if result.labels.contains(label) { hitCounts[label] += 1 }
+            }
+        }
         var (hits, predictions, positives) = (0, 0, 0)
         var metrics: [Evaluation.LabelMetrics] = []
-        for (label, ranking) in rankings.enumerated() {
-            // The last step that reaches the threshold has the counts of all predictions that do.
-            let step = ranking.steps.last { Double($0.threshold) >= thresholds[label] }
-            let hitCount = step?.truePositives ?? 0
-            let predictionCount = hitCount + (step?.falsePositives ?? 0)
+        for (label, (hitCount, predictionCount)) in zip(hitCounts, predictionCounts).enumerated() {
+            let ranking = Self.ranking(results, label)
             hits += hitCount
             predictions += predictionCount
             positives += ranking.positives
@@ -78,15 +102,14 @@ public struct MultiLabelEvaluation: Sendable {
         let wrong = predictions - hits + positives - hits
         accuracy = quotient(results.count * labels.count - wrong, results.count * labels.count) ?? 0
         microF1 = quotient(2 * hits, predictions + positives) ?? 0
-        let defined = metrics.compactMap(\.f1)
-        macroF1 = defined.isEmpty ? 0 : defined.reduce(0, +) / Double(defined.count)
+        macroF1 = metrics.compactMap(\.f1).mean ?? 0
     }
 
     /// The mean average precision (mAP): the mean of the average precisions of the labels that images have, or nil if no image has a label.
     ///
     /// The average precision of a label is the area under its precision–recall curve as a sum of steps, Σ (Rₙ − Rₙ₋₁) · Pₙ, with the precision Pₙ
     /// and the recall Rₙ at each distinct confidence, in descending order.
-    public var meanAveragePrecision: Double? { Self.mean(perLabel.compactMap(\.averagePrecision)) }
+    public var meanAveragePrecision: Double? { perLabel.compactMap(\.averagePrecision).mean }
 
     /// The 95 % confidence interval of `meanAveragePrecision` by the percentile bootstrap, or nil if no image has a label.
     ///
@@ -94,46 +117,15 @@ public struct MultiLabelEvaluation: Sendable {
     /// (Efron, "Bootstrap methods", 1979). It treats the images as independent.
     public func meanAveragePrecisionInterval() -> ClosedRange<Double>? {
         guard let meanAveragePrecision else { return nil }
-        let orders = labels.indices.map { BootstrapOrder(results, label: $0) }
+        let predictions = GroupedMultiLabelPredictions(self, groups: Array(results.indices))
         let samples = GroupBootstrap.samples(groupCount: results.count) { weights in
-            Self.mean(orders.compactMap { $0.averagePrecision(weights) })
+            predictions.metrics(weights: weights)?.meanAveragePrecision
         }
         return GroupBootstrap.interval(samples, meanAveragePrecision)
     }
 
-    private static func mean(_ values: [Double]) -> Double? {
-        values.isEmpty ? nil : values.reduce(0, +) / Double(values.count)
-    }
-
     static func ranking(_ results: [Result], _ label: Int) -> Ranking {
         Ranking(results.map { ($0.confidences[label], $0.labels.contains(label)) })
-    }
-}
-
-/// The images by descending confidence in one label, for bootstrap samples in which images have weights.
-private struct BootstrapOrder {
-    private let images: [(index: Int, isPositive: Bool, endsStep: Bool)]
-
-    init(_ results: [MultiLabelEvaluation.Result], label: Int) {
-        let order = results.indices.sorted { results[$0].confidences[label] > results[$1].confidences[label] }
-        images = order.indices.map { position in
-            let confidence = results[order[position]].confidences[label]
-            let isLast =
-                position + 1 == order.count || results[order[position + 1]].confidences[label] != confidence
-            return (order[position], results[order[position]].labels.contains(label), isLast)
-        }
-    }
-
-    func averagePrecision(_ weights: [Int]) -> Double? {
-        var (hits, hitsBefore, total, sum) = (0, 0, 0, 0.0)
-        for image in images {
-            total += weights[image.index]
-            if image.isPositive { hits += weights[image.index] }
-            guard image.endsStep, hits > hitsBefore else { continue }
-            sum += Double(hits - hitsBefore) * Double(hits) / Double(total)
-            hitsBefore = hits
-        }
-        return hits > 0 ? sum / Double(hits) : nil
     }
 }
 

@@ -11,32 +11,44 @@ extension Report {
     /// Creates the page of a cross-validation, and reads the photos that it shows.
     ///
     /// It has the metrics of the folds and of the pooled predictions, but neither training curves nor saliency maps, which belong to one model.
+    /// For multi-label models it has no confusion matrix, no reliability diagram and no mistakes.
     /// - Parameters:
     ///   - result: The result, with at least one finished fold.
     ///   - command: The command line that repeats the run.
     ///   - threads: The number of threads.
     public init(_ result: CrossValidationResult, command: String? = nil, threads: Int = 1) {
-        let evaluation = result.evaluation
-        let parts: [(id: String, title: String, html: String)] = [
-            ("folds", "Folds", Self.folds(result)),
-            (
-                "confusion", "Confusion matrix",
-                ConfusionTable.html(labels: evaluation.labels, matrix: evaluation.confusion)
-            ),
-            (
-                "labels", "Results by label",
-                LabelMetricsTable.html(evaluation)
-                    + LabelMetricsTable.curves(
-                        evaluation.precisionRecall, thresholds: evaluation.thresholds, labels: evaluation.labels)
-            ),
-            ("reliability", "Reliability", ReliabilityDiagram.html(evaluation, calibration: nil)),
-            ("mistakes", "Mistakes", Self.mistakes(result, Workers(threads))),
-            ("repeat", "Repeat this run", command.map { "<pre>\(escaped($0))</pre>" } ?? ""),
-        ]
+        var parts: [(id: String, title: String, html: String)] = [("folds", "Folds", Self.folds(result))]
+        switch result.pooled {
+        case .singleLabel(let evaluation, _):
+            parts += [
+                (
+                    "confusion", "Confusion matrix",
+                    ConfusionTable.html(labels: evaluation.labels, matrix: evaluation.confusion)
+                ),
+                (
+                    "labels", "Results by label",
+                    LabelMetricsTable.html(evaluation)
+                        + LabelMetricsTable.curves(
+                            evaluation.precisionRecall, thresholds: evaluation.thresholds, labels: evaluation.labels)
+                ),
+                ("reliability", "Reliability", ReliabilityDiagram.html(evaluation, calibration: nil)),
+                ("mistakes", "Mistakes", Self.mistakes(evaluation, Workers(threads))),
+            ]
+        case .multiLabel(let evaluation, _):
+            // The models have different thresholds; the curves show those with the highest F1 on the pooled predictions.
+            let best = MultiLabelEvaluation(labels: evaluation.labels, results: evaluation.results, skipped: [])
+            parts.append(
+                (
+                    "labels", "Results by label",
+                    LabelMetricsTable.html(evaluation)
+                        + LabelMetricsTable.curves(
+                            best.precisionRecall, thresholds: best.thresholdsByLabel, labels: best.labels)
+                ))
+        }
+        parts.append(("repeat", "Repeat this run", command.map { "<pre>\(escaped($0))</pre>" } ?? ""))
         let sections = parts.filter { !$0.html.isEmpty }
-        let name =
-            evaluation.labels.count <= 6
-            ? evaluation.labels.joined(separator: ", ") : "\(evaluation.labels.count) labels"
+        let labels = result.pooled.evaluation.labels
+        let name = labels.count <= 6 ? labels.joined(separator: ", ") : "\(labels.count) labels"
         html =
             Page(
                 title: "Cross-validation: \(name)", kind: .trainingReport,
@@ -45,29 +57,49 @@ extension Report {
             ).html
     }
 
+    /// The metric in the header of the page.
+    private struct Score {
+        let estimate: CrossValidationResult.Estimate?
+        /// The rest of a sentence that begins with the value.
+        let meaning: String
+        /// The deviations of the metric, with the noun of what varies.
+        let deviations: [(over: String, value: Double?)]
+
+        init(_ pooled: PooledEvaluation) {
+            let predictions = counted(pooled.evaluation.imageCount, "prediction")
+            switch pooled {
+            case .singleLabel(_, let metrics):
+                estimate = metrics?.accuracy
+                meaning = "of \(predictions) are correct"
+                deviations = [("folds", metrics?.foldDeviation), ("seeds", metrics?.seedDeviation)]
+            case .multiLabel(_, let metrics):
+                estimate = metrics?.meanAveragePrecision
+                meaning = "mean average precision (mAP) of \(predictions)"
+                deviations = [("folds", metrics?.foldDeviation), ("seeds", metrics?.seedDeviation)]
+            }
+        }
+    }
+
     private static func header(
         _ result: CrossValidationResult, name: String, links: [(id: String, title: String)]
     ) -> String {
+        let score = Score(result.pooled)
         let seeds = Set(result.folds.map(\.seed)).count
-        let number = result.metrics.map { metrics in
+        let number = score.estimate.map { estimate in
             """
-            <div><p class="score">\(percent(metrics.accuracy.value))</p>
-            <p>of \(counted(result.evaluation.results.count, "prediction")) are correct<br>\
-            <span class="more">95 % confidence interval: \(percent(metrics.accuracy.interval.lowerBound)) to \
-            \(percent(metrics.accuracy.interval.upperBound)), a bootstrap over \(counted(result.groups, "group")) of photos</span></p></div>
+            <div><p class="score">\(percent(estimate.value))</p>
+            <p>\(score.meaning)<br>\
+            <span class="more">95 % confidence interval: \(interval(estimate.interval)), a bootstrap over \
+            \(counted(result.groups, "group")) of photos</span></p></div>
             """
         }
         var facts = [("folds", grouped(result.folds.count))]
         if seeds > 1 { facts.append(("seeds", grouped(seeds))) }
-        if let deviation = result.metrics?.foldDeviation {
-            facts.append(("standard deviation over folds", percent(deviation)))
+        for (over, value) in score.deviations {
+            if let value { facts.append(("standard deviation over \(over)", percent(value))) }
         }
-        if let deviation = result.metrics?.seedDeviation {
-            facts.append(("standard deviation over seeds", percent(deviation)))
-        }
-        if !result.evaluation.skipped.isEmpty {
-            facts.append(("unreadable photos", grouped(result.evaluation.skipped.count)))
-        }
+        let skipped = result.pooled.evaluation.skipped.count
+        if skipped > 0 { facts.append(("unreadable photos", grouped(skipped))) }
         facts.append(("training time", clockTime(result.folds.reduce(0) { $0 + $1.seconds })))
         let links = links.map { "<li><a href=\"#\($0.id)\">\(escaped($0.title))</a></li>" }
         return """
@@ -83,53 +115,93 @@ extension Report {
             """
     }
 
+    private static func interval(_ range: ClosedRange<Double>) -> String {
+        "\(percent(range.lowerBound)) to \(percent(range.upperBound))"
+    }
+
     private static func folds(_ result: CrossValidationResult) -> String {
-        func row(_ name: String, _ cells: [String]) -> String {
-            "<tr><th scope=\"row\">\(name)</th>\(cells.map { "<td>\($0)</td>" }.joined())</tr>"
-        }
-        func interval(_ range: ClosedRange<Double>) -> String {
-            "\(percent(range.lowerBound)) to \(percent(range.upperBound))"
-        }
-        func number(_ value: Double) -> String { String(format: "%.4f", value) }
         let showsSeeds = Set(result.folds.map(\.seed)).count > 1
+        func row(_ name: String, _ count: Int, _ cells: [String]) -> String {
+            "<tr><th scope=\"row\">\(name)</th>\(([grouped(count)] + cells).map { "<td>\($0)</td>" }.joined())</tr>"
+        }
         let rows = result.folds.map { fold in
-            let evaluation = fold.evaluation
-            return row(
-                showsSeeds ? "\(fold.seed)/\(fold.number)" : "\(fold.number)",
-                [
-                    grouped(evaluation.results.count), percent(evaluation.accuracy),
-                    interval(evaluation.accuracyInterval), number(evaluation.logLoss),
-                    percent(evaluation.calibrationError), evaluation.auc.map(number) ?? "–",
-                ])
-        }
-        let pooled = result.metrics.map { metrics in
             row(
-                "all",
-                [
-                    grouped(result.evaluation.results.count), percent(metrics.accuracy.value),
-                    interval(metrics.accuracy.interval), number(metrics.logLoss.value),
-                    percent(metrics.calibrationError.value), metrics.auc.map { number($0.value) } ?? "–",
-                ])
+                showsSeeds ? "\(fold.seed)/\(fold.number)" : "\(fold.number)", fold.result.imageCount,
+                cells(fold.result))
         }
+        let pooled = cells(result.pooled).map { row("all", result.pooled.evaluation.imageCount, $0) }
+        let (metrics, note): ([String], String) =
+            switch result.pooled {
+            case .singleLabel:
+                (
+                    ["accuracy", "95 % interval", "log loss", "ECE", "AUC"],
+                    "The intervals of the folds (Wilson) treat photos as independent; that of all folds is a bootstrap over groups of "
+                        + "near-duplicates and bursts."
+                )
+            case .multiLabel:
+                (
+                    ["mAP", "95 % interval", "micro F1", "macro F1"],
+                    "The intervals of the folds treat photos as independent; that of all folds is a bootstrap over groups of "
+                        + "near-duplicates and bursts. F1 is that at the thresholds of each fold's model."
+                )
+            }
+        let heads = ([showsSeeds ? "seed/fold" : "fold", "photos"] + metrics).map { "<th scope=\"col\">\($0)</th>" }
         let table = """
             <table class="numbers">
-            <thead><tr><th scope="col">\(showsSeeds ? "seed/fold" : "fold")</th><th scope="col">photos</th>\
-            <th scope="col">accuracy</th><th scope="col">95 % interval</th><th scope="col">log loss</th><th scope="col">ECE</th>\
-            <th scope="col">AUC</th></tr></thead>
+            <thead><tr>\(heads.joined())</tr></thead>
             <tbody>
             \(rows.joined(separator: "\n"))
             </tbody>
             <tfoot>\(pooled ?? "")</tfoot>
             </table>
             """
-        return Page.scrollBox("Folds", table)
-            + "\n<p class=\"more\">The intervals of the folds (Wilson) treat photos as independent; that of all folds is a bootstrap over "
-            + "groups of near-duplicates and bursts.</p>"
+        return Page.scrollBox("Folds", table) + "\n<p class=\"more\">\(note)</p>"
+    }
+
+    private static func number(_ value: Double) -> String { String(format: "%.4f", value) }
+
+    /// Returns the metrics of a fold.
+    private static func cells(_ evaluation: FoldEvaluation) -> [String] {
+        switch evaluation {
+        case .singleLabel(let evaluation):
+            [
+                percent(evaluation.accuracy), interval(evaluation.accuracyInterval), number(evaluation.logLoss),
+                percent(evaluation.calibrationError), evaluation.auc.map(number) ?? "–",
+            ]
+        case .multiLabel(let evaluation):
+            [
+                percent(evaluation.meanAveragePrecision),
+                evaluation.meanAveragePrecisionInterval().map(interval) ?? "–", percent(evaluation.microF1),
+                percent(evaluation.macroF1),
+            ]
+        }
+    }
+
+    /// Returns the metrics of all folds, or nil if no fold is finished.
+    private static func cells(_ pooled: PooledEvaluation) -> [String]? {
+        switch pooled {
+        case .singleLabel(_, let metrics):
+            metrics.map { metrics in
+                [
+                    percent(metrics.accuracy.value), interval(metrics.accuracy.interval),
+                    number(metrics.logLoss.value), percent(metrics.calibrationError.value),
+                    metrics.auc.map { number($0.value) } ?? "–",
+                ]
+            }
+        case .multiLabel(_, let metrics):
+            metrics.map { metrics in
+                [
+                    percent(metrics.meanAveragePrecision?.value),
+                    metrics.meanAveragePrecision.map { interval($0.interval) } ?? "–", percent(metrics.microF1.value),
+                    percent(metrics.macroF1.value),
+                ]
+            }
+        }
     }
 
     /// Returns the most confident mistakes.
-    private static func mistakes(_ result: CrossValidationResult, _ workers: Workers) -> String {
-        let (evaluation, labels) = (result.evaluation, result.evaluation.labels)
+    private static func mistakes(_ evaluation: Evaluation, _ workers: Workers) -> String {
+        let labels = evaluation.labels
         let shown = evaluation.worstMistakes(mistakeLimit)
         guard !shown.isEmpty else { return "<p>No mistakes.</p>" }
         let thumbnails = workers.parallelMap(shown.count) { index in

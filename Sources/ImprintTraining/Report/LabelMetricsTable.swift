@@ -34,17 +34,21 @@ enum LabelMetricsTable {
     }
 
     /// Returns the table of a multi-label model: threshold, precision, recall, F1, average precision and count.
+    ///
+    /// Pooled results of several models have no column of thresholds.
     static func html(_ evaluation: MultiLabelEvaluation) -> String {
-        let rows = zip(evaluation.perLabel, evaluation.thresholds).map { metric, threshold in
-            "<tr><th scope=\"row\">\(isolated(metric.label))</th><td>\(compact(threshold, digits: 3))</td>"
+        let thresholds = evaluation.thresholds
+        let rows = evaluation.perLabel.enumerated().map { index, metric in
+            "<tr><th scope=\"row\">\(isolated(metric.label))</th>"
+                + (thresholds.isEmpty ? "" : "<td>\(compact(thresholds[index], digits: 3))</td>")
                 + [metric.precision, metric.recall, metric.f1, metric.averagePrecision].map {
                     "<td>\(percent($0))</td>"
                 }
                 .joined() + "<td>\(grouped(metric.count))</td></tr>"
         }
-        let heads = ["label", "threshold", "precision", "recall", "F1", "AP", "photos"].map {
-            "<th scope=\"col\">\($0)</th>"
-        }
+        let heads =
+            (["label"] + (thresholds.isEmpty ? [] : ["threshold"]) + ["precision", "recall", "F1", "AP", "photos"])
+            .map { "<th scope=\"col\">\($0)</th>" }
         let table = """
             <table class="numbers">
             <thead><tr>\(heads.joined())</tr></thead>
@@ -55,7 +59,8 @@ enum LabelMetricsTable {
             """
         return Page.scrollBox("Results by label", table)
             + "\n<p class=\"more\">Micro F1 \(percent(evaluation.microF1)), macro F1 \(percent(evaluation.macroF1)). Precision, recall and F1 are "
-            + "those at the threshold of the label. AP: average precision, the area under the precision–recall curve.</p>"
+            + "those at the threshold of the label\(thresholds.isEmpty ? " in each model" : ""). AP: average precision, the area under the "
+            + "precision–recall curve.</p>"
     }
 
     private static func row(_ name: String, _ values: Double?..., count: Int) -> String {

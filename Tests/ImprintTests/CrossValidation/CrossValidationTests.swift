@@ -30,8 +30,8 @@ import Testing
 
     private func predictions(_ result: CrossValidationResult) -> [String] {
         result.folds.flatMap { fold in
-            fold.evaluation.results.map {
-                "\(fold.seed)/\(fold.number) \($0.url.lastPathComponent) \($0.label) \($0.confidences)"
+            fold.result.predictions.map {
+                "\(fold.seed)/\(fold.number) \($0.url.lastPathComponent) \($0.labels) \($0.predicted) \($0.confidences)"
             }
         }
     }
@@ -51,15 +51,17 @@ import Testing
             #expect(kinds.first == "comparing" && kinds.last == "finished")
             #expect(kinds.contains("training") && kinds.contains("evaluating") && kinds.contains("fold"))
             #expect(result.isComplete && result.folds.map(\.number) == [1, 2, 3, 1, 2, 3])
-            #expect(trainingCounts == result.folds.map { 12 - $0.evaluation.results.count })
-            #expect(result.folds.allSatisfy { $0.trainingImages + $0.evaluation.results.count == 12 && !$0.isKept })
+            #expect(trainingCounts == result.folds.map { 12 - $0.result.imageCount })
+            #expect(result.folds.allSatisfy { $0.trainingImages + $0.result.imageCount == 12 && !$0.isKept })
             for seed in [UInt64(1), 2] {
-                let files = result.folds.filter { $0.seed == seed }.flatMap { $0.evaluation.results.map(\.url.path) }
+                let files = result.folds.filter { $0.seed == seed }.flatMap { $0.result.predictions.map(\.url.path) }
                 #expect(files.count == 12 && Set(files).count == 12)
             }
             let metrics = try #require(result.metrics)
-            #expect(result.evaluation.results.count == 24)
-            #expect(abs(metrics.accuracy.value - result.evaluation.accuracy) < 1e-12)
+            let pooled = try #require(result.evaluation)
+            #expect(pooled.results.count == 24)
+            #expect(abs(metrics.accuracy.value - pooled.accuracy) < 1e-12)
+            #expect(result.multiLabelEvaluation == nil && result.multiLabelMetrics == nil)
             #expect(metrics.auc != nil && metrics.foldDeviation != nil && metrics.seedDeviation != nil)
             let page = Report(result, command: "imprint train photos --folds 3").html
             #expect(page.contains("Cross-validation") && page.contains("2/3"))
@@ -103,25 +105,9 @@ import Testing
                     #expect(again.folds.allSatisfy(\.isKept) && predictions(again) == predictions(expected), "\(name)")
                     let file = kept.appending(path: "seed-0-fold-1.json")
                     let text = try String(contentsOf: file, encoding: .utf8)
-                    #expect(paths.count { text.contains("\"\($0)\"") } == again.folds[0].evaluation.results.count)
+                    #expect(paths.count { text.contains("\"\($0)\"") } == again.folds[0].result.imageCount)
                 }
             }
-        }
-    }
-
-    @Test(
-        "Photos with several labels or none are an error that names the photo",
-        arguments: [("left;right", "the labels left, right"), ("", "no label")])
-    func severalLabels(labels: String, found: String) throws {
-        try withImages(perLabel: 2) { folder in
-            let list = folder.appending(path: "photos.csv")
-            let text = "photo,labels\nleft/0.png,left\nright/0.png,right\nright/1.png,\(labels)\n"
-            try Data(text.utf8).write(to: list)
-            let error = #expect(throws: CrossValidationError.self) {
-                try validation(of: LabelList(at: list)) { $0.folds = 2 }.run()
-            }
-            let message = "\(try #require(error))"
-            #expect(message.contains("the photo \"right/1.png\" has \(found), expected exactly one"))
         }
     }
 
@@ -183,7 +169,7 @@ import Testing
         }
     }
 
-    @Test("Finished folds of another recipe are an error, and multi-label models are refused") func recipes() throws {
+    @Test("Finished folds of another recipe are an error") func recipes() throws {
         let base = try withImages(perLabel: 4) { try train($0, quickTraining(epochs: 1)) }
         try withImages(perLabel: 4) { folder in
             try withTemporaryFolder { root in
@@ -208,11 +194,6 @@ import Testing
                 _ = try run(.fineTuning)
                 #expect(throws: CrossValidationError.self) { try run(.fineTuning, layerDecay: 0.5) }
             }
-            let error = #expect(throws: ImprintError.self) {
-                try validation(folder, quickTraining { $0.isMultiLabel = true }) { $0.folds = 2 }.run()
-            }
-            let text = "\(try #require(error))"
-            #expect(text.contains("one label per photo"))
         }
     }
 
@@ -236,7 +217,7 @@ import Testing
             let long = try validation(folder.appending(path: "photos")) { $0.seeds = Array(0..<1000) }
             let stopped = try await result(of: long) { if case .fold = $0 { true } else { false } }
             #expect(stopped.folds.count >= 1 && !stopped.isComplete)
-            #expect(stopped.evaluation.results.count == stopped.folds.reduce(0) { $0 + $1.evaluation.results.count })
+            #expect(stopped.evaluation?.results.count == stopped.folds.reduce(0) { $0 + $1.result.imageCount })
             let endless = try validation(folder.appending(path: "photos"), quickTraining(epochs: 100_000))
             let unfinished = try await result(of: endless) {
                 if case .training(_, _, .epoch) = $0 { true } else { false }
@@ -278,8 +259,8 @@ import Testing
         try withImages(perLabel: 4) { folder in
             try Data("no image".utf8).write(to: folder.appending(path: "left/broken.png"))
             let result = try validation(folder, change: { ($0.folds, $0.seeds) = (2, [1, 2]) }).run()
-            #expect(result.evaluation.skipped.map(\.url.lastPathComponent) == ["broken.png"])
-            #expect(result.evaluation.results.count == 16)
+            #expect(result.evaluation?.skipped.map(\.url.lastPathComponent) == ["broken.png"])
+            #expect(result.evaluation?.results.count == 16)
         }
     }
 }

@@ -79,8 +79,8 @@ import Testing
         #expect(abs(interval.lowerBound - expected.percentiles[0]) < 1e-12)
         #expect(abs(interval.upperBound - expected.percentiles[1]) < 1e-12)
         #expect(abs((GroupBootstrap.standardDeviation(example.percentiles) ?? 0) - expected.deviation) < 1e-12)
-        let estimates = GroupBootstrap([example.predictions], groupCount: example.groupCount).estimates(
-            foldAccuracies: [], seedAccuracies: [])
+        let estimates = CrossValidationResult.Metrics(
+            [example.predictions], groupCount: example.groupCount, foldAccuracies: [], seedAccuracies: [])
         let accuracy = try #require(estimates).accuracy
         #expect(abs(accuracy.value - expected.metrics[0].accuracy) < 1e-9)
         // The standard error of a percentile over 1,000 resamples is about a twentieth of the width of the interval.
@@ -92,8 +92,9 @@ import Testing
     func evaluation() throws {
         let example = Case()
         let evaluation = Evaluation(labels: ["a", "b"], results: example.results, skipped: [])
-        let bootstrap = GroupBootstrap([example.predictions], groupCount: example.groupCount)
-        let found = try #require(bootstrap.estimates(foldAccuracies: [0.5], seedAccuracies: []))
+        let found = try #require(
+            CrossValidationResult.Metrics(
+                [example.predictions], groupCount: example.groupCount, foldAccuracies: [0.5], seedAccuracies: []))
         #expect(abs(found.accuracy.value - evaluation.accuracy) < 1e-12)
         #expect(abs(found.logLoss.value - evaluation.logLoss) < 1e-9)
         #expect(abs(found.calibrationError.value - evaluation.calibrationError) < 1e-9)
@@ -114,12 +115,89 @@ import Testing
             }
             return GroupedPredictions(results, groups: Array(0..<10), labels: ["a", "b"])
         }
-        let found = GroupBootstrap([predictions(10), predictions(5)], groupCount: 10).estimates(
-            foldAccuracies: [1, 0.5], seedAccuracies: [1, 0.5])
+        let found = CrossValidationResult.Metrics(
+            [predictions(10), predictions(5)], groupCount: 10, foldAccuracies: [1, 0.5], seedAccuracies: [1, 0.5])
         #expect(found?.accuracy.value == 0.75)
         #expect(found?.auc == nil, "all photos have one label")
         #expect(abs((found?.seedDeviation ?? 0) - 0.125.squareRoot()) < 1e-12)
-        #expect(GroupBootstrap([], groupCount: 0).estimates(foldAccuracies: [], seedAccuracies: []) == nil)
+        #expect(CrossValidationResult.Metrics([], groupCount: 0, foldAccuracies: [], seedAccuracies: []) == nil)
         #expect(predictions(3).metrics(weights: Array(repeating: 0, count: 10)) == nil)
+    }
+
+    // MARK: Multi-label models
+
+    /// Predictions of three labels in groups of one to four photos; the third label is rare.
+    private static let multiLabel: (evaluation: MultiLabelEvaluation, groups: [Int]) = {
+        var stream = RandomStream(seed: 5, "multi-label bootstrap test")
+        var results: [MultiLabelEvaluation.Result] = []
+        var groups: [Int] = []
+        for group in 0..<30 {
+            for _ in 0...stream.index(below: 4) {
+                let labels = [2, 3, 20].indices.filter { stream.index(below: [2, 3, 20][$0]) == 0 }
+                // Multiples of 1/16, so that confidences tie.
+                let confidences = (0..<3).map { label in
+                    Float(stream.index(below: 12) + (labels.contains(label) ? 4 : 0)) / 16
+                }
+                results.append(
+                    MultiLabelEvaluation.Result(
+                        url: URL(filePath: "/\(results.count).png"), labels: labels, confidences: confidences))
+                groups.append(group)
+            }
+        }
+        let labels = ["a", "b", "c"]
+        return (
+            MultiLabelEvaluation(labels: labels, thresholds: [0.5, 0.4, 0.6], results: results, skipped: []), groups
+        )
+    }()
+
+    @Test("Weighted metrics of a multi-label model equal those of an evaluation with repeated photos")
+    func multiLabelWeights() throws {
+        let (evaluation, groups) = Self.multiLabel
+        let predictions = GroupedMultiLabelPredictions(evaluation, groups: groups)
+        var stream = RandomStream(seed: 6, "weights")
+        let weights =
+            [Array(repeating: 1, count: 30)] + (0..<5).map { _ in (0..<30).map { _ in stream.index(below: 4) } }
+            + [(0..<30).map { $0 == 7 ? 2 : 0 }]
+        for weights in weights {
+            let repeated = zip(evaluation.results, groups).flatMap { Array(repeating: $0, count: weights[$1]) }
+            let expected = MultiLabelEvaluation(
+                labels: evaluation.labels, thresholds: evaluation.thresholds, results: repeated, skipped: [])
+            let found = try #require(predictions.metrics(weights: weights))
+            #expect(abs((found.meanAveragePrecision ?? -1) - (expected.meanAveragePrecision ?? -1)) < 1e-12)
+            #expect(abs(found.microF1 - expected.microF1) < 1e-12)
+            #expect(abs(found.macroF1 - expected.macroF1) < 1e-12)
+        }
+        #expect(predictions.metrics(weights: Array(repeating: 0, count: 30)) == nil)
+    }
+
+    @Test("The estimates of multi-label models are means over the repeats, with intervals over groups")
+    func multiLabelEstimates() throws {
+        let (evaluation, groups) = Self.multiLabel
+        let predictions = GroupedMultiLabelPredictions(evaluation, groups: groups)
+        let one = try #require(
+            CrossValidationResult.MultiLabelMetrics([predictions], groupCount: 30, foldValues: [], seedValues: []))
+        let precision = try #require(one.meanAveragePrecision)
+        #expect(abs(precision.value - (evaluation.meanAveragePrecision ?? -1)) < 1e-12)
+        for estimate in [precision, one.microF1, one.macroF1] {
+            #expect(estimate.interval.contains(estimate.value))
+            #expect(estimate.interval.lowerBound < estimate.interval.upperBound)
+        }
+        #expect(one.foldDeviation == nil && one.seedDeviation == nil)
+        let strict = MultiLabelEvaluation(
+            labels: evaluation.labels, thresholds: [1, 1, 1], results: evaluation.results, skipped: [])
+        let two = try #require(
+            CrossValidationResult.MultiLabelMetrics(
+                [predictions, GroupedMultiLabelPredictions(strict, groups: groups)], groupCount: 30,
+                foldValues: [1, 0.5], seedValues: [1, 0.5]))
+        #expect(two.microF1.value == (evaluation.microF1 + strict.microF1) / 2)
+        #expect(two.meanAveragePrecision?.value == precision.value, "thresholds do not change the precision")
+        #expect(abs((two.foldDeviation ?? 0) - 0.125.squareRoot()) < 1e-12)
+        #expect(
+            CrossValidationResult.MultiLabelMetrics([], groupCount: 0, foldValues: [], seedValues: []) == nil)
+        let unlabelled = MultiLabelEvaluation(
+            labels: ["a"], results: [.init(url: URL(filePath: "/x.png"), labels: [], confidences: [0.75])], skipped: [])
+        let none = CrossValidationResult.MultiLabelMetrics(
+            [GroupedMultiLabelPredictions(unlabelled, groups: [0])], groupCount: 1, foldValues: [], seedValues: [])
+        #expect(none?.meanAveragePrecision == nil && none?.microF1.value == 0)
     }
 }

@@ -10,8 +10,17 @@ import Testing
     /// The labels of photos and their groups.
     struct Case: CustomTestStringConvertible, Sendable {
         let name: String
-        let labels: [Int]
+        let labels: [[Int]]
         let groups: [[Int]]
+
+        init(name: String, labelSets: [[Int]], groups: [[Int]]) {
+            (self.name, labels, self.groups) = (name, labelSets, groups)
+        }
+
+        /// Creates a case of photos with one label each.
+        init(name: String, labels: [Int], groups: [[Int]]) {
+            self.init(name: name, labelSets: labels.map { [$0] }, groups: groups)
+        }
 
         var testDescription: String { name }
     }
@@ -31,7 +40,20 @@ import Testing
         Case(
             name: "groups of two labels", labels: (0..<60).map { $0 % 2 },
             groups: (0..<30).map { [2 * $0, 2 * $0 + 1] }),
+        Case(
+            name: "several labels or none",
+            labelSets: (0..<120).map { divisors(of: $0, [2, 3, 7]) },
+            groups: (0..<120).map { [$0] }),
+        Case(
+            name: "bursts with several labels",
+            labelSets: (0..<120).map { divisors(of: $0 / 4, [2, 3, 5]) },
+            groups: (0..<30).map { Array((4 * $0)..<(4 * $0 + 4)) }),
     ]
+
+    /// Returns the indices of the numbers by which `value` is divisible.
+    private static func divisors(of value: Int, _ numbers: [Int]) -> [Int] {
+        numbers.indices.filter { value % numbers[$0] == 0 }
+    }
 
     @Test("Each photo is in one fold, groups are never split, and the same seed gives the same folds", arguments: cases)
     func partition(_ example: Case) {
@@ -53,18 +75,30 @@ import Testing
         #expect(Set(seeds).count > 1, "another seed gives other folds")
     }
 
-    @Test("Each fold has the same share of each label, as far as the largest group allows", arguments: cases)
+    @Test("Each fold has the same share of each label, as far as groups and several labels allow", arguments: cases)
     func stratification(_ example: Case) {
         let largest = example.groups.map(\.count).max() ?? 1
+        // Only one of the labels of a photo decides about its fold in the worst case.
+        let tolerance = Double(largest * (example.labels.map(\.count).max() ?? 1))
         for count in [2, 5] {
             let folds = PhotoGroups.folds(of: example.groups, labels: example.labels, count: count, seed: 1)
-            for label in Set(example.labels) {
-                let share = Double(example.labels.count { $0 == label }) / Double(count)
+            for label in Set(example.labels.joined()) {
+                let share = Double(example.labels.count { $0.contains(label) }) / Double(count)
                 for fold in folds {
-                    let photos = Double(fold.count { example.labels[$0] == label })
-                    #expect(abs(photos - share) <= max(Double(largest), 1), "label \(label): \(photos) of \(share)")
+                    let photos = Double(fold.count { example.labels[$0].contains(label) })
+                    #expect(abs(photos - share) <= tolerance, "label \(label): \(photos) of \(share)")
                 }
             }
+            let unlabelled = folds.map { fold in fold.count { example.labels[$0].isEmpty } }
+            #expect((unlabelled.max() ?? 0) - (unlabelled.min() ?? 0) <= largest, "without labels: \(unlabelled)")
+        }
+    }
+
+    @Test("Each fold has photos of a label with few photos, even if they also have a common label") func rareLabel() {
+        let labels: [[Int]] = (0..<200).map { photo in photo % 40 == 0 ? [0, 1] : photo % 3 == 0 ? [] : [0] }
+        for seed in UInt64(0)..<4 {
+            let folds = PhotoGroups.folds(of: (0..<200).map { [$0] }, labels: labels, count: 5, seed: seed)
+            #expect(folds.map { fold in fold.count { labels[$0].contains(1) } } == [1, 1, 1, 1, 1])
         }
     }
 
@@ -109,6 +143,29 @@ import Testing
             let error = CrossValidationError.tooFewGroups(label: "right", groups: 1, photos: 1, folds: 2)
             #expect(throws: error) { try groups.folds(2, seed: 0) }
             #expect(error.description.contains("\"right\" has 1 photo in 1 group"))
+        }
+    }
+
+    @Test("A label of few photos with several labels is an error that names it; photos without labels are none")
+    func tooFewGroupsOfSeveralLabels() throws {
+        try withImages(perLabel: 6) { root in
+            let photos = try ImageFolder(at: root)
+            func groups(_ labels: [String: [String]]) throws -> PhotoGroups {
+                var source = InMemorySource(labels: ["bird", "cat"])
+                for (index, item) in photos.items.enumerated() {
+                    let path = photos.path(of: item)
+                    source.append(
+                        try Data(contentsOf: item.url), labels: labels[path] ?? ["cat"], identifier: "\(index)")
+                }
+                return try PhotoGroups(source, additional: [], keepsGroupsTogether: false, workers: Workers(1)) { _ in }
+            }
+            let rare = try groups(["left/0.png": ["bird", "cat"], "right/0.png": ["bird"]])
+            #expect(throws: CrossValidationError.tooFewGroups(label: "bird", groups: 2, photos: 2, folds: 3)) {
+                try rare.folds(3, seed: 0)
+            }
+            #expect(try rare.folds(2, seed: 0).joined().sorted() == Array(0..<12))
+            let unlabelled = try groups(["left/0.png": [], "left/1.png": ["bird"], "right/0.png": ["bird", "cat"]])
+            #expect(try unlabelled.folds(2, seed: 0).joined().sorted() == Array(0..<12))
         }
     }
 

@@ -1,0 +1,111 @@
+package import Foundation
+package import ImprintImages
+
+/// The evaluation of photos, by the kind of the models that predicted them.
+package enum FoldEvaluation: Sendable {
+    /// The evaluation of models with one label per photo.
+    case singleLabel(Evaluation)
+    /// The evaluation of multi-label models.
+    case multiLabel(MultiLabelEvaluation)
+
+    package var singleLabel: Evaluation? {
+        if case .singleLabel(let evaluation) = self { evaluation } else { nil }
+    }
+
+    package var multiLabel: MultiLabelEvaluation? {
+        if case .multiLabel(let evaluation) = self { evaluation } else { nil }
+    }
+
+    /// The labels, in the order of the models' outputs.
+    package var labels: [String] {
+        switch self {
+        case .singleLabel(let evaluation): evaluation.labels
+        case .multiLabel(let evaluation): evaluation.labels
+        }
+    }
+
+    /// The predictions for the readable photos: the indices of the true and of the predicted labels, and the confidences.
+    package var predictions: [(url: URL, labels: [Int], predicted: [Int], confidences: [Float])] {
+        switch self {
+        case .singleLabel(let evaluation):
+            evaluation.results.map { ($0.url, [$0.label], [$0.predicted], $0.confidences) }
+        case .multiLabel(let evaluation):
+            zip(evaluation.results, evaluation.predicted).map { ($0.url, $0.labels, $1, $0.confidences) }
+        }
+    }
+
+    /// The number of predictions.
+    package var imageCount: Int {
+        switch self {
+        case .singleLabel(let evaluation): evaluation.results.count
+        case .multiLabel(let evaluation): evaluation.results.count
+        }
+    }
+
+    /// The photos that could not be read.
+    package var skipped: [SkippedImage] {
+        switch self {
+        case .singleLabel(let evaluation): evaluation.skipped
+        case .multiLabel(let evaluation): evaluation.skipped
+        }
+    }
+}
+
+/// The pooled predictions of the finished folds, with their metrics, which are nil if no fold is finished.
+package enum PooledEvaluation: Sendable {
+    /// The predictions of models with one label per photo.
+    case singleLabel(Evaluation, CrossValidationResult.Metrics?)
+    /// The predictions of multi-label models.
+    case multiLabel(MultiLabelEvaluation, CrossValidationResult.MultiLabelMetrics?)
+
+    package var evaluation: FoldEvaluation {
+        switch self {
+        case .singleLabel(let evaluation, _): .singleLabel(evaluation)
+        case .multiLabel(let evaluation, _): .multiLabel(evaluation)
+        }
+    }
+
+    /// - Parameters:
+    ///   - repeats: The finished folds of each repeat that has any.
+    ///   - labels: The labels of the models.
+    ///   - skipped: The photos that could not be read.
+    ///   - group: Returns the group of a photo.
+    init(
+        _ repeats: [[CrossValidationFold]], isMultiLabel: Bool, labels: [String], skipped: [SkippedImage],
+        group: (URL) -> Int
+    ) {
+        // Only groups with predictions are resampled; there are others if the run was stopped.
+        var present: [Int: Int] = [:]
+        func position(_ url: URL) -> Int {
+            let group = group(url)
+            let position = present[group] ?? present.count
+            present[group] = position
+            return position
+        }
+        if isMultiLabel {
+            let folds = repeats.map { $0.compactMap(\.multiLabelEvaluation) }
+            let pooled = folds.map { MultiLabelEvaluation(pooling: $0, labels: labels, skipped: []) }
+            let predictions = pooled.map { evaluation in
+                GroupedMultiLabelPredictions(evaluation, groups: evaluation.results.map { position($0.url) })
+            }
+            self = .multiLabel(
+                MultiLabelEvaluation(pooling: pooled, labels: labels, skipped: skipped),
+                CrossValidationResult.MultiLabelMetrics(
+                    predictions, groupCount: present.count,
+                    foldValues: folds.joined().compactMap(\.meanAveragePrecision),
+                    seedValues: pooled.compactMap(\.meanAveragePrecision)))
+        } else {
+            let folds = repeats.map { $0.compactMap(\.evaluation) }
+            let pooled = folds.map { Evaluation(labels: labels, results: $0.flatMap(\.results), skipped: []) }
+            let predictions = pooled.map { evaluation in
+                GroupedPredictions(
+                    evaluation.results, groups: evaluation.results.map { position($0.url) }, labels: labels)
+            }
+            self = .singleLabel(
+                Evaluation(labels: labels, results: pooled.flatMap(\.results), skipped: skipped),
+                CrossValidationResult.Metrics(
+                    predictions, groupCount: present.count, foldAccuracies: folds.joined().map(\.accuracy),
+                    seedAccuracies: pooled.map(\.accuracy)))
+        }
+    }
+}
