@@ -29,7 +29,7 @@ public struct MultiLabelEvaluation: Sendable {
     public let labels: [String]
     /// The minimum confidence of each label for an image to count as having it, in the order of `labels`.
     ///
-    /// It is empty for the pooled results of several models, each of which has its own thresholds.
+    /// It is empty for the pooled results of several models, because each model has other thresholds.
     public let thresholds: [Double]
     /// The result of each readable image, in the order of the source.
     public let results: [Result]
