@@ -81,7 +81,11 @@ public final class RawServer: Sendable {
         Thread.detachNewThread { [self] in
             while true {
                 let descriptor = accept(listener, nil, nil)
-                if descriptor < 0 { return }
+                if descriptor < 0 {
+                    // Closed here, not in `stop`: another server could receive the same descriptor before the next `accept`.
+                    close(listener)
+                    return
+                }
                 Thread.detachNewThread { [self] in
                     defer { close(descriptor) }
                     var head = Data()
@@ -110,8 +114,6 @@ public final class RawServer: Sendable {
     /// The requests so far.
     public var requests: [Request] { seen.withLock { $0 } }
 
-    public func stop() {
-        shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
-    }
+    /// Ends the thread that accepts connections.
+    public func stop() { shutdown(listener, Int32(SHUT_RDWR)) }
 }
