@@ -163,10 +163,7 @@ import Testing
             }
         } _: { store, server, folder in
             _ = try? await store.install(from: server.url, verification: model.verification, limits: .patient)
-            let partial = try FileHandle(forWritingTo: folder.appending(path: Download.fileName))
-            try partial.seekToEnd()
-            try partial.write(contentsOf: bytes.suffix(1))
-            try partial.close()
+            try bytes.write(to: folder.appending(path: Download.fileName))
             try await store.install(from: server.url, verification: model.verification, limits: .patient)
             #expect(try store.answer == model.answer)
             #expect(server.requests.map(\.range) == [nil, bytes.count])

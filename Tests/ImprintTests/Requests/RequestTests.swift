@@ -156,8 +156,11 @@ import Testing
     func cancelledBetweenRequests() async throws {
         let requests = Array(repeating: ClassificationRequest(try smallModel()), count: 200_000)
         let task = Task { try await RequestHandler(.image(testImage())).perform(requests) }
-        // On a dispatch queue, because the threads of the task pool may all be busy until the requests are done.
-        DispatchQueue.global().asyncAfter(deadline: .now() + 0.02) { task.cancel() }
+        // On its own thread, because those of the task pool and of dispatch queues may all be busy until the requests are done.
+        Thread.detachNewThread {
+            Thread.sleep(forTimeInterval: 0.02)
+            task.cancel()
+        }
         await #expect(throws: CancellationError.self) { try await task.value }
     }
 
