@@ -16,8 +16,8 @@ package final class LiveServer: Sendable {
     package let url: URL
     private let server: LocalServer
     private let run = Mutex(LiveRun())
-    /// The time of the last request, and the version of its response.
-    let lastRequest = Mutex<(at: ContinuousClock.Instant, version: Int)?>(nil)
+    /// The time and version of the last response to each open page, by the identifier that the page chose.
+    let lastResponses = Mutex<[String: (at: ContinuousClock.Instant, version: Int)]>([:])
 
     /// Starts the server.
     /// - Parameter port: The port, 1…65,535; if nil, the default port or the next free one.
@@ -38,7 +38,7 @@ package final class LiveServer: Sendable {
     /// Shows a training event.
     package func show(_ event: TrainingEvent) { run.withLock { $0.take(event) } }
 
-    /// Shows the end, waits until an open page has loaded it, and stops.
+    /// Shows the end, waits until the open pages have loaded it, and stops.
     /// - Parameters:
     ///   - error: The error of a failed run.
     ///   - limit: The longest time to wait for a page.
@@ -48,13 +48,15 @@ package final class LiveServer: Sendable {
             return $0.version
         }
         let deadline = ContinuousClock().now + limit
-        while let request = lastRequest.withLock({ $0 }), request.version < last,
-            request.at + .seconds(10) + limit > .now, .now < deadline
+        while .now < deadline,
+            lastResponses.withLock({
+                $0.values.contains { $0.version < last && $0.at + .seconds(10) + limit > .now }
+            })
         {
             try? await Task.sleep(for: .milliseconds(20))
         }
-        // The last response may still be on its way.
-        if lastRequest.withLock({ $0 != nil }) { try? await Task.sleep(for: .milliseconds(200)) }
+        // The last responses may still be on their way.
+        if lastResponses.withLock({ !$0.isEmpty }) { try? await Task.sleep(for: .milliseconds(200)) }
         await server.stop()
     }
 }
@@ -89,8 +91,8 @@ extension LiveServer {
 
     /// Returns the state of the run as soon as it is newer than that of the page, or after ten seconds.
     private func state(_ request: HTTPRequest) async throws -> HTTPResponse {
-        func known(_ name: String) -> Int { request.query.first { $0.name == name }.flatMap { Int($0.value) } ?? -1 }
-        let (version, body) = (known("after"), known("body"))
+        func value(_ name: String) -> String { request.query.first { $0.name == name }?.value ?? "" }
+        let (version, body) = (Int(value("after")) ?? -1, Int(value("body")) ?? -1)
         let deadline = ContinuousClock().now + .seconds(10)
         while run.withLock({ $0.version <= version && !$0.isFinished }), .now < deadline {
             try await Task.sleep(for: .milliseconds(50))
@@ -100,7 +102,7 @@ extension LiveServer {
         let state = State(
             version: run.version, bodyVersion: run.bodyVersion, isFinished: run.isFinished, title: run.title,
             head: run.head, body: run.bodyVersion == body ? nil : run.body)
-        lastRequest.withLock { $0 = (.now, state.version) }
+        lastResponses.withLock { $0[value("page")] = (.now, state.version) }
         return response(String(decoding: try JSONEncoder().encode(state), as: UTF8.self), "application/json")
     }
 
@@ -117,11 +119,12 @@ extension LiveServer {
     /// The script that polls for changes and updates the page.
     private static let follow = """
         const pause = (time) => new Promise((done) => setTimeout(done, time));
+        const page = Math.random().toString(36).slice(2);
         async function follow() {
           let version = -1, bodyVersion = -1, failures = 0;
           while (failures < 5) {
             try {
-              const state = await (await fetch(`state?after=${version}&body=${bodyVersion}`)).json();
+              const state = await (await fetch(`state?page=${page}&after=${version}&body=${bodyVersion}`)).json();
               failures = 0;
               document.title = state.title;
               document.getElementById("head").innerHTML = state.head;

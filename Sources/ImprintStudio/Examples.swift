@@ -19,7 +19,12 @@ struct Examples: Sendable {
         var photos: [Data] = []
     }
 
-    private(set) var classes: [Class] = []
+    private(set) var classes: [Class] = [] {
+        didSet { version += 1 }
+    }
+
+    /// The number of changes, so that a page can ignore an older response that arrives late.
+    private(set) var version = 0
 
     /// The number of examples of all classes.
     var count: Int { classes.reduce(0) { $0 + $1.photos.count } }

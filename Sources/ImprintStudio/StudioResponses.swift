@@ -44,6 +44,8 @@ struct ExamplesResponse: Encodable {
     }
 
     let classes: [Class]
+    /// The number of changes of the examples; a response with a smaller number is older.
+    let version: Int
     let byteCount: Int
     let byteLimit: Int
     /// The reason why the examples are not sufficient for training; nil if they are.
@@ -51,6 +53,7 @@ struct ExamplesResponse: Encodable {
 
     init(_ examples: Examples, _ trainer: ExampleTrainer) {
         classes = examples.classes.map { Class(label: $0.label, count: $0.photos.count) }
+        version = examples.version
         byteCount = examples.byteCount
         byteLimit = Examples.byteLimit
         shortage = trainer.shortage(of: examples)

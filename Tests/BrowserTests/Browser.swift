@@ -38,9 +38,10 @@ enum Browser {
         case wait(_ condition: String)
         /// Records the value of an expression under a name.
         case note(_ name: String, _ expression: String)
-        case click(_ selector: String)
-        case hold(_ selector: String, seconds: Double)
-        case key(_ key: String, seconds: Double = 0, shift: Bool = false)
+        /// Presses the mouse on an element until a condition, if any, is true.
+        case click(_ selector: String, until: String? = nil)
+        /// Presses a key until a condition, if any, is true.
+        case key(_ key: String, until: String? = nil, shift: Bool = false)
         case type(_ text: String)
         /// Chooses a file in a file input.
         case choose(_ selector: String, URL)
@@ -56,7 +57,7 @@ enum Browser {
         case page(Int, signal: URL? = nil)
 
         private enum Key: String, CodingKey {
-            case wait, note, value, click, hold, seconds, key, shift, type, choose, path, accessibility, reload,
+            case wait, note, value, click, until, key, shift, type, choose, path, accessibility, reload,
                 first, behind, page, signal
         }
 
@@ -67,13 +68,12 @@ enum Browser {
             case .note(let name, let expression):
                 try values.encode(name, forKey: .note)
                 try values.encode(expression, forKey: .value)
-            case .click(let selector): try values.encode(selector, forKey: .click)
-            case .hold(let selector, let seconds):
-                try values.encode(selector, forKey: .hold)
-                try values.encode(seconds, forKey: .seconds)
-            case .key(let key, let seconds, let shift):
+            case .click(let selector, let condition):
+                try values.encode(selector, forKey: .click)
+                try values.encodeIfPresent(condition, forKey: .until)
+            case .key(let key, let condition, let shift):
                 try values.encode(key, forKey: .key)
-                try values.encode(seconds, forKey: .seconds)
+                try values.encodeIfPresent(condition, forKey: .until)
                 try values.encode(shift, forKey: .shift)
             case .type(let text): try values.encode(text, forKey: .type)
             case .choose(let selector, let file):
@@ -142,7 +142,7 @@ enum Browser {
     ///   - steps: The actions that follow; their recorded values are values too.
     static func look<Values: Decodable>(
         at url: URL, _ view: View = View(), waitingFor condition: String? = nil, steps: [Step] = [],
-        timeout: Int = 120, for expressions: [String: String] = [:], as values: Values.Type = Values.self
+        timeout: Int = 300, for expressions: [String: String] = [:], as values: Values.Type = Values.self
     ) throws -> Sight<Values> {
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "expressions.json")

@@ -72,7 +72,10 @@ import Testing
                     .note("look", Self.panel), .accessibility("lookTree"),
                     .click("#tab-teach"), .click("#class-name"), .type("Cup"), .key("Enter"),
                     .wait("document.activeElement.className === 'hold'"),
-                    .hold(".hold", seconds: 2.5), .wait("!document.getElementById('start').disabled"), .click("#start"),
+                    .click(
+                        ".hold",
+                        until: "parseInt(document.querySelector('#classes .count').textContent) >= 4"),
+                    .wait("!document.getElementById('start').disabled"), .click("#start"),
                     .wait("document.getElementById('training-status').dataset.stage === 'learned'"),
                     .wait("document.getAnimations().length === 0"),
                     .note("teach", Self.panel), .accessibility("teachTree"),

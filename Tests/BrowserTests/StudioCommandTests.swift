@@ -180,7 +180,8 @@ import Testing
     @Test("The studio survives more connections than it may have open files") func crowded()
         async throws
     {
-        try await withTool(["studio", "--json"], descriptors: 48) { process, line in
+        // Without a port of its own, another test's studio could take the port during the restart.
+        try await withTool(["studio", "--json", "--port", "8300"], descriptors: 48) { process, line in
             #expect(await status(line.url) == 200)
             // Some are refused while the server restarts.
             let crowd = (0..<80).compactMap { _ in try? RawConnection(to: line.url) }

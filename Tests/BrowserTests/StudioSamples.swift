@@ -122,7 +122,7 @@ enum StudioSamples {
 
     /// Runs `Browser.look` with steps, on a thread outside the task pool.
     static func look<Values: Decodable & Sendable>(
-        _ studio: Studio, _ view: Browser.View, _ steps: [Browser.Step], timeout: Int = 120
+        _ studio: Studio, _ view: Browser.View, _ steps: [Browser.Step], timeout: Int = 300
     ) async throws -> Browser.Sight<Values> {
         try await onDedicatedThread { [url = studio.url] in
             try Browser.look(

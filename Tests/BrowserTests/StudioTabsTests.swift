@@ -110,7 +110,7 @@ import Testing
                         """),
                     .page(2, signal: signal), .wait(Self.isReady),
                     // The new studio does not carry out requests of the old tab.
-                    .page(1), .hold(".hold", seconds: 0.1),
+                    .page(1), .click(".hold"),
                     .wait("\(Self.text("said")).startsWith('The studio was restarted')"),
                     .wait(Self.isReady), .note("said", Self.text("said")), .note("labels", labels),
                     .note(

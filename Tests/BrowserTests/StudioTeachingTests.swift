@@ -54,8 +54,7 @@ import Testing
                     .note("too", Self.text("shortage")),
                     // By keyboard: a tap, then a held key; then by mouse.
                     .key(" "), .wait("\(Self.counts)[0] === 1"), .note("one", Self.counts),
-                    .key(" ", seconds: 1), .wait("\(Self.counts)[0] >= 3"), .hold(".hold", seconds: 1),
-                    .wait("\(Self.counts)[0] >= 6"),
+                    .key(" ", until: "\(Self.counts)[0] >= 3"), .click(".hold", until: "\(Self.counts)[0] >= 6"),
                     .note("many", Self.counts), .note("room", Self.text("room")),
                     .click("#start"), .wait("\(Self.stage) === 'learned'"), .note("points", Self.points),
                     .note("losses", "[...document.querySelectorAll('#curves b')].map(now => now.textContent)"),
@@ -63,7 +62,8 @@ import Testing
                     .wait(
                         "\(Self.text("label")) === '\(Self.stripes)' && document.querySelectorAll('#top .name').length === 3"
                     ),
-                    .note("model", Self.text("model")), .note("after", Self.text("label")),
+                    .wait("\(Self.text("model")) !== 'bright'"), .note("model", Self.text("model")),
+                    .note("after", Self.text("label")),
                     .note("top", "[...document.querySelectorAll('#top .name')].map(name => name.textContent)"),
                     .note("bytes", "fetch('learned').then(file => file.arrayBuffer()).then(bytes => bytes.byteLength)"),
                     .note("overflow", "document.scrollingElement.scrollWidth - innerWidth"),
@@ -71,6 +71,7 @@ import Testing
                     .wait(
                         "\(Self.text("label")) === '\(StudioSamples.Kind.bright.rawValue)' || \(Self.text("label")) === 'Dark'"
                     ),
+                    .wait("\(Self.text("model")) === 'bright'"),
                     .note("reverted", Self.text("label")), .note("revertedModel", Self.text("model")),
                     .click("#classes .quiet"), .wait("\(Self.counts).length === 0"), .note("gone", Self.counts),
                 ])
@@ -124,16 +125,29 @@ import Testing
                     // A text field removes the newline and the spaces around it.
                     .click("#class-name"), .type("lead line"), .key("Enter"), .wait("\(Self.counts).length === 2"),
                     // The button of the second class has the focus, and loses it to the pressed button.
-                    .hold(button(1), seconds: 1.5), .hold(button(2), seconds: 1.5), .hold(button(1), seconds: 0.1),
-                    .note("counts", Self.counts),
+                    .click(button(1), until: "\(Self.counts)[0] >= 3"),
+                    .click(button(2), until: "\(Self.counts)[1] >= 3"),
+                    .click(button(1)), .wait("\(Self.counts)[0] >= 4"), .note("counts", Self.counts),
                     .note(
                         "exact",
                         "fetch('examples').then(one => one.json()).then(one => one.classes.map(one => one.label))"),
+                    // The response to an example arrives after that to a later change.
+                    .note(
+                        "late",
+                        """
+                        (() => { const ask = window.fetch; window.fetch = (...parts) =>
+                          String(parts[0]).startsWith('examples') && parts[1]?.method === 'POST'
+                            ? ask(...parts).then(answer => new Promise(done => window.arrive = () => done(answer)))
+                            : ask(...parts); return 1 })()
+                        """),
+                    .click(button(1)), .wait("window.arrive !== undefined"),
                     .note(
                         "other",
                         "fetch('classes?label=Third', \(post)).then(() => new BroadcastChannel('imprint-studio').postMessage('taught')).then(() => 1)"
                     ),
                     .wait("\(Self.counts).length === 3"),
+                    .note("arrives", "(window.before = \(Self.text("said")), window.arrive(), 1)"),
+                    .wait("\(Self.text("said")) !== window.before"),
                     .note("updated", "[...document.querySelectorAll('#classes bdi')].map(name => name.textContent)"),
                     .click("#tab-look"), .click("#filter-label"), .type("lead  line"), .key("Enter"),
                     .note(
@@ -199,6 +213,7 @@ import Testing
                     .click("#start"), .wait("\(Self.stage) === 'learned'"), .note("points", Self.points),
                     .note("status", Self.text("training-status")),
                     .wait("\(Self.text("label")) === 'desktop.ini'"), .note("second", Self.text("label")),
+                    .wait("\(Self.text("model")) === 'A new model'"),
                     .note("model", Self.text("model")),
                     .choose("#file", photos[0]), .wait("\(Self.text("label")) === 'Bright'"),
                     .note("first", Self.text("label")),

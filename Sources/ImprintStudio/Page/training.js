@@ -12,7 +12,7 @@ const interval = 200;
 /** The current press of a class button. */
 let currentPress = null;
 /** The collected examples, as the studio reports them. */
-let examples = { classes: [], shortage: undefined };
+let examples = { version: -1, classes: [], shortage: undefined };
 let stage = "none";
 let model = null;
 
@@ -89,6 +89,8 @@ function item(label) {
 }
 
 function show(next = examples) {
+  // Responses can arrive in another order than the changes.
+  if (next.version < examples.version) return;
   examples = next;
   updateList(find("classes"), next.classes.map(({ label }) => label), item);
   for (const element of find("classes").children) element.querySelector(".count").textContent = countOf(element.key);

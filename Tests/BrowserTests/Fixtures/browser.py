@@ -12,8 +12,8 @@ A file of steps is a JSON array of user actions. Each step is an object with one
 
     "wait"           an expression; waits until it is true
     "note"           a name; records the value of the expression "value" under this name
-    "click", "hold"  a selector; presses the mouse on the element for "seconds"
-    "key"            a key; presses it for "seconds", with the shift key if "shift" is true
+    "click"          a selector; presses the mouse on the element until the expression "until", if any, is true
+    "key"            a key; presses it until the expression "until", if any, is true, with the shift key if "shift" is true
     "type"           a text to enter
     "choose"         the selector of a file input; chooses the file "path"
     "accessibility"  a name; records the role and name of all elements that assistive technology sees
@@ -234,8 +234,8 @@ class Browser:
         with open(path, "wb") as file:
             file.write(base64.b64decode(data))
 
-    def press(self, selector, seconds):
-        """Scrolls an element into view and presses the mouse in its middle."""
+    def press(self, selector, until):
+        """Scrolls an element into view and presses the mouse in its middle until an expression is true."""
         quoted = json.dumps(selector)
         while True:
             self.check_time(f"{selector} was not hit by the mouse")
@@ -253,18 +253,20 @@ class Browser:
             self.call("Input.dispatchMouseEvent", type="mousePressed", **mouse)
             # The page may have moved the element before the press.
             was_missed, _ = self.attempt("window.wasMissed")
-            time.sleep(0 if was_missed else seconds)
+            if until and not was_missed:
+                self.wait_until(until)
             self.call("Input.dispatchMouseEvent", type="mouseReleased", **mouse)
             if not was_missed:
                 return
 
-    def key(self, name, seconds, shift):
-        """Presses a key."""
+    def key(self, name, until, shift):
+        """Presses a key until an expression is true."""
         codes = {"Tab": 9, "Enter": 13, " ": 32, "ArrowLeft": 37, "ArrowRight": 39, "Home": 36, "End": 35}
         key = {"key": name, "windowsVirtualKeyCode": codes[name], "modifiers": 8 if shift else 0}
         text = {"Enter": "\r", " ": " "}.get(name)
         self.call("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", **key, **({"text": text} if text else {}))
-        time.sleep(seconds)
+        if until:
+            self.wait_until(until)
         self.call("Input.dispatchKeyEvent", type="keyUp", **key)
 
     def accessibility(self):
@@ -276,15 +278,14 @@ class Browser:
 
     def execute(self, step, values):
         """Executes a step and adds its recorded values to `values`."""
-        seconds = step.get("seconds", 0)
         if "wait" in step:
             self.wait_until(step["wait"])
         elif "note" in step:
             values[step["note"]] = self.evaluate(step["value"])
-        elif "click" in step or "hold" in step:
-            self.press(step.get("click") or step["hold"], seconds)
+        elif "click" in step:
+            self.press(step["click"], step.get("until"))
         elif "key" in step:
-            self.key(step["key"], seconds, step.get("shift", False))
+            self.key(step["key"], step.get("until"), step.get("shift", False))
         elif "type" in step:
             self.call("Input.insertText", text=step["type"])
         elif "choose" in step:
