@@ -3,6 +3,7 @@ internal import Foundation
 internal import ImprintCore
 internal import ImprintImages
 internal import ImprintModel
+internal import ImprintSynthesis
 
 struct AugmentCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -24,6 +25,13 @@ struct AugmentCommand: ParsableCommand {
                 + "alternating rows of composites with the logo and of hard negatives.",
             valueName: "file.png"))
     var contactSheet: String
+
+    @Option(
+        help: ArgumentHelp(
+            "With one --artwork: another PNG to write, with the logo as Imprint uses it: without its background, trimmed, and at most 256 "
+                + "pixels wide and high.",
+            valueName: "file.png"))
+    var cutOut: String?
 
     @Option(help: AugmentationList.help("Data augmentation of the photos"))
     var augment = AugmentationList("flip,rotate,crop,exposure,blur,noise")
@@ -54,6 +62,7 @@ struct AugmentCommand: ParsableCommand {
         try artworkOptions.check(backgrounds)
         try requirePaths([data ?? "data"])
         try checkContactSheet(contactSheet, inputs: artworkOptions.artwork.map { ("the artwork", $0.source) })
+        try checkCutOut()
         guard showsArtwork != (data != nil) else {
             throw ValidationError(
                 showsArtwork
@@ -71,8 +80,28 @@ struct AugmentCommand: ParsableCommand {
         }
     }
 
+    private func checkCutOut() throws {
+        guard let cutOut else { return }
+        guard artworkOptions.artwork.count == 1 else {
+            throw ValidationError(
+                "--cut-out: there are \(artworkOptions.artwork.count) options --artwork, expected one. Run the verb once for each."
+            )
+        }
+        try checkOutputs(
+            [
+                OutputFile(option: "--contact-sheet", path: contactSheet, kind: .contactSheet),
+                OutputFile(option: "--cut-out", path: cutOut, kind: .contactSheet),
+            ], inputs: artworkOptions.artwork.map { ("the artwork", $0.source) })
+        guard URL(filePath: cutOut).pathExtension.lowercased() == "png" else {
+            throw ValidationError(
+                "--cut-out: \(cutOut): the image format has no transparency, expected a name that ends in .png.")
+        }
+    }
+
     func run() throws {
-        try AtomicFile.checkWritable(URL(filePath: contactSheet))
+        for output in [contactSheet] + [cutOut].compactMap({ $0 }) {
+            try AtomicFile.checkWritable(URL(filePath: output))
+        }
         if let data { try showPhotos(in: data) } else { try showComposites() }
     }
 
@@ -115,6 +144,7 @@ struct AugmentCommand: ParsableCommand {
                 rows.append(CompositeRow(label: label, showsLogo: isPositive, kinds: composites.map(\.kind)))
             }
         }
+        if let cutOut { try writeCutOut(to: cutOut) }
         try writeContactSheet(ContactSheet.make(images, columns: epochs), to: contactSheet)
         if common.json {
             try Terminal.report(CompositesLine(rows: rows, output: contactSheet))
@@ -125,6 +155,18 @@ struct AugmentCommand: ParsableCommand {
                 Terminal.note("  \(shown(row.label))\(kind): \(row.kinds.joined(separator: ", "))")
             }
         }
+    }
+}
+
+extension AugmentCommand {
+    private func writeCutOut(to path: String) throws {
+        let artwork = artworkOptions.artwork[0]
+        guard let image = try Artwork.load(named: artwork.source).cutOut else {
+            throw ValidationError(
+                "--cut-out: \(artwork.source) is a recipe, which has no background. Leave out --cut-out.")
+        }
+        try writeContactSheet(image, to: path)
+        if !common.json { Terminal.note("\(visible(path)) has the logo without its background.") }
     }
 }
 

@@ -48,6 +48,7 @@ import Testing
             ("--artwork Logo=logo.png", "Expected DATA or --artwork, found both"),
             ("--artwork logo.png", "--artwork"), ("--artwork =logo.png", "--artwork"),
             ("--backgrounds photos", "--artwork LABEL=FILE, which is missing"),
+            ("--cut-out c.png", "--cut-out: there are 0 options --artwork, expected one"),
         ])
     func wrongUse(options: String, message: String) throws {
         try withTemporaryFolder { folder in
@@ -82,6 +83,46 @@ import Testing
             let plain = try imprint(
                 "augment", "--artwork", "Logo=logo.png", "--contact-sheet", "d.png", "--count", "2", folder: folder)
             #expect(plain.status == 0 && plain.errors.contains("Logo, hard negatives: "), "\(plain.errors)")
+        }
+    }
+
+    @Test("The cut-out is the logo without its background")
+    func cutOut() throws {
+        try withTemporaryFolder { folder in
+            var image = RasterImage(width: 120, height: 90, filledWith: 240)
+            for y in 20..<70 {
+                for x in 30..<100 {
+                    image.samples.replaceSubrange((3 * (y * 120 + x))..<(3 * (y * 120 + x) + 3), with: [200, 20, 20])
+                }
+            }
+            try ImageFile.write(image, to: folder.appending(path: "logo.png"))
+            func augment(_ options: String...) throws -> CommandOutput {
+                try run(
+                    tool, ["augment", "--contact-sheet", "s.png", "--count", "1", "--epochs", "1"] + options,
+                    folder: folder)
+            }
+            let output = try augment("--artwork", "Logo=logo.png", "--cut-out", "cut.png")
+            #expect(
+                output.status == 0 && output.errors.contains("cut.png has the logo without its background"),
+                "\(output.errors)")
+            let cutOut = try ImageFile.decode(folder.appending(path: "cut.png"), keepsAlpha: true)
+            #expect(
+                cutOut
+                    == RasterImage(
+                        width: 70, height: 50, channels: 4,
+                        samples: Array(repeating: [200, 20, 20, 255], count: 3500).flatMap { $0 }))
+            // The cut-out can be replaced, but not the artwork or another file of the user.
+            #expect(try augment("--artwork", "Logo=logo.png", "--cut-out", "cut.png").status == 0)
+            let wrong = [
+                ("logo.png", "the file is the artwork"), ("s.png", "names the same file"),
+                ("cut.jpg", "has no transparency, expected a name that ends in .png"),
+            ]
+            for (file, message) in wrong {
+                let output = try augment("--artwork", "Logo=logo.png", "--cut-out", file)
+                #expect(output.status == 64 && output.errors.contains(message), "\(output.errors)")
+            }
+            let recipe = try augment("--artwork", "Logo=two-circles", "--cut-out", "cut.png")
+            #expect(recipe.status == 64 && recipe.errors.contains("two-circles is a recipe"), "\(recipe.errors)")
         }
     }
 

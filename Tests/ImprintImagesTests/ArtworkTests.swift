@@ -169,8 +169,85 @@ import Testing
             let hardNegative = try compositor.hardNegative(index)
             #expect(!["part missing", "swapped", "repeated", "mirrored"].contains(hardNegative.kind))
         }
-        // Images with transparency or a plain background produce no note.
-        for ground: [UInt8] in [[0, 0, 0, 0], [255, 255, 255]] { #expect(try load(logo(on: ground)).notes.isEmpty) }
+    }
+
+    /// A red disc and a blue square with a diameter of 100 pixels, on a background that depends on the position.
+    private func largeLogo(
+        shiftedBy shift: Int = 0, width: Int = 320, height: Int = 160, on ground: (Int, Int) -> [UInt8]
+    ) -> RasterImage {
+        makeImage(width, height) { x, y in
+            let x = x + shift
+            let inDisc = (x - 90) * (x - 90) + (y - 80) * (y - 80) < 2500
+            let inSquare = (190..<290).contains(x) && (30..<130).contains(y)
+            return inDisc ? [200, 30, 30] : inSquare ? [20, 40, 180] : ground(x - shift, y)
+        }
+    }
+
+    /// A background that is not of one colour.
+    enum UnevenBackground: CaseIterable {
+        case gradient, noise, vignette, line
+
+        func color(_ x: Int, _ y: Int) -> [UInt8] {
+            let gray =
+                switch self {
+                case .gradient: 190 + 40 * x / 320 + 20 * y / 160
+                // Noise of a JPEG file.
+                case .noise: 225 + (x * 7 + y * 13) % 23 - 11
+                case .vignette: 240 - ((x - 160) * (x - 160) / 4 + (y - 80) * (y - 80)) / 800
+                // The edge of a screenshot.
+                case .line: x == 0 ? 90 : 250
+                }
+            return [UInt8(gray), UInt8(gray - 5), UInt8(gray - 20)]
+        }
+    }
+
+    @Test("A logo on an uneven background is cut out", arguments: UnevenBackground.allCases)
+    func unevenBackground(background: UnevenBackground) throws {
+        let artwork = try load(largeLogo(on: background.color))
+        let drawn = try artworkLogo(of: artwork)
+        #expect(drawn.tones.count == (background == .line ? 3 : 2) && !drawn.keepsBackground)
+        let cutOut = try #require(artwork.cutOut)
+        // The line covers 17 % of the border and stays in the image, which is scaled down to 256 pixels.
+        #expect(cutOut.channels == 4 && cutOut.width == (background == .line ? 256 : 249))
+        #expect(artwork.notes.count == (background == .line ? 1 : 0), "\(artwork.notes)")
+        guard background != .line else { return }
+        // The disc has a radius of 50 pixels, and the square has 100 pixels per side.
+        let opaque = stride(from: 3, to: cutOut.samples.count, by: 4).count { cutOut.samples[$0] > 127 }
+        #expect(abs(Double(opaque) - (2500 * .pi + 10_000)) < 300, "\(opaque)")
+    }
+
+    @Test("A strong gradient and a border of several colours are part of the logo")
+    func keptBackground() throws {
+        let backgrounds: [(Int, Int) -> [UInt8]] = [
+            { x, _ in [UInt8(90 + x * 120 / 320), 160, 90] },
+            { x, y in (x / 20 + y / 20) % 2 == 0 ? [230, 230, 230] : [90, 120, 90] },
+            // The logo covers the lower half of the border.
+            { _, y in y > 90 ? [200, 30, 30] : [250, 250, 250] },
+        ]
+        for background in backgrounds {
+            let artwork = try load(largeLogo(on: background))
+            #expect(try artworkLogo(of: artwork).keepsBackground)
+            #expect(artwork.notes.count == 1 && artwork.notes[0].contains("has no transparency"))
+            #expect(artwork.cutOut?.width == 256)
+        }
+    }
+
+    @Test("Small, faint and cropped logos are usable, with a warning") func warnings() throws {
+        let white: (Int, Int) -> [UInt8] = { _, _ in [255, 255, 255] }
+        #expect(try load(largeLogo(on: white)).notes.isEmpty)
+        let cropped = try load(largeLogo(shiftedBy: 80, width: 240, on: white))
+        #expect(try artworkLogo(of: cropped).tones.count == 2)
+        #expect(
+            cropped.notes.count == 1 && cropped.notes[0].contains("covers 12 % of the border"), "\(cropped.notes)")
+        let faint = try load(
+            makeImage(120, 120) { x, y in
+                (x - 60) * (x - 60) + (y - 60) * (y - 60) < 2500 ? [215, 220, 225] : [250, 250, 250]
+            })
+        #expect(faint.notes.count == 1 && faint.notes[0].contains("hardly differs from its background"))
+        for ground: [UInt8] in [[0, 0, 0, 0], [255, 255, 255]] {
+            let notes = try load(logo(on: ground)).notes
+            #expect(notes.count == 1 && notes[0].contains("the logo has only 41x19 pixels"), "\(notes)")
+        }
     }
 
     @Test("A positive shows the whole crop on any background")

@@ -1,5 +1,6 @@
 public import Foundation
 internal import ImprintCore
+public import ImprintImages
 
 /// The artwork of a logo: an image file, or a recipe that draws the logo.
 public struct Artwork: Sendable {
@@ -9,6 +10,8 @@ public struct Artwork: Sendable {
     public let isMirrorSymmetric: Bool
     /// Warnings about the artwork, as sentences for the user; empty if there are none.
     public let notes: [String]
+    /// The logo as it is used, with alpha, not premultiplied, and at most 256 pixels on its longer side; nil for a recipe.
+    public let cutOut: RasterImage?
     /// The SHA-256 digest of the visible pixels or of the recipe; it changes if the appearance of the logo changes.
     package let digest: String
     /// The digest that version 1 computed, for its checkpoints.
@@ -23,10 +26,11 @@ public struct Artwork: Sendable {
 
     let source: Source
 
-    /// Creates artwork from an image file: with transparency (PNG, WebP or HEIC), or on a background of one colour.
+    /// Creates artwork from an image file: with transparency (PNG, WebP or HEIC), or on a plain background.
     ///
-    /// A background of one colour is removed, also inside the logo. An image with neither, such as a crop of a photo, is used as a
-    /// whole, like a rectangular sticker: with its background and always in its original colours. `notes` then has a warning.
+    /// A plain background has one colour or a slight gradient. It is removed, also inside the logo, and the logo may cover up to a quarter
+    /// of the border. An image with neither, such as a crop of a photo, is used as a whole, like a rectangular sticker: with its background
+    /// and always in its original colours. `notes` then has a warning, and so it has for a small, faint or cropped logo.
     ///
     /// The image is trimmed to its visible part, and scaled down to 256 pixels on its longer side if that is larger.
     /// - Throws: `ArtworkError` if the file cannot be read, contains no logo, or is too small.
@@ -37,12 +41,8 @@ public struct Artwork: Sendable {
             of: Array("\(artwork.image.width)x\(artwork.image.height)".utf8) + artwork.image.samples)
         versionOneDigest = digest
         let logos = ArtworkLogo(ArtworkParts(artwork), keepsBackground: artwork.keepsBackground)
-        notes =
-            artwork.keepsBackground
-            ? [
-                "\(file.displayPath) has no transparency, and its border has several colours, so the whole image is used as the logo. "
-                    + "A PNG of only the logo with a transparent background works better."
-            ] : []
+        notes = artwork.problems.map { $0.note(file: file) }
+        cutOut = artwork.image
         isMirrorSymmetric = logos.isMirrorSymmetric
         source = .image(logos)
     }
@@ -55,6 +55,7 @@ public struct Artwork: Sendable {
     package init(_ recipe: DrawingRecipe) {
         name = recipe.name
         notes = []
+        cutOut = nil
         digest = recipe.digest
         versionOneDigest = recipe.versionOneDigest
         isMirrorSymmetric = true

@@ -29,3 +29,23 @@ extension ArtworkError {
         }
     }
 }
+
+extension ArtworkImage.Problem {
+    /// Returns the problem and its remedy, in one or two sentences.
+    func note(file: URL) -> String {
+        switch self {
+        case .hasBackground:
+            "\(file.displayPath) has no transparency, and its border has several colours, so the whole image is used as the logo. "
+                + "A PNG of only the logo with a transparent background works better."
+        case .mayBeCropped(let border):
+            "\(file.displayPath): the logo covers \(Int((border * 100).rounded())) % of the border of the image, so part of it may be "
+                + "missing. Leave a margin around the logo."
+        case .isFaint:
+            "\(file.displayPath): the logo hardly differs from its background. Use a version of the logo with more contrast, or a PNG "
+                + "with a transparent background."
+        case .isSmall(let width, let height):
+            "\(file.displayPath): the logo has only \(width)x\(height) pixels, so details may be missing. Export it with at least "
+                + "128 pixels on its longer side."
+        }
+    }
+}

@@ -5,13 +5,33 @@ internal import ImprintImages
 struct ArtworkImage {
     /// The image with alpha, not premultiplied.
     let image: RasterImage
-    /// Whether the file has neither transparency nor a border of one colour, so that the whole image is the logo.
+    /// Whether the file has neither transparency nor a plain background, so that the whole image is the logo.
     let keepsBackground: Bool
+    /// The problems of the file that make detection worse; empty if there are none.
+    let problems: [Problem]
+
+    /// A problem of an artwork file.
+    enum Problem: Hashable {
+        /// There is neither transparency nor a plain background.
+        case hasBackground
+        /// The logo touches the border of the image; `border` is the fraction of the border that it covers.
+        case mayBeCropped(border: Float)
+        /// The logo hardly differs from its background.
+        case isFaint
+        /// The logo is small, in pixels.
+        case isSmall(width: Int, height: Int)
+    }
 
     /// The maximum length of the longer side; composites rarely show a logo larger.
     static let longestSide = 256
     /// The minimum length of the longer side in the file.
     static let shortestSide = 16
+    /// The length of the longer side below which details of a logo are missing.
+    private static let sharpSide = 64
+    /// The fraction of the border from which a logo may be cropped; less can be dust or the frame of a screenshot.
+    private static let croppedBorder: Float = 0.02
+    /// The difference to the background below which a logo is faint, 0…255.
+    private static let faintContrast: Float = 48
     /// The alpha above which a pixel is visible.
     private static let visibleAlpha: UInt8 = 8
 
@@ -28,13 +48,30 @@ struct ArtworkImage {
         let isOpaque =
             decoded.channels < 4
             || stride(from: 3, to: decoded.samples.count, by: 4).allSatisfy { decoded.samples[$0] == 255 }
-        let cutOut = isOpaque ? decoded.flattenedOnWhite().withoutBorderColor() : decoded
-        keepsBackground = cutOut == nil
-        let visible = cutOut ?? decoded.flattenedOnWhite().withOpaqueAlpha()
+        var problems: [Problem] = []
+        let visible: RasterImage
+        if !isOpaque {
+            visible = decoded
+        } else if case let opaque = decoded.flattenedOnWhite(), let background = PlainBackground(opaque) {
+            let cutOut = opaque.cutOut(from: background)
+            visible = cutOut.image
+            if background.coveredBorder > Self.croppedBorder {
+                problems.append(.mayBeCropped(border: background.coveredBorder))
+            }
+            if cutOut.contrast < Self.faintContrast { problems.append(.isFaint) }
+        } else {
+            visible = decoded.flattenedOnWhite().withOpaqueAlpha()
+            problems.append(.hasBackground)
+        }
+        keepsBackground = problems == [.hasBackground]
         guard let trimmed = visible.trimmed(alphaAbove: Self.visibleAlpha) else { throw .empty(file: file) }
         guard max(trimmed.width, trimmed.height) >= Self.shortestSide else {
             throw .tooSmall(file: file, width: trimmed.width, height: trimmed.height, minimum: Self.shortestSide)
         }
+        if max(trimmed.width, trimmed.height) < Self.sharpSide {
+            problems.append(.isSmall(width: trimmed.width, height: trimmed.height))
+        }
+        self.problems = problems
         let scale = min(Float(Self.longestSide) / Float(max(trimmed.width, trimmed.height)), 1)
         func scaled(_ length: Int) -> Int { max(Int((Float(length) * scale).rounded()), 1) }
         image = CropAndScale.scaleFill.apply(trimmed, width: scaled(trimmed.width), height: scaled(trimmed.height))
@@ -43,40 +80,6 @@ struct ArtworkImage {
 }
 
 extension RasterImage {
-    /// Makes the border colour of an RGB image transparent everywhere; nil if the border has several colours.
-    ///
-    /// Every pixel is treated as a mixture of the border colour and another colour, so that edges stay soft.
-    fileprivate func withoutBorderColor() -> RasterImage? {
-        func pixel(_ index: Int) -> SIMD3<Float> {
-            SIMD3(Float(samples[3 * index]), Float(samples[3 * index + 1]), Float(samples[3 * index + 2]))
-        }
-        var border: [Int] = []
-        for column in 0..<width { border += [column, (height - 1) * width + column] }
-        for row in 0..<height { border += [row * width, row * width + width - 1] }
-        let mean = border.reduce(SIMD3<Float>.zero) { $0 + pixel($1) } / Float(border.count)
-        // JPEG artefacts change a plain colour by up to this much.
-        let tolerance: Float = 14
-        func distance(_ index: Int) -> Float {
-            let difference = pixel(index) - mean
-            return max(difference.max(), -difference.min())
-        }
-        guard border.allSatisfy({ distance($0) <= 2 * tolerance }) else { return nil }
-        let farthest = (0..<(width * height)).reduce(0) { max($0, distance($1)) }
-        // The distance from which a pixel is opaque; smaller for a pale logo.
-        let opaqueDistance = max(min(farthest * 0.6, 80), tolerance + 1)
-        var result = RasterImage(width: width, height: height, channels: 4)
-        for index in 0..<(width * height) {
-            let alpha = ((distance(index) - tolerance) / (opaqueDistance - tolerance)).clampedToUnit
-            guard alpha > 0 else { continue }
-            let color = (pixel(index) - mean * (1 - alpha)) / alpha
-            for channel in 0..<3 {
-                result.samples[4 * index + channel] = UInt8(min(max(color[channel], 0), 255) + 0.5)
-            }
-            result.samples[4 * index + 3] = UInt8(alpha * 255 + 0.5)
-        }
-        return result
-    }
-
     /// Adds an alpha channel to an RGB image; every pixel is opaque.
     fileprivate func withOpaqueAlpha() -> RasterImage {
         var result = RasterImage(width: width, height: height, channels: 4)
