@@ -8,21 +8,23 @@ repository satojkovic/DeepLogo. ARTWORK.json names the picture of each brand: {"
 Brands without a picture are not used, nor are the photos that show several brands, the pictures themselves, and the queries without a
 brand after the first --none.
 
-Each draw takes --group brands at random so that every brand is drawn, and looks for all of them in the photos of these brands and in those
-of none. Methods:
+Each draw takes --group brands at random, and every brand at least once. A method looks for all of them in the photos of these brands and in
+those of none. Methods:
 
 - sift, akaze: OpenCV's features with the ratio test (0.8) and a homography by RANSAC; the score is the number of inliers. The picture has
-  at least 512 pixels on its longer side. The decision has no threshold of its own.
+  at least 512 pixels on its longer side. There is no default threshold, so the accuracy and the false alarms at it are empty.
 - imprint: `imprint train-detector` with the pictures and the given options, and `imprint detect`. A photo shows the logo with the highest
   confidence if that is at least 0.5.
 
 Prints Markdown tables: the AUC of each brand against the photos of none, the accuracy over the brands and none with the decision of the
-method and with the best threshold, and the false alarms, each with a bootstrap interval over photos. RESULTS keeps the scores, so that an
-interrupted run continues. Needs numpy, Pillow and opencv-python-headless.
+method and with the best threshold, and the false alarms, each with a bootstrap interval over photos. The best threshold is chosen on the same
+photos, so its accuracy is an upper bound. RESULTS keeps the scores, so that an interrupted run continues. Needs numpy, Pillow and
+opencv-python-headless.
 """
 
 import argparse
 import functools
+import hashlib
 import json
 import random
 import subprocess
@@ -55,9 +57,14 @@ def main():
 
     artwork = json.loads(args.artwork.read_text())["artwork"]
     labels = read_labels(args.photos, artwork, args.none, args.limit)
+    if args.draws * args.group < len(artwork) or args.group > len(artwork):
+        sys.exit(f"{args.draws} draws of {args.group} brands do not fit the {len(artwork)} brands with artwork. Change --draws or --group.")
     draws = draw_groups(sorted(artwork), args.group, args.draws)
     args.results.mkdir(parents=True, exist_ok=True)
     counts = Counter(labels.values())
+    without = [label for label in [*artwork, NONE] if not counts[label]]
+    if without:
+        sys.exit(f"{args.photos} has no photos of {', '.join(without)}.")
     print(f"{len(labels)} photos: {counts[NONE]} of none, and {min(counts.values())} to {max(counts.values())} of each brand\n", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         pictures = write_pictures(artwork, args.photos, Path(folder))
@@ -66,8 +73,11 @@ def main():
             runs[method] = []
             for number, brands in enumerate(draws, 1):
                 photos = {file: label for file, label in labels.items() if label in brands or label == NONE}
+                key = {"artwork": {brand: artwork[brand] for brand in brands}, "photos": sorted(photos)}
+                if method == "imprint":
+                    key.update(options=options, program=hashlib.sha256(Path(args.imprint).read_bytes()).hexdigest())
                 scores = cached(
-                    args.results / f"{method}-{number}.json", {"brands": brands, "photos": sorted(photos), "options": options},
+                    args.results / f"{method}-{number}.json", key,
                     lambda: measure(method, args, options, brands, pictures, photos))
                 runs[method].append((brands, photos, scores))
     report(runs)
@@ -137,7 +147,10 @@ def cached(file, key, compute):
         if stored["key"] == key:
             return stored["result"]
     result = compute()
-    file.write_text(json.dumps({"key": key, "result": result}))
+    # Renamed, so that an interruption leaves no incomplete file.
+    temporary = file.with_suffix(".new")
+    temporary.write_text(json.dumps({"key": key, "result": result}))
+    temporary.rename(file)
     return result
 
 

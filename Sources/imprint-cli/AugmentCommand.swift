@@ -90,7 +90,7 @@ struct AugmentCommand: ParsableCommand {
         try checkOutputs(
             [
                 OutputFile(option: "--contact-sheet", path: contactSheet, kind: .contactSheet),
-                OutputFile(option: "--cut-out", path: cutOut, kind: .contactSheet),
+                OutputFile(option: "--cut-out", path: cutOut, kind: .cutOut),
             ], inputs: artworkOptions.artwork.map { ("the artwork", $0.source) })
         guard URL(filePath: cutOut).pathExtension.lowercased() == "png" else {
             throw ValidationError(
@@ -131,6 +131,7 @@ struct AugmentCommand: ParsableCommand {
         let workers = Workers(common.threadCount)
         let compositors = try artworkOptions.compositors(
             backgrounds: backgrounds, size: side, seed: seed, workers: workers)
+        if let cutOut { try write(cutOutOf: compositors[0].compositor.artworks[0], to: cutOut) }
         var rows: [CompositeRow] = []
         var images: [RasterImage] = []
         for (label, compositor) in compositors {
@@ -144,10 +145,9 @@ struct AugmentCommand: ParsableCommand {
                 rows.append(CompositeRow(label: label, showsLogo: isPositive, kinds: composites.map(\.kind)))
             }
         }
-        if let cutOut { try writeCutOut(to: cutOut) }
         try writeContactSheet(ContactSheet.make(images, columns: epochs), to: contactSheet)
         if common.json {
-            try Terminal.report(CompositesLine(rows: rows, output: contactSheet))
+            try Terminal.report(CompositesLine(rows: rows, output: contactSheet, cutOut: cutOut))
         } else {
             Terminal.note("The rows of \(contactSheet), from the top:")
             for row in rows {
@@ -159,14 +159,13 @@ struct AugmentCommand: ParsableCommand {
 }
 
 extension AugmentCommand {
-    private func writeCutOut(to path: String) throws {
-        let artwork = artworkOptions.artwork[0]
-        guard let image = try Artwork.load(named: artwork.source).cutOut else {
+    private func write(cutOutOf artwork: Artwork, to path: String) throws {
+        guard let image = artwork.cutOut else {
             throw ValidationError(
-                "--cut-out: \(artwork.source) is a recipe, which has no background. Leave out --cut-out.")
+                "--cut-out: \(artwork.name) is a recipe, which has no background. Leave out --cut-out.")
         }
         try writeContactSheet(image, to: path)
-        if !common.json { Terminal.note("\(visible(path)) has the logo without its background.") }
+        if !common.json { Terminal.note("Wrote \(visible(path)), the logo as Imprint uses it.") }
     }
 }
 
@@ -188,4 +187,6 @@ private struct CompositesLine: Encodable {
     let event = "finished"
     let rows: [CompositeRow]
     let output: String
+    /// The file of the cut-out; absent without --cut-out.
+    let cutOut: String?
 }

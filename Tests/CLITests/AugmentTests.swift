@@ -103,7 +103,7 @@ import Testing
             }
             let output = try augment("--artwork", "Logo=logo.png", "--cut-out", "cut.png")
             #expect(
-                output.status == 0 && output.errors.contains("cut.png has the logo without its background"),
+                output.status == 0 && output.errors.contains("Wrote cut.png, the logo as Imprint uses it"),
                 "\(output.errors)")
             let cutOut = try ImageFile.decode(folder.appending(path: "cut.png"), keepsAlpha: true)
             #expect(

@@ -30,7 +30,7 @@ public struct Artwork: Sendable {
     ///
     /// A plain background has one colour or a slight gradient. It is removed, also inside the logo, and the logo may cover up to a quarter
     /// of the border. An image with neither, such as a crop of a photo, is used as a whole, like a rectangular sticker: with its background
-    /// and always in its original colours. `notes` then has a warning, and so it has for a small, faint or cropped logo.
+    /// and always in its original colours. `notes` then has a warning, and so it has for a small, narrow, faint or cropped logo, and for a frame.
     ///
     /// The image is trimmed to its visible part, and scaled down to 256 pixels on its longer side if that is larger.
     /// - Throws: `ArtworkError` if the file cannot be read, contains no logo, or is too small.

@@ -35,7 +35,7 @@ extension ArtworkImage.Problem {
     func note(file: URL) -> String {
         switch self {
         case .hasBackground:
-            "\(file.displayPath) has no transparency, and its border has several colours, so the whole image is used as the logo. "
+            "\(file.displayPath) has no transparency, and its background is not plain, so the whole image is used as the logo. "
                 + "A PNG of only the logo with a transparent background works better."
         case .mayBeCropped(let border):
             "\(file.displayPath): the logo covers \(Int((border * 100).rounded())) % of the border of the image, so part of it may be "
@@ -43,6 +43,12 @@ extension ArtworkImage.Problem {
         case .isFaint:
             "\(file.displayPath): the logo hardly differs from its background. Use a version of the logo with more contrast, or a PNG "
                 + "with a transparent background."
+        case .mayHaveFrame:
+            "\(file.displayPath): the logo is a rectangle that fills the image up to a thin frame. If the frame is not the background of "
+                + "the logo, remove it, for example with an image editor."
+        case .isNarrow(let width, let height):
+            "\(file.displayPath): Imprint scales the logo to \(width)x\(height) pixels, so details may be missing. Use a version of the "
+                + "logo that is less wide or tall."
         case .isSmall(let width, let height):
             "\(file.displayPath): the logo has only \(width)x\(height) pixels, so details may be missing. Export it with at least "
                 + "128 pixels on its longer side."

@@ -18,6 +18,10 @@ struct ArtworkImage {
         case mayBeCropped(border: Float)
         /// The logo hardly differs from its background.
         case isFaint
+        /// The background may be a frame.
+        case mayHaveFrame
+        /// The logo has few rows or columns when it is scaled down, in pixels.
+        case isNarrow(width: Int, height: Int)
         /// The logo is small, in pixels.
         case isSmall(width: Int, height: Int)
     }
@@ -28,7 +32,9 @@ struct ArtworkImage {
     static let shortestSide = 16
     /// The length of the longer side below which details of a logo are missing.
     private static let sharpSide = 64
-    /// The fraction of the border from which a logo may be cropped; less can be dust or the frame of a screenshot.
+    /// The length of the shorter side below which details of a wide or tall logo are missing.
+    private static let narrowSide = 8
+    /// The fraction of the border from which a logo may be cropped; less can be dust.
     private static let croppedBorder: Float = 0.02
     /// The difference to the background below which a logo is faint, 0…255.
     private static let faintContrast: Float = 48
@@ -50,6 +56,7 @@ struct ArtworkImage {
             || stride(from: 3, to: decoded.samples.count, by: 4).allSatisfy { decoded.samples[$0] == 255 }
         var problems: [Problem] = []
         let visible: RasterImage
+        var keepsBackground = false
         if !isOpaque {
             visible = decoded
         } else if case let opaque = decoded.flattenedOnWhite(), let background = PlainBackground(opaque) {
@@ -59,11 +66,13 @@ struct ArtworkImage {
                 problems.append(.mayBeCropped(border: background.coveredBorder))
             }
             if cutOut.contrast < Self.faintContrast { problems.append(.isFaint) }
+            if background.coveredBorder == 0 && cutOut.mayHaveFrame { problems.append(.mayHaveFrame) }
         } else {
             visible = decoded.flattenedOnWhite().withOpaqueAlpha()
             problems.append(.hasBackground)
+            keepsBackground = true
         }
-        keepsBackground = problems == [.hasBackground]
+        self.keepsBackground = keepsBackground
         guard let trimmed = visible.trimmed(alphaAbove: Self.visibleAlpha) else { throw .empty(file: file) }
         guard max(trimmed.width, trimmed.height) >= Self.shortestSide else {
             throw .tooSmall(file: file, width: trimmed.width, height: trimmed.height, minimum: Self.shortestSide)
@@ -71,9 +80,12 @@ struct ArtworkImage {
         if max(trimmed.width, trimmed.height) < Self.sharpSide {
             problems.append(.isSmall(width: trimmed.width, height: trimmed.height))
         }
-        self.problems = problems
         let scale = min(Float(Self.longestSide) / Float(max(trimmed.width, trimmed.height)), 1)
         func scaled(_ length: Int) -> Int { max(Int((Float(length) * scale).rounded()), 1) }
+        if min(scaled(trimmed.width), scaled(trimmed.height)) < Self.narrowSide {
+            problems.append(.isNarrow(width: scaled(trimmed.width), height: scaled(trimmed.height)))
+        }
+        self.problems = problems
         image = CropAndScale.scaleFill.apply(trimmed, width: scaled(trimmed.width), height: scaled(trimmed.height))
             .withFullAlpha()
     }

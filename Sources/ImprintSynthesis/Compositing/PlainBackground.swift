@@ -15,11 +15,16 @@ struct PlainBackground {
     /// The fraction of the border that shows the logo, 0…0.25.
     let coveredBorder: Float
 
+    /// The largest difference between a pixel of the background and the fitted colour, 14…28.
+    let tolerance: Float
+
     /// JPEG artefacts change a plain colour by up to this much.
-    static let tolerance: Float = 14
+    private static let smallestTolerance: Float = 14
+    /// The largest noise of a background.
+    private static let largestTolerance: Float = 28
     /// The largest fraction of the border that the logo may cover.
     private static let coveredLimit: Float = 0.25
-    /// The largest change of the colour across the image; a stronger gradient is part of a scene rather than a background.
+    /// The largest change of the colour from corner to corner; a stronger gradient is part of a scene rather than a background.
     private static let gradientLimit: Float = 72
 
     /// Fits the background to the border of an RGB image; nil if the border has several colours.
@@ -29,20 +34,24 @@ struct PlainBackground {
         self.center = center
         let border = Self.border(of: image)
         let mean = border.reduce(SIMD3<Float>.zero) { $0 + $1.color } / Float(border.count)
-        if border.allSatisfy({ ($0.color - mean).largestMagnitude <= 2 * Self.tolerance }) {
-            (color, slopeX, slopeY, coveredBorder) = (mean, .zero, .zero, 0)
+        if border.allSatisfy({ ($0.color - mean).largestMagnitude <= Self.smallestTolerance }) {
+            (color, slopeX, slopeY, coveredBorder, tolerance) = (mean, .zero, .zero, 0, Self.smallestTolerance)
             return
         }
-        // Iteratively reweighted least squares: pixels of the logo are left out, with a limit that becomes stricter.
+        // Iteratively trimmed least squares: pixels of the logo are left out. The limit exceeds the noise, and half of a strong gradient.
         var plane = Plane(color: Self.median(border.map(\.color)), slopeX: .zero, slopeY: .zero)
-        for limit: Float in [64, 48, 40, 32, 28, 28] {
+        var residuals: [Float] = []
+        for limit: Float in [36, 28, 28, 20, 20, 28] {
             let kept = border.filter { ($0.color - plane.color(at: $0.position - center)).largestMagnitude <= limit }
             guard let fitted = Plane(fitting: kept.map { ($0.position - center, $0.color) }) else { return nil }
             plane = fitted
+            residuals = border.map { ($0.color - plane.color(at: $0.position - center)).largestMagnitude }.sorted()
         }
-        let covered = border.count {
-            ($0.color - plane.color(at: $0.position - center)).largestMagnitude > 2 * Self.tolerance
-        }
+        let noise = residuals.prefix { $0 <= Self.largestTolerance }
+        guard !noise.isEmpty else { return nil }
+        let tolerance = max(noise[noise.count * 49 / 50], Self.smallestTolerance)
+        self.tolerance = tolerance
+        let covered = residuals.count { $0 > 1.25 * tolerance }
         let change = plane.slopeX.largestMagnitude * Float(width) + plane.slopeY.largestMagnitude * Float(height)
         coveredBorder = Float(covered) / Float(border.count)
         guard coveredBorder <= Self.coveredLimit, change <= Self.gradientLimit else { return nil }
@@ -122,13 +131,15 @@ extension RasterImage {
     ///
     /// Every pixel is treated as a mixture of the background and another colour, so that edges stay soft.
     func cutOut(from background: PlainBackground) -> CutOut {
-        let tolerance = PlainBackground.tolerance
+        let tolerance = background.tolerance
         var distances: [Float] = []
         distances.reserveCapacity(width * height)
         for y in 0..<height {
             for x in 0..<width { distances.append((rgb(x: x, y: y) - background.color(x: x, y: y)).largestMagnitude) }
         }
-        let contrast = distances.max() ?? 0
+        // The largest difference, without a few pixels of dust.
+        let visible = distances.filter { $0 > tolerance }.sorted()
+        let contrast = visible.isEmpty ? 0 : visible[(visible.count - 1) * 999 / 1000]
         // The distance from which a pixel is opaque; smaller for a pale logo.
         let opaqueDistance = max(min(contrast * 0.6, 80), tolerance + 1)
         var result = RasterImage(width: width, height: height, channels: 4)
@@ -152,6 +163,20 @@ extension RasterImage {
 struct CutOut {
     /// The logo, with alpha, not premultiplied.
     let image: RasterImage
-    /// The largest difference between a pixel and the background, 0…255.
+    /// The difference to the background that only 0.1 % of the visible pixels exceed, 0…255.
     let contrast: Float
+
+    /// Whether a rectangle fills the image up to a thin margin.
+    ///
+    /// The margin may be a frame around the background rather than the background.
+    var mayHaveFrame: Bool {
+        func isVisible(_ x: Int, _ y: Int) -> Bool { image.samples[4 * (y * image.width + x) + 3] > 8 }
+        let thickest = min(8, (min(image.width, image.height) - 1) / 4)
+        return (1...max(thickest, 1)).contains { inset in
+            let (right, bottom) = (image.width - 1 - inset, image.height - 1 - inset)
+            guard right > inset, bottom > inset else { return false }
+            return (inset...right).allSatisfy { isVisible($0, inset) && isVisible($0, bottom) }
+                && (inset...bottom).allSatisfy { isVisible(inset, $0) && isVisible(right, $0) }
+        }
+    }
 }
