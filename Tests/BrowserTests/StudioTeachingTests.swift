@@ -59,19 +59,20 @@ import Testing
                     .click("#start"), .wait("\(Self.stage) === 'learned'"), .note("points", Self.points),
                     .note("losses", "[...document.querySelectorAll('#curves b')].map(now => now.textContent)"),
                     .note("status", Self.text("training-status")),
+                    // The results of the old model may still be shown when training has ended.
+                    .wait("\(Self.text("model")) !== 'bright'"),
                     .wait(
                         "\(Self.text("label")) === '\(Self.stripes)' && document.querySelectorAll('#top .name').length === 3"
                     ),
-                    .wait("\(Self.text("model")) !== 'bright'"), .note("model", Self.text("model")),
+                    .note("model", Self.text("model")),
                     .note("after", Self.text("label")),
                     .note("top", "[...document.querySelectorAll('#top .name')].map(name => name.textContent)"),
                     .note("bytes", "fetch('learned').then(file => file.arrayBuffer()).then(bytes => bytes.byteLength)"),
                     .note("overflow", "document.scrollingElement.scrollWidth - innerWidth"),
-                    .click("#revert"),
+                    .click("#revert"), .wait("\(Self.text("model")) === 'bright'"),
                     .wait(
                         "\(Self.text("label")) === '\(StudioSamples.Kind.bright.rawValue)' || \(Self.text("label")) === 'Dark'"
                     ),
-                    .wait("\(Self.text("model")) === 'bright'"),
                     .note("reverted", Self.text("label")), .note("revertedModel", Self.text("model")),
                     .click("#classes .quiet"), .wait("\(Self.counts).length === 0"), .note("gone", Self.counts),
                 ])
@@ -212,8 +213,8 @@ import Testing
                     .note("stopped", Self.text("training-status")),
                     .click("#start"), .wait("\(Self.stage) === 'learned'"), .note("points", Self.points),
                     .note("status", Self.text("training-status")),
-                    .wait("\(Self.text("label")) === 'desktop.ini'"), .note("second", Self.text("label")),
                     .wait("\(Self.text("model")) === 'A new model'"),
+                    .wait("\(Self.text("label")) === 'desktop.ini'"), .note("second", Self.text("label")),
                     .note("model", Self.text("model")),
                     .choose("#file", photos[0]), .wait("\(Self.text("label")) === 'Bright'"),
                     .note("first", Self.text("label")),
