@@ -54,7 +54,7 @@ import Testing
                     .note("too", Self.text("shortage")),
                     // By keyboard: a tap, then a held key; then by mouse.
                     .key(" "), .wait("\(Self.counts)[0] === 1"), .note("one", Self.counts),
-                    .key(" ", until: "\(Self.counts)[0] >= 3"), .click(".hold", until: "\(Self.counts)[0] >= 6"),
+                    .key(" ", until: "\(Self.counts)[0] >= 6"), .click(".hold", until: "\(Self.counts)[0] >= 12"),
                     .note("many", Self.counts), .note("room", Self.text("room")),
                     .click("#start"), .wait("\(Self.stage) === 'learned'"), .note("points", Self.points),
                     .note("losses", "[...document.querySelectorAll('#curves b')].map(now => now.textContent)"),
@@ -80,7 +80,7 @@ import Testing
             #expect(
                 ["Bright", "Dark"].contains(seen.before) && seen.name == Self.stripes && seen.start == "Personalize")
             #expect(seen.too == "“\(Self.stripes)” has 0 of the 3 examples that a class needs.")
-            #expect(seen.one == [1] && seen.many[0] >= 6 && seen.room.contains("of 64 MB"))
+            #expect(seen.one == [1] && seen.many[0] >= 12 && seen.room.contains("of 64 MB"))
             // 200 steps; every tenth and the last are reported.
             #expect(seen.points == [21, 21] && seen.losses.count == 2)
             #expect(seen.status.hasPrefix("Learned from ") && seen.model == "bright, personalized")
