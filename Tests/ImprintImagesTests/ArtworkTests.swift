@@ -171,7 +171,7 @@ import Testing
         }
     }
 
-    /// A red disc and a blue square with a diameter of 100 pixels, on a background that depends on the position.
+    /// A red disc and a blue square, each 100 pixels wide, on a background that depends on the position.
     private func largeLogo(
         shiftedBy shift: Int = 0, width: Int = 320, height: Int = 160, on ground: (Int, Int) -> [UInt8]
     ) -> RasterImage {

@@ -10,7 +10,7 @@ public struct Artwork: Sendable {
     public let isMirrorSymmetric: Bool
     /// Warnings about the artwork, as sentences for the user; empty if there are none.
     public let notes: [String]
-    /// The logo as it is used, with alpha, not premultiplied, and at most 256 pixels on its longer side; nil for a recipe.
+    /// The logo as Imprint uses it, with alpha, not premultiplied, and at most 256 pixels on its longer side; nil for a recipe.
     public let cutOut: RasterImage?
     /// The SHA-256 digest of the visible pixels or of the recipe; it changes if the appearance of the logo changes.
     package let digest: String
@@ -30,7 +30,7 @@ public struct Artwork: Sendable {
     ///
     /// A plain background has one colour or a slight gradient. It is removed, also inside the logo, and the logo may cover up to a quarter
     /// of the border. An image with neither, such as a crop of a photo, is used as a whole, like a rectangular sticker: with its background
-    /// and always in its original colours. `notes` then has a warning, and so it has for a small, narrow, faint or cropped logo, and for a frame.
+    /// and always in its original colours. `notes` then has a warning. It also warns of a small, narrow, faint or cropped logo, and of a frame.
     ///
     /// The image is trimmed to its visible part, and scaled down to 256 pixels on its longer side if that is larger.
     /// - Throws: `ArtworkError` if the file cannot be read, contains no logo, or is too small.
