@@ -51,7 +51,7 @@ let package = Package(
         // The modules; each depends only on modules above it.
         .target(name: "CImprintKernels", exclude: ["README.md"]),
         .target(name: "CImprintCodecs", dependencies: ["CPNG"], exclude: ["README.md"]),
-        .target(name: "CImprintBase", exclude: ["README.md", "marks.imprint"]),
+        .target(name: "CImprintBase", exclude: ["README.md", "marks.imprint", "logos.imprint"]),
         .target(name: "ImprintCore", exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "ImprintImages",
@@ -132,6 +132,16 @@ let package = Package(
                 "ImprintCore", "ImprintTraining", "ImprintBaseModels", "ImprintBenchmarks", "ImprintLive",
                 "ImprintStudio",
                 "CStartup",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            exclude: ["README.md"], swiftSettings: settings),
+
+        // Trains the logo features in CImprintBase.
+        .executableTarget(
+            name: "LogoFeatureTrainer",
+            dependencies: [
+                "Imprint", "ImprintCore", "ImprintImages", "ImprintModel", "ImprintNetwork", "ImprintSynthesis",
+                "ImprintTraining",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["README.md"], swiftSettings: settings),

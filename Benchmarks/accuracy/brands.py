@@ -1,7 +1,8 @@
 """Measures how well methods find the logos of brands in photos, from one clean picture of each logo and no photo of it.
 
-    python3 Benchmarks/accuracy/brands.py RESULTS --photos FOLDER --artwork ARTWORK.json [--methods sift,akaze,imprint] [--draws 3]
-        [--group 8] [--none 67] [--imprint .build/release/imprint] [--limit N] [-- OPTIONS OF imprint train-detector]
+    python3 Benchmarks/accuracy/brands.py RESULTS --photos FOLDER --artwork ARTWORK.json [--methods sift,akaze,matching]
+        [--draws 3] [--group 8] [--none 67] [--base MODEL] [--imprint .build/release/imprint] [--limit N]
+        [-- OPTIONS OF imprint train-detector]
 
 FOLDER is flickr_logos_27_dataset (Kalantidis et al., "Scalable triangulation-based logo recognition", ICMR 2011), for example of the public
 repository satojkovic/DeepLogo. ARTWORK.json names the picture of each brand: {"artwork": {BRAND: {"file": NAME, "box": [x0, y0, x1, y1]}}}.
@@ -13,8 +14,9 @@ those of none. Methods:
 
 - sift, akaze: OpenCV's features with the ratio test (0.8) and a homography by RANSAC; the score is the number of inliers. The picture has
   at least 512 pixels on its longer side. There is no default threshold, so the accuracy and the false alarms at it are empty.
-- imprint: `imprint train-detector` with the pictures and the given options, and `imprint detect`. A photo shows the logo with the highest
-  confidence if that is at least 0.5.
+- matching: `imprint detect --artwork` with the pictures, and --base if it is given; nothing is trained. A photo shows the logo with the
+  highest confidence if that is at least 0.5.
+- training: `imprint train-detector` with the pictures and the given options, and `imprint detect`, with the same decision.
 
 Prints Markdown tables: the AUC of each brand against the photos of none, the accuracy over the brands and none with the decision of the
 method and with the best threshold, and the false alarms, each with a bootstrap interval over photos. The best threshold is chosen on the same
@@ -44,16 +46,17 @@ def main():
     parser.add_argument("results", type=Path)
     parser.add_argument("--photos", type=lambda path: Path(path).resolve(), required=True)
     parser.add_argument("--artwork", type=Path, required=True)
-    parser.add_argument("--methods", default="sift,akaze,imprint", type=lambda text: text.split(","))
+    parser.add_argument("--methods", default="sift,akaze,matching", type=lambda text: text.split(","))
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--group", type=int, default=8, help="the number of brands of a draw")
     parser.add_argument("--none", type=int, default=67, help="the number of photos without a brand")
+    parser.add_argument("--base", help="the base model whose features the method matching compares, instead of those of Imprint")
     parser.add_argument("--imprint", default=".build/release/imprint")
     parser.add_argument("--limit", type=int, help="the largest number of photos of a brand, for a test of the script")
     args, options = parse_arguments(parser)
-    unknown = set(args.methods) - {"sift", "akaze", "imprint"}
+    unknown = set(args.methods) - {"sift", "akaze", "matching", "training"}
     if unknown:
-        sys.exit(f"The method {sorted(unknown)[0]} is unknown; expected sift, akaze or imprint.")
+        sys.exit(f"The method {sorted(unknown)[0]} is unknown; expected sift, akaze, matching or training.")
 
     artwork = json.loads(args.artwork.read_text())["artwork"]
     labels = read_labels(args.photos, artwork, args.none, args.limit)
@@ -74,8 +77,8 @@ def main():
             for number, brands in enumerate(draws, 1):
                 photos = {file: label for file, label in labels.items() if label in brands or label == NONE}
                 key = {"artwork": {brand: artwork[brand] for brand in brands}, "photos": sorted(photos)}
-                if method == "imprint":
-                    key.update(options=options, program=hashlib.sha256(Path(args.imprint).read_bytes()).hexdigest())
+                if method in ("matching", "training"):
+                    key.update(options=options if method == "training" else ["--base", args.base], program=hashlib.sha256(Path(args.imprint).read_bytes()).hexdigest())
                 scores = cached(
                     args.results / f"{method}-{number}.json", key,
                     lambda: measure(method, args, options, brands, pictures, photos))
@@ -156,20 +159,24 @@ def cached(file, key, compute):
 
 def measure(method, args, options, brands, pictures, photos):
     """Returns {"scores": {file: {brand: score}}, "threshold": that of the method, or None, "seconds": the time of training and of a photo}."""
-    if method == "imprint":
-        return measure_imprint(args, options, brands, pictures, photos)
+    if method in ("matching", "training"):
+        return measure_imprint(method, args, options, brands, pictures, photos)
     return measure_features(method, args.photos, brands, pictures, photos)
 
 
-def measure_imprint(args, options, brands, pictures, photos):
+def measure_imprint(method, args, options, brands, pictures, photos):
     artwork = [word for brand in brands for word in ("--artwork", f"{brand}={pictures[brand]}")]
     with tempfile.TemporaryDirectory() as folder:
         model, listing = Path(folder, "model.imprint"), Path(folder, "photos.txt")
         listing.write_text("".join(f"{image_file(args.photos, file)}\n" for file in photos))
         start = time.monotonic()
-        subprocess.run([args.imprint, "train-detector", *artwork, "--output", model, *options], check=True, stdout=subprocess.DEVNULL)
+        if method == "training":
+            subprocess.run([args.imprint, "train-detector", *artwork, "--output", model, *options], check=True, stdout=subprocess.DEVNULL)
+            search = [model]
+        else:
+            search = [*artwork, *(["--base", args.base] if args.base else [])]
         trained = time.monotonic()
-        command = [args.imprint, "detect", model, "--threshold", "0", "--json", "--files-from", listing]
+        command = [args.imprint, "detect", *search, "--threshold", "0", "--json", "--files-from", listing]
         lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
     scores = {}
     for line in map(json.loads, lines):

@@ -14,6 +14,8 @@ public enum ImprintError: DescribedError, Equatable {
     case diverged(epoch: Int, learningRate: Float)
     /// A base model does not end in a dense layer, so it has no head to train.
     case noHead(network: String)
+    /// A base model has no feature map with a stride of 16 pixels, so that logos cannot be matched with it.
+    case noLocalFeatures(network: String)
     /// The head of a base model does not read globally averaged features.
     case noAveragePooling(network: String)
     /// An output of the network is NaN or infinite.
@@ -88,6 +90,9 @@ public enum ImprintError: DescribedError, Equatable {
         case .noHead(let network):
             "the network \(network.debugDescription) has no head to train: "
                 + "it does not end in a dense layer and a softmax"
+        case .noLocalFeatures(let network):
+            "the network \(network.debugDescription) has no feature map for local features. Expected a convolutional network for colour "
+                + "images with a feature map of a sixteenth of their size, such as EfficientNet-Lite0 or ResNet-18"
         case .noAveragePooling(let network):
             "the head of the network \(network.debugDescription) does not read globally averaged features, "
                 + "so maximum pooling cannot be added to it. Train without maximum pooling"

@@ -93,7 +93,7 @@ public struct Preprocessing: Codable, Hashable, Sendable {
 
 extension RasterImage {
     /// Converts the image to grey (1 channel) or colour (3 channels).
-    func converted(toChannels count: Int) -> RasterImage {
+    package func converted(toChannels count: Int) -> RasterImage {
         precondition(channels != 4, "flatten transparency first")
         guard count != channels else { return self }
         var converted = RasterImage(width: width, height: height, channels: count)

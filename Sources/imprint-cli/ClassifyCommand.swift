@@ -70,6 +70,7 @@ struct ClassifyCommand: ParsableCommand {
 
     func validate() throws {
         try requirePaths([model] + [categories].compactMap { $0 })
+        try inputs.requirePhotos()
         try outputs.check(common)
         try require(top ?? 1, "--top", in: 1...1_000_000)
         try require(minimumPrecision ?? 0, "--minimum-precision", in: 0...1)

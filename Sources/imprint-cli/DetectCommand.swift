@@ -4,23 +4,37 @@ internal import Imprint
 internal import ImprintCore
 internal import ImprintImages
 internal import ImprintModel
+internal import ImprintTraining
 
 struct DetectCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "detect", abstract: "Find logos in photos, with their bounding boxes.",
         discussion: """
             Examples:
+              imprint detect --artwork Logo=logo.png photo.jpg
               imprint detect logo.imprint photo.jpg
               imprint detect logo.imprint photos --annotate checked
               find photos -name '*.jpg' | imprint detect logo.imprint --files-from - --json
 
+            With --artwork, nothing is trained: Imprint compares the photos with the image of the logo. A trained model is faster, and knows its \
+            logos from photos if there are some.
+
             Boxes are relative to the upright photo: 0 to 1, with the origin in the upper left corner.
             """)
 
-    @Argument(help: "The model file of a detector, from imprint train-detector.")
-    var model: String
+    @Argument(
+        help: "The model file of a detector, from imprint train-detector. With --artwork there is no model.")
+    var model: String?
 
     @OptionGroup var inputs: PhotoInputOptions
+
+    @OptionGroup var artworkOptions: ArtworkOptions
+
+    @Option(
+        help: ArgumentHelp(
+            "With --artwork: the base model whose features are compared, a file or a name from imprint models list. (default: the features "
+                + "that come with Imprint)", valueName: "model"))
+    var base: String?
 
     @Option(
         help: ArgumentHelp(
@@ -36,18 +50,59 @@ struct DetectCommand: ParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
+    /// Whether the logos are found by their artwork, without a model.
+    private var matchesArtwork: Bool { !artworkOptions.artwork.isEmpty }
+
+    /// The options with all photos: with --artwork, the first argument is not a model but a photo.
+    private var photoOptions: PhotoInputOptions {
+        var options = inputs
+        if matchesArtwork, let model { options.photos.insert(model, at: 0) }
+        return options
+    }
+
     func validate() throws {
-        try requirePaths([model] + [personalization].compactMap { $0 })
+        try requirePaths([model, personalization, base].compactMap { $0 })
+        if matchesArtwork {
+            if personalization != nil {
+                throw ValidationError(
+                    "--personalization changes a model, but with --artwork there is none. Leave out one of them.")
+            }
+            if let model, model.hasSuffix(".imprint") {
+                throw ValidationError(
+                    "detect finds the logos of a model or of --artwork, found both (\(model)). Leave out one of them.")
+            }
+        } else {
+            guard model != nil else {
+                throw ValidationError(
+                    "There is neither a model nor artwork; name the model file of a detector, or --artwork LABEL=FILE.")
+            }
+            if base != nil { throw ValidationError("--base needs --artwork LABEL=FILE, which is missing.") }
+        }
+        try photoOptions.requirePhotos()
         try outputs.check(common)
         _ = try threshold?.threshold()
     }
 
     func run() throws {
-        let photos = try inputs.open()
+        let photos = try photoOptions.open()
         let workers = photos.workers(upTo: common.threadCount)
-        let detector = try ImageClassifier(
-            contentsOf: URL(filePath: model), threads: common.threadCount / workers.count
-        ).personalized(with: try personalization.map { try Personalization(contentsOf: URL(filePath: $0)) })
+        let threads = common.threadCount / workers.count
+        let classify = try matchesArtwork ? matcher(threads: threads) : detector(threads: threads)
+        let output = try outputs.open(
+            PhotoFormat(noneText: "no logo", separator: "; ", hasBoxes: true, hasVerdicts: false),
+            inputs: photoOptions, common: common)
+        try forEachPhoto(photos, workers, output, verb: "searching") {
+            DetectionLine(file: $0.file, detections: $0.classifications.compactMap(Detection.init))
+        } classify: { photo in
+            (try classify(photo), nil)
+        }
+    }
+
+    /// Returns a function that finds the logos of the model in a photo.
+    private func detector(threads: Int) throws -> (URL) throws -> [Classification] {
+        let model = model ?? ""
+        let detector = try ImageClassifier(contentsOf: URL(filePath: model), threads: threads)
+            .personalized(with: try personalization.map { try Personalization(contentsOf: URL(filePath: $0)) })
         guard detector.model.head.locatesObjects else {
             throw ValidationError(
                 "\(model): the model classifies whole photos and has no boxes, expected a detector. Train one with "
@@ -55,18 +110,32 @@ struct DetectCommand: ParsableCommand {
         }
         let threshold = try threshold?.threshold()
         if let threshold { try ConfidenceRule(threshold: threshold).check(detector) }
-        func isDetected(_ classification: Classification) -> Bool {
-            if case .confidence(let minimum) = threshold { return classification.confidence >= minimum }
-            return classification.reachesThreshold ?? (classification.confidence >= 0.5)
+        return { photo in
+            try detector.classify(photo).filter { classification in
+                guard classification.box != nil else { return false }
+                if case .confidence(let minimum) = threshold { return classification.confidence >= minimum }
+                return classification.reachesThreshold ?? (classification.confidence >= 0.5)
+            }
         }
-        let output = try outputs.open(
-            PhotoFormat(noneText: "no logo", separator: "; ", hasBoxes: true, hasVerdicts: false), inputs: inputs,
-            common: common)
-        try forEachPhoto(photos, workers, output, verb: "searching") {
-            DetectionLine(file: $0.file, detections: $0.classifications.compactMap(Detection.init))
-        } classify: { photo in
-            (try detector.classify(photo).filter { isDetected($0) && $0.box != nil }, nil)
+    }
+
+    /// Returns a function that finds the logos of the artwork in a photo.
+    private func matcher(threads: Int) throws -> (URL) throws -> [Classification] {
+        let minimum: Float =
+            switch try threshold?.threshold() {
+            case .confidence(let minimum): minimum
+            case .perLabel, nil: 0.5
+            }
+        let features = try base.map { try LocalFeatures(imprint_cli.baseModel($0)) } ?? LocalFeatures.builtIn()
+        if let base, !features.isCalibrated {
+            Terminal.note(
+                "Note: the confidences are estimates, because Imprint does not know how the base model \(base) scores photos without a logo."
+            )
         }
+        let matcher = try ArtworkMatcher(
+            artworkOptions.load(), features: features, workers: Workers(threads),
+            drawingWorkers: Workers(common.threadCount))
+        return { photo in try matcher.classify(photo).filter { $0.confidence >= minimum } }
     }
 }
 

@@ -33,11 +33,15 @@ struct PhotoInputOptions: ParsableArguments {
     func validate() throws {
         try requirePaths(photos + [filesFrom].compactMap { $0 })
         _ = try shard?.shard()
-        if photos.isEmpty && filesFrom == nil {
-            throw ValidationError("There are no photos; name files or folders, or a list of them with --files-from.")
-        }
         if null && filesFrom == nil {
             throw ValidationError("--null: there is no list; name one with --files-from FILE, or - for standard input.")
+        }
+    }
+
+    /// Checks that there are photos.
+    func requirePhotos() throws {
+        if photos.isEmpty && filesFrom == nil {
+            throw ValidationError("There are no photos; name files or folders, or a list of them with --files-from.")
         }
     }
 

@@ -1,4 +1,5 @@
 import Foundation
+import ImprintCore
 import ImprintImages
 import ImprintModel
 import ImprintNetwork
@@ -62,6 +63,46 @@ import Testing
             let detect = try imprint("detect", "m.imprint", photo, folder: folder)
             #expect(detect.status == 64)
             #expect(detect.errors.contains("expected a detector. Train one with imprint train-detector"))
+        }
+    }
+
+    @Test("detect --artwork finds logos without a model") func matching() throws {
+        try withTemporaryFolder { folder in
+            let fixtures = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures")
+            let leaf = fixtures.appending(path: "artwork-leaf.png")
+            let crest = fixtures.appending(path: "artwork-crest.png")
+            let backdrops = try Backdrops([], size: 320, seed: 5, workers: Workers(1))
+            let compositor = Compositor(
+                artworks: [try Artwork(contentsOf: leaf)], backdrops: backdrops, seed: 9,
+                configuration: Compositor.Configuration(span: 0.5...0.7, rotatedShare: 0))
+            let photos = folder.appending(path: "photos")
+            try FileManager.default.createDirectory(at: photos, withIntermediateDirectories: true)
+            try ImageFile.write(compositor.positive(0).image, to: photos.appending(path: "a.png"))
+            try ImageFile.write(backdrops.background(at: 1, seed: 3), to: photos.appending(path: "b.png"))
+            try Data("text".utf8).write(to: photos.appending(path: "c.png"))
+            let artwork = ["--artwork", "Leaf=\(leaf.path)", "--artwork", "Crest=\(crest.path)"]
+            let found = try run(tool, ["detect", "photos/a.png", "photos"] + artwork + ["--json"], folder: folder)
+            #expect(found.status == 1 && found.errors.contains("photos/c.png: expected an image"), "\(found.errors)")
+            #expect(found.lines.map { $0["file"] as? String } == ["a", "a", "b", "c"].map { "photos/\($0).png" })
+            let detections = found.lines.map { $0["detections"] as? [[String: Any]] }
+            #expect(detections[0]?.map { $0["label"] as? String } == ["Leaf"])
+            #expect(detections[2]?.isEmpty == true && detections[3] == nil)
+            let confidence = try #require(detections[0]?.first?["confidence"] as? Double)
+            #expect((0.5...1).contains(confidence))
+            let all = try run(tool, ["detect", "photos/a.png", "--threshold", "0"] + artwork, folder: folder)
+            #expect(all.status == 0 && all.output.contains("Leaf ") && all.output.contains("; Crest "), "\(all.errors)")
+        }
+    }
+
+    @Test("detect --base needs a convolutional network for photos of any size") func unsuitableBase() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 2)
+            try brightnessModel(labels: ["dark", "bright"], weights: alternatingWeights(1, labels: 2))
+                .write(to: folder.appending(path: "small.imprint"))
+            let leaf = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures/artwork-leaf.png").path
+            let run = try imprint(
+                "detect", "photos/dark/0.png", "--artwork", "Leaf=\(leaf)", "--base", "small.imprint", folder: folder)
+            #expect(run.status == 1 && run.errors.contains("has no feature map for local features"), "\(run.errors)")
         }
     }
 

@@ -82,7 +82,7 @@ final class DetectorFeatures {
     }
 
     /// Returns the highest calibrated logit at each position of a map, [rows, columns].
-    private func scores(_ map: PyramidScanner.Map) -> [Float] {
+    private func scores(_ map: AnySizeNetwork.Map) -> [Float] {
         (0..<map.shape.pixels).map { position in
             let logits = self.logits(UnsafeBufferPointer(map.values), at: position * map.shape.channels)
             return zip(detector.logos, logits).map { $0.slope * $1 + $0.offset }.max() ?? 0

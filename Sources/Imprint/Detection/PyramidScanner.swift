@@ -28,26 +28,21 @@ package final class PyramidScanner {
         package var peaks: [Peak]
     }
 
-    private let network: Network
-    private let parameters: Parameters
-    private let preprocessing: Preprocessing
+    private let network: AnySizeNetwork
     private let detector: DetectorHead
-    /// The cached execution plans, by the input shape.
-    private(set) var plans: [TensorShape: ExecutionPlan] = [:]
-    /// The maximum number of cached plans.
-    private let planLimit: Int
 
     /// - Parameter shapes: The number of image shapes for which plans of all pyramid levels are cached; each takes a few dozen MB.
     package init(
         _ network: Network, parameters: Parameters, preprocessing: Preprocessing, detector: DetectorHead,
         shapes: Int = 4
     ) {
-        planLimit = shapes * detector.levels.count
-        self.preprocessing = preprocessing
-        self.network = network
-        self.parameters = parameters
+        self.network = AnySizeNetwork(
+            network, parameters: parameters, preprocessing: preprocessing, plans: shapes * detector.levels.count)
         self.detector = detector
     }
+
+    /// The cached execution plans, by the input shape.
+    var plans: [TensorShape: ExecutionPlan] { network.plans }
 
     /// Detects all logos in an image.
     /// - Parameters:
@@ -56,7 +51,7 @@ package final class PyramidScanner {
     /// - Returns: The detections of each logo, in the order of the network's heat maps.
     /// - Throws: `ImprintError.unsupportedImageSize` if the network does not accept a pyramid level, `ImprintError.outOfMemory`.
     package func scan(_ image: RasterImage, peaks count: Int) throws(ImprintError) -> [Scan] {
-        var scans = Array(repeating: Scan(score: -.infinity, peaks: []), count: network.output.channels)
+        var scans = Array(repeating: Scan(score: -.infinity, peaks: []), count: network.network.output.channels)
         let stride = detector.stride
         try forEachLevel(of: image) { map, level in
             let scaleX = Float(image.width) / Float(level.width)
@@ -86,40 +81,9 @@ package final class PyramidScanner {
     ///   - body: A closure that receives the output of the network, which is valid only during the call, and the scaled image.
     /// - Throws: The errors of `scan(_:peaks:)`.
     func forEachLevel(
-        of image: RasterImage, _ body: (_ map: Map, _ level: RasterImage) -> Void
+        of image: RasterImage, _ body: (_ map: AnySizeNetwork.Map, _ level: RasterImage) -> Void
     ) throws(ImprintError) {
-        let stride = detector.stride
-        for level in detector.levels {
-            let factor = Float(level) / Float(image.width * image.height).squareRoot()
-            func size(_ side: Int) -> Int { max(Int((Float(side) * factor / Float(stride)).rounded()), 2) * stride }
-            let plan = try plan(height: size(image.height), width: size(image.width))
-            let scaled = CropAndScale.scaleFill.apply(
-                image, width: plan.network.input.width, height: plan.network.input.height)
-            scaled.samples.withUnsafeBufferPointer { preprocessing.normalize($0, into: plan.input) }
-            plan.forward(count: 1)
-            body(Map(values: plan.output, shape: plan.network.output), scaled)
-        }
-    }
-
-    /// The output of the network for one pyramid level, [rows, columns, channels]: a heat map of logits per logo, or features.
-    struct Map {
-        let values: UnsafeMutableBufferPointer<Float>
-        let shape: TensorShape
-
-        subscript(row: Int, column: Int, logo: Int) -> Float {
-            values[(row * shape.width + column) * shape.channels + logo]
-        }
-
-        /// Returns whether no neighbour of a position has a higher logit.
-        func isPeak(_ row: Int, _ column: Int, _ logo: Int) -> Bool {
-            let score = self[row, column, logo]
-            for (dy, dx) in [(-1, 0), (1, 0), (0, -1), (0, 1)] {
-                let (y, x) = (row + dy, column + dx)
-                guard (0..<shape.height).contains(y), (0..<shape.width).contains(x) else { continue }
-                if self[y, x, logo] > score { return false }
-            }
-            return true
-        }
+        try network.forEachLevel(of: image, levels: detector.levels, stride: detector.stride, body)
     }
 
     /// Returns the highest peaks, by descending score, without peaks that are close to a higher peak of similar size.
@@ -134,33 +98,17 @@ package final class PyramidScanner {
         }
         return kept
     }
+}
 
-    private func plan(height: Int, width: Int) throws(ImprintError) -> ExecutionPlan {
-        let shape = TensorShape(height: height, width: width, channels: 3)
-        if let plan = plans[shape] { return plan }
-        func unsupported(_ reason: String) -> ImprintError {
-            .unsupportedImageSize(network: network.name, width: width, height: height, reason: reason)
+extension AnySizeNetwork.Map {
+    /// Returns whether no neighbour of a position has a higher logit.
+    func isPeak(_ row: Int, _ column: Int, _ logo: Int) -> Bool {
+        let score = self[row, column, logo]
+        for (dy, dx) in [(-1, 0), (1, 0), (0, -1), (0, 1)] {
+            let (y, x) = (row + dy, column + dx)
+            guard (0..<shape.height).contains(y), (0..<shape.width).contains(x) else { continue }
+            if self[y, x, logo] > score { return false }
         }
-        let resized: Network
-        do throws(NetworkError) {
-            resized = try Network(name: network.name, input: shape, nodes: network.nodes)
-        } catch {
-            throw unsupported("\(error)")
-        }
-        guard ParameterLayout(resized) == parameters.layout else {
-            throw unsupported("its parameters have other shapes for this size")
-        }
-        // Bounds memory if every image has another shape.
-        if plans.count >= planLimit { plans.removeAll() }
-        let plan: ExecutionPlan
-        do throws(NetworkError) {
-            plan = try ExecutionPlan(resized, parameters: parameters, options: ExecutionPlan.Options(batchSize: 1))
-        } catch .outOfMemory(let bytes) {
-            throw .outOfMemory(byteCount: bytes)
-        } catch {
-            throw unsupported("\(error)")
-        }
-        plans[shape] = plan
-        return plan
+        return true
     }
 }

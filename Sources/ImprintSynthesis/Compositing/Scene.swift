@@ -103,6 +103,9 @@ struct Scene {
             ? FillStyle(noise: noise) : FillStyle(pattern: pattern, wobble: wobble, opacity: 1, noise: noise)
     }
 
+    /// Returns the position of a point of the design, in pixels.
+    func position(of point: Point) -> Point { view.pixel(of: point) }
+
     /// Renders the composite.
     func render() throws(ImageError) -> RasterImage { try camera.capture(painted()) }
 

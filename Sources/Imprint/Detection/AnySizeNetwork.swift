@@ -1,0 +1,100 @@
+internal import ImprintCore
+package import ImprintImages
+internal import ImprintModel
+package import ImprintNetwork
+
+/// A fully convolutional network that runs on images of any size.
+///
+/// It caches the execution plan of each size, and is not thread-safe.
+package final class AnySizeNetwork {
+    /// The output of the network for an image, [rows, columns, channels]: heat maps or features.
+    package struct Map {
+        /// The values, which are valid until the network runs again.
+        package let values: UnsafeMutableBufferPointer<Float>
+        /// The shape.
+        package let shape: TensorShape
+
+        /// Returns the value of a channel at a position.
+        package subscript(row: Int, column: Int, channel: Int) -> Float {
+            values[(row * shape.width + column) * shape.channels + channel]
+        }
+    }
+
+    /// The network, for one of the sizes.
+    package let network: Network
+    private let parameters: Parameters
+    private let preprocessing: Preprocessing
+    private let threads: Int
+    /// The cached execution plans, by the input shape.
+    private(set) var plans: [TensorShape: ExecutionPlan] = [:]
+    private let planLimit: Int
+
+    /// Creates a network for images of any size.
+    /// - Parameter plans: The maximum number of cached plans; each takes a few MB.
+    package init(
+        _ network: Network, parameters: Parameters, preprocessing: Preprocessing, plans: Int, threads: Int = 1
+    ) {
+        self.network = network
+        self.parameters = parameters
+        self.preprocessing = preprocessing
+        self.threads = threads
+        planLimit = plans
+    }
+
+    /// Runs the network on an image.
+    /// - Parameter image: An image with 3 channels.
+    /// - Throws: `ImprintError.unsupportedImageSize` if the network does not accept the size, `ImprintError.outOfMemory`.
+    package func run(_ image: RasterImage) throws(ImprintError) -> Map {
+        let plan = try plan(height: image.height, width: image.width)
+        image.samples.withUnsafeBufferPointer { preprocessing.normalize($0, into: plan.input) }
+        plan.forward(count: 1)
+        return Map(values: plan.output, shape: plan.network.output)
+    }
+
+    /// Runs the network on each level of an image pyramid.
+    /// - Parameters:
+    ///   - levels: The sides of squares with as many pixels as the scaled images have.
+    ///   - stride: The divisor of the sides of the scaled images, which have at least two times `stride` pixels.
+    ///   - body: A closure that receives the output of the network and the scaled image.
+    /// - Throws: The errors of `run(_:)`.
+    package func forEachLevel(
+        of image: RasterImage, levels: [Int], stride: Int, _ body: (_ map: Map, _ level: RasterImage) -> Void
+    ) throws(ImprintError) {
+        for level in levels {
+            let factor = Float(level) / Float(image.width * image.height).squareRoot()
+            func size(_ side: Int) -> Int { max(Int((Float(side) * factor / Float(stride)).rounded()), 2) * stride }
+            let scaled = CropAndScale.scaleFill.apply(image, width: size(image.width), height: size(image.height))
+            body(try run(scaled), scaled)
+        }
+    }
+
+    private func plan(height: Int, width: Int) throws(ImprintError) -> ExecutionPlan {
+        let shape = TensorShape(height: height, width: width, channels: 3)
+        if let plan = plans[shape] { return plan }
+        func unsupported(_ reason: String) -> ImprintError {
+            .unsupportedImageSize(network: network.name, width: width, height: height, reason: reason)
+        }
+        let resized: Network
+        do throws(NetworkError) {
+            resized = try Network(name: network.name, input: shape, nodes: network.nodes)
+        } catch {
+            throw unsupported("\(error)")
+        }
+        guard ParameterLayout(resized) == parameters.layout else {
+            throw unsupported("its parameters have other shapes for this size")
+        }
+        // Bounds memory if every image has another shape.
+        if plans.count >= planLimit { plans.removeAll() }
+        let plan: ExecutionPlan
+        do throws(NetworkError) {
+            plan = try ExecutionPlan(
+                resized, parameters: parameters, options: ExecutionPlan.Options(batchSize: 1, threads: threads))
+        } catch .outOfMemory(let bytes) {
+            throw .outOfMemory(byteCount: bytes)
+        } catch {
+            throw unsupported("\(error)")
+        }
+        plans[shape] = plan
+        return plan
+    }
+}

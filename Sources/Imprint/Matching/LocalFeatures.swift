@@ -1,0 +1,147 @@
+internal import ImprintCore
+package import ImprintImages
+package import ImprintModel
+package import ImprintNetwork
+
+/// The features that find logos by their artwork: at each position of an image, two vectors that describe what is there.
+///
+/// They are the activations of a pretrained network at two depths, standardized: over ordinary images, each channel has a mean of 0 and a
+/// standard deviation of 1. Otherwise a few channels with large values would outweigh the rest. `LocalFeatures.builtIn()` in
+/// ImprintTraining returns the features that come with Imprint, which are trained for logos.
+public struct LocalFeatures: Sendable {
+    /// The distance between adjacent positions, in pixels.
+    package static let stride = 16
+
+    /// The network, whose output has the standardized channels of all depths.
+    package let network: Network
+    /// The parameters of the network.
+    package let parameters: Parameters
+    /// The conversion of images to the network's input; its size does not matter.
+    package let preprocessing: Preprocessing
+    /// The number of channels of each depth.
+    package let channels: [Int]
+    /// The scores of logos in photos.
+    package var scores = MatchScores.estimate
+
+    /// Whether confidences were measured with this network; otherwise they are estimates.
+    public var isCalibrated: Bool { scores != .estimate }
+
+    /// The name of the node that standardizes the features.
+    package static let standardization = "standardized"
+
+    /// Creates the features of a pretrained base model.
+    /// - Parameters:
+    ///   - base: A base model: a convolutional network for colour images with a feature map of a sixteenth of their size.
+    ///   - images: The ordinary images that the features are standardized over, with 3 channels and sides that are multiples of 16.
+    /// - Throws: `ImprintError.noLocalFeatures` if the network has no such feature map, `ImprintError.unsupportedImageSize` if it accepts only
+    ///   one size, `ImprintError.outOfMemory`.
+    package init(_ base: ModelFile, standardizedOver images: [RasterImage]) throws {
+        guard base.preprocessing.channels == 3, let part = try base.network.localFeatures(stride: Self.stride) else {
+            throw ImprintError.noLocalFeatures(network: base.network.name)
+        }
+        channels = part.channels
+        preprocessing = base.preprocessing
+        let scale = Network.Node(
+            name: Self.standardization, layer: Affine(extent: .channels), inputs: [part.network.nodes.last?.name ?? ""])
+        network = try Network(name: base.network.name, input: part.network.input, nodes: part.network.nodes + [scale])
+        parameters = try Parameters(ParameterLayout(network))
+        parameters.load(from: base.parameters)
+        parameters["\(Self.standardization).scale"] = channels.flatMap { [Float](repeating: 1, count: $0) }
+        try standardize(over: images)
+    }
+
+    /// Creates the features that `model` stores.
+    /// - Returns: nil if the model does not store features.
+    package init?(stored model: ModelFile) throws {
+        guard let network = try model.network.beforeGlobalAverage(), network.nodes.last?.name == Self.standardization,
+            let joined = network.nodes.dropLast().last
+        else { return nil }
+        self.network = network
+        let sources = joined.layer is Concat ? joined.inputs : [joined.name]
+        channels = sources.compactMap { name in
+            network.nodes.firstIndex { $0.name == name }.map { network.shapes[$0].channels }
+        }
+        parameters = try Parameters(ParameterLayout(network))
+        parameters.load(from: model.parameters)
+        preprocessing = model.preprocessing
+    }
+
+    /// Returns a model that stores the features: its outputs are their averages over an image.
+    package func model(precision: Safetensors.Precision) throws -> ModelFile {
+        let mean = Network.Node(name: "mean", layer: GlobalAveragePool(), inputs: [Self.standardization])
+        let network = try Network(name: network.name, input: network.input, nodes: network.nodes + [mean])
+        let parameters = try Parameters(ParameterLayout(network))
+        parameters.load(from: self.parameters)
+        return ModelFile(
+            network: network, parameters: parameters, labels: (0..<network.output.channels).map { "\($0)" },
+            preprocessing: preprocessing, precision: precision)
+    }
+
+    /// Changes the standardization so that each channel has a mean of 0 and a standard deviation of 1 over images.
+    package func standardize(over images: [RasterImage]) throws {
+        let names = ("\(Self.standardization).scale", "\(Self.standardization).shift")
+        guard let scale = parameters[names.0], let shift = parameters[names.1] else { return }
+        let extractor = extractor(plans: 4)
+        var sums = [Double](repeating: 0, count: scale.count)
+        var squares = sums
+        var count = 0.0
+        for image in images {
+            let map = try extractor.run(image)
+            for position in 0..<map.shape.pixels {
+                for channel in scale.indices {
+                    let value = Double(map.values[position * scale.count + channel])
+                    sums[channel] += value
+                    squares[channel] += value * value
+                }
+            }
+            count += Double(map.shape.pixels)
+        }
+        guard count > 0 else { return }
+        let means = sums.map { $0 / count }
+        let deviations = zip(squares, means).map { max($0 / count - $1 * $1, 1e-12).squareRoot() }
+        // A standardized value v becomes (v − mean) / deviation.
+        parameters[names.0] = zip(scale, deviations).map { $0 / Float($1) }
+        parameters[names.1] = zip(shift, zip(means, deviations)).map { ($0 - Float($1.0)) / Float($1.1) }
+    }
+
+    /// Makes the network, for use on one thread at a time.
+    /// - Parameter plans: The number of image sizes for which the network is cached.
+    package func extractor(plans: Int, threads: Int = 1) -> AnySizeNetwork {
+        AnySizeNetwork(network, parameters: parameters, preprocessing: preprocessing, plans: plans, threads: threads)
+    }
+}
+
+/// The local features of one image: a map for each depth.
+package struct LocalFeatureMaps: Sendable {
+    /// The number of rows and columns.
+    package let height: Int
+    package let width: Int
+    /// The features of each depth, [height, width, channels].
+    package let maps: [[Float]]
+
+    /// Copies the features of an image.
+    /// - Parameters:
+    ///   - output: The output of the network of `LocalFeatures`.
+    ///   - channels: The number of channels of each depth.
+    ///   - border: The number of rows and columns to leave out on each side.
+    package init(_ output: AnySizeNetwork.Map, channels: [Int], border: Int = 0) {
+        let (rows, columns) = (output.shape.height - 2 * border, output.shape.width - 2 * border)
+        let total = output.shape.channels
+        var first = 0
+        maps = channels.map { count in
+            defer { first += count }
+            return [Float](unsafeUninitializedCapacity: rows * columns * count) { values, initialized in
+                guard let source = output.values.baseAddress, let target = values.baseAddress else { return }
+                for row in 0..<rows {
+                    for column in 0..<columns {
+                        let position = (row + border) * output.shape.width + column + border
+                        (target + (row * columns + column) * count).update(
+                            from: source + position * total + first, count: count)
+                    }
+                }
+                initialized = rows * columns * count
+            }
+        }
+        (height, width) = (rows, columns)
+    }
+}

@@ -1,0 +1,161 @@
+package import ImprintCore
+package import ImprintImages
+internal import ImprintNetwork
+
+/// Finds the best match of each of several templates in an image, at all positions and levels of an image pyramid.
+package struct TemplateMatcher: Sendable {
+    /// A part of a logo to find: the features of several views of it, one of which matches best.
+    package struct Template: Sendable {
+        /// The height and width of the part in its views, in pixels.
+        package let height: Float
+        package let width: Float
+        /// The features of each view; all views have the same size.
+        package let views: [LocalFeatureMaps]
+
+        /// Creates a template.
+        package init(height: Float, width: Float, views: [LocalFeatureMaps]) {
+            (self.height, self.width, self.views) = (height, width, views)
+        }
+    }
+
+    /// The best match of a template in an image.
+    package struct Match: Hashable, Sendable {
+        /// The normalized correlation, −1…1, averaged over the depths of the features.
+        package var score: Float
+        /// The part of the image that matches.
+        package var box: NormalizedRectangle
+
+        /// Creates a match.
+        package init(score: Float, box: NormalizedRectangle) { (self.score, self.box) = (score, box) }
+    }
+
+    /// The levels of the image pyramid: each image is scaled to as many pixels as a square with this side has.
+    package static let levels = [96, 136, 192, 272, 384, 544, 768]
+
+    /// The templates whose views have the same size.
+    private struct Group: Sendable {
+        /// The indices of the templates.
+        let members: [Int]
+        /// The number of views of each of them.
+        let views: [Int]
+        /// The correlations of each depth.
+        let correlations: [NormalizedCorrelation]
+    }
+
+    private let templates: [Template]
+    private let channels: [Int]
+    private let groups: [Group]
+
+    /// The number of windows that a thread compares at once.
+    private static let blockSize = 256
+
+    /// Creates a matcher.
+    /// - Parameter channels: The number of channels of each depth of the features.
+    package init(_ templates: [Template], channels: [Int]) {
+        self.templates = templates
+        self.channels = channels
+        let windows = templates.map { Size2D(height: $0.views[0].height, width: $0.views[0].width) }
+        let sizes = windows.reduce(into: [Size2D]()) { if !$0.contains($1) { $0.append($1) } }
+        groups = sizes.map { size in
+            let members = windows.indices.filter { windows[$0] == size }
+            let views = members.flatMap { templates[$0].views }
+            return Group(
+                members: members, views: members.map { templates[$0].views.count },
+                correlations: channels.enumerated().map { depth, channels in
+                    NormalizedCorrelation(window: size, channels: channels, templates: views.map { $0.maps[depth] })
+                })
+        }
+    }
+
+    /// Returns the best match of each template in an image.
+    /// - Parameter network: The network of the features of the templates.
+    /// - Throws: `ImprintError.unsupportedImageSize` if the network does not accept a level, `ImprintError.outOfMemory`.
+    package func matches(
+        in image: RasterImage, _ network: AnySizeNetwork, workers: Workers
+    ) throws(ImprintError) -> [Match] {
+        var matches = templates.map { _ in Match(score: -1, box: .all) }
+        for level in Self.levels {
+            var features: LocalFeatureMaps?
+            var size = (width: 0, height: 0)
+            try network.forEachLevel(of: image, levels: [level], stride: LocalFeatures.stride) { map, scaled in
+                features = LocalFeatureMaps(map, channels: channels)
+                size = (scaled.width, scaled.height)
+            }
+            guard let features else { continue }
+            do throws(NetworkError) {
+                try updateMatches(&matches, features, size, workers)
+            } catch .outOfMemory(let bytes) {
+                throw .outOfMemory(byteCount: bytes)
+            } catch {
+                preconditionFailure("matching failed: \(error)")
+            }
+        }
+        return matches
+    }
+
+    /// Replaces matches by better ones in a level of the pyramid.
+    private func updateMatches(
+        _ matches: inout [Match], _ features: LocalFeatureMaps, _ level: (width: Int, height: Int), _ workers: Workers
+    ) throws(NetworkError) {
+        let maps = features.maps.map { NormalizedCorrelation.Map($0, height: features.height, width: features.width) }
+        for group in groups {
+            let correlation = group.correlations[0]
+            let size = correlation.resultSize(height: features.height, width: features.width)
+            guard size.rows > 0 && size.columns > 0 else { continue }
+            let blockRows = max(Self.blockSize / size.columns, 1)
+            let blocks = try workers.parallelMap((size.rows + blockRows - 1) / blockRows) {
+                block throws(NetworkError) in
+                let rows = (block * blockRows)..<min((block + 1) * blockRows, size.rows)
+                return try maxima(group, maps, rows: rows, columns: size.columns)
+            }
+            for (index, member) in group.members.enumerated() {
+                for maximum in blocks.map({ $0[index] }) where maximum.score > matches[member].score {
+                    let template = templates[member]
+                    func center(_ start: Int, _ padding: Int, _ window: Int) -> Float {
+                        (Float(start - padding) + Float(window) / 2) * Float(LocalFeatures.stride)
+                    }
+                    let x = center(maximum.column, correlation.padding.width, correlation.window.width)
+                    let y = center(maximum.row, correlation.padding.height, correlation.window.height)
+                    let box = NormalizedRectangle(
+                        x: (x - template.width / 2) / Float(level.width),
+                        y: (y - template.height / 2) / Float(level.height),
+                        width: template.width / Float(level.width), height: template.height / Float(level.height))
+                    matches[member] = Match(score: maximum.score, box: box.clippedToImage)
+                }
+            }
+        }
+    }
+
+    private struct Maximum {
+        var score: Float = -1
+        var row = 0
+        var column = 0
+    }
+
+    /// Returns the highest correlation of each template of a group in some rows.
+    private func maxima(
+        _ group: Group, _ maps: [NormalizedCorrelation.Map], rows: Range<Int>, columns: Int
+    ) throws(NetworkError) -> [Maximum] {
+        var sums = try group.correlations[0](maps[0], rows: rows)
+        for depth in maps.indices.dropFirst() {
+            let others = try group.correlations[depth](maps[depth], rows: rows)
+            for index in sums.indices { sums[index] += others[index] }
+        }
+        let factor = 1 / Float(maps.count)
+        var maxima = group.members.map { _ in Maximum() }
+        var index = 0
+        for position in 0..<(rows.count * columns) {
+            for (member, views) in group.views.enumerated() {
+                for _ in 0..<views {
+                    let score = sums[index] * factor
+                    if score > maxima[member].score {
+                        maxima[member] = Maximum(
+                            score: score, row: rows.lowerBound + position / columns, column: position % columns)
+                    }
+                    index += 1
+                }
+            }
+        }
+        return maxima
+    }
+}

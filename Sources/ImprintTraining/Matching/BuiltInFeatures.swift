@@ -1,0 +1,41 @@
+internal import CImprintBase
+public import Imprint
+internal import ImprintCore
+internal import ImprintImages
+public import ImprintModel
+internal import ImprintSynthesis
+
+extension LocalFeatures {
+    /// Returns the features that come with Imprint: a part of EfficientNet-Lite0 that was fine-tuned to find logos (docs/matching.md).
+    /// - Throws: `NetworkError.outOfMemory`.
+    public static func builtIn() throws -> LocalFeatures {
+        var count = 0
+        let start = imprint_logo_features(&count)
+        let bytes = Array(UnsafeBufferPointer(start: start, count: count))
+        guard var features = try LocalFeatures(stored: ModelFile(bytes, named: "the built-in logo features")) else {
+            preconditionFailure("the built-in logo features are not features")
+        }
+        features.scores = MatchScores(midpoint: 0.345, width: 0.057, growth: 0.018)
+        return features
+    }
+
+    /// Creates the features of a pretrained base model, such as an installed one.
+    ///
+    /// The confidences of `ArtworkMatcher` are then only estimates, because it is unknown how the features score photos without the logo.
+    /// - Parameter base: A convolutional network for colour images of any size with a feature map of a sixteenth of their size.
+    /// - Throws: `ImprintError.noLocalFeatures` if the network has no such feature map, `ImprintError.unsupportedImageSize` if it accepts only
+    ///   one size, `ImprintError.outOfMemory`.
+    public init(_ base: ModelFile) throws {
+        try self.init(base, standardizedOver: Self.patterns())
+    }
+
+    /// Changes the standardization so that each channel has a mean of 0 and a standard deviation of 1 over drawn patterns.
+    ///
+    /// Statistics of drawn patterns give better matches than those of photos, perhaps because logos resemble drawings.
+    package func standardize() throws { try standardize(over: Self.patterns()) }
+
+    private static func patterns() throws -> [RasterImage] {
+        let backdrops = try Backdrops([], size: 224, seed: 1, workers: Workers(1))
+        return (0..<100).map { backdrops.background(at: $0, seed: 1) }
+    }
+}

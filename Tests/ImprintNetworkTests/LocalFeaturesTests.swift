@@ -1,0 +1,50 @@
+import Testing
+
+@testable import ImprintNetwork
+
+/// The part of a network that computes local features.
+@Suite struct LocalFeaturesTests {
+    private static func convolution(_ channels: Int, stride: Size2D = 1) -> Convolution {
+        Convolution(outputChannels: channels, kernelSize: 3, stride: stride, padding: .same)
+    }
+
+    /// Builds a network with residual blocks of the given widths at a stride of 4, and a classifier.
+    private static func network(widths: [Int]) throws -> Network {
+        var net = NetworkBuilder(name: "blocks", input: TensorShape(height: 32, width: 16, channels: 3))
+        net.add(convolution(8, stride: 4))
+        for (index, width) in widths.enumerated() {
+            net.add(convolution(width), named: "block\(index)")
+            let shortcut = net.last
+            net.add(convolution(64), named: "inner\(index)")
+            let branch = net.add(convolution(width), named: "branch\(index)")
+            net.add(AddLayer(), named: "sum\(index)", to: [shortcut, branch])
+        }
+        net.add(convolution(32, stride: 2))
+        net.add(GlobalAveragePool())
+        net.add(Dense(outputChannels: 5))
+        net.add(Softmax())
+        return try net.network()
+    }
+
+    @Test("The features are those of the last narrow node and of the one in the middle, outside of branches")
+    func depths() throws {
+        let found = try #require(try Self.network(widths: [10, 10, 12]).localFeatures(stride: 4))
+        // convolution1 has 8 channels, so that 12 are the limit; inner nodes and branches are inside of blocks.
+        #expect(found.network.nodes.last?.inputs == ["block1", "sum2"])
+        #expect(found.channels == [10, 12] && found.network.output == TensorShape(height: 8, width: 4, channels: 22))
+    }
+
+    @Test("Wide nodes are left out") func wide() throws {
+        let found = try #require(try Self.network(widths: [10, 13]).localFeatures(stride: 4))
+        #expect(found.network.nodes.last?.inputs == ["block0", "sum0"])
+    }
+
+    @Test("A single node is used alone") func single() throws {
+        let found = try #require(try Self.network(widths: []).localFeatures(stride: 4))
+        #expect(found.network.nodes.map(\.name) == ["convolution1"] && found.channels == [8])
+    }
+
+    @Test("A network without a feature map of the stride has no local features") func none() throws {
+        #expect(try Self.network(widths: [10]).localFeatures(stride: 16) == nil)
+    }
+}

@@ -1,0 +1,132 @@
+import Foundation
+import Imprint
+import ImprintCore
+import ImprintModel
+import ImprintNetwork
+import TestSupport
+import Testing
+
+@testable import ImprintImages
+@testable import ImprintSynthesis
+@testable import ImprintTraining
+
+/// Finding logos by their artwork, with the features that come with Imprint.
+@Suite struct ArtworkMatcherTests {
+    private static let artwork: [String: Artwork] = {
+        let folder = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures")
+        let names = ["leaf", "crest"]
+        return Dictionary(
+            uniqueKeysWithValues: names.compactMap { name in
+                (try? Artwork(contentsOf: folder.appending(path: "artwork-\(name).png"))).map { (name, $0) }
+            })
+    }()
+
+    private static let matcher = Result { try ArtworkMatcher(artwork.mapValues { [$0] }, threads: 2) }
+
+    /// Returns composites of a logo on drawn patterns.
+    private static func composites(_ name: String, count: Int, size: Int = 320) throws -> [Composite] {
+        let backdrops = try Backdrops([], size: size, seed: 5, workers: Workers(1))
+        let configuration = Compositor.Configuration(span: 0.4...0.7, rotatedShare: 0)
+        let compositor = Compositor(
+            artworks: [try #require(artwork[name])], backdrops: backdrops, seed: 9, configuration: configuration)
+        return try (0..<count).map { try compositor.positive($0) }
+    }
+
+    @Test("The logo of a scene has the highest confidence, and its box is around it", arguments: ["leaf", "crest"])
+    func finds(name: String) throws {
+        let matcher = try Self.matcher.get()
+        #expect(matcher.labels == ["crest", "leaf"])
+        let composites = try Self.composites(name, count: 12)
+        var found = 0
+        var located = 0
+        for composite in composites {
+            let best = try matcher.classify(composite.image)[0]
+            guard best.label == name, best.confidence >= 0.5 else { continue }
+            found += 1
+            let box = try #require(best.box)
+            let location = try #require(composite.logo)
+            let (x, y) = (box.x + box.width / 2, box.y + box.height / 2)
+            let size = Float(composite.image.width)
+            let distance = hypotf(x * size - location.x, y * size - location.y)
+            let extent = max(box.width, box.height) * size
+            if distance < 0.25 * location.span && extent > 0.5 * location.span && extent < 1.5 * location.span {
+                located += 1
+            }
+        }
+        #expect(found >= 10 && located >= 10, "found \(found), located \(located) of 12")
+    }
+
+    @Test("Scenes without a logo have no confident logo") func nothing() throws {
+        let matcher = try Self.matcher.get()
+        let backdrops = try Backdrops([], size: 256, seed: 5, workers: Workers(1))
+        for index in 0..<12 {
+            let best = try matcher.classify(backdrops.background(at: index, seed: 3))[0]
+            #expect(best.confidence < 0.5)
+        }
+    }
+
+    @Test("The result does not depend on the number of threads, or on other logos") func threads() throws {
+        let image = try Self.composites("leaf", count: 1)[0].image
+        let both = try Self.matcher.get().matches(in: image)
+        let alone = try ArtworkMatcher(["leaf": [try #require(Self.artwork["leaf"])]], threads: 1).matches(in: image)
+        #expect(abs(alone[0].score - both[1].score) < 1e-5 && alone[0].box == both[1].box)
+    }
+
+    @Test("The confidence grows with the score and falls with the number of logos") func confidences() {
+        let scores = MatchScores(midpoint: 0.4, width: 0.05, growth: 0.05)
+        #expect(abs(scores.confidence(0.4, logos: 1) - 0.5) < 1e-6)
+        // Three times as many logos divide the odds by 3, because growth and width are equal.
+        #expect(abs(scores.confidence(0.4, logos: 3) - 0.25) < 1e-6)
+        #expect(scores.confidence(0.5, logos: 1) > scores.confidence(0.45, logos: 1))
+        #expect(scores.confidence(1, logos: 50) > 0.99 && scores.confidence(-1, logos: 1) < 0.01)
+    }
+
+    @Test("The best variant of a logo counts, in any shape of photo", arguments: [(640, 40), (24, 600), (1, 1)])
+    func shapes(width: Int, height: Int) throws {
+        let variants = ["logo": [try #require(Self.artwork["crest"]), try #require(Self.artwork["leaf"])]]
+        let matcher = try ArtworkMatcher(variants)
+        let image = RasterImage(width: width, height: height, channels: 1, filledWith: 90)
+        let found = try matcher.classify(image)
+        #expect(found.map(\.label) == ["logo"] && found[0].confidence < 0.5)
+        let scene = try Self.composites("leaf", count: 1)[0].image
+        let both = try matcher.matches(in: scene)[0]
+        #expect(both == (try Self.matcher.get().matches(in: scene)[1]))
+    }
+
+    @Test("Features survive the file that stores them, and have unit deviations over ordinary images")
+    func stored() throws {
+        let backdrops = try Backdrops([], size: 96, seed: 5, workers: Workers(1))
+        let images = (0..<6).map { backdrops.background(at: $0, seed: 2) }
+        let features = try LocalFeatures.builtIn()
+        try features.standardize(over: images)
+        let restored = try #require(try LocalFeatures(stored: features.model(precision: .float32)))
+        #expect(restored.channels == features.channels)
+        var sums = [Float](repeating: 0, count: features.channels.reduce(0, +))
+        var squares = sums
+        let networks = [features, restored].map { $0.extractor(plans: 1) }
+        for image in images {
+            let values = try networks.map { Array(try $0.run(image).values) }
+            #expect(values[0] == values[1])
+            for (index, value) in values[0].enumerated() {
+                sums[index % sums.count] += value
+                squares[index % sums.count] += value * value
+            }
+        }
+        let count = Float(images.count * 36)
+        for (sum, square) in zip(sums, squares) where square > 0 {
+            #expect(abs(sum / count) < 1e-2 && abs(square / count - 1) < 2e-2)
+        }
+    }
+
+    @Test("A base model without a suitable feature map is an error") func unsuitable() throws {
+        var net = NetworkBuilder(name: "mean", input: TensorShape(height: 64, width: 64, channels: 3))
+        net.add(GlobalAveragePool())
+        net.add(Dense(outputChannels: 2))
+        net.add(Softmax())
+        let network = try net.network()
+        let model = ModelFile(
+            network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b"],
+            preprocessing: Preprocessing(width: 64, height: 64))
+        #expect(throws: ImprintError.noLocalFeatures(network: "mean")) { try LocalFeatures(model) }
+    }
+}
