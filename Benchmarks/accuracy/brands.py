@@ -78,7 +78,7 @@ def main():
                 photos = {file: label for file, label in labels.items() if label in brands or label == NONE}
                 key = {"artwork": {brand: artwork[brand] for brand in brands}, "photos": sorted(photos)}
                 if method in ("matching", "training"):
-                    key.update(options=options if method == "training" else ["--base", args.base], program=hashlib.sha256(Path(args.imprint).read_bytes()).hexdigest())
+                    key.update(options=options if method == "training" else [digest(args.base)], program=digest(args.imprint))
                 scores = cached(
                     args.results / f"{method}-{number}.json", key,
                     lambda: measure(method, args, options, brands, pictures, photos))
@@ -137,6 +137,11 @@ def write_pictures(artwork, photos, folder):
         with Image.open(image_file(photos, picture["file"])) as image:
             image.convert("RGB").crop(picture["box"]).save(files[brand])
     return files
+
+
+def digest(file):
+    """Returns the SHA-256 of a file; None without one, and the text if it is the name of an installed base model."""
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file and Path(file).is_file() else file
 
 
 def image_file(photos, name):

@@ -7,6 +7,13 @@ extension Network {
     /// candidate and of the one in the middle: deeper features tell more objects apart, and others are more precise.
     /// - Returns: The network, and the number of channels of each depth; nil if no node has such a feature map.
     package func localFeatures(stride: Int) throws(NetworkError) -> (network: Network, channels: [Int])? {
+        // At other sizes, the maps of strided layers are rounded.
+        func multiple(_ length: Int) -> Int { (length + stride - 1) / stride * stride }
+        let size = TensorShape(
+            height: multiple(input.height), width: multiple(input.width), channels: input.channels)
+        guard size == input else {
+            return try? Network(name: name, input: size, nodes: nodes).localFeatures(stride: stride)
+        }
         let (rows, columns) = (input.height / stride, input.width / stride)
         // The first node that each node and the nodes after it read.
         var firstSources = sources.map { $0.min() ?? -1 }

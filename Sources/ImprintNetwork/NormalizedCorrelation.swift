@@ -1,4 +1,4 @@
-/// The normalized correlation of the windows of a feature map with templates of the same size.
+/// The normalized correlation of the windows of a feature map with templates of the same size: their cosine similarity.
 ///
 /// y[i, j, t] = ⟨x, wₜ⟩ / (‖x‖ · ‖wₜ‖), where x is the window of the map with its upper left corner at row i − top and column j − left.
 /// The result is −1…1; it is 0 where the window or the template is all zeros. The map has zeros around it: a window may extend over the
@@ -68,21 +68,19 @@ package struct NormalizedCorrelation: Sendable {
         }
     }
 
-    /// Computes the correlations with the windows in some rows of the result.
-    /// - Returns: [rows, columns, templates].
+    /// Computes the correlations with some windows of a map.
+    /// - Parameter range: The windows, numbered row by row.
+    /// - Returns: [windows, templates].
     /// - Throws: `NetworkError.outOfMemory`.
-    package func callAsFunction(_ map: Map, rows: Range<Int>) throws(NetworkError) -> [Float] {
+    package func callAsFunction(_ map: Map, windows range: Range<Int>) throws(NetworkError) -> [Float] {
         try GEMM.prepare()
         let columns = resultSize(height: map.height, width: map.width).columns
         let length = window.height * window.width * channels
-        let windowCount = rows.count * columns
+        let windowCount = range.count
         let windows = [Float](unsafeUninitializedCapacity: windowCount * length) { windows, initialized in
             guard let target = windows.baseAddress else { return }
-            for row in rows {
-                for column in 0..<columns {
-                    let index = (row - rows.lowerBound) * columns + column
-                    copyWindow(map, row, column, to: target + index * length)
-                }
+            for (offset, window) in range.enumerated() {
+                copyWindow(map, window / columns, window % columns, to: target + offset * length)
             }
             initialized = windowCount * length
         }
@@ -96,10 +94,10 @@ package struct NormalizedCorrelation: Sendable {
                         GEMM.Matrix(weights, stride: count), into: product, stride: count)
                 }
             }
-            for index in 0..<windowCount {
-                let energy = windowEnergy(map, rows.lowerBound + index / columns, index % columns)
+            for (offset, window) in range.enumerated() {
+                let energy = windowEnergy(map, window / columns, window % columns)
                 let factor = energy > 0 ? 1 / energy.squareRoot() : 0
-                for template in 0..<count { product[index * count + template] *= factor }
+                for index in (offset * count)..<((offset + 1) * count) { product[index] *= factor }
             }
             initialized = windowCount * count
         }

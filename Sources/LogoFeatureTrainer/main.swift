@@ -16,8 +16,8 @@ struct LogoFeatureTrainer: ParsableCommand {
     @Argument(help: "The model file of the base model to fine-tune.")
     var base: String
 
-    @Argument(help: "The folder of marks: images with transparency.")
-    var marks: String
+    @Argument(help: "The folder of logos: images with transparency.")
+    var logos: String
 
     @Argument(help: "The folder of photos, for the backgrounds of scenes.")
     var photos: String
@@ -26,12 +26,12 @@ struct LogoFeatureTrainer: ParsableCommand {
     var output: String
 
     @Option(help: "The number of epochs.")
-    var epochs = 20
+    var epochs = 16
 
-    @Option(help: "The number of marks to use, chosen at random; each takes about 7 MB of memory.")
+    @Option(help: "The number of logos to use, chosen at random; each takes about 7 MB of memory.")
     var count = 1800
 
-    @Option(help: "The number of marks of a batch.")
+    @Option(help: "The number of logos of a batch.")
     var batchSize = 24
 
     @Option(help: "The peak learning rate of AdamW, with cosine decay.")
@@ -44,7 +44,19 @@ struct LogoFeatureTrainer: ParsableCommand {
     var seed: UInt64 = 1
 
     /// The side of the scenes that logos are drawn in.
-    private static let sceneSide = 224
+    private static let sceneSide = 288
+    func validate() throws {
+        for (name, value) in [("epochs", epochs), ("count", count), ("batch-size", batchSize)]
+        where !(2...100_000).contains(value) {
+            throw ValidationError("--\(name) is \(value), expected 2 to 100000.")
+        }
+        if count < batchSize {
+            throw ValidationError("--count is \(count), expected at least the \(batchSize) logos of a batch.")
+        }
+        if !(0...1).contains(share) { throw ValidationError("--share is \(share), expected 0 to 1.") }
+        if !(learningRate > 0) { throw ValidationError("--learning-rate is \(learningRate), expected more than 0.") }
+    }
+
     func run() throws {
         let workers = Workers(Processors.count)
         let photoFiles = try ImageFolder.images(in: URL(filePath: photos))
@@ -52,13 +64,17 @@ struct LogoFeatureTrainer: ParsableCommand {
         let model = try ModelFile(contentsOf: URL(filePath: base))
         let features = try LocalFeatures(model)
 
-        let markFiles = try ImageFolder.images(in: URL(filePath: marks))
-        var random = RandomStream(seed: seed, "marks")
-        let chosen = random.permutation(of: markFiles.count).prefix(count).map { markFiles[$0] }
+        let files = try ImageFolder.images(in: URL(filePath: logos))
+        var random = RandomStream(seed: seed, "logos")
+        let chosen = random.permutation(of: files.count).prefix(count).map { files[$0] }
+        guard chosen.count >= batchSize else {
+            throw ValidationError(
+                "\(logos) has \(chosen.count) images, expected at least the \(batchSize) logos of a batch.")
+        }
         let artworks = try workers.parallelMap(chosen.count) { index in
             ArtworkViews(try Artwork(contentsOf: chosen[index]), cell: LocalFeatures.stride, seed: UInt64(index))
         }
-        print("\(artworks.count) marks, \(backdrops.count) photos")
+        print("\(artworks.count) logos, \(backdrops.count) photos")
 
         let objective = try MatchingObjective(
             features, pairs: batchSize, artworks: artworks, backdrops: backdrops, seed: seed, workers: workers)
@@ -74,10 +90,9 @@ struct LogoFeatureTrainer: ParsableCommand {
                 "epoch \(metrics.epoch): loss \(metrics.loss), \(metrics.accuracy) of the logos score higher than every negative, \(Int(seconds)) s"
             )
             fflush(nil)
-            let mixed = try LocalFeatures(model)
-            mixed.parameters.move(towards: loop.evaluationParameters, by: share)
-            try mixed.standardize()
-            try mixed.model(precision: .float16).write(to: URL(filePath: output))
+            let mixed = try features.parameters.copy()
+            mixed.move(towards: loop.evaluationParameters, by: share)
+            try features.with(mixed).standardized().model(precision: .float16).write(to: URL(filePath: output))
         })
     }
 }

@@ -11,11 +11,20 @@ struct LabelledArtwork: ExpressibleByArgument {
     /// The path of an image or recipe, or the name of a recipe.
     let source: String
 
+    /// The value as it was typed.
+    private let text: String
+
     init?(argument: String) {
-        guard let sign = argument.firstIndex(of: "=") else { return nil }
-        label = String(argument[..<sign])
-        source = String(argument[argument.index(after: sign)...])
-        if label.isEmpty || source.isEmpty { return nil }
+        let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        (label, source) = parts.count == 2 ? (parts[0], parts[1]) : ("", "")
+        text = argument
+    }
+
+    /// Checks that there are a label and a file.
+    func check() throws {
+        if label.allSatisfy(\.isWhitespace) || source.isEmpty {
+            throw ValidationError("--artwork is \(text), expected LABEL=FILE, such as Logo=logo.png.")
+        }
     }
 
     var defaultValueDescription: String { "\(label)=\(source)" }
@@ -53,6 +62,7 @@ struct ArtworkOptions: ParsableArguments {
     var artwork: [LabelledArtwork] = []
 
     func validate() throws {
+        for artwork in artwork { try artwork.check() }
         for label in labels where label.contains("/") || label.hasPrefix(".") {
             throw ValidationError(
                 "--artwork \(label)=…: the label contains \"/\" or begins with \".\". Expected the name of a folder.")

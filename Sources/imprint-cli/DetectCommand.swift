@@ -67,14 +67,19 @@ struct DetectCommand: ParsableCommand {
                 throw ValidationError(
                     "--personalization changes a model, but with --artwork there is none. Leave out one of them.")
             }
-            if let model, model.hasSuffix(".imprint") {
+            if let model, model.hasSuffix(".imprint"), FileStatus(URL(filePath: model))?.isFolder != true {
                 throw ValidationError(
                     "detect finds the logos of a model or of --artwork, found both (\(model)). Leave out one of them.")
             }
         } else {
-            guard model != nil else {
+            guard let model else {
                 throw ValidationError(
                     "There is neither a model nor artwork; name the model file of a detector, or --artwork LABEL=FILE.")
+            }
+            if inputs.photos.isEmpty && inputs.filesFrom == nil {
+                throw ValidationError(
+                    "\(model) is read as the model, and there are no photos. Name photos after the model; or the artwork of a logo with "
+                        + "--artwork LABEL=FILE, to find it without a model.")
             }
             if base != nil { throw ValidationError("--base needs --artwork LABEL=FILE, which is missing.") }
         }
@@ -119,6 +124,17 @@ struct DetectCommand: ParsableCommand {
         }
     }
 
+    /// Returns the features of --base, or those that come with Imprint.
+    private func features() throws -> LocalFeatures {
+        guard let base else { return try .builtIn() }
+        let model = try baseModel(base)
+        do {
+            return try LocalFeatures(model)
+        } catch let error as ImprintError {
+            throw ValidationError("--base \(base): \(error)")
+        }
+    }
+
     /// Returns a function that finds the logos of the artwork in a photo.
     private func matcher(threads: Int) throws -> (URL) throws -> [Classification] {
         let minimum: Float =
@@ -126,14 +142,15 @@ struct DetectCommand: ParsableCommand {
             case .confidence(let minimum): minimum
             case .perLabel, nil: 0.5
             }
-        let features = try base.map { try LocalFeatures(imprint_cli.baseModel($0)) } ?? LocalFeatures.builtIn()
+        let artwork = try artworkOptions.load()
+        let features = try features()
         if let base, !features.isCalibrated {
             Terminal.note(
                 "Note: the confidences are estimates, because Imprint does not know how the base model \(base) scores photos without a logo."
             )
         }
         let matcher = try ArtworkMatcher(
-            artworkOptions.load(), features: features, workers: Workers(threads),
+            artwork, features: features, workers: Workers(threads),
             drawingWorkers: Workers(common.threadCount))
         return { photo in try matcher.classify(photo).filter { $0.confidence >= minimum } }
     }

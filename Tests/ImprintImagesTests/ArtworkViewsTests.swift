@@ -5,7 +5,7 @@ import Testing
 @testable import ImprintImages
 @testable import ImprintSynthesis
 
-/// The views of a logo on plain grounds, to match it with photos.
+/// The views of a logo on plain backgrounds, to match it with photos.
 @Suite struct ArtworkViewsTests {
     /// Returns artwork with two bars of different colours, one beside the other.
     private static func bars(width: Int, height: Int) throws -> Artwork {
@@ -87,19 +87,29 @@ import Testing
         }
     }
 
-    @Test("A scene shows the part near the position that was asked for") func scene() throws {
+    @Test("A composite has the part at the returned position and at about the scale of its views") func scene() throws {
+        // The left half is red, the right half blue, so that the edge between them goes through the centre.
         let views = ArtworkViews(try Self.bars(width: 100, height: 100), cell: 16, seed: 1)
+        let part = views.parts[0]
         let backdrops = try Backdrops([], size: 224, seed: 1, workers: Workers(1))
-        for seed in 0..<8 {
+        var differences: [Float] = []
+        for seed in 0..<12 {
             let scene = try #require(
                 try views.scene(
-                    of: views.parts[0], backdrops: backdrops, side: 160, center: (80, 80), scale: 0.9...1.1,
-                    seed: UInt64(seed)))
-            #expect(scene.width == 160 && scene.height == 160)
+                    of: part, backdrops: backdrops, side: 160, scale: 0.8...1.2, shift: 16, seed: UInt64(seed)))
+            #expect(scene.image.width == 160 && scene.image.height == 160)
+            // Only a logo at the border of the composite is farther from the centre of the image.
+            #expect((30...130).contains(scene.x) && (30...130).contains(scene.y))
+            func color(_ x: Float) -> [Float] {
+                let start = (Int(scene.y) * 160 + Int(scene.x + x)) * 3
+                return scene.image.samples[start..<(start + 3)].map(Float.init)
+            }
+            let (left, right) = (color(-part.width / 8), color(part.width / 8))
+            differences.append(zip(left, right).map { abs($0 - $1) }.max() ?? 0)
         }
-        let large = try views.scene(
-            of: views.parts[0], backdrops: try Backdrops([], size: 96, seed: 1, workers: Workers(1)), side: 96,
-            center: (48, 48), scale: 1...1, seed: 1)
-        #expect(large == nil)
+        // Some composites have one ink, are outlines, or have an object in front of the centre.
+        #expect(differences.count { $0 > 30 } >= 6, "\(differences)")
+        let small = try Backdrops([], size: 96, seed: 1, workers: Workers(1))
+        #expect(try views.scene(of: part, backdrops: small, side: 96, scale: 1...1, shift: 0, seed: 1) == nil)
     }
 }

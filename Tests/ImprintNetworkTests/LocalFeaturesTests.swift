@@ -9,8 +9,8 @@ import Testing
     }
 
     /// Builds a network with residual blocks of the given widths at a stride of 4, and a classifier.
-    private static func network(widths: [Int]) throws -> Network {
-        var net = NetworkBuilder(name: "blocks", input: TensorShape(height: 32, width: 16, channels: 3))
+    private static func network(widths: [Int], height: Int = 32, width: Int = 16) throws -> Network {
+        var net = NetworkBuilder(name: "blocks", input: TensorShape(height: height, width: width, channels: 3))
         net.add(convolution(8, stride: 4))
         for (index, width) in widths.enumerated() {
             net.add(convolution(width), named: "block\(index)")
@@ -42,6 +42,12 @@ import Testing
     @Test("A single node is used alone") func single() throws {
         let found = try #require(try Self.network(widths: []).localFeatures(stride: 4))
         #expect(found.network.nodes.map(\.name) == ["convolution1"] && found.channels == [8])
+    }
+
+    @Test("An input size that is not a multiple of the stride is rounded up") func oddSize() throws {
+        let found = try #require(try Self.network(widths: [10, 10], height: 30, width: 13).localFeatures(stride: 4))
+        #expect(found.network.input == TensorShape(height: 32, width: 16, channels: 3))
+        #expect(found.network.output == TensorShape(height: 8, width: 4, channels: 20))
     }
 
     @Test("A network without a feature map of the stride has no local features") func none() throws {

@@ -33,9 +33,9 @@ import Testing
         #expect(size.rows == example.height + 2 * (example.window.height / 3) - example.window.height + 1)
         #expect(size.columns == example.width + 2 * (example.window.width / 3) - example.window.width + 1)
         let prepared = NormalizedCorrelation.Map(map, height: example.height, width: example.width)
-        // In two blocks of rows, as threads compute them.
-        let half = size.rows / 2
-        let result = try correlation(prepared, rows: 0..<half) + correlation(prepared, rows: half..<size.rows)
+        // In two blocks, as threads compute them.
+        let (third, count) = (size.rows * size.columns / 3, size.rows * size.columns)
+        let result = try correlation(prepared, windows: 0..<third) + correlation(prepared, windows: third..<count)
         var expected: [Float] = []
         for row in 0..<size.rows {
             for column in 0..<size.columns {
@@ -74,7 +74,7 @@ import Testing
         let correlation = NormalizedCorrelation(
             window: 1, channels: 2, templates: [[0, 0], [1, 0]])
         let map = NormalizedCorrelation.Map([0, 0, 3, 4], height: 1, width: 2)
-        #expect(try correlation(map, rows: 0..<1) == [0, 0, 0, 0.6])
+        #expect(try correlation(map, windows: 0..<2) == [0, 0, 0, 0.6])
     }
 
     @Test("A map that is smaller than a window without its padding has no result") func small() throws {

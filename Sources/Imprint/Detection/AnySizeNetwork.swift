@@ -9,10 +9,15 @@ package import ImprintNetwork
 package final class AnySizeNetwork {
     /// The output of the network for an image, [rows, columns, channels]: heat maps or features.
     package struct Map {
-        /// The values, which are valid until the network runs again.
-        package let values: UnsafeMutableBufferPointer<Float>
+        /// Keeps the memory of the values.
+        private let plan: ExecutionPlan
+
+        fileprivate init(_ plan: ExecutionPlan) { self.plan = plan }
+
+        /// The values, which are those of this image until the network runs again.
+        package var values: UnsafeMutableBufferPointer<Float> { plan.output }
         /// The shape.
-        package let shape: TensorShape
+        package var shape: TensorShape { plan.network.output }
 
         /// Returns the value of a channel at a position.
         package subscript(row: Int, column: Int, channel: Int) -> Float {
@@ -30,7 +35,7 @@ package final class AnySizeNetwork {
     private let planLimit: Int
 
     /// Creates a network for images of any size.
-    /// - Parameter plans: The maximum number of cached plans; each takes a few MB.
+    /// - Parameter plans: The maximum number of cached plans; each takes up to dozens of MB.
     package init(
         _ network: Network, parameters: Parameters, preprocessing: Preprocessing, plans: Int, threads: Int = 1
     ) {
@@ -48,23 +53,28 @@ package final class AnySizeNetwork {
         let plan = try plan(height: image.height, width: image.width)
         image.samples.withUnsafeBufferPointer { preprocessing.normalize($0, into: plan.input) }
         plan.forward(count: 1)
-        return Map(values: plan.output, shape: plan.network.output)
+        return Map(plan)
     }
 
     /// Runs the network on each level of an image pyramid.
     /// - Parameters:
     ///   - levels: The sides of squares with as many pixels as the scaled images have.
-    ///   - stride: The divisor of the sides of the scaled images, which have at least two times `stride` pixels.
+    ///   - stride: The divisor of the sides of the scaled images, which have at least two times `stride` pixels. A very long image is
+    ///     compressed, so that it has at most twice as many pixels as the square.
     ///   - body: A closure that receives the output of the network and the scaled image.
-    /// - Throws: The errors of `run(_:)`.
+    /// - Throws: The errors of `run(_:)` and of `body`.
     package func forEachLevel(
-        of image: RasterImage, levels: [Int], stride: Int, _ body: (_ map: Map, _ level: RasterImage) -> Void
+        of image: RasterImage, levels: [Int], stride: Int,
+        _ body: (_ map: Map, _ level: RasterImage) throws(ImprintError) -> Void
     ) throws(ImprintError) {
         for level in levels {
             let factor = Float(level) / Float(image.width * image.height).squareRoot()
-            func size(_ side: Int) -> Int { max(Int((Float(side) * factor / Float(stride)).rounded()), 2) * stride }
-            let scaled = CropAndScale.scaleFill.apply(image, width: size(image.width), height: size(image.height))
-            body(try run(scaled), scaled)
+            func cells(_ side: Int) -> Int { max(Int((Float(side) * factor / Float(stride)).rounded()), 2) }
+            let (rows, columns) = (cells(image.height), cells(image.width))
+            let limit = max(2 * level * level / (stride * stride * min(rows, columns)), 2)
+            let scaled = CropAndScale.scaleFill.apply(
+                image, width: min(columns, limit) * stride, height: min(rows, limit) * stride)
+            try body(try run(scaled), scaled)
         }
     }
 

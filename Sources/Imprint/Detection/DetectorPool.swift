@@ -1,18 +1,12 @@
 package import ImprintImages
 package import ImprintModel
 internal import ImprintNetwork
-internal import Synchronization
 
 /// A predictor for logo detectors, with a thread-safe pool of scanners.
 package final class DetectorPool: HeadPredictor {
     private let model: ModelFile
     private let detector: DetectorHead
-    private let idle = Mutex<[Idle]>([])
-
-    /// A scanner that no thread uses.
-    private struct Idle: @unchecked Sendable {
-        let scanner: PyramidScanner
-    }
+    private let scanners = IdlePool<PyramidScanner>()
 
     package init(_ model: ModelFile, _ detector: DetectorHead) {
         self.model = model
@@ -29,16 +23,12 @@ package final class DetectorPool: HeadPredictor {
     /// - Throws: `ImprintError.nonFiniteOutput` if a score is not finite, `ImprintError.unsupportedImageSize` if the network does not accept
     ///   a pyramid level, `ImprintError.outOfMemory`.
     package func detect(in image: RasterImage) throws(ImprintError) -> Prediction {
-        let scanner =
-            idle.withLock { $0.popLast() }?.scanner
-            ?? PyramidScanner(
-                model.network, parameters: model.parameters, preprocessing: model.preprocessing,
-                detector: detector)
-        defer {
-            let scanner = Idle(scanner: scanner)
-            idle.withLock { $0.append(scanner) }
+        let scans = try scanners.withValue { () throws(ImprintError) in
+            PyramidScanner(
+                model.network, parameters: model.parameters, preprocessing: model.preprocessing, detector: detector)
+        } _: { scanner throws(ImprintError) in
+            try scanner.scan(image, peaks: 1)
         }
-        let scans = try scanner.scan(image, peaks: 1)
         // Activations can overflow even though the parameters are finite.
         guard scans.allSatisfy({ $0.score.isFinite }) else { throw .nonFiniteOutput(network: model.network.name) }
         let boxes = model.labels.map { label in

@@ -81,7 +81,7 @@ package final class PyramidScanner {
     ///   - body: A closure that receives the output of the network, which is valid only during the call, and the scaled image.
     /// - Throws: The errors of `scan(_:peaks:)`.
     func forEachLevel(
-        of image: RasterImage, _ body: (_ map: AnySizeNetwork.Map, _ level: RasterImage) -> Void
+        of image: RasterImage, _ body: (_ map: AnySizeNetwork.Map, _ level: RasterImage) throws(ImprintError) -> Void
     ) throws(ImprintError) {
         try network.forEachLevel(of: image, levels: detector.levels, stride: detector.stride, body)
     }

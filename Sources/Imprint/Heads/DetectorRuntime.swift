@@ -1,7 +1,6 @@
 internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
-internal import Synchronization
 
 /// A runtime for logo detectors.
 ///
@@ -9,12 +8,7 @@ internal import Synchronization
 final class DetectorRuntime: HeadRuntime {
     let model: ModelFile
     private let detector: DetectorHead
-    private let idle = Mutex<[Idle]>([])
-
-    /// A feature extractor that no thread uses.
-    private struct Idle: @unchecked Sendable {
-        let extractor: DetectorFeatures
-    }
+    private let extractors = IdlePool<DetectorFeatures>()
 
     init(_ model: ModelFile, _ detector: DetectorHead) {
         self.model = model
@@ -36,12 +30,11 @@ final class DetectorRuntime: HeadRuntime {
     /// Computes the features of the image; detectors ignore `views` and use one view.
     func features(of source: ImageSource, blocks: Int, views: ImageViews) throws -> [[Float]] {
         let image = try source.stored(coveringShortSide: PatchSource.shortSideToDecode)
-        let extractor = try idle.withLock { $0.popLast() }?.extractor ?? DetectorFeatures(model, detector)
-        defer {
-            let extractor = Idle(extractor: extractor)
-            idle.withLock { $0.append(extractor) }
+        let features = try extractors.withValue {
+            try DetectorFeatures(model, detector)
+        } _: { extractor in
+            try extractor.features(of: PatchSource.shrunk(image.upright))
         }
-        let features = try extractor.features(of: PatchSource.shrunk(image.upright))
         try checkFinite(features)
         return [features]
     }

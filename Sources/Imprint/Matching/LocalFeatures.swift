@@ -3,9 +3,9 @@ package import ImprintImages
 package import ImprintModel
 package import ImprintNetwork
 
-/// The features that find logos by their artwork: at each position of an image, two vectors that describe what is there.
+/// The features that find logos by their artwork: vectors that describe what an image shows at each position.
 ///
-/// They are the activations of a pretrained network at two depths, standardized: over ordinary images, each channel has a mean of 0 and a
+/// They are the activations of a pretrained network at one or two depths, standardized: over drawn patterns, each channel has a mean of 0 and a
 /// standard deviation of 1. Otherwise a few channels with large values would outweigh the rest. `LocalFeatures.builtIn()` in
 /// ImprintTraining returns the features that come with Imprint, which are trained for logos.
 public struct LocalFeatures: Sendable {
@@ -15,16 +15,16 @@ public struct LocalFeatures: Sendable {
     /// The network, whose output has the standardized channels of all depths.
     package let network: Network
     /// The parameters of the network.
-    package let parameters: Parameters
+    package private(set) var parameters: Parameters
     /// The conversion of images to the network's input; its size does not matter.
     package let preprocessing: Preprocessing
     /// The number of channels of each depth.
     package let channels: [Int]
-    /// The scores of logos in photos.
-    package var scores = MatchScores.estimate
+    /// The calibration of `ArtworkMatcher` for these features, or nil if it was not measured.
+    package var calibration: MatchCalibration?
 
-    /// Whether confidences were measured with this network; otherwise they are estimates.
-    public var isCalibrated: Bool { scores != .estimate }
+    /// Whether the confidences of `ArtworkMatcher` are calibrated for these features; otherwise they are estimates.
+    public var isCalibrated: Bool { calibration != nil }
 
     /// The name of the node that standardizes the features.
     package static let standardization = "standardized"
@@ -32,9 +32,9 @@ public struct LocalFeatures: Sendable {
     /// Creates the features of a pretrained base model.
     /// - Parameters:
     ///   - base: A base model: a convolutional network for colour images with a feature map of a sixteenth of their size.
-    ///   - images: The ordinary images that the features are standardized over, with 3 channels and sides that are multiples of 16.
+    ///   - images: The images that the features are standardized over, with 3 channels and sides that are multiples of 16.
     /// - Throws: `ImprintError.noLocalFeatures` if the network has no such feature map, `ImprintError.unsupportedImageSize` if it accepts only
-    ///   one size, `ImprintError.outOfMemory`.
+    ///   one size, `ImprintError.outOfMemory` and `NetworkError.outOfMemory`.
     package init(_ base: ModelFile, standardizedOver images: [RasterImage]) throws {
         guard base.preprocessing.channels == 3, let part = try base.network.localFeatures(stride: Self.stride) else {
             throw ImprintError.noLocalFeatures(network: base.network.name)
@@ -47,7 +47,7 @@ public struct LocalFeatures: Sendable {
         parameters = try Parameters(ParameterLayout(network))
         parameters.load(from: base.parameters)
         parameters["\(Self.standardization).scale"] = channels.flatMap { [Float](repeating: 1, count: $0) }
-        try standardize(over: images)
+        parameters = try standardized(over: images).parameters
     }
 
     /// Creates the features that `model` stores.
@@ -77,10 +77,18 @@ public struct LocalFeatures: Sendable {
             preprocessing: preprocessing, precision: precision)
     }
 
-    /// Changes the standardization so that each channel has a mean of 0 and a standard deviation of 1 over images.
-    package func standardize(over images: [RasterImage]) throws {
+    /// Returns the features with other parameters of the same network.
+    package func with(_ parameters: Parameters) -> LocalFeatures {
+        var features = self
+        features.parameters = parameters
+        features.calibration = nil
+        return features
+    }
+
+    /// Returns the features with each channel standardized to a mean of 0 and a standard deviation of 1 over images.
+    package func standardized(over images: [RasterImage]) throws -> LocalFeatures {
         let names = ("\(Self.standardization).scale", "\(Self.standardization).shift")
-        guard let scale = parameters[names.0], let shift = parameters[names.1] else { return }
+        guard let scale = parameters[names.0], let shift = parameters[names.1] else { return self }
         let extractor = extractor(plans: 4)
         var sums = [Double](repeating: 0, count: scale.count)
         var squares = sums
@@ -96,12 +104,17 @@ public struct LocalFeatures: Sendable {
             }
             count += Double(map.shape.pixels)
         }
-        guard count > 0 else { return }
+        guard count > 0 else { return self }
         let means = sums.map { $0 / count }
-        let deviations = zip(squares, means).map { max($0 / count - $1 * $1, 1e-12).squareRoot() }
+        let deviations = zip(squares, means).map { max($0 / count - $1 * $1, 0).squareRoot() }
+        // A channel that is almost constant over the images would outweigh all others in a photo where it is not, so it becomes 0.
+        let smallest = deviations.sorted()[deviations.count / 2] / 1000
+        let factors = deviations.map { $0 > smallest ? Float(1 / $0) : 0 }
         // A standardized value v becomes (v − mean) / deviation.
-        parameters[names.0] = zip(scale, deviations).map { $0 / Float($1) }
-        parameters[names.1] = zip(shift, zip(means, deviations)).map { ($0 - Float($1.0)) / Float($1.1) }
+        let parameters = try parameters.copy()
+        parameters[names.0] = zip(scale, factors).map { $0 * $1 }
+        parameters[names.1] = zip(zip(shift, means), factors).map { ($0.0 - Float($0.1)) * $1 }
+        return with(parameters)
     }
 
     /// Makes the network, for use on one thread at a time.
@@ -118,6 +131,14 @@ package struct LocalFeatureMaps: Sendable {
     package let width: Int
     /// The features of each depth, [height, width, channels].
     package let maps: [[Float]]
+
+    /// Creates maps from features.
+    package init(_ maps: [[Float]], height: Int, width: Int) {
+        (self.maps, self.height, self.width) = (maps, height, width)
+    }
+
+    /// Whether all features are finite; activations can overflow even though the parameters are finite.
+    package var areFinite: Bool { maps.allSatisfy { $0.allSatisfy(\.isFinite) } }
 
     /// Copies the features of an image.
     /// - Parameters:

@@ -42,7 +42,8 @@ package struct TemplateMatcher: Sendable {
         let correlations: [NormalizedCorrelation]
     }
 
-    private let templates: [Template]
+    /// The size of each template in its views, in pixels.
+    private let sizes: [(height: Float, width: Float)]
     private let channels: [Int]
     private let groups: [Group]
 
@@ -52,11 +53,11 @@ package struct TemplateMatcher: Sendable {
     /// Creates a matcher.
     /// - Parameter channels: The number of channels of each depth of the features.
     package init(_ templates: [Template], channels: [Int]) {
-        self.templates = templates
+        sizes = templates.map { ($0.height, $0.width) }
         self.channels = channels
         let windows = templates.map { Size2D(height: $0.views[0].height, width: $0.views[0].width) }
-        let sizes = windows.reduce(into: [Size2D]()) { if !$0.contains($1) { $0.append($1) } }
-        groups = sizes.map { size in
+        let windowSizes = windows.reduce(into: [Size2D]()) { if !$0.contains($1) { $0.append($1) } }
+        groups = windowSizes.map { size in
             let members = windows.indices.filter { windows[$0] == size }
             let views = members.flatMap { templates[$0].views }
             return Group(
@@ -69,21 +70,19 @@ package struct TemplateMatcher: Sendable {
 
     /// Returns the best match of each template in an image.
     /// - Parameter network: The network of the features of the templates.
-    /// - Throws: `ImprintError.unsupportedImageSize` if the network does not accept a level, `ImprintError.outOfMemory`.
+    /// - Throws: `ImprintError.nonFiniteOutput` if a feature is not finite, `ImprintError.unsupportedImageSize` if the network does not accept
+    ///   a level, `ImprintError.outOfMemory`.
     package func matches(
         in image: RasterImage, _ network: AnySizeNetwork, workers: Workers
     ) throws(ImprintError) -> [Match] {
-        var matches = templates.map { _ in Match(score: -1, box: .all) }
-        for level in Self.levels {
-            var features: LocalFeatureMaps?
-            var size = (width: 0, height: 0)
-            try network.forEachLevel(of: image, levels: [level], stride: LocalFeatures.stride) { map, scaled in
-                features = LocalFeatureMaps(map, channels: channels)
-                size = (scaled.width, scaled.height)
-            }
-            guard let features else { continue }
+        var matches = sizes.map { _ in Match(score: -1, box: .all) }
+        try network.forEachLevel(
+            of: image, levels: Self.levels, stride: LocalFeatures.stride
+        ) { map, level throws(ImprintError) in
+            let features = LocalFeatureMaps(map, channels: channels)
+            guard features.areFinite else { throw .nonFiniteOutput(network: network.network.name) }
             do throws(NetworkError) {
-                try updateMatches(&matches, features, size, workers)
+                try updateMatches(&matches, features, level, workers)
             } catch .outOfMemory(let bytes) {
                 throw .outOfMemory(byteCount: bytes)
             } catch {
@@ -95,31 +94,29 @@ package struct TemplateMatcher: Sendable {
 
     /// Replaces matches by better ones in a level of the pyramid.
     private func updateMatches(
-        _ matches: inout [Match], _ features: LocalFeatureMaps, _ level: (width: Int, height: Int), _ workers: Workers
+        _ matches: inout [Match], _ features: LocalFeatureMaps, _ level: RasterImage, _ workers: Workers
     ) throws(NetworkError) {
         let maps = features.maps.map { NormalizedCorrelation.Map($0, height: features.height, width: features.width) }
         for group in groups {
             let correlation = group.correlations[0]
             let size = correlation.resultSize(height: features.height, width: features.width)
-            guard size.rows > 0 && size.columns > 0 else { continue }
-            let blockRows = max(Self.blockSize / size.columns, 1)
-            let blocks = try workers.parallelMap((size.rows + blockRows - 1) / blockRows) {
+            let count = size.rows * size.columns
+            let blocks = try workers.parallelMap((count + Self.blockSize - 1) / Self.blockSize) {
                 block throws(NetworkError) in
-                let rows = (block * blockRows)..<min((block + 1) * blockRows, size.rows)
-                return try maxima(group, maps, rows: rows, columns: size.columns)
+                try maxima(group, maps, windows: (block * Self.blockSize)..<min((block + 1) * Self.blockSize, count))
             }
             for (index, member) in group.members.enumerated() {
                 for maximum in blocks.map({ $0[index] }) where maximum.score > matches[member].score {
-                    let template = templates[member]
-                    func center(_ start: Int, _ padding: Int, _ window: Int) -> Float {
-                        (Float(start - padding) + Float(window) / 2) * Float(LocalFeatures.stride)
+                    let (height, width) = sizes[member]
+                    func center(_ first: Int, _ padding: Int, _ window: Int) -> Float {
+                        (Float(first - padding) + Float(window) / 2) * Float(LocalFeatures.stride)
                     }
-                    let x = center(maximum.column, correlation.padding.width, correlation.window.width)
-                    let y = center(maximum.row, correlation.padding.height, correlation.window.height)
+                    let (row, column) = (maximum.window / size.columns, maximum.window % size.columns)
+                    let x = center(column, correlation.padding.width, correlation.window.width)
+                    let y = center(row, correlation.padding.height, correlation.window.height)
                     let box = NormalizedRectangle(
-                        x: (x - template.width / 2) / Float(level.width),
-                        y: (y - template.height / 2) / Float(level.height),
-                        width: template.width / Float(level.width), height: template.height / Float(level.height))
+                        x: (x - width / 2) / Float(level.width), y: (y - height / 2) / Float(level.height),
+                        width: width / Float(level.width), height: height / Float(level.height))
                     matches[member] = Match(score: maximum.score, box: box.clippedToImage)
                 }
             }
@@ -128,30 +125,26 @@ package struct TemplateMatcher: Sendable {
 
     private struct Maximum {
         var score: Float = -1
-        var row = 0
-        var column = 0
+        var window = 0
     }
 
-    /// Returns the highest correlation of each template of a group in some rows.
+    /// Returns the highest correlation of each template of a group with some windows.
     private func maxima(
-        _ group: Group, _ maps: [NormalizedCorrelation.Map], rows: Range<Int>, columns: Int
+        _ group: Group, _ maps: [NormalizedCorrelation.Map], windows: Range<Int>
     ) throws(NetworkError) -> [Maximum] {
-        var sums = try group.correlations[0](maps[0], rows: rows)
+        var sums = try group.correlations[0](maps[0], windows: windows)
         for depth in maps.indices.dropFirst() {
-            let others = try group.correlations[depth](maps[depth], rows: rows)
+            let others = try group.correlations[depth](maps[depth], windows: windows)
             for index in sums.indices { sums[index] += others[index] }
         }
         let factor = 1 / Float(maps.count)
         var maxima = group.members.map { _ in Maximum() }
         var index = 0
-        for position in 0..<(rows.count * columns) {
+        for window in windows {
             for (member, views) in group.views.enumerated() {
                 for _ in 0..<views {
                     let score = sums[index] * factor
-                    if score > maxima[member].score {
-                        maxima[member] = Maximum(
-                            score: score, row: rows.lowerBound + position / columns, column: position % columns)
-                    }
+                    if score > maxima[member].score { maxima[member] = Maximum(score: score, window: window) }
                     index += 1
                 }
             }

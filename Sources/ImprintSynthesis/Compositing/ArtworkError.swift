@@ -12,6 +12,8 @@ public enum ArtworkError: DescribedError, Equatable, Sendable {
     case empty(file: URL)
     /// The visible part of the image has fewer than `minimum` pixels on its longer side.
     case tooSmall(file: URL, width: Int, height: Int, minimum: Int)
+    /// The logo is too long to be matched with photos; the name is that of the artwork, and the ratio that of its sides.
+    case tooLong(name: String, ratio: Int, maximum: Int)
 }
 
 extension ArtworkError {
@@ -26,6 +28,9 @@ extension ArtworkError {
         case .tooSmall(let file, let width, let height, let minimum):
             "\(file.displayPath): the logo has \(width)x\(height) pixels, expected at least \(minimum) on its longer "
                 + "side. Export it at a larger size."
+        case .tooLong(let name, let ratio, let maximum):
+            "\(name): the longer side of the logo is \(ratio) times the shorter one, expected at most \(maximum) times. Use a version of "
+                + "the logo that is less wide or tall."
         }
     }
 }

@@ -103,6 +103,9 @@ struct Scene {
             ? FillStyle(noise: noise) : FillStyle(pattern: pattern, wobble: wobble, opacity: 1, noise: noise)
     }
 
+    /// The number of pixels per unit of the design, before the tilt.
+    var scale: Float { view.scale }
+
     /// Returns the position of a point of the design, in pixels.
     func position(of point: Point) -> Point { view.pixel(of: point) }
 

@@ -3,7 +3,6 @@ public import Imprint
 package import ImprintCore
 public import ImprintImages
 public import ImprintSynthesis
-internal import Synchronization
 
 /// Finds logos in photos by their artwork, without any training.
 ///
@@ -13,12 +12,12 @@ internal import Synchronization
 /// print(best.label, best.confidence, best.box ?? .all)
 /// ```
 ///
-/// Each artwork is drawn on plain grounds in several colours, rotations and tilts: as a whole, and parts of it. The views are compared with
+/// Each artwork is drawn on plain backgrounds in several colours, rotations and tilts: as a whole, and parts of it. The views are compared with
 /// all positions of an image pyramid of the photo by the normalized correlation of their `LocalFeatures`. The score of a logo is the mean
 /// over its parts of the highest correlation. The parts may be at different positions, so a logo may be bent or partly hidden.
 ///
-/// A matcher is immutable, and any number of threads can use it at the same time. Creating it takes about half a second for each artwork on
-/// one core. A trained detector (`DetectorTrainer`) is faster in use.
+/// A matcher is immutable, and any number of threads can use it at the same time; each needs about 150 MB. Creating it takes about half a
+/// second for each artwork on one core. A trained detector (`DetectorTrainer`) is faster in use.
 public final class ArtworkMatcher: Sendable {
     /// The labels of the logos, in alphabetical order.
     public let labels: [String]
@@ -27,24 +26,24 @@ public final class ArtworkMatcher: Sendable {
     /// The label of each artwork, and its templates, the first of which is the whole logo.
     private let artworks: [(label: Int, templates: Range<Int>)]
     private let workers: Workers
-    private let idle = Mutex<[Idle]>([])
-
-    /// A network that no thread uses.
-    private struct Idle: @unchecked Sendable {
-        let network: AnySizeNetwork
-    }
+    private let networks = IdlePool<AnySizeNetwork>()
 
     /// The number of pixels around a view, so that the features near its edges are as in the middle of a photo.
     package static let border = 2 * LocalFeatures.stride
-    /// The number of image shapes for which all pyramid levels are cached; each takes about 150 MB for each thread.
-    private static let cachedShapes = 2
+    /// The largest ratio of the sides of a logo; a longer one has fewer than four rows or columns in its views.
+    private static let longestRatio: Float = 32
+    /// More threads do not make the network faster for small images.
+    private static let networkThreads = 4
+    /// The calibration of EfficientNet-Lite0, as an estimate for features without a calibration.
+    private static let estimate = MatchCalibration(midpoint: 0.355, width: 0.05, growth: 0.012)
 
     /// Creates a matcher.
     /// - Parameters:
-    ///   - artwork: The artwork of each label: one or more variants of a logo.
+    ///   - artwork: The artwork of each label: one or more variants of a logo. Labels without artwork are ignored.
     ///   - features: The features to compare; nil for those that come with Imprint.
     ///   - threads: The maximum number of threads for one photo. The result does not depend on it.
-    /// - Throws: `ImprintError.unsupportedImageSize` if the network of the features accepts only one size, `ImprintError.outOfMemory`.
+    /// - Throws: `ArtworkError.tooLong` if a logo is longer than 32 to 1, `ImprintError.nonFiniteOutput` if a feature is not finite,
+    ///   `ImprintError.unsupportedImageSize` if the network of the features accepts only one size, `ImprintError.outOfMemory`.
     public convenience init(_ artwork: [String: [Artwork]], features: LocalFeatures? = nil, threads: Int = 1) throws {
         let workers = Workers(threads)
         try self.init(artwork, features: features ?? .builtIn(), workers: workers, drawingWorkers: workers)
@@ -59,12 +58,18 @@ public final class ArtworkMatcher: Sendable {
     ) throws {
         self.features = features
         self.workers = workers
-        labels = artwork.keys.sorted()
+        labels = artwork.keys.filter { artwork[$0]?.isEmpty == false }.sorted()
         var views: [(views: ArtworkViews, part: ArtworkPart)] = []
         var artworks: [(label: Int, templates: Range<Int>)] = []
         for (label, name) in labels.enumerated() {
             for artwork in artwork[name] ?? [] {
                 let drawn = ArtworkViews(artwork, cell: LocalFeatures.stride, seed: 0)
+                let whole = drawn.parts[0]
+                let ratio = max(whole.width, whole.height) / min(whole.width, whole.height)
+                guard ratio <= Self.longestRatio else {
+                    throw ArtworkError.tooLong(
+                        name: artwork.name, ratio: Int(ratio), maximum: Int(Self.longestRatio))
+                }
                 artworks.append((label, views.count..<(views.count + drawn.parts.count)))
                 views += drawn.parts.map { (drawn, $0) }
             }
@@ -77,16 +82,18 @@ public final class ArtworkMatcher: Sendable {
                 height: part.height, width: part.width,
                 views: try (0..<ArtworkViews.count).map { view in
                     let output = try network.run(views.view(of: part, index: view, border: Self.border))
-                    return LocalFeatureMaps(
+                    let maps = LocalFeatureMaps(
                         output, channels: features.channels, border: Self.border / LocalFeatures.stride)
+                    guard maps.areFinite else { throw ImprintError.nonFiniteOutput(network: features.network.name) }
+                    return maps
                 })
         }
         matcher = TemplateMatcher(templates, channels: features.channels)
     }
 
     /// Finds the logos in the image in a file.
-    /// - Returns: One classification per label with the most likely box, by descending confidence. A confidence of 0.5 or more means that the
-    ///   photo shows the logo; `docs/matching.md` has the rate of false positives.
+    /// - Returns: One classification per label with the most likely box, by descending confidence; empty without artwork. From a confidence of
+    ///   0.5 the photo probably shows the logo; docs/matching.md has the rate of false positives.
     /// - Throws: `ImageError` if the file cannot be read as an image, `ImprintError.nonFiniteOutput` if a feature is not finite,
     ///   `ImprintError.outOfMemory`.
     public func classify(_ url: URL) throws -> [Classification] {
@@ -99,26 +106,25 @@ public final class ArtworkMatcher: Sendable {
     /// - Throws: `ImprintError.nonFiniteOutput` if a feature is not finite, `ImprintError.outOfMemory`.
     public func classify(_ image: RasterImage) throws(ImprintError) -> [Classification] {
         let found = try matches(in: image)
+        let calibration = features.calibration ?? Self.estimate
         return Classification.ranked(
             zip(labels, found).map { label, match in
                 Classification(
-                    label: label, confidence: features.scores.confidence(match.score, logos: labels.count),
+                    label: label, confidence: calibration.confidence(match.score, logos: artworks.count),
                     box: match.box)
             })
     }
 
     /// Returns the score of each label and the box of the whole logo, in the order of the labels.
     package func matches(in image: RasterImage) throws(ImprintError) -> [TemplateMatcher.Match] {
-        let network =
-            idle.withLock { $0.popLast() }?.network
-            ?? features.extractor(plans: Self.cachedShapes * TemplateMatcher.levels.count, threads: workers.count)
-        defer {
-            let network = Idle(network: network)
-            idle.withLock { $0.append(network) }
+        let parts = try networks.withValue { () throws(ImprintError) in
+            // The plans of one shape: a folder of photos usually has few shapes, and each takes about 150 MB.
+            features.extractor(
+                plans: TemplateMatcher.levels.count, threads: min(workers.count, Self.networkThreads))
+        } _: { network throws(ImprintError) in
+            try matcher.matches(
+                in: image.flattenedOnWhite().converted(toChannels: 3), network, workers: workers)
         }
-        let parts = try matcher.matches(
-            in: image.flattenedOnWhite().converted(toChannels: 3), network, workers: workers)
-        guard parts.allSatisfy(\.score.isFinite) else { throw .nonFiniteOutput(network: features.network.name) }
         var best = labels.map { _ in TemplateMatcher.Match(score: -1, box: .all) }
         for (label, templates) in artworks {
             let score = parts[templates].reduce(0) { $0 + $1.score } / Float(templates.count)

@@ -15,7 +15,8 @@ extension LocalFeatures {
         guard var features = try LocalFeatures(stored: ModelFile(bytes, named: "the built-in logo features")) else {
             preconditionFailure("the built-in logo features are not features")
         }
-        features.scores = MatchScores(midpoint: 0.345, width: 0.057, growth: 0.018)
+        // docs/matching.md names the photos that these were fitted to.
+        features.calibration = MatchCalibration(midpoint: 0.394, width: 0.049, growth: 0.0125)
         return features
     }
 
@@ -24,15 +25,19 @@ extension LocalFeatures {
     /// The confidences of `ArtworkMatcher` are then only estimates, because it is unknown how the features score photos without the logo.
     /// - Parameter base: A convolutional network for colour images of any size with a feature map of a sixteenth of their size.
     /// - Throws: `ImprintError.noLocalFeatures` if the network has no such feature map, `ImprintError.unsupportedImageSize` if it accepts only
-    ///   one size, `ImprintError.outOfMemory`.
+    ///   one size, `ImprintError.outOfMemory` and `NetworkError.outOfMemory`.
     public init(_ base: ModelFile) throws {
-        try self.init(base, standardizedOver: Self.patterns())
+        if let stored = try LocalFeatures(stored: base) {
+            self = stored
+        } else {
+            try self.init(base, standardizedOver: Self.patterns())
+        }
     }
 
-    /// Changes the standardization so that each channel has a mean of 0 and a standard deviation of 1 over drawn patterns.
+    /// Returns the features with each channel standardized over drawn patterns.
     ///
     /// Statistics of drawn patterns give better matches than those of photos, perhaps because logos resemble drawings.
-    package func standardize() throws { try standardize(over: Self.patterns()) }
+    package func standardized() throws -> LocalFeatures { try standardized(over: Self.patterns()) }
 
     private static func patterns() throws -> [RasterImage] {
         let backdrops = try Backdrops([], size: 224, seed: 1, workers: Workers(1))

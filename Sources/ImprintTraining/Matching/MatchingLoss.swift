@@ -1,20 +1,25 @@
 internal import Foundation
 internal import ImprintNetwork
 
-/// The contrastive loss of local features: logos on plain grounds shall match their own scenes, and no others.
+/// The contrastive loss of local features: logos on plain backgrounds match their own scenes, and no others.
 ///
-/// A batch has N logos, each drawn on a plain ground (the template i) and in a scene (j). sᵢⱼₚ is the normalized correlation of template i
+/// A batch has N logos, each drawn on a plain background (the template i) and in a scene (j). sᵢⱼₚ is the normalized correlation of template i
 /// with the window of scene j at position p, averaged over the depths of the features, as in `TemplateMatcher`. The loss is the mean over i of
 /// −ln(exp(sᵢᵢ / τ) / (exp(sᵢᵢ / τ) + S)) with S = Σ exp(sₖⱼₚ / τ) over all templates k, scenes j ≠ k and positions p, and sᵢᵢ at the true
 /// position. All templates share S, because a detector has one threshold for all logos.
 ///
 /// It is InfoNCE (van den Oord et al., "Representation learning with contrastive predictive coding", 2018) with shared negatives.
 struct MatchingLoss {
-    /// The window of a logo in its template and in its scene, in positions of the feature map.
+    /// The window of a logo in its template and in its scene, in positions of the feature maps.
     struct Window: Hashable {
+        /// The height and width, which are the same in both.
         var size: Size2D
+        /// The first row and column in the template.
         var row: Int
         var column: Int
+        /// The first row and column in the scene.
+        var sceneRow: Int
+        var sceneColumn: Int
     }
 
     /// The temperature τ.
@@ -94,14 +99,14 @@ struct MatchingLoss {
             for scene in windows.indices {
                 var values: [[Float]] = []
                 for (depth, correlation) in depths.enumerated() {
-                    values.append(try correlation(scenes[scene][depth], rows: 0..<result.rows))
+                    values.append(try correlation(scenes[scene][depth], windows: 0..<(result.rows * result.columns)))
                 }
                 for row in 0...(side - size.height) {
                     for column in 0...(side - size.width) {
                         let position = (row + padding.height) * result.columns + column + padding.width
                         for (index, member) in members.enumerated() {
                             let window = windows[member]
-                            if member == scene && (row, column) != (window.row, window.column) { continue }
+                            if member == scene && (row, column) != (window.sceneRow, window.sceneColumn) { continue }
                             let depths = values.map { $0[position * members.count + index] }
                             correlations.append(
                                 Correlation(

@@ -6,7 +6,7 @@ package import ImprintSynthesis
 
 /// Contrastive learning of the features that find logos by their artwork (`MatchingLoss`).
 ///
-/// A batch has pairs of images: a part of a logo on a plain ground, and the same part at the same scale in a composite.
+/// A batch has pairs of images: a part of a logo on a plain background, and the same part at the same scale in a composite.
 package final class MatchingObjective: TrainingObjective {
     package let plan: ExecutionPlan
     private let artworks: [ArtworkViews]
@@ -22,9 +22,9 @@ package final class MatchingObjective: TrainingObjective {
     /// The height and width of the images, in pixels.
     package static let side = 160
     /// The scale of logos in composites, relative to their views.
-    private static let scale: ClosedRange<Float> = 0.85...1.15
-    /// The largest distance of a logo from its expected position in a composite, in pixels.
-    private static let shift: Float = 8
+    private static let scale: ClosedRange<Float> = 0.8...1.2
+    /// The largest distance of a part from the centre of its composite, in pixels.
+    private static let shift: Float = 16
 
     /// Creates the objective.
     /// - Parameters:
@@ -98,14 +98,25 @@ package final class MatchingObjective: TrainingObjective {
 
     /// Draws a random part of a logo twice; returns nil if it does not fit into the images.
     private func pair(_ artwork: ArtworkViews, _ random: inout RandomStream) throws -> Pair? {
-        let limit = Self.side - 2 * ArtworkMatcher.border
+        let stride = LocalFeatures.stride
+        let limit = Self.side - 2 * stride
         let parts = artwork.parts.filter { $0.windowWidth <= limit && $0.windowHeight <= limit }
         guard !parts.isEmpty else { return nil }
         let part = parts[random.index(below: parts.count)]
-        let stride = LocalFeatures.stride
+        guard
+            let scene = try artwork.scene(
+                of: part, backdrops: backdrops, side: Self.side, scale: Self.scale, shift: Self.shift,
+                seed: random.next())
+        else { return nil }
+        let cells = Self.side / stride
         let size = Size2D(height: part.windowHeight / stride, width: part.windowWidth / stride)
+        /// Returns the first position of the window that is nearest to a centre in pixels.
+        func first(_ center: Float, _ length: Int) -> Int {
+            min(max(Int((center / Float(stride) - Float(length) / 2).rounded()), 0), cells - length)
+        }
         let window = MatchingLoss.Window(
-            size: size, row: (Self.side / stride - size.height) / 2, column: (Self.side / stride - size.width) / 2)
+            size: size, row: (cells - size.height) / 2, column: (cells - size.width) / 2,
+            sceneRow: first(scene.y, size.height), sceneColumn: first(scene.x, size.width))
         let center = (
             x: Float(window.column * stride + part.windowWidth / 2),
             y: Float(window.row * stride + part.windowHeight / 2)
@@ -113,11 +124,6 @@ package final class MatchingObjective: TrainingObjective {
         let template = artwork.view(
             of: part, index: random.index(below: ArtworkViews.count), width: Self.side, height: Self.side,
             center: center)
-        let shift = -Self.shift...Self.shift
-        let scene = try artwork.scene(
-            of: part, backdrops: backdrops, side: Self.side,
-            center: (center.x + random.uniform(in: shift), center.y + random.uniform(in: shift)), scale: Self.scale,
-            seed: random.next())
-        return scene.map { Pair(template: template, scene: $0, window: window) }
+        return Pair(template: template, scene: scene.image, window: window)
     }
 }

@@ -65,23 +65,71 @@ import Testing
         }
     }
 
-    @Test("The result does not depend on the number of threads, or on other logos") func threads() throws {
+    @Test("The result does not depend on the number of threads, and hardly on other logos") func threads() throws {
         let image = try Self.composites("leaf", count: 1)[0].image
+        let leaf = ["leaf": [try #require(Self.artwork["leaf"])]]
+        let alone = try ArtworkMatcher(leaf, threads: 1).matches(in: image)
+        for threads in [2, 4] { #expect(try ArtworkMatcher(leaf, threads: threads).matches(in: image) == alone) }
         let both = try Self.matcher.get().matches(in: image)
-        let alone = try ArtworkMatcher(["leaf": [try #require(Self.artwork["leaf"])]], threads: 1).matches(in: image)
         #expect(abs(alone[0].score - both[1].score) < 1e-5 && alone[0].box == both[1].box)
     }
 
-    @Test("The confidence grows with the score and falls with the number of logos") func confidences() {
-        let scores = MatchScores(midpoint: 0.4, width: 0.05, growth: 0.05)
-        #expect(abs(scores.confidence(0.4, logos: 1) - 0.5) < 1e-6)
-        // Three times as many logos divide the odds by 3, because growth and width are equal.
-        #expect(abs(scores.confidence(0.4, logos: 3) - 0.25) < 1e-6)
-        #expect(scores.confidence(0.5, logos: 1) > scores.confidence(0.45, logos: 1))
-        #expect(scores.confidence(1, logos: 50) > 0.99 && scores.confidence(-1, logos: 1) < 0.01)
+    @Test("Several threads can use a matcher at the same time") func concurrentUse() throws {
+        let matcher = try Self.matcher.get()
+        let images = try Self.composites("crest", count: 4).map(\.image)
+        let expected = try images.map { try matcher.matches(in: $0) }
+        let found = try Workers(4).parallelMap(8) { try matcher.matches(in: images[$0 % 4]) }
+        #expect(found == expected + expected)
     }
 
-    @Test("The best variant of a logo counts, in any shape of photo", arguments: [(640, 40), (24, 600), (1, 1)])
+    @Test("Features that are not finite are an error, in the artwork and in the photo") func overflow() throws {
+        let overflowing = try LocalFeatures.builtIn()
+        let parameters = try overflowing.parameters.copy()
+        parameters["\(LocalFeatures.standardization).scale"] =
+            overflowing.channels.flatMap { [Float](repeating: 3e38, count: $0) }
+        #expect(throws: ImprintError.nonFiniteOutput(network: overflowing.network.name)) {
+            try ArtworkMatcher(Self.artwork.mapValues { [$0] }, features: overflowing.with(parameters))
+        }
+        var map = [Float](repeating: 1, count: 9 * 9 * 2)
+        map[5] = .infinity
+        #expect(!LocalFeatureMaps([map], height: 9, width: 9).areFinite)
+    }
+
+    @Test("A logo that is too long for its views is an error") func tooLong() throws {
+        try withTemporaryFolder { folder in
+            // A bar of 700x16 pixels in the middle of a transparent image.
+            var line = RasterImage(width: 700, height: 48, channels: 4)
+            for pixel in (16 * 700)..<(32 * 700) { line.samples[4 * pixel + 3] = 255 }
+            let file = folder.appending(path: "line.png")
+            try ImageFile.write(line, to: file)
+            let artwork = try Artwork(contentsOf: file)
+            let error = #expect(throws: ArtworkError.self) { try ArtworkMatcher(["line": [artwork]]) }
+            guard case .tooLong(name: "line.png", let ratio, maximum: 32) = error else {
+                Issue.record("\(error.debugDescription)")
+                return
+            }
+            #expect((40...48).contains(ratio))
+        }
+    }
+
+    @Test("A matcher without artwork finds nothing, and labels without artwork are ignored") func noArtwork() throws {
+        #expect(try ArtworkMatcher([:]).classify(RasterImage(width: 40, height: 40)).isEmpty)
+        let leaf = try #require(Self.artwork["leaf"])
+        #expect(try ArtworkMatcher(["none": [], "leaf": [leaf]]).labels == ["leaf"])
+    }
+
+    @Test("The confidence grows with the score and falls with the number of logos") func confidences() {
+        let calibration = MatchCalibration(midpoint: 0.4, width: 0.05, growth: 0.05)
+        #expect(abs(calibration.confidence(0.4, logos: 1) - 0.5) < 1e-6)
+        // Three times as many logos divide the odds by 3, because growth and width are equal.
+        #expect(abs(calibration.confidence(0.4, logos: 3) - 0.25) < 1e-6)
+        #expect(calibration.confidence(0.5, logos: 1) > calibration.confidence(0.45, logos: 1))
+        #expect(calibration.confidence(1, logos: 50) > 0.99 && calibration.confidence(-1, logos: 1) < 0.01)
+    }
+
+    @Test(
+        "The best variant of a logo counts, in any shape of photo",
+        arguments: [(640, 40), (24, 600), (1, 1), (30000, 1)])
     func shapes(width: Int, height: Int) throws {
         let variants = ["logo": [try #require(Self.artwork["crest"]), try #require(Self.artwork["leaf"])]]
         let matcher = try ArtworkMatcher(variants)
@@ -97,8 +145,7 @@ import Testing
     func stored() throws {
         let backdrops = try Backdrops([], size: 96, seed: 5, workers: Workers(1))
         let images = (0..<6).map { backdrops.background(at: $0, seed: 2) }
-        let features = try LocalFeatures.builtIn()
-        try features.standardize(over: images)
+        let features = try LocalFeatures.builtIn().standardized(over: images)
         let restored = try #require(try LocalFeatures(stored: features.model(precision: .float32)))
         #expect(restored.channels == features.channels)
         var sums = [Float](repeating: 0, count: features.channels.reduce(0, +))
@@ -113,9 +160,19 @@ import Testing
             }
         }
         let count = Float(images.count * 36)
+        let constant = squares.count { $0 == 0 }
+        #expect(constant < squares.count / 10)
         for (sum, square) in zip(sums, squares) where square > 0 {
             #expect(abs(sum / count) < 1e-2 && abs(square / count - 1) < 2e-2)
         }
+        #expect(features.calibration == nil && !restored.isCalibrated)
+        #expect(try LocalFeatures.builtIn().isCalibrated)
+    }
+
+    @Test("A base model that stores features is used as it is") func storedBase() throws {
+        let features = try LocalFeatures.builtIn()
+        let base = try LocalFeatures(features.model(precision: .float32))
+        #expect(base.network == features.network && base.channels == features.channels)
     }
 
     @Test("A base model without a suitable feature map is an error") func unsuitable() throws {

@@ -60,9 +60,12 @@ import Testing
         #expect(step.count == 4 && step.loss > 0)
         for entry in plan.parameters.layout.entries where entry.name.hasSuffix(".weight") {
             let values = try #require(plan.parameters[entry.name])
-            // The weight with the largest gradient, and another one.
-            let largest = values.indices.max { abs(gradients[entry.offset + $0]) < abs(gradients[entry.offset + $1]) }
-            for index in [largest ?? 0, 1] {
+            // The weights with the largest gradients; rounding errors hide the others.
+            let indices = values.indices.sorted {
+                abs(gradients[entry.offset + $0]) > abs(gradients[entry.offset + $1])
+            }
+            for index in indices.prefix(4) {
+                try #require(abs(gradients[entry.offset + index]) > 0.02)
                 func loss(_ change: Float) throws -> Float {
                     var changed = values
                     changed[index] += change
@@ -73,7 +76,7 @@ import Testing
                 let difference: Float = 4e-3
                 let slope = (try loss(difference) - loss(-difference)) / (2 * difference)
                 let gradient = gradients[entry.offset + index]
-                #expect(abs(slope - gradient) < 0.03 * abs(gradient) + 2e-3, "\(entry.name)[\(index)]")
+                #expect(abs(slope - gradient) < 0.05 * abs(gradient), "\(entry.name)[\(index)]")
             }
         }
     }
@@ -86,7 +89,7 @@ import Testing
             options: TrainingLoop.Options(
                 rounds: .epochs(.init(count: 12, steps: 1, learningRate: 0.01)),
                 optimizer: .adamW(AdamW.Options(weightDecay: 0, gradientClipping: 1))))
-        let scale = loop.parameters["standardized.scale"]
+        let scale = try #require(loop.parameters["standardized.scale"])
         var losses: [Float] = []
         _ = try loop.run(onEvent: { event in
             if case .round(let metrics, _) = event { losses.append(metrics.loss) }

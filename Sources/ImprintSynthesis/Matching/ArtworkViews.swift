@@ -40,7 +40,7 @@ package struct ArtworkPart: Sendable {
     }
 }
 
-/// A logo that is drawn on plain grounds, to match it with photos without training.
+/// A logo that is drawn on plain backgrounds, to match it with photos without training.
 package struct ArtworkViews: Sendable {
     /// The parts; the first one is the whole logo.
     package let parts: [ArtworkPart]
@@ -96,7 +96,7 @@ package struct ArtworkViews: Sendable {
         return [(all, all)] + parts
     }
 
-    /// Draws a view of a part on a plain ground.
+    /// Draws a view of a part on a plain background.
     /// - Parameters:
     ///   - index: The index of the view, 0..<`count`; the colours alternate, the rest is random.
     ///   - border: The number of pixels around the window.
@@ -107,7 +107,7 @@ package struct ArtworkViews: Sendable {
             center: (Float(part.windowWidth) / 2 + Float(border), Float(part.windowHeight) / 2 + Float(border)))
     }
 
-    /// Draws a view of a part on a plain ground, with the centre of the part at a position of the image.
+    /// Draws a view of a part on a plain background, with the centre of the part at a position of the image.
     package func view(
         of part: ArtworkPart, index: Int, width: Int, height: Int, center: (x: Float, y: Float)
     ) -> RasterImage {
@@ -152,28 +152,44 @@ package struct ArtworkViews: Sendable {
 }
 
 extension ArtworkViews {
-    /// Draws a part in a random scene, at the scale of its views.
+    /// A composite with a part of the logo, at about the scale of its views.
+    package struct Scene: Sendable {
+        /// The image, with 3 channels.
+        package let image: RasterImage
+        /// The position of the centre of the part in the image.
+        package let x: Float
+        package let y: Float
+    }
+
+    /// Draws a part in a random composite, near the centre of the image.
     /// - Parameters:
+    ///   - backdrops: The backgrounds, at least as large as the image.
     ///   - side: The height and width of the image.
-    ///   - center: The position of the part's centre in the image.
     ///   - scale: The range of the scale, relative to that of the views.
-    /// - Returns: nil if the logo is too large for the backdrops.
+    ///   - shift: The largest distance from the centre of the image, unless the logo is at the border of the composite.
+    /// - Returns: nil if no attempt gives a composite in which the logo is small enough and has the right scale.
     package func scene(
-        of part: ArtworkPart, backdrops: Backdrops, side: Int, center: (x: Float, y: Float), scale: ClosedRange<Float>,
-        seed: UInt64
-    ) throws(ImageError) -> RasterImage? {
+        of part: ArtworkPart, backdrops: Backdrops, side: Int, scale: ClosedRange<Float>, shift: Float, seed: UInt64
+    ) throws(ImageError) -> Scene? {
         var random = RandomStream(seed: seed, "artwork scene")
-        let span = 2 * part.scale * random.uniform(in: scale) / Float(backdrops.size)
-        guard (0.02...0.9).contains(span) else { return nil }
-        let configuration = Compositor.Configuration(span: span...span, rotatedShare: 0)
-        let scene = Scene(design, of: artwork, configuration, backdrops, &random)
-        let image = try scene.render()
-        let position = scene.position(of: part.center)
-        func start(_ position: Float, _ center: Float) -> Int {
-            min(max(Int((position - center).rounded()), 0), backdrops.size - side)
+        for _ in 0..<4 {
+            let span = 2 * part.scale * random.uniform(in: scale) / Float(backdrops.size)
+            guard (0.02...0.9).contains(span) else { return nil }
+            let configuration = Compositor.Configuration(span: span...span, rotatedShare: 0)
+            let scene = ImprintSynthesis.Scene(design, of: artwork, configuration, backdrops, &random)
+            // A tilted logo is enlarged until it has the same span.
+            guard scale.contains(scene.scale / part.scale) else { continue }
+            let position = scene.position(of: part.center)
+            func start(_ position: Float, _ shift: Float) -> Int {
+                min(max(Int((position + shift).rounded()) - side / 2, 0), backdrops.size - side)
+            }
+            let left = start(position.x, random.uniform(in: -shift...shift))
+            let top = start(position.y, random.uniform(in: -shift...shift))
+            return Scene(
+                image: try scene.render().part(left: left, top: top, width: side, height: side),
+                x: position.x - Float(left), y: position.y - Float(top))
         }
-        return image.part(
-            left: start(position.x, center.x), top: start(position.y, center.y), width: side, height: side)
+        return nil
     }
 }
 

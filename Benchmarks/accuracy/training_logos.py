@@ -1,8 +1,8 @@
-"""Draws the marks that the logo features of Imprint are trained with: PNG images with transparency.
+"""Draws the logos that the logo features of Imprint are trained with: PNG images with transparency.
 
-    python3 Benchmarks/accuracy/training_marks.py OUTPUT [--words 1500] [--processes 2]
+    python3 Benchmarks/accuracy/training_logos.py OUTPUT [--words 1500] [--processes 2]
 
-The marks are
+The logos are
 
 - icons of the Python package simpleicons (CC0) in their own colour, on plates, and beside words. The brands that Benchmarks/accuracy/brands.py
   measures, and names that contain theirs, are left out.
@@ -10,7 +10,7 @@ The marks are
   fonts-dejavu, fonts-lato, fonts-liberation2, fonts-lobster, fonts-open-sans and fonts-roboto.
 - emoji of the font Noto Color Emoji (SIL Open Font License; Debian's fonts-noto-color-emoji).
 
-A mark depends only on its number, and on the versions of the package and the fonts. Needs rsvg-convert (Debian's librsvg2-bin), Pillow, fonttools and
+A logo depends only on its number, and on the versions of the package and the fonts. Needs rsvg-convert (Debian's librsvg2-bin), Pillow, fonttools and
 simpleicons.
 """
 
@@ -39,24 +39,24 @@ SIZE = 256
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output", type=Path)
-    parser.add_argument("--words", type=int, default=1500, help="the number of marks that are words")
+    parser.add_argument("--words", type=int, default=1500, help="the number of logos that are words")
     parser.add_argument("--processes", type=int, default=2)
     args = parser.parse_args()
     if not EMOJI.exists():
         sys.exit(f"{EMOJI} is missing. Install fonts-noto-color-emoji.")
     args.output.mkdir(parents=True, exist_ok=True)
-    marks = [("icon", index) for index in range(len(icons()))]
-    marks += [("word", index) for index in range(args.words)] + [("emoji", index) for index in range(len(emoji()))]
+    jobs = [("icon", index) for index in range(len(icons()))]
+    jobs += [("word", index) for index in range(args.words)] + [("emoji", index) for index in range(len(emoji()))]
     with ProcessPoolExecutor(args.processes) as pool:
-        count = sum(pool.map(functools.partial(write, args.output), marks, chunksize=50))
-    print(f"{count} marks in {args.output}; {len(marks) - count} were too small or too long")
+        count = sum(pool.map(functools.partial(write, args.output), jobs, chunksize=50))
+    print(f"{count} logos in {args.output}; {len(jobs) - count} were too small or too long")
 
 
-def write(folder, mark):
-    """Draws a mark and writes it; returns False if it is too small or too long."""
-    kind, index = mark
+def write(folder, job):
+    """Draws a logo and writes it; returns False if it is too small or too long."""
+    kind, index = job
     generator = random.Random(f"{kind} {index}")
-    image = {"icon": icon_mark, "word": word_mark, "emoji": emoji_mark}[kind](generator, index)
+    image = {"icon": icon_logo, "word": word_logo, "emoji": emoji_logo}[kind](generator, index)
     box = image.getbbox()
     if not box:
         return False
@@ -92,7 +92,7 @@ def fonts():
     return [str(file) for file in files if "Emoji" not in file.name and "Math" not in file.name]
 
 
-def icon_mark(generator, index):
+def icon_logo(generator, index):
     icon = icons()[index]
     style = generator.random()
     own, other = rgb(icon.hex), random_color(generator)
@@ -105,14 +105,14 @@ def icon_mark(generator, index):
     return beside(generator, draw_icon(icon, 150, own), draw_word(generator, other, generator.randint(60, 110)))
 
 
-def word_mark(generator, index):
+def word_logo(generator, index):
     color = random_color(generator)
     if generator.random() < 0.4:
         return on_plate(generator, draw_word(generator, contrasting(generator, color)), color)
     return draw_word(generator, color)
 
 
-def emoji_mark(generator, index):
+def emoji_logo(generator, index):
     from PIL import Image, ImageDraw, ImageFont
 
     image = Image.new("RGBA", (150, 150))
