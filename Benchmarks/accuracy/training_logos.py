@@ -211,7 +211,7 @@ def random_color(generator):
 
 
 def contrasting(generator, color):
-    """Returns a random colour whose luminance differs by more than 0.35; black or white if there is none."""
+    """Returns a random colour whose luminance differs by more than 0.35, or else black or white."""
     for _ in range(50):
         other = random_color(generator)
         if abs(luminance(other) - luminance(color)) > 0.35:

@@ -1,8 +1,8 @@
 internal import Synchronization
 
-/// A pool of values of which only one thread at a time may use each, such as execution plans.
+/// A thread-safe pool of values that are not thread-safe, such as execution plans.
 ///
-/// It makes a value if all are in use, so it has as many as there were uses at the same time.
+/// Each value is used by one thread at a time. The pool makes a new value if all others are in use.
 package final class IdlePool<Value>: Sendable {
     /// A value that no thread uses.
     private struct Idle: @unchecked Sendable {

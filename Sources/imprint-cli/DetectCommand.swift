@@ -65,7 +65,7 @@ struct DetectCommand: ParsableCommand {
         if matchesArtwork {
             if personalization != nil {
                 throw ValidationError(
-                    "--personalization changes a model, but with --artwork there is none. Leave out one of them.")
+                    "--personalization changes a model, and --artwork uses no model. Leave out one of them.")
             }
             if let model, model.hasSuffix(".imprint"), FileStatus(URL(filePath: model))?.isFolder != true {
                 throw ValidationError(

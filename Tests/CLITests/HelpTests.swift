@@ -59,7 +59,7 @@ import Testing
             ("detect --artwork A=x.png", "There are no photos"),
             ("detect m.imprint a.jpg --artwork A=x.png", "found both (m.imprint)"),
             ("detect m.imprint a.jpg --base b.imprint", "--base needs --artwork"),
-            ("detect a.jpg --artwork A=x.png --personalization p.imprint", "with --artwork there is none"),
+            ("detect a.jpg --artwork A=x.png --personalization p.imprint", "--artwork uses no model"),
             ("classify m.imprint", "There are no photos"),
             ("train photos --output m --time-limit soon", "soon"),
             ("train photos --output m --time-limit 0", "--time-limit is 0, expected more than 0 seconds"),

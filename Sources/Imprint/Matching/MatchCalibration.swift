@@ -2,8 +2,8 @@ internal import Foundation
 
 /// The calibration that turns the score of a logo in a photo into a confidence: Platt scaling that depends on the number of logos.
 ///
-/// The log-odds of a logo are (score − midpoint − growth · ln(logos)) / width. The more logos are searched, the higher is their maximum in a
-/// photo that shows none of them, so the midpoint grows with their number.
+/// The log-odds of a logo are (score − midpoint − growth · ln(logos)) / width. In a photo without any logo, the highest score grows with
+/// the number of logos that are searched, and so does the midpoint.
 package struct MatchCalibration: Hashable, Sendable {
     /// The score with a confidence of 0.5 if a single logo is searched.
     package var midpoint: Float

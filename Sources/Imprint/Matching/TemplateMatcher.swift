@@ -4,7 +4,7 @@ internal import ImprintNetwork
 
 /// Finds the best match of each of several templates in an image, at all positions and levels of an image pyramid.
 package struct TemplateMatcher: Sendable {
-    /// A part of a logo to find: the features of several views of it, one of which matches best.
+    /// A part of a logo to find: the features of several views of it; the view that matches best counts.
     package struct Template: Sendable {
         /// The height and width of the part in its views, in pixels.
         package let height: Float

@@ -51,9 +51,9 @@ package struct ArtworkViews: Sendable {
     /// The number of views of a part.
     package static let count = 12
 
-    /// The ratio of the sides from which a logo is wide (or tall), and its halves are beside each other.
+    /// A logo with at least this aspect ratio is wide (or tall), and is divided along its longer side only.
     private static let wideRatio: Float = 1.6
-    /// The ratio of the sides from which thirds are parts too.
+    /// A logo with at least this aspect ratio also has its thirds as parts.
     private static let thirdsRatio: Float = 2.6
 
     /// Creates the views of artwork.
@@ -167,7 +167,7 @@ extension ArtworkViews {
     ///   - side: The height and width of the image.
     ///   - scale: The range of the scale, relative to that of the views.
     ///   - shift: The largest distance from the centre of the image, unless the logo is at the border of the composite.
-    /// - Returns: nil if no attempt gives a composite in which the logo is small enough and has the right scale.
+    /// - Returns: nil if the logo is too large for the backgrounds, or if its scale is outside of the range after four attempts.
     package func scene(
         of part: ArtworkPart, backdrops: Backdrops, side: Int, scale: ClosedRange<Float>, shift: Float, seed: UInt64
     ) throws(ImageError) -> Scene? {

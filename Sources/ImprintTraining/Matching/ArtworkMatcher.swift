@@ -23,7 +23,7 @@ public final class ArtworkMatcher: Sendable {
     public let labels: [String]
     private let features: LocalFeatures
     private let matcher: TemplateMatcher
-    /// The label of each artwork, and its templates, the first of which is the whole logo.
+    /// The label of each artwork and its templates: first the whole logo, then parts of it.
     private let artworks: [(label: Int, templates: Range<Int>)]
     private let workers: Workers
     private let networks = IdlePool<AnySizeNetwork>()

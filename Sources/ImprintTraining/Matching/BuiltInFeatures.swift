@@ -9,10 +9,8 @@ extension LocalFeatures {
     /// Returns the features that come with Imprint: a part of EfficientNet-Lite0 that was fine-tuned to find logos (docs/matching.md).
     /// - Throws: `NetworkError.outOfMemory`.
     public static func builtIn() throws -> LocalFeatures {
-        var count = 0
-        let start = imprint_logo_features(&count)
-        let bytes = Array(UnsafeBufferPointer(start: start, count: count))
-        guard var features = try LocalFeatures(stored: ModelFile(bytes, named: "the built-in logo features")) else {
+        let model = try ModelFile(embedded: imprint_logo_features, named: "the built-in logo features")
+        guard var features = try LocalFeatures(stored: model) else {
             preconditionFailure("the built-in logo features are not features")
         }
         // docs/matching.md names the photos that these were fitted to.

@@ -12,10 +12,17 @@ extension ModelFile {
     /// ```
     /// - Throws: `NetworkError.outOfMemory`.
     public static func builtInBase() throws -> ModelFile {
+        try ModelFile(embedded: imprint_base_model, named: "the built-in base model")
+    }
+
+    /// Creates a model from bytes that are part of the program.
+    /// - Parameters:
+    ///   - bytes: A function of CImprintBase, which returns the first byte and stores the number of bytes.
+    ///   - name: The name of the model in messages.
+    init(embedded bytes: (UnsafeMutablePointer<Int>?) -> UnsafePointer<UInt8>?, named name: String) throws {
         var count = 0
-        let start = imprint_base_model(&count)
-        let bytes = Array(UnsafeBufferPointer(start: start, count: count))
-        return try ModelFile(bytes, named: "the built-in base model")
+        let start = bytes(&count)
+        try self.init(Array(UnsafeBufferPointer(start: start, count: count)), named: name)
     }
 
     /// The digest of the base model that comes with Imprint.
