@@ -19,6 +19,7 @@ let package = Package(
     ],
     traits: [
         .trait(name: "HEIC", description: "Reads HEIC photos through libheif; small devices can do without."),
+        .trait(name: "SVG", description: "Reads artwork in SVG through librsvg."),
         .default(enabledTraits: ["HEIC"]),
     ],
     dependencies: [
@@ -47,10 +48,16 @@ let package = Package(
         .systemLibrary(
             name: "CLCMS", pkgConfig: "lcms2",
             providers: [.apt(["liblcms2-dev"]), .brew(["little-cms2"])]),
+        .systemLibrary(
+            name: "CRSVG", pkgConfig: "librsvg-2.0",
+            providers: [.apt(["librsvg2-dev"]), .brew(["librsvg"])]),
 
         // The modules; each depends only on modules above it.
         .target(name: "CImprintKernels", exclude: ["README.md"]),
-        .target(name: "CImprintCodecs", dependencies: ["CPNG"], exclude: ["README.md"]),
+        .target(
+            name: "CImprintCodecs",
+            dependencies: ["CPNG", .target(name: "CRSVG", condition: .when(traits: ["SVG"]))],
+            exclude: ["README.md"], cSettings: [.define("IMPRINT_SVG", .when(traits: ["SVG"]))]),
         .target(name: "CImprintBase", exclude: ["README.md", "marks.imprint", "logos.imprint"]),
         .target(name: "ImprintCore", exclude: ["README.md"], swiftSettings: settings),
         .target(

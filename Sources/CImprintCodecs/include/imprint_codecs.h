@@ -35,4 +35,17 @@ imprint_decoding_status imprint_reduce(
 /// order.
 size_t imprint_reduction_scratch(const imprint_reduction *reduction, int is_in_any_order);
 
+/// A drawing as an image: 8-bit samples of red, green, blue and alpha, row by row.
+typedef struct {
+    uint32_t width, height;
+    /// Memory that the caller frees.
+    uint8_t *samples;
+} imprint_svg_image;
+
+/// Renders an SVG drawing whose longer side has the given length in pixels; only in builds with the trait SVG.
+///
+/// - message: receives the null-terminated error message of librsvg if the result is 0.
+int imprint_render_svg(
+    const uint8_t *bytes, size_t count, uint32_t longer_side, imprint_svg_image *image, char message[128]);
+
 #endif

@@ -58,6 +58,6 @@ enum FileKind: Equatable {
         }
         let text = String(decoding: head, as: UTF8.self).lowercased()
         if text.contains("<html") || text.contains("<!doctype html") { return "a web page (HTML)" }
-        return text.contains("<svg") ? "an SVG drawing" : "text"
+        return SVG.isDrawing(Array(head)) ? "an SVG drawing" : "text"
     }
 }

@@ -8,6 +8,8 @@ public import ImprintImages
 public enum ArtworkError: DescribedError, Equatable, Sendable {
     /// The file cannot be read as an image.
     case unreadable(ImageError)
+    /// The file is an SVG drawing, and Imprint is built without librsvg (package trait `SVG`).
+    case unsupportedDrawing(file: URL)
     /// The image has no visible pixel, or all of its pixels have the colour of its border.
     case empty(file: URL)
     /// The visible part of the image has fewer than `minimum` pixels on its longer side.
@@ -22,6 +24,9 @@ extension ArtworkError {
         switch self {
         case .unreadable(let error):
             "\(error)"
+        case .unsupportedDrawing(let file):
+            "\(file.displayPath) is an SVG drawing, and this build of Imprint cannot read SVG. Build Imprint with the package "
+                + "trait SVG, as in docs/compositing.md, or convert the drawing to PNG, for example with rsvg-convert -w 512."
         case .empty(let file):
             "\(file.displayPath): the image contains no logo, because it is fully transparent or has only one colour. "
                 + "Save the logo as a PNG with a transparent background."

@@ -44,13 +44,7 @@ struct ArtworkImage {
     /// Creates an artwork image from a file.
     /// - Throws: `ArtworkError` if the file cannot be read, contains no logo, or is too small.
     init(contentsOf file: URL) throws(ArtworkError) {
-        let decoded: RasterImage
-        do {
-            decoded = try ImageFile.decode(
-                file, coveringShortSide: ImageFile.shortSideToDecode(covering: Self.longestSide), keepsAlpha: true)
-        } catch {
-            throw .unreadable(error)
-        }
+        let decoded = try Self.decode(file)
         let isOpaque =
             decoded.channels < 4
             || stride(from: 3, to: decoded.samples.count, by: 4).allSatisfy { decoded.samples[$0] == 255 }
@@ -88,6 +82,24 @@ struct ArtworkImage {
         self.problems = problems
         image = CropAndScale.scaleFill.apply(trimmed, width: scaled(trimmed.width), height: scaled(trimmed.height))
             .withFullAlpha()
+    }
+}
+
+extension ArtworkImage {
+    /// The longer side of a rendered drawing, in pixels: enough for a logo that covers a quarter of it.
+    private static let renderedSide = 4 * longestSide
+
+    private static func decode(_ file: URL) throws(ArtworkError) -> RasterImage {
+        do throws(ImageError) {
+            guard SVG.isDrawing(file) else {
+                return try ImageFile.decode(
+                    file, coveringShortSide: ImageFile.shortSideToDecode(covering: longestSide), keepsAlpha: true)
+            }
+            if let drawing = try SVG.render(file, longerSide: renderedSide) { return drawing }
+        } catch {
+            throw .unreadable(error)
+        }
+        throw .unsupportedDrawing(file: file)
     }
 }
 
