@@ -76,7 +76,7 @@ def main():
             runs[method] = []
             for number, brands in enumerate(draws, 1):
                 photos = {file: label for file, label in labels.items() if label in brands or label == NONE}
-                key = {"artwork": {brand: artwork[brand] for brand in brands}, "photos": sorted(photos)}
+                key = {"artwork": {brand: artwork[brand] for brand in brands}, "photos": photos}
                 if method in ("matching", "training"):
                     key.update(options=options if method == "training" else [digest(args.base)], program=digest(args.imprint))
                 scores = cached(

@@ -30,7 +30,7 @@ package struct TemplateMatcher: Sendable {
     }
 
     /// The levels of the image pyramid: each image is scaled to as many pixels as a square with this side has.
-    package static let levels = [96, 136, 192, 272, 384, 544, 768]
+    package static let levels = [96, 136, 192, 272, 384, 544, 768, 1088]
 
     /// The templates whose views have the same size.
     private struct Group: Sendable {

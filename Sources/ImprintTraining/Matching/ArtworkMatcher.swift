@@ -13,10 +13,10 @@ public import ImprintSynthesis
 /// ```
 ///
 /// Each artwork is drawn on plain backgrounds in several colours, rotations and tilts: as a whole, and parts of it. The views are compared with
-/// all positions of an image pyramid of the photo by the normalized correlation of their `LocalFeatures`. The score of a logo is the mean
-/// over its parts of the highest correlation. The parts may be at different positions, so a logo may be bent or partly hidden.
+/// all positions of an image pyramid of the photo by the normalized correlation of their `LocalFeatures`. The score of a logo is the mean of
+/// the three highest correlations of its parts. The parts may be at different positions, so a logo may be bent or partly hidden.
 ///
-/// A matcher is immutable, and any number of threads can use it at the same time; each needs about 150 MB. Creating it takes about half a
+/// A matcher is immutable, and any number of threads can use it at the same time; each needs about 350 MB. Creating it takes about half a
 /// second for each artwork on one core. A trained detector (`DetectorTrainer`) is faster in use.
 public final class ArtworkMatcher: Sendable {
     /// The labels of the logos, in alphabetical order.
@@ -30,12 +30,14 @@ public final class ArtworkMatcher: Sendable {
 
     /// The number of pixels around a view, so that the features near its edges are as in the middle of a photo.
     package static let border = 2 * LocalFeatures.stride
+    /// The number of parts that count; the others may be hidden or too small.
+    private static let countedParts = 3
     /// The largest ratio of the sides of a logo; a longer one has fewer than four rows or columns in its views.
     private static let longestRatio: Float = 32
     /// More threads do not make the network faster for small images.
     private static let networkThreads = 4
     /// The calibration of EfficientNet-Lite0, as an estimate for features without a calibration.
-    private static let estimate = MatchCalibration(midpoint: 0.355, width: 0.05, growth: 0.012)
+    private static let estimate = MatchCalibration(midpoint: 0.397, width: 0.0325, growth: 0.0172)
 
     /// Creates a matcher.
     /// - Parameters:
@@ -93,7 +95,7 @@ public final class ArtworkMatcher: Sendable {
 
     /// Finds the logos in the image in a file.
     /// - Returns: One classification per label with the most likely box, by descending confidence; empty without artwork. From a confidence of
-    ///   0.5 the photo probably shows the logo; docs/matching.md has the rate of false positives.
+    ///   0.5 the photo probably shows the logo; docs/results/logo-matching.md has the rate of false positives.
     /// - Throws: `ImageError` if the file cannot be read as an image, `ImprintError.nonFiniteOutput` if a feature is not finite,
     ///   `ImprintError.outOfMemory`.
     public func classify(_ url: URL) throws -> [Classification] {
@@ -118,7 +120,7 @@ public final class ArtworkMatcher: Sendable {
     /// Returns the score of each label and the box of the whole logo, in the order of the labels.
     package func matches(in image: RasterImage) throws(ImprintError) -> [TemplateMatcher.Match] {
         let parts = try networks.withValue { () throws(ImprintError) in
-            // The plans of one shape: a folder of photos usually has few shapes, and each takes about 150 MB.
+            // The plans of one shape: a folder of photos usually has few shapes, and each takes about 350 MB.
             features.extractor(
                 plans: TemplateMatcher.levels.count, threads: min(workers.count, Self.networkThreads))
         } _: { network throws(ImprintError) in
@@ -127,7 +129,8 @@ public final class ArtworkMatcher: Sendable {
         }
         var best = labels.map { _ in TemplateMatcher.Match(score: -1, box: .all) }
         for (label, templates) in artworks {
-            let score = parts[templates].reduce(0) { $0 + $1.score } / Float(templates.count)
+            let highest = parts[templates].map(\.score).sorted(by: >).prefix(Self.countedParts)
+            let score = highest.reduce(0, +) / Float(highest.count)
             if score > best[label].score {
                 best[label] = TemplateMatcher.Match(score: score, box: parts[templates.lowerBound].box)
             }
