@@ -19,8 +19,9 @@ let package = Package(
     ],
     traits: [
         .trait(name: "HEIC", description: "Reads HEIC photos through libheif; small devices can do without."),
-        .trait(name: "SVG", description: "Reads artwork in SVG through librsvg."),
-        .default(enabledTraits: ["HEIC"]),
+        .trait(
+            name: "SVG", description: "Reads artwork in SVG if librsvg is installed; it is loaded when it is needed."),
+        .default(enabledTraits: ["HEIC", "SVG"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
@@ -48,16 +49,13 @@ let package = Package(
         .systemLibrary(
             name: "CLCMS", pkgConfig: "lcms2",
             providers: [.apt(["liblcms2-dev"]), .brew(["little-cms2"])]),
-        .systemLibrary(
-            name: "CRSVG", pkgConfig: "librsvg-2.0",
-            providers: [.apt(["librsvg2-dev"]), .brew(["librsvg"])]),
 
         // The modules; each depends only on modules above it.
         .target(name: "CImprintKernels", exclude: ["README.md"]),
         .target(
-            name: "CImprintCodecs",
-            dependencies: ["CPNG", .target(name: "CRSVG", condition: .when(traits: ["SVG"]))],
-            exclude: ["README.md"], cSettings: [.define("IMPRINT_SVG", .when(traits: ["SVG"]))]),
+            name: "CImprintCodecs", dependencies: ["CPNG"], exclude: ["README.md"],
+            cSettings: [.define("IMPRINT_SVG", .when(traits: ["SVG"]))],
+            linkerSettings: [.linkedLibrary("dl", .when(platforms: [.linux], traits: ["SVG"]))]),
         .target(name: "CImprintBase", exclude: ["README.md", "marks.imprint", "logos.imprint"]),
         .target(name: "ImprintCore", exclude: ["README.md"], swiftSettings: settings),
         .target(

@@ -2,93 +2,185 @@
 
 #ifdef IMPRINT_SVG
 
-#if !__has_include(<librsvg/rsvg.h>)
-#error "librsvg/rsvg.h is missing. Install it with: apt-get install librsvg2-dev (Debian, Ubuntu) or brew install librsvg (macOS), or build without the trait SVG"
-#endif
-#include <librsvg/rsvg.h>
+#include <dlfcn.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-/// Copies a message of librsvg or of cairo, and returns 0.
-static int fail(char message[128], const char *reason) {
+// librsvg and its dependencies are loaded when the first drawing is rendered: linked to every program, they would take several
+// megabytes of memory in each process. The declarations below are those of the stable ABI of librsvg 2 (rsvg.h), cairo and GLib.
+
+typedef struct rsvg_handle rsvg_handle;
+typedef struct {
+    double x, y, width, height;
+} rsvg_rectangle;
+typedef struct {
+    double length;
+    int unit;
+} rsvg_length;
+typedef struct {
+    uint32_t domain;
+    int code;
+    char *message;
+} g_error;
+typedef struct cairo cairo;
+typedef struct cairo_surface cairo_surface;
+
+static struct {
+    rsvg_handle *(*new_from_data)(const uint8_t *bytes, size_t count, g_error **error);
+    void (*get_intrinsic_dimensions)(
+        rsvg_handle *handle, int *has_width, rsvg_length *width, int *has_height, rsvg_length *height, int *has_view_box,
+        rsvg_rectangle *view_box);
+    int (*get_intrinsic_size_in_pixels)(rsvg_handle *handle, double *width, double *height);
+    int (*get_geometry_for_layer)(
+        rsvg_handle *handle, const char *id, const rsvg_rectangle *viewport, rsvg_rectangle *ink,
+        rsvg_rectangle *logical, g_error **error);
+    int (*render_document)(rsvg_handle *handle, cairo *context, const rsvg_rectangle *viewport, g_error **error);
+    cairo_surface *(*surface_create)(int format, int width, int height);
+    void (*surface_flush)(cairo_surface *surface);
+    uint8_t *(*surface_get_data)(cairo_surface *surface);
+    int (*surface_get_stride)(cairo_surface *surface);
+    void (*surface_destroy)(cairo_surface *surface);
+    cairo *(*context_create)(cairo_surface *surface);
+    void (*context_scale)(cairo *context, double x, double y);
+    int (*context_status)(cairo *context);
+    void (*context_destroy)(cairo *context);
+    const char *(*status_to_string)(int status);
+    void (*object_unref)(void *object);
+    void (*clear_error)(g_error **error);
+} library;
+static int is_loaded;
+static pthread_once_t loading = PTHREAD_ONCE_INIT;
+
+static void load(void) {
+    static const char *const names[] = {"librsvg-2.so.2", "librsvg-2.2.dylib", "/opt/homebrew/lib/librsvg-2.2.dylib"};
+    void *file = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !file; i++) file = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    if (!file) return;
+    // Symbols are also found in the libraries that librsvg depends on.
+    const struct {
+        void *target;
+        const char *name;
+    } symbols[] = {
+        {&library.new_from_data, "rsvg_handle_new_from_data"},
+        {&library.get_intrinsic_dimensions, "rsvg_handle_get_intrinsic_dimensions"},
+        {&library.get_intrinsic_size_in_pixels, "rsvg_handle_get_intrinsic_size_in_pixels"},
+        {&library.get_geometry_for_layer, "rsvg_handle_get_geometry_for_layer"},
+        {&library.render_document, "rsvg_handle_render_document"},
+        {&library.surface_create, "cairo_image_surface_create"},
+        {&library.surface_flush, "cairo_surface_flush"},
+        {&library.surface_get_data, "cairo_image_surface_get_data"},
+        {&library.surface_get_stride, "cairo_image_surface_get_stride"},
+        {&library.surface_destroy, "cairo_surface_destroy"},
+        {&library.context_create, "cairo_create"},
+        {&library.context_scale, "cairo_scale"},
+        {&library.context_status, "cairo_status"},
+        {&library.context_destroy, "cairo_destroy"},
+        {&library.status_to_string, "cairo_status_to_string"},
+        {&library.object_unref, "g_object_unref"},
+        {&library.clear_error, "g_clear_error"},
+    };
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+        void *address = dlsym(file, symbols[i].name);
+        if (!address) return;
+        memcpy(symbols[i].target, &address, sizeof address);
+    }
+    is_loaded = 1;
+}
+
+/// Copies a message of librsvg or cairo.
+static imprint_svg_status fail(char message[128], const char *reason) {
     strncpy(message, reason ? reason : "", 127);
     message[127] = 0;
-    return 0;
+    return IMPRINT_SVG_DAMAGED;
 }
 
-/// Finds the size of a drawing in units of its own: its width and height in pixels, or else those of its view box.
-static int find_size(RsvgHandle *handle, double *width, double *height) {
-    if (rsvg_handle_get_intrinsic_size_in_pixels(handle, width, height) && *width > 0 && *height > 0) return 1;
-    gboolean has_width, has_height, has_view_box;
-    RsvgLength w, h;
-    RsvgRectangle box;
-    rsvg_handle_get_intrinsic_dimensions(handle, &has_width, &w, &has_height, &h, &has_view_box, &box);
+static int is_size(double width, double height) {
+    return isfinite(width) && isfinite(height) && width > 0 && height > 0;
+}
+
+/// Finds the size of a drawing in its own units: its width and height in pixels, or else those of its view box.
+static int find_size(rsvg_handle *handle, double *width, double *height) {
+    if (library.get_intrinsic_size_in_pixels(handle, width, height) && is_size(*width, *height)) return 1;
+    int has_width = 0, has_height = 0, has_view_box = 0;
+    rsvg_length unused_width, unused_height;
+    rsvg_rectangle box = {0, 0, 0, 0};
+    library.get_intrinsic_dimensions(
+        handle, &has_width, &unused_width, &has_height, &unused_height, &has_view_box, &box);
+    if (!has_view_box) {
+        // A drawing without any size reaches as far as what it draws. Browsers use a viewport of this size.
+        rsvg_rectangle viewport = {0, 0, 300, 150}, ink = {0, 0, 0, 0};
+        if (!library.get_geometry_for_layer(handle, NULL, &viewport, &ink, NULL, NULL)) return 0;
+        box.width = ink.x + ink.width;
+        box.height = ink.y + ink.height;
+    }
     *width = box.width;
     *height = box.height;
-    if (has_view_box && box.width > 0 && box.height > 0) return 1;
-    // A drawing without any size reaches as far as what it draws. Browsers use a viewport of this size.
-    RsvgRectangle viewport = {0, 0, 300, 150}, ink;
-    if (!rsvg_handle_get_geometry_for_layer(handle, NULL, &viewport, &ink, NULL, NULL)) return 0;
-    *width = ink.x + ink.width;
-    *height = ink.y + ink.height;
-    return 1;
+    return is_size(*width, *height);
 }
 
-int imprint_render_svg(
+/// Copies the pixels of a surface, whose colours are multiplied by alpha.
+static void copy_pixels(cairo_surface *surface, imprint_svg_image *image) {
+    const uint8_t *source = library.surface_get_data(surface);
+    int stride = library.surface_get_stride(surface);
+    for (uint32_t y = 0; y < image->height; y++)
+        for (uint32_t x = 0; x < image->width; x++) {
+            uint32_t pixel;
+            memcpy(&pixel, source + (size_t)y * (size_t)stride + 4 * (size_t)x, 4);
+            uint8_t *sample = image->samples + 4 * ((size_t)y * image->width + x);
+            uint32_t alpha = pixel >> 24;
+            for (int channel = 0; channel < 3; channel++) {
+                uint32_t value = (pixel >> (16 - 8 * channel)) & 255;
+                uint32_t color = alpha ? (value * 255 + alpha / 2) / alpha : 0;
+                sample[channel] = (uint8_t)(color < 255 ? color : 255);
+            }
+            sample[3] = (uint8_t)alpha;
+        }
+}
+
+imprint_svg_status imprint_render_svg(
     const uint8_t *bytes, size_t count, uint32_t longer_side, imprint_svg_image *image, char message[128]) {
     message[0] = 0;
     image->samples = NULL;
-    GError *error = NULL;
+    pthread_once(&loading, load);
+    if (!is_loaded) return IMPRINT_SVG_MISSING_LIBRARY;
+    g_error *error = NULL;
     // Without a base URI, librsvg loads no other files.
-    RsvgHandle *handle = rsvg_handle_new_from_data(bytes, count, &error);
+    rsvg_handle *handle = library.new_from_data(bytes, count, &error);
     if (!handle) {
         fail(message, error ? error->message : NULL);
-        g_clear_error(&error);
-        return 0;
+        library.clear_error(&error);
+        return IMPRINT_SVG_DAMAGED;
     }
     double width, height;
-    if (!find_size(handle, &width, &height) || !isfinite(width) || !isfinite(height) || width <= 0 || height <= 0) {
-        g_object_unref(handle);
+    if (!find_size(handle, &width, &height)) {
+        library.object_unref(handle);
         return fail(message, "it has no size");
     }
     double scale = longer_side / fmax(width, height);
     image->width = (uint32_t)fmax(round(width * scale), 1);
     image->height = (uint32_t)fmax(round(height * scale), 1);
-    cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_ARGB32, image->width, image->height);
-    cairo_t *context = cairo_create(surface);
+    int argb32 = 0;
+    cairo_surface *surface = library.surface_create(argb32, (int)image->width, (int)image->height);
+    cairo *context = library.context_create(surface);
     // A drawing without a view box is not scaled to its viewport, so the viewport has the drawing's own size.
-    RsvgRectangle viewport = {0, 0, width, height};
-    cairo_scale(context, image->width / width, image->height / height);
-    int succeeds = cairo_status(context) == CAIRO_STATUS_SUCCESS
-        && rsvg_handle_render_document(handle, context, &viewport, &error);
-    if (!succeeds) fail(message, error ? error->message : cairo_status_to_string(cairo_status(context)));
-    g_clear_error(&error);
-    cairo_destroy(context);
-    cairo_surface_flush(surface);
-    if (succeeds) image->samples = malloc((size_t)image->width * image->height * 4);
-    if (image->samples) {
-        const uint8_t *source = cairo_image_surface_get_data(surface);
-        int stride = cairo_image_surface_get_stride(surface);
-        for (uint32_t y = 0; y < image->height; y++)
-            for (uint32_t x = 0; x < image->width; x++) {
-                uint32_t pixel;
-                memcpy(&pixel, source + (size_t)y * stride + 4 * x, 4);
-                uint8_t *sample = image->samples + 4 * ((size_t)y * image->width + x);
-                uint32_t alpha = pixel >> 24;
-                // The colours of cairo are multiplied by alpha.
-                for (int channel = 0; channel < 3; channel++) {
-                    uint32_t value = (pixel >> (16 - 8 * channel)) & 255;
-                    sample[channel] = alpha ? (uint8_t)((value * 255 + alpha / 2) / alpha) : 0;
-                }
-                sample[3] = (uint8_t)alpha;
-            }
-    } else if (succeeds) {
-        fail(message, "there is not enough memory");
+    rsvg_rectangle viewport = {0, 0, width, height};
+    library.context_scale(context, image->width / width, image->height / height);
+    int succeeds = library.context_status(context) == 0 && library.render_document(handle, context, &viewport, &error);
+    if (!succeeds)
+        fail(message, error ? error->message : library.status_to_string(library.context_status(context)));
+    library.clear_error(&error);
+    library.context_destroy(context);
+    library.surface_flush(surface);
+    if (succeeds) {
+        image->samples = malloc((size_t)image->width * image->height * 4);
+        if (image->samples) copy_pixels(surface, image);
+        else fail(message, "there is not enough memory");
     }
-    cairo_surface_destroy(surface);
-    g_object_unref(handle);
-    return image->samples != NULL;
+    library.surface_destroy(surface);
+    library.object_unref(handle);
+    return image->samples ? IMPRINT_SVG_RENDERED : IMPRINT_SVG_DAMAGED;
 }
 
 #endif

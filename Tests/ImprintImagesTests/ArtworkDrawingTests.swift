@@ -94,13 +94,13 @@ import Testing
             }
         }
     #else
-        @Test("A build without librsvg says how to read a drawing")
+        @Test("A build without SVG says how to read a drawing")
         func unsupported() throws {
             try withDrawing("<svg xmlns='http://www.w3.org/2000/svg'/>") { file in
                 let error = #expect(throws: ArtworkError.unsupportedDrawing(file: file)) {
                     _ = try Artwork(contentsOf: file)
                 }
-                #expect("\(try #require(error))".contains("trait SVG"))
+                #expect("\(try #require(error))".contains("librsvg2-2"))
             }
         }
     #endif

@@ -42,10 +42,18 @@ typedef struct {
     uint8_t *samples;
 } imprint_svg_image;
 
+/// The result of rendering a drawing.
+typedef enum {
+    IMPRINT_SVG_RENDERED = 0,
+    IMPRINT_SVG_DAMAGED = 1,
+    /// librsvg is not installed.
+    IMPRINT_SVG_MISSING_LIBRARY = 2,
+} imprint_svg_status;
+
 /// Renders an SVG drawing whose longer side has the given length in pixels; only in builds with the trait SVG.
 ///
-/// - message: receives the null-terminated error message of librsvg if the result is 0.
-int imprint_render_svg(
+/// - message: receives the null-terminated error message of librsvg if the drawing is damaged.
+imprint_svg_status imprint_render_svg(
     const uint8_t *bytes, size_t count, uint32_t longer_side, imprint_svg_image *image, char message[128]);
 
 #endif

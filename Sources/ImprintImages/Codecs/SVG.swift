@@ -2,7 +2,7 @@ internal import CImprintCodecs
 package import Foundation
 internal import ImprintCore
 
-/// Renders SVG drawings with librsvg, if the build has the trait `SVG`.
+/// Renders SVG drawings with librsvg, if it is installed and the build has the trait `SVG`.
 package enum SVG {
     /// The number of bytes in which the first element of a drawing starts; programs write comments before it.
     private static let prologLimit = 1 << 16
@@ -34,16 +34,16 @@ package enum SVG {
 
     /// Renders a drawing with transparency.
     /// - Parameter longerSide: The length of the longer side, in pixels.
-    /// - Returns: The image with 4 channels, not premultiplied; nil if the build cannot render drawings.
+    /// - Returns: The image with 4 channels, not premultiplied; nil without librsvg, or if the build leaves it out.
     /// - Throws: `ImageError` if the file cannot be read, or is damaged.
     package static func render(_ file: URL, longerSide: Int) throws(ImageError) -> RasterImage? {
         #if SVG
             let bytes = try ImageFile.read(file)
             var image = imprint_svg_image()
             var message = [CChar](repeating: 0, count: 128)
-            guard imprint_render_svg(bytes, bytes.count, UInt32(longerSide), &image, &message) != 0,
-                let samples = image.samples
-            else {
+            let status = imprint_render_svg(bytes, bytes.count, UInt32(longerSide), &image, &message)
+            if status == IMPRINT_SVG_MISSING_LIBRARY { return nil }
+            guard status == IMPRINT_SVG_RENDERED, let samples = image.samples else {
                 let words = String(cString: message).split(whereSeparator: \.isWhitespace)
                 throw .truncated(file: file, reason: "librsvg: \(words.joined(separator: " "))")
             }

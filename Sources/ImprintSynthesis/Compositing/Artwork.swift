@@ -26,8 +26,8 @@ public struct Artwork: Sendable {
 
     let source: Source
 
-    /// Creates artwork from an image file: with transparency (PNG, WebP or HEIC), or on a plain background; or from an SVG drawing, if the
-    /// package has the trait `SVG`.
+    /// Creates artwork from an image file: with transparency (PNG, WebP or HEIC), or on a plain background; or from an SVG drawing, if
+    /// librsvg is installed.
     ///
     /// A plain background has one colour or a slight gradient. It is removed, also inside the logo, and the logo may cover up to a quarter
     /// of the border. An image with neither, such as a crop of a photo, is used as a whole, like a rectangular sticker: with its background
