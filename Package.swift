@@ -20,7 +20,7 @@ let package = Package(
     traits: [
         .trait(name: "HEIC", description: "Reads HEIC photos through libheif; small devices can do without."),
         .trait(
-            name: "SVG", description: "Reads artwork in SVG if librsvg is installed; it is loaded when it is needed."),
+            name: "SVG", description: "Reads SVG artwork through librsvg, which is loaded at run time."),
         .default(enabledTraits: ["HEIC", "SVG"]),
     ],
     dependencies: [

@@ -41,9 +41,11 @@ static struct {
     void (*surface_flush)(cairo_surface *surface);
     uint8_t *(*surface_get_data)(cairo_surface *surface);
     int (*surface_get_stride)(cairo_surface *surface);
+    int (*surface_status)(cairo_surface *surface);
     void (*surface_destroy)(cairo_surface *surface);
     cairo *(*context_create)(cairo_surface *surface);
     void (*context_scale)(cairo *context, double x, double y);
+    void (*context_translate)(cairo *context, double x, double y);
     int (*context_status)(cairo *context);
     void (*context_destroy)(cairo *context);
     const char *(*status_to_string)(int status);
@@ -54,7 +56,9 @@ static int is_loaded;
 static pthread_once_t loading = PTHREAD_ONCE_INIT;
 
 static void load(void) {
-    static const char *const names[] = {"librsvg-2.so.2", "librsvg-2.2.dylib", "/opt/homebrew/lib/librsvg-2.2.dylib"};
+    static const char *const names[] = {
+        "librsvg-2.so.2", "librsvg-2.2.dylib", "/opt/homebrew/lib/librsvg-2.2.dylib",
+        "/usr/local/lib/librsvg-2.2.dylib"};
     void *file = NULL;
     for (size_t i = 0; i < sizeof names / sizeof *names && !file; i++) file = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!file) return;
@@ -72,9 +76,11 @@ static void load(void) {
         {&library.surface_flush, "cairo_surface_flush"},
         {&library.surface_get_data, "cairo_image_surface_get_data"},
         {&library.surface_get_stride, "cairo_image_surface_get_stride"},
+        {&library.surface_status, "cairo_surface_status"},
         {&library.surface_destroy, "cairo_surface_destroy"},
         {&library.context_create, "cairo_create"},
         {&library.context_scale, "cairo_scale"},
+        {&library.context_translate, "cairo_translate"},
         {&library.context_status, "cairo_status"},
         {&library.context_destroy, "cairo_destroy"},
         {&library.status_to_string, "cairo_status_to_string"},
@@ -89,35 +95,39 @@ static void load(void) {
     is_loaded = 1;
 }
 
-/// Copies a message of librsvg or cairo.
-static imprint_svg_status fail(char message[128], const char *reason) {
-    strncpy(message, reason ? reason : "", 127);
-    message[127] = 0;
-    return IMPRINT_SVG_DAMAGED;
+int imprint_can_render_svg(void) {
+    pthread_once(&loading, load);
+    return is_loaded;
 }
 
-static int is_size(double width, double height) {
-    return isfinite(width) && isfinite(height) && width > 0 && height > 0;
-}
+/// The viewport of a drawing, and the part of it to render, in its own units.
+typedef struct {
+    rsvg_rectangle viewport, visible;
+} extent;
 
-/// Finds the size of a drawing in its own units: its width and height in pixels, or else those of its view box.
-static int find_size(rsvg_handle *handle, double *width, double *height) {
-    if (library.get_intrinsic_size_in_pixels(handle, width, height) && is_size(*width, *height)) return 1;
-    int has_width = 0, has_height = 0, has_view_box = 0;
-    rsvg_length unused_width, unused_height;
-    rsvg_rectangle box = {0, 0, 0, 0};
-    library.get_intrinsic_dimensions(
-        handle, &has_width, &unused_width, &has_height, &unused_height, &has_view_box, &box);
-    if (!has_view_box) {
-        // A drawing without any size reaches as far as what it draws. Browsers use a viewport of this size.
-        rsvg_rectangle viewport = {0, 0, 300, 150}, ink = {0, 0, 0, 0};
-        if (!library.get_geometry_for_layer(handle, NULL, &viewport, &ink, NULL, NULL)) return 0;
-        box.width = ink.x + ink.width;
-        box.height = ink.y + ink.height;
+static int is_side(double side) { return side > 1e-6 && side < 1e9; }
+
+/// Returns the extent of a drawing: its width and height, or else those of its view box, or else what it draws.
+static extent find_extent(rsvg_handle *handle) {
+    extent result = {{0, 0, 0, 0}, {0, 0, 0, 0}};
+    rsvg_rectangle *viewport = &result.viewport;
+    if (!library.get_intrinsic_size_in_pixels(handle, &viewport->width, &viewport->height)
+        || !is_side(viewport->width) || !is_side(viewport->height)) {
+        int has_width, has_height, has_view_box;
+        rsvg_length width, height;
+        library.get_intrinsic_dimensions(
+            handle, &has_width, &width, &has_height, &height, &has_view_box, viewport);
+        if (!has_view_box) {
+            // The viewport that browsers use for a drawing without a size.
+            *viewport = (rsvg_rectangle){0, 0, 300, 150};
+            library.get_geometry_for_layer(handle, NULL, viewport, &result.visible, NULL, NULL);
+            return result;
+        }
+        // The viewport starts at 0, wherever the view box starts.
+        viewport->x = viewport->y = 0;
     }
-    *width = box.width;
-    *height = box.height;
-    return is_size(*width, *height);
+    result.visible = *viewport;
+    return result;
 }
 
 /// Copies the pixels of a surface, whose colours are multiplied by alpha.
@@ -139,48 +149,79 @@ static void copy_pixels(cairo_surface *surface, imprint_svg_image *image) {
         }
 }
 
+/// Copies a message of librsvg or cairo.
+static void copy_message(char message[128], const char *reason) {
+    strncpy(message, reason ? reason : "", 127);
+    message[127] = 0;
+}
+
+/// Renders the visible part of a drawing to a surface of the size of the image.
+static imprint_svg_status render(
+    rsvg_handle *handle, const extent *extent, cairo_surface *surface, imprint_svg_image *image, char message[128]) {
+    cairo *context = library.context_create(surface);
+    // A drawing without a view box is not scaled to its viewport, so the surface is scaled.
+    library.context_scale(context, image->width / extent->visible.width, image->height / extent->visible.height);
+    library.context_translate(context, -extent->visible.x, -extent->visible.y);
+    g_error *error = NULL;
+    int is_rendered = library.render_document(handle, context, &extent->viewport, &error);
+    int status = library.context_status(context);
+    if (status == 0) status = library.surface_status(surface);
+    if (!is_rendered || status != 0) copy_message(message, error ? error->message : library.status_to_string(status));
+    library.clear_error(&error);
+    library.context_destroy(context);
+    int is_out_of_memory = status == 1;
+    if (is_out_of_memory) return IMPRINT_SVG_OUT_OF_MEMORY;
+    if (!is_rendered || status != 0) return IMPRINT_SVG_DAMAGED;
+    library.surface_flush(surface);
+    copy_pixels(surface, image);
+    return IMPRINT_SVG_RENDERED;
+}
+
 imprint_svg_status imprint_render_svg(
     const uint8_t *bytes, size_t count, uint32_t longer_side, imprint_svg_image *image, char message[128]) {
     message[0] = 0;
-    image->samples = NULL;
-    pthread_once(&loading, load);
-    if (!is_loaded) return IMPRINT_SVG_MISSING_LIBRARY;
+    *image = (imprint_svg_image){1, 1, NULL};
+    if (!imprint_can_render_svg()) return IMPRINT_SVG_MISSING_LIBRARY;
     g_error *error = NULL;
     // Without a base URI, librsvg loads no other files.
     rsvg_handle *handle = library.new_from_data(bytes, count, &error);
     if (!handle) {
-        fail(message, error ? error->message : NULL);
+        copy_message(message, error ? error->message : NULL);
         library.clear_error(&error);
         return IMPRINT_SVG_DAMAGED;
     }
-    double width, height;
-    if (!find_size(handle, &width, &height)) {
-        library.object_unref(handle);
-        return fail(message, "it has no size");
+    extent extent = find_extent(handle);
+    int is_empty = !is_side(extent.visible.width) || !is_side(extent.visible.height);
+    if (!is_empty) {
+        double scale = longer_side / fmax(extent.visible.width, extent.visible.height);
+        image->width = (uint32_t)fmax(round(extent.visible.width * scale), 1);
+        image->height = (uint32_t)fmax(round(extent.visible.height * scale), 1);
     }
-    double scale = longer_side / fmax(width, height);
-    image->width = (uint32_t)fmax(round(width * scale), 1);
-    image->height = (uint32_t)fmax(round(height * scale), 1);
-    int argb32 = 0;
-    cairo_surface *surface = library.surface_create(argb32, (int)image->width, (int)image->height);
-    cairo *context = library.context_create(surface);
-    // A drawing without a view box is not scaled to its viewport, so the viewport has the drawing's own size.
-    rsvg_rectangle viewport = {0, 0, width, height};
-    library.context_scale(context, image->width / width, image->height / height);
-    int succeeds = library.context_status(context) == 0 && library.render_document(handle, context, &viewport, &error);
-    if (!succeeds)
-        fail(message, error ? error->message : library.status_to_string(library.context_status(context)));
-    library.clear_error(&error);
-    library.context_destroy(context);
-    library.surface_flush(surface);
-    if (succeeds) {
-        image->samples = malloc((size_t)image->width * image->height * 4);
-        if (image->samples) copy_pixels(surface, image);
-        else fail(message, "there is not enough memory");
+    imprint_svg_status status = IMPRINT_SVG_RENDERED;
+    image->samples = calloc((size_t)image->width * image->height, 4);
+    if (!image->samples) {
+        status = IMPRINT_SVG_OUT_OF_MEMORY;
+    } else if (!is_empty) {
+        int argb32 = 0;
+        cairo_surface *surface = library.surface_create(argb32, (int)image->width, (int)image->height);
+        status = render(handle, &extent, surface, image, message);
+        library.surface_destroy(surface);
     }
-    library.surface_destroy(surface);
     library.object_unref(handle);
-    return image->samples ? IMPRINT_SVG_RENDERED : IMPRINT_SVG_DAMAGED;
+    if (status != IMPRINT_SVG_RENDERED) {
+        free(image->samples);
+        image->samples = NULL;
+    }
+    return status;
+}
+
+#else
+
+int imprint_can_render_svg(void) { return 0; }
+
+imprint_svg_status imprint_render_svg(
+    const uint8_t *bytes, size_t count, uint32_t longer_side, imprint_svg_image *image, char message[128]) {
+    return IMPRINT_SVG_MISSING_LIBRARY;
 }
 
 #endif

@@ -56,7 +56,8 @@ struct BackgroundSource: ExpressibleByArgument, CustomStringConvertible {
 struct ArtworkOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The label of a logo and its artwork: an image, ideally with transparency or a plain background, or a recipe in datasets/. "
+            "The label of a logo and its artwork: an image, ideally with transparency or a plain background, an SVG "
+                + "drawing, or a recipe in datasets/. "
                 + "Repeat the option with the same label for variants of a logo, and with other labels for other logos.",
             valueName: "label=file"))
     var artwork: [LabelledArtwork] = []

@@ -38,70 +38,88 @@ import Testing
         try withDrawing("\(comment)<svg/>") { #expect(SVG.isDrawing($0)) }
     }
 
-    #if SVG
-        @Test(
-            "A drawing becomes artwork of the same proportions and colours, whatever its size",
-            arguments: [
-                "viewBox='0 0 100 60'", "width='100' height='60'", "width='10' height='6' viewBox='0 0 100 60'",
-                "width='100%' height='100%' viewBox='0 0 100 60'", "",
-            ])
-        func drawing(size: String) throws {
-            let text = "<?xml version='1.0'?><svg xmlns='http://www.w3.org/2000/svg' \(size)>\(Self.shapes)</svg>"
-            let artwork = try withDrawing(text) { try Artwork(contentsOf: $0) }
-            let image = try #require(artwork.cutOut)
-            // The visible part is 80 units wide and 40 high.
-            try #require(image.width == 256 && abs(image.height - 128) <= 1 && image.channels == 4)
-            func pixel(_ x: Int, _ y: Int) -> [UInt8] {
-                Array(image.samples[(4 * (y * image.width + x))...].prefix(4))
-            }
-            #expect(pixel(20, 64) == [0xC0, 0x20, 0x20, 255])
-            // Colours are not multiplied by alpha.
-            let half = pixel(220, 64)
-            #expect(zip(half, [0x20, 0x40, 0xC0, 128]).allSatisfy { abs(Int($0) - $1) <= 2 }, "\(half)")
-            #expect(pixel(255, 0)[3] == 0)
-            #expect(artwork.notes.isEmpty)
+    @Test(
+        "A drawing of any size becomes artwork with its proportions and colours",
+        .enabled(if: SVG.isAvailable, "librsvg is not installed"),
+        arguments: [
+            "viewBox='0 0 100 60'", "viewBox='-20 -20 140 100'", "width='100' height='60'",
+            "width='10' height='6' viewBox='0 0 100 60'", "width='100%' height='100%' viewBox='0 0 100 60'", "",
+        ])
+    func drawing(size: String) throws {
+        let image = try render(size, Self.shapes)
+        func pixel(_ x: Int, _ y: Int) -> [UInt8] {
+            Array(image.samples[(4 * (y * image.width + x))...].prefix(4))
         }
+        #expect(pixel(20, 64) == [0xC0, 0x20, 0x20, 255])
+        // Colours are not multiplied by alpha.
+        let half = pixel(220, 64)
+        #expect(zip(half, [0x20, 0x40, 0xC0, 128]).allSatisfy { abs(Int($0) - $1) <= 2 }, "\(half)")
+        #expect(pixel(255, 0)[3] == 0)
+    }
 
-        @Test(
-            "A damaged drawing and one without a size have clear errors",
-            arguments: [
-                ("<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 9 9'><rect", "XML parse error"),
-                ("<svg xmlns='http://www.w3.org/2000/svg'/>", "it has no size"),
-                ("<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 nan 9'><rect/></svg>", "it has no size"),
-            ])
-        func damaged(text: String, reason: String) throws {
-            let error = try withDrawing(text) { file in
-                #expect(throws: ArtworkError.self) { _ = try Artwork(contentsOf: file) }
-            }
-            let description = "\(try #require(error))"
-            #expect(description.contains("leaf.svg") && description.contains(reason) && !description.contains("\n"))
-        }
+    @Test(
+        "A drawing without a size may have negative coordinates",
+        .enabled(if: SVG.isAvailable, "librsvg is not installed"), arguments: [-500, -45, 500])
+    func coordinates(offset: Int) throws {
+        _ = try render("", "<g transform='translate(\(offset) \(offset))'>\(Self.shapes)</g>")
+    }
 
-        @Test("A drawing does not read other files")
-        func externalFiles() throws {
-            try withTemporaryFolder { folder in
-                let image = RasterImage(width: 8, height: 8, channels: 3, samples: Array(repeating: 9, count: 192))
-                let other = folder.appending(path: "other.png")
-                try ImageFile.write(image, to: other)
-                let text = """
-                    <svg xmlns='http://www.w3.org/2000/svg' xmlns:xlink='http://www.w3.org/1999/xlink' viewBox='0 0 40 40'>\
-                    <image xlink:href='\(other.absoluteString)' x='0' y='0' width='20' height='20'/>\
-                    <image xlink:href='other.png' x='0' y='0' width='20' height='20'/></svg>
-                    """
-                let file = folder.appending(path: "drawing.svg")
-                try Data(text.utf8).write(to: file)
-                #expect(throws: ArtworkError.empty(file: file)) { _ = try Artwork(contentsOf: file) }
-            }
+    /// Returns the artwork of a drawing whose visible part is 80 units wide and 40 high.
+    private func render(_ size: String, _ shapes: String) throws -> RasterImage {
+        let text = "<?xml version='1.0'?><svg xmlns='http://www.w3.org/2000/svg' \(size)>\(shapes)</svg>"
+        let artwork = try withDrawing(text) { try Artwork(contentsOf: $0) }
+        let image = try #require(artwork.cutOut)
+        try #require(image.width == 256 && abs(image.height - 128) <= 1 && image.channels == 4)
+        #expect(artwork.notes.isEmpty)
+        return image
+    }
+
+    @Test(
+        "A damaged or empty drawing has a clear error", .enabled(if: SVG.isAvailable, "librsvg is not installed"),
+        arguments: [
+            ("<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 9 9'><rect", "XML parse error"),
+            ("<svg xmlns='http://www.w3.org/2000/svg'/>", "the image contains no logo"),
+            ("<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 nan 9'><rect/></svg>", "the image contains no logo"),
+            ("<svg xmlns='http://www.w3.org/2000/svg' width='1e-320' height='1e-320'/>", "the image contains no logo"),
+        ])
+    func damaged(text: String, reason: String) throws {
+        let error = try withDrawing(text) { file in
+            #expect(throws: ArtworkError.self) { _ = try Artwork(contentsOf: file) }
         }
-    #else
-        @Test("A build without SVG says how to read a drawing")
-        func unsupported() throws {
-            try withDrawing("<svg xmlns='http://www.w3.org/2000/svg'/>") { file in
-                let error = #expect(throws: ArtworkError.unsupportedDrawing(file: file)) {
-                    _ = try Artwork(contentsOf: file)
-                }
-                #expect("\(try #require(error))".contains("librsvg2-2"))
-            }
+        let description = "\(try #require(error))"
+        #expect(description.contains("leaf.svg") && description.contains(reason) && !description.contains("\n"))
+    }
+
+    @Test("A drawing of more than 16 MiB is refused") func large() throws {
+        let spaces = String(repeating: " ", count: 1 << 24)
+        let error = try withDrawing("<svg xmlns='http://www.w3.org/2000/svg'>\(spaces)</svg>") { file in
+            #expect(throws: ArtworkError.self) { _ = try Artwork(contentsOf: file) }
         }
-    #endif
+        #expect("\(try #require(error))".contains("bytes, expected at most 16777216"))
+    }
+
+    @Test("A drawing does not read other files", .enabled(if: SVG.isAvailable, "librsvg is not installed"))
+    func externalFiles() throws {
+        try withTemporaryFolder { folder in
+            let image = RasterImage(width: 8, height: 8, channels: 3, samples: Array(repeating: 9, count: 192))
+            let other = folder.appending(path: "other.png")
+            try ImageFile.write(image, to: other)
+            let text = """
+                <svg xmlns='http://www.w3.org/2000/svg' xmlns:xlink='http://www.w3.org/1999/xlink' viewBox='0 0 40 40'>\
+                <image xlink:href='\(other.absoluteString)' x='0' y='0' width='20' height='20'/>\
+                <image xlink:href='other.png' x='0' y='0' width='20' height='20'/></svg>
+                """
+            let file = folder.appending(path: "drawing.svg")
+            try Data(text.utf8).write(to: file)
+            #expect(throws: ArtworkError.empty(file: file)) { _ = try Artwork(contentsOf: file) }
+        }
+    }
+
+    @Test("Without librsvg, a drawing is an error that says what to install", .enabled(if: !SVG.isAvailable))
+    func unavailable() throws {
+        try withDrawing("<svg xmlns='http://www.w3.org/2000/svg'/>") { file in
+            #expect(throws: ArtworkError.unsupportedDrawing(file: file)) { _ = try Artwork(contentsOf: file) }
+            #expect("\(ArtworkError.unsupportedDrawing(file: file))".contains("librsvg2-2"))
+        }
+    }
 }

@@ -46,13 +46,17 @@ typedef struct {
 typedef enum {
     IMPRINT_SVG_RENDERED = 0,
     IMPRINT_SVG_DAMAGED = 1,
-    /// librsvg is not installed.
-    IMPRINT_SVG_MISSING_LIBRARY = 2,
+    IMPRINT_SVG_OUT_OF_MEMORY = 2,
+    /// librsvg 2.52 or newer is not installed, or the build leaves out the trait SVG.
+    IMPRINT_SVG_MISSING_LIBRARY = 3,
 } imprint_svg_status;
 
-/// Renders an SVG drawing whose longer side has the given length in pixels; only in builds with the trait SVG.
+/// Returns whether drawings can be rendered; loads librsvg.
+int imprint_can_render_svg(void);
+
+/// Renders an SVG drawing whose longer side has the given length in pixels. An empty drawing becomes one transparent pixel.
 ///
-/// - message: receives the null-terminated error message of librsvg if the drawing is damaged.
+/// - message: receives the null-terminated error message of librsvg.
 imprint_svg_status imprint_render_svg(
     const uint8_t *bytes, size_t count, uint32_t longer_side, imprint_svg_image *image, char message[128]);
 

@@ -71,7 +71,7 @@ package enum ImageFile {
     /// size or more, the result agrees with that of the whole image to 34 dB or better.
     package static func shortSideToDecode(covering side: Int) -> Int { side * 3 / 2 }
 
-    static func read(_ url: URL) throws(ImageError) -> [UInt8] {
+    static func read(_ url: URL, byteLimit: Int = byteLimit) throws(ImageError) -> [UInt8] {
         // Reading a device or a pipe may never end, and a file that is not an image may have any size.
         guard let status = FileStatus(url) else {
             throw .unreadable(file: url, reason: "there is no such file, or no permission to look into its folder")

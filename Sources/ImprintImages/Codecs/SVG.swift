@@ -32,28 +32,34 @@ package enum SVG {
         return !prolog.contains("<html") && !prolog.contains("<!doctype html")
     }
 
+    /// The maximum size of a drawing in bytes (16 MiB), because librsvg needs many times as much memory.
+    private static let byteLimit = 1 << 24
+
+    /// Whether drawings can be rendered: librsvg is installed, and the build has the trait `SVG`.
+    package static var isAvailable: Bool { imprint_can_render_svg() != 0 }
+
     /// Renders a drawing with transparency.
     /// - Parameter longerSide: The length of the longer side, in pixels.
-    /// - Returns: The image with 4 channels, not premultiplied; nil without librsvg, or if the build leaves it out.
-    /// - Throws: `ImageError` if the file cannot be read, or is damaged.
+    /// - Returns: The image with 4 channels, not premultiplied; nil if drawings cannot be rendered (`isAvailable`).
+    /// - Throws: `ImageError` if the file cannot be read, is too large, or is damaged, or if memory runs out.
     package static func render(_ file: URL, longerSide: Int) throws(ImageError) -> RasterImage? {
-        #if SVG
-            let bytes = try ImageFile.read(file)
-            var image = imprint_svg_image()
-            var message = [CChar](repeating: 0, count: 128)
-            let status = imprint_render_svg(bytes, bytes.count, UInt32(longerSide), &image, &message)
-            if status == IMPRINT_SVG_MISSING_LIBRARY { return nil }
-            guard status == IMPRINT_SVG_RENDERED, let samples = image.samples else {
-                let words = String(cString: message).split(whereSeparator: \.isWhitespace)
-                throw .truncated(file: file, reason: "librsvg: \(words.joined(separator: " "))")
-            }
-            defer { free(samples) }
-            let (width, height) = (Int(image.width), Int(image.height))
-            return RasterImage(
-                width: width, height: height, channels: 4,
-                samples: Array(UnsafeBufferPointer(start: samples, count: width * height * 4)))
-        #else
-            return nil
-        #endif
+        let bytes = try ImageFile.read(file, byteLimit: byteLimit)
+        var image = imprint_svg_image()
+        var message = [CChar](repeating: 0, count: 128)
+        let status = imprint_render_svg(bytes, bytes.count, UInt32(longerSide), &image, &message)
+        let reason = message.withUnsafeBufferPointer { message in
+            message.baseAddress.map { String(cString: $0).split(whereSeparator: \.isWhitespace) } ?? []
+        }.joined(separator: " ")
+        switch status {
+        case IMPRINT_SVG_MISSING_LIBRARY: return nil
+        case IMPRINT_SVG_OUT_OF_MEMORY: throw .outOfMemory(file: file, reason: "librsvg cannot render the drawing")
+        default: break
+        }
+        guard let samples = image.samples else { throw .truncated(file: file, reason: "librsvg: \(reason)") }
+        defer { free(samples) }
+        let (width, height) = (Int(image.width), Int(image.height))
+        return RasterImage(
+            width: width, height: height, channels: 4,
+            samples: Array(UnsafeBufferPointer(start: samples, count: width * height * 4)))
     }
 }

@@ -8,7 +8,7 @@ public import ImprintImages
 public enum ArtworkError: DescribedError, Equatable, Sendable {
     /// The file cannot be read as an image.
     case unreadable(ImageError)
-    /// The file is an SVG drawing, and librsvg is not installed or not used by the build (package trait `SVG`).
+    /// The file is an SVG drawing, but librsvg 2.52 or newer is not installed, or the build leaves out the package trait `SVG`.
     case unsupportedDrawing(file: URL)
     /// The image has no visible pixel, or all of its pixels have the colour of its border.
     case empty(file: URL)
@@ -25,9 +25,8 @@ extension ArtworkError {
         case .unreadable(let error):
             "\(error)"
         case .unsupportedDrawing(let file):
-            "\(file.displayPath) is an SVG drawing, and librsvg, which reads it, is not installed (or this build of Imprint leaves "
-                + "out the package trait SVG). Install librsvg2-2 (Debian, Ubuntu) or librsvg (Homebrew), or convert the "
-                + "drawing to PNG."
+            "\(file.displayPath): found an SVG drawing, and this program cannot use librsvg 2.52 or newer, which reads SVG. Install "
+                + "librsvg2-2 (Debian, Ubuntu) or librsvg (Homebrew), or convert the drawing to PNG."
         case .empty(let file):
             "\(file.displayPath): the image contains no logo, because it is fully transparent or has only one colour. "
                 + "Save the logo as a PNG with a transparent background."
