@@ -86,12 +86,13 @@ enum StudioSamples {
     }
 
     /// Runs `body` with a studio with a model of bright and dark, or without a model.
+    /// - Parameter port: The port of the studio; if nil, the first free default port.
     static func withStudio<Value>(
-        hasModel: Bool = true, categories: [String: [String]]? = nil,
+        hasModel: Bool = true, categories: [String: [String]]? = nil, port: Int? = nil,
         installer: (_ folder: URL) throws -> BaseModelInstaller = Self.installer,
         _ body: (_ studio: Studio, _ folder: URL) async throws -> Value
     ) async throws -> Value {
-        try await withStudio(name: hasModel ? "bright" : nil, installer: installer) { folder in
+        try await withStudio(name: hasModel ? "bright" : nil, port: port, installer: installer) { folder in
             var model = hasModel ? try ModelFile(contentsOf: try await Self.model(in: folder)) : nil
             model?.categories = try categories.map { try Categories($0) }
             return try model.map { try ImageClassifier($0) }
@@ -102,13 +103,13 @@ enum StudioSamples {
 
     /// Runs `body` with a studio with a model created in its folder.
     static func withStudio<Value>(
-        name: String?, installer: (_ folder: URL) throws -> BaseModelInstaller,
+        name: String?, port: Int? = nil, installer: (_ folder: URL) throws -> BaseModelInstaller,
         classifier: (_ folder: URL) async throws -> ImageClassifier?,
         _ body: (_ studio: Studio, _ folder: URL) async throws -> Value
     ) async throws -> Value {
         try await withTemporaryFolder { folder in
             let studio = try await Studio(
-                try await classifier(folder), name: name, installer: try installer(folder))
+                try await classifier(folder), name: name, port: port, installer: try installer(folder))
             do {
                 let value = try await body(studio, folder)
                 await studio.stop()

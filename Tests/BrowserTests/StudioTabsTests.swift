@@ -83,10 +83,11 @@ import Testing
     }
 
     @Test("A tab of an earlier studio loads the model of the new studio") func restart() async throws {
-        try await StudioSamples.withStudio { first, folder in
+        // Not a default port, which another test could take before the new studio starts.
+        let port = 8300
+        try await StudioSamples.withStudio(port: port) { first, folder in
             let photo = try StudioSamples.write(.bright, to: folder)
             let signal = folder.appending(path: "restart")
-            let port = try #require(first.url.port)
             var model = try ModelFile(contentsOf: folder.appending(path: "model.imprint"))
             model = ModelFile(
                 network: model.network, parameters: model.parameters, labels: ["Day", "Night"],
