@@ -2,10 +2,11 @@
 
     python3 Benchmarks/accuracy/fit_matching.py RESULTS --midpoint M --width W --growth G
 
-RESULTS is the folder of Benchmarks/accuracy/brands.py with the method matching. --midpoint, --width and --growth are the calibration of the
-program that made them (`MatchCalibration` in Swift), which turns the confidences back into scores. Prints the new calibration, for which
-a confidence of 0.5 is exceeded in a share of --false-alarms of the photos of none, if one logo or all logos of a draw are searched. The
-width is that of Platt scaling over pairs of a photo and a logo: the photos of the logo, and those of none, with equal weights.
+RESULTS is the folder of Benchmarks/accuracy/brands.py with the method matching, and --base its base model, if any. --midpoint, --width and
+--growth are the calibration of the program that made the results (`MatchCalibration` in Swift), which turns the confidences back into scores.
+Prints the new calibration. With it, the confidence of 0.5 is exceeded in a fraction --false-alarms of the photos without a logo, both for one logo
+and for all logos of a draw. The width is that of Platt scaling over pairs of a photo and a logo: the photos of the logo, and those of none,
+with equal weights. Also prints how many pairs of a photo of one brand and the logo of another have a confidence of 0.5 or more.
 """
 
 import argparse
@@ -21,18 +22,22 @@ def main():
     parser.add_argument("results", type=Path)
     for name in ("midpoint", "width", "growth"):
         parser.add_argument(f"--{name}", type=float, required=True)
-    parser.add_argument("--false-alarms", type=float, default=0.03)
+    parser.add_argument("--base", help="the base model of the results")
+    parser.add_argument("--false-alarms", type=float, default=0.04)
     args = parser.parse_args()
 
-    positives, negatives, highest, counts = [], [], [], []
-    for file in sorted(args.results.glob("matching-[0-9]*.json")):
+    positives, negatives, others, highest, counts = [], [], [], [], []
+    for file in sorted(args.results.glob(f"matching-{Path(args.base).stem + '-' if args.base else ''}[0-9].json")):
         stored = json.loads(file.read_text())
+        if not isinstance(stored["key"]["photos"], dict):
+            raise SystemExit(f"{file} is of an earlier version. Delete it, and run Benchmarks/accuracy/brands.py again.")
         brands, photos = list(stored["key"]["artwork"]), stored["key"]["photos"]
         found = stored["result"]["scores"]
         scores = numpy.array([[score(found[photo][brand], len(brands), args) for brand in brands] for photo in photos])
         truth = numpy.array([brands.index(label) if label in brands else -1 for label in photos.values()])
         positives += [scores[truth == index, index] for index in range(len(brands))]
         negatives += [scores[truth == -1].ravel()]
+        others += [scores[(truth != -1) & (truth != index), index] for index in range(len(brands))]
         highest.append(scores[truth == -1].max(1))
         counts.append(len(brands))
     if not counts:
@@ -40,8 +45,11 @@ def main():
     negatives = numpy.concatenate(negatives)
     midpoint = numpy.quantile(negatives, 1 - args.false_alarms)
     growth = numpy.quantile(numpy.concatenate(highest), 1 - args.false_alarms) - midpoint
+    if max(counts) == 1:
+        raise SystemExit("The growth needs draws of several logos. Run Benchmarks/accuracy/brands.py with a larger --group.")
     growth /= math.log(sum(counts) / len(counts))
     print(f"MatchCalibration(midpoint: {midpoint:.4f}, width: {platt_width(numpy.concatenate(positives), negatives):.4f}, growth: {growth:.4f})")
+    print(f"photos of other brands with a confidence of 0.5 or more, for one logo: {(numpy.concatenate(others) >= midpoint).mean():.0%}")
 
 
 def score(confidence, count, calibration):

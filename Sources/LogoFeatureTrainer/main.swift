@@ -38,14 +38,25 @@ struct LogoFeatureTrainer: ParsableCommand {
     var learningRate: Float = 1e-4
 
     @Option(help: "The weight of the fine-tuned parameters in the result; the rest is that of the base model.")
-    var share: Float = 0.3
+    var share: Float = 0.6
+
+    @Option(
+        parsing: .upToNextOption,
+        help: "The effects of the scenes: \(effectNames). (default: all)")
+    var effects = SceneEffects.named.map(\.name)
 
     @Option(help: "The random seed.")
     var seed: UInt64 = 1
 
+    private static let effectNames = SceneEffects.named.map(\.name).joined(separator: ", ")
+
     /// The side of the scenes that logos are drawn in.
     private static let sceneSide = 288
+
     func validate() throws {
+        for name in effects where !SceneEffects.named.contains(where: { $0.name == name }) {
+            throw ValidationError("--effects has \(name), expected \(Self.effectNames).")
+        }
         for (name, value) in [("epochs", epochs), ("count", count), ("batch-size", batchSize)]
         where !(2...100_000).contains(value) {
             throw ValidationError("--\(name) is \(value), expected 2 to 100000.")
@@ -77,7 +88,9 @@ struct LogoFeatureTrainer: ParsableCommand {
         print("\(artworks.count) logos, \(backdrops.count) photos")
 
         let objective = try MatchingObjective(
-            features, pairs: batchSize, artworks: artworks, backdrops: backdrops, seed: seed, workers: workers)
+            features, pairs: batchSize, artworks: artworks, backdrops: backdrops,
+            effects: SceneEffects(SceneEffects.named.filter { effects.contains($0.name) }.map(\.effect)),
+            seed: seed, workers: workers)
         let steps = artworks.count / batchSize
         let loop = try TrainingLoop(
             objective,

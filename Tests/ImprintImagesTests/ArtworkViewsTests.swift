@@ -96,7 +96,8 @@ import Testing
         for seed in 0..<12 {
             let scene = try #require(
                 try views.scene(
-                    of: part, backdrops: backdrops, side: 160, scale: 0.8...1.2, shift: 16, seed: UInt64(seed)))
+                    of: part, backdrops: backdrops, side: 160, scale: 0.8...1.2, shift: 16, effects: [],
+                    seed: UInt64(seed)))
             #expect(scene.image.width == 160 && scene.image.height == 160)
             // Only a logo at the border of the composite is farther from the centre of the image.
             #expect((30...130).contains(scene.x) && (30...130).contains(scene.y))
@@ -110,6 +111,7 @@ import Testing
         // Some composites have one ink, are outlines, or have an object in front of the centre.
         #expect(differences.count { $0 > 30 } >= 6, "\(differences)")
         let small = try Backdrops([], size: 96, seed: 1, workers: Workers(1))
-        #expect(try views.scene(of: part, backdrops: small, side: 96, scale: 1...1, shift: 0, seed: 1) == nil)
+        #expect(
+            try views.scene(of: part, backdrops: small, side: 96, scale: 1...1, shift: 0, effects: [], seed: 1) == nil)
     }
 }

@@ -37,21 +37,26 @@ package struct Composite: Sendable, Equatable {
 ///
 /// A composite depends only on the seed and its index, so any thread may generate any of them, in any order.
 package struct Compositor: Sendable {
-    /// The size and rotation of the logo in composites.
+    /// The size, rotation and colours of the logo in composites.
     package struct Configuration: Sendable, Equatable {
         /// The diameter of the logo as a fraction of the side of the image, log-uniformly distributed (within 0.02…0.9).
         package var span: ClosedRange<Float>
         /// The fraction of images with a random rotation; in the others, the rotation has a standard deviation of 12°.
         package var rotatedShare: Float
+        /// The fraction of images in which the logo preferably has its own colours.
+        package var originalShare: Float
 
         /// Creates a configuration.
-        package init(span: ClosedRange<Float> = 0.04...0.6, rotatedShare: Float = 0.4) {
+        package init(span: ClosedRange<Float> = 0.04...0.6, rotatedShare: Float = 0.4, originalShare: Float = 0.3) {
             precondition(
                 span.lowerBound >= 0.02 && span.upperBound <= 0.9,
                 "a logo spans 0.02 to 0.9 of the side of an image, not \(span)")
-            precondition((0...1).contains(rotatedShare), "a fraction is within 0...1, not \(rotatedShare)")
+            for share in [rotatedShare, originalShare] {
+                precondition((0...1).contains(share), "a fraction is within 0...1, not \(share)")
+            }
             self.span = span
             self.rotatedShare = rotatedShare
+            self.originalShare = originalShare
         }
     }
 
@@ -61,7 +66,7 @@ package struct Compositor: Sendable {
     package let backdrops: Backdrops
     /// The random seed.
     package let seed: UInt64
-    /// The size and rotation of the logo.
+    /// The size, rotation and colours of the logo.
     package let configuration: Configuration
     /// The label of the logo, if several compositors have the same seed; nil for a single logo.
     package let label: String?
@@ -74,7 +79,7 @@ package struct Compositor: Sendable {
     ///   - artworks: The variants of the logo, at least one; each composite shows one of them.
     ///   - backdrops: The backgrounds, which also determine the size of the images.
     ///   - seed: The random seed.
-    ///   - configuration: The size and rotation of the logo.
+    ///   - configuration: The size, rotation and colours of the logo.
     ///   - label: The label of the logo if there are several, so that their scenes differ despite the same seed.
     package init(
         artworks: [Artwork], backdrops: Backdrops, seed: UInt64, configuration: Configuration = Configuration(),

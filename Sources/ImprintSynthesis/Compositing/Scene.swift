@@ -48,7 +48,8 @@ struct Scene {
         let mainTone = logo.mainTone
         wordmark = random.chance(0.5) ? Lettering.standard.wordmark(tone: mainTone, &random) : []
 
-        let chosen: Inks.Style = random.chance(0.3) ? .original : random.chance(0.65) ? .mono : .recolored
+        let chosen: Inks.Style =
+            random.chance(configuration.originalShare) ? .original : random.chance(0.65) ? .mono : .recolored
         let style = artwork.keepsOriginalColors ? .original : chosen
         let behind = ground.average(around: middle, radius: span / 2)
         if random.chance(0.35) {
@@ -110,11 +111,25 @@ struct Scene {
     func position(of point: Point) -> Point { view.pixel(of: point) }
 
     /// Renders the composite.
-    func render() throws(ImageError) -> RasterImage { try camera.capture(painted()) }
+    /// - Parameters:
+    ///   - effects: Effects of the material, the surface and the light; nil for none.
+    ///   - center: The point of the scene that the effects do not move, in pixels.
+    ///   - radius: Half of the diameter of the visible part of the logo, in pixels.
+    func render(
+        _ effects: (kinds: SceneEffects, center: Point, radius: Float)? = nil, seed: UInt64 = 0
+    ) throws(ImageError) -> RasterImage {
+        guard let effects else { return try camera.capture(painted()) }
+        var random = RandomStream(seed: seed, "scene effects")
+        var canvas = painted(material: effects.kinds.material(&random))
+        effects.kinds.apply(to: &canvas, around: effects.center, radius: effects.radius, &random)
+        return try camera.capture(canvas)
+    }
 
     /// Paints the scene without the effects of the camera.
-    /// - Parameter showsLogo: Whether to paint the logo; the rest of the scene is the same with and without it.
-    func painted(showsLogo: Bool = true) -> Canvas {
+    /// - Parameters:
+    ///   - showsLogo: Whether to paint the logo; the rest of the scene is the same with and without it.
+    ///   - material: The material of the logo; nil for ink.
+    func painted(showsLogo: Bool = true, material: PrintMaterial? = nil) -> Canvas {
         let size = ground.size
         var canvas = ground
         var printLayer = PrintLayer(size: size)
@@ -133,13 +148,14 @@ struct Scene {
             let box = PixelBox(around: letter.corners, through: view, margin: 2, size: size)
             printLayer.paint(inks.main, through: view, in: box) { letter.distance(to: $0) }
         }
+        var layer = PrintLayer(size: size)
         if showsLogo && !elements.isEmpty {
-            var layer = PrintLayer(size: size)
             for element in elements { layer.paint(element, inks[element.tone], fillStyle, through: view) }
             let box = PixelBox(around: logo.hull, through: view, margin: fillStyle.wobble * view.scale + 3, size: size)
-            printLayer.composite(layer, in: box, opacity: surface.opacity)
+            printLayer.composite(layer, in: box, opacity: surface.opacity * (material?.inkOpacity ?? 1))
         }
         surface.composite(printLayer, on: &canvas, around: location)
+        material?.apply(layer, span: location.span, to: &canvas)
         occluder?.paint(on: &canvas)
         return canvas
     }

@@ -11,6 +11,9 @@ package struct ArtworkPart: Sendable {
     /// The size of the views without their border, in pixels: multiples of the cell.
     package let windowWidth: Int
     package let windowHeight: Int
+    /// The rectangle of the part in the bounding box of the logo, as fractions of its width and height.
+    package let x: ClosedRange<Float>
+    package let y: ClosedRange<Float>
     /// The centre, in units of the design.
     fileprivate let center: Point
     /// The number of pixels per unit of the design.
@@ -25,8 +28,12 @@ package struct ArtworkPart: Sendable {
     /// The smallest number of cells of a window.
     private static let fewestCells = 3
 
-    /// Creates the part in a rectangle of a design.
-    fileprivate init(low: Point, high: Point, cell: Int) {
+    /// Creates the part in a rectangle of the bounding box of a design.
+    fileprivate init(x: ClosedRange<Float>, y: ClosedRange<Float>, low: Point, size: Point, cell: Int) {
+        (self.x, self.y) = (x, y)
+        let (low, high) = (
+            low + size * Point(x.lowerBound, y.lowerBound), low + size * Point(x.upperBound, y.upperBound)
+        )
         let size = high - low
         let ratio = max(size.x / size.y, size.y / size.x)
         let scale = Self.side * min(Self.longestRatio / ratio, 1).squareRoot() / (size.x * size.y).squareRoot()
@@ -73,10 +80,7 @@ package struct ArtworkViews: Sendable {
         }
         let size = Point(max(high.x - low.x, 1e-3), max(high.y - low.y, 1e-3))
         parts = Self.fractions(ratio: size.x / size.y).map { x, y in
-            ArtworkPart(
-                low: low + size * Point(x.lowerBound, y.lowerBound),
-                high: low + size * Point(x.upperBound, y.upperBound),
-                cell: cell)
+            ArtworkPart(x: x, y: y, low: low, size: size, cell: cell)
         }
     }
 
@@ -167,15 +171,18 @@ extension ArtworkViews {
     ///   - side: The height and width of the image.
     ///   - scale: The range of the scale, relative to that of the views.
     ///   - shift: The largest distance from the centre of the image, unless the logo is at the border of the composite.
+    ///   - effects: The effects of material, surface and light.
     /// - Returns: nil if the logo is too large for the backgrounds, or if its scale is outside of the range after four attempts.
     package func scene(
-        of part: ArtworkPart, backdrops: Backdrops, side: Int, scale: ClosedRange<Float>, shift: Float, seed: UInt64
+        of part: ArtworkPart, backdrops: Backdrops, side: Int, scale: ClosedRange<Float>, shift: Float,
+        effects: SceneEffects, seed: UInt64
     ) throws(ImageError) -> Scene? {
         var random = RandomStream(seed: seed, "artwork scene")
         for _ in 0..<4 {
             let span = 2 * part.scale * random.uniform(in: scale) / Float(backdrops.size)
             guard (0.02...0.9).contains(span) else { return nil }
-            let configuration = Compositor.Configuration(span: span...span, rotatedShare: 0)
+            let configuration = Compositor.Configuration(
+                span: span...span, rotatedShare: 0, originalShare: effects.originalShare)
             let scene = ImprintSynthesis.Scene(design, of: artwork, configuration, backdrops, &random)
             // A tilted logo is enlarged until it has the same span.
             guard scale.contains(scene.scale / part.scale) else { continue }
@@ -186,7 +193,9 @@ extension ArtworkViews {
             let left = start(position.x, random.uniform(in: -shift...shift))
             let top = start(position.y, random.uniform(in: -shift...shift))
             return Scene(
-                image: try scene.render().part(left: left, top: top, width: side, height: side),
+                image: try scene.render(
+                    (effects, position, max(part.width, part.height) / 2), seed: seed
+                ).part(left: left, top: top, width: side, height: side),
                 x: position.x - Float(left), y: position.y - Float(top))
         }
         return nil

@@ -14,6 +14,7 @@ package final class MatchingObjective: TrainingObjective {
     private let preprocessing: Preprocessing
     private let loss: MatchingLoss
     private let pairCount: Int
+    private let effects: SceneEffects
     private let seed: UInt64
     private let workers: Workers
     /// The logos of the round, in random order.
@@ -32,9 +33,10 @@ package final class MatchingObjective: TrainingObjective {
     ///   - pairs: The number of logos of a batch.
     ///   - artworks: The logos to learn from, at least `pairs`.
     ///   - backdrops: The backgrounds of composites, larger than `side`.
+    ///   - effects: The effects of composites.
     package init(
-        _ features: LocalFeatures, pairs: Int, artworks: [ArtworkViews], backdrops: Backdrops, seed: UInt64,
-        workers: Workers
+        _ features: LocalFeatures, pairs: Int, artworks: [ArtworkViews], backdrops: Backdrops,
+        effects: SceneEffects = .all, seed: UInt64, workers: Workers
     ) throws {
         let input = TensorShape(height: Self.side, width: Self.side, channels: 3)
         let network = try Network(name: features.network.name, input: input, nodes: features.network.nodes)
@@ -49,6 +51,7 @@ package final class MatchingObjective: TrainingObjective {
         preprocessing = features.preprocessing
         self.artworks = artworks
         self.backdrops = backdrops
+        self.effects = effects
         self.seed = seed
         self.workers = workers
         pairCount = pairs
@@ -106,7 +109,7 @@ package final class MatchingObjective: TrainingObjective {
         guard
             let scene = try artwork.scene(
                 of: part, backdrops: backdrops, side: Self.side, scale: Self.scale, shift: Self.shift,
-                seed: random.next())
+                effects: effects, seed: random.next())
         else { return nil }
         let cells = Self.side / stride
         let size = Size2D(height: part.windowHeight / stride, width: part.windowWidth / stride)

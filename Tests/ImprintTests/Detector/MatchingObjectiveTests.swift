@@ -33,7 +33,8 @@ import Testing
         }
         let objective = try MatchingObjective(
             LocalFeatures(model), pairs: 2, artworks: artworks,
-            backdrops: try Backdrops([], size: 320, seed: 1, workers: Workers(1)), seed: 5, workers: Workers(2))
+            backdrops: try Backdrops([], size: 320, seed: 1, workers: Workers(1)), effects: [], seed: 5,
+            workers: Workers(2))
         objective.beginRound(0, at: 0, evaluationParameters: objective.plan.parameters)
         return objective
     }

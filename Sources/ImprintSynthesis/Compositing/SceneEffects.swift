@@ -1,0 +1,164 @@
+internal import Foundation
+internal import ImprintCore
+
+/// Effects that make composites more like photos of real objects: materials, curved surfaces, perspective, objects in front, and bad light.
+///
+/// `ArtworkViews.scene` uses them to train features; `Compositor` does not.
+package struct SceneEffects: OptionSet, Sendable {
+    package let rawValue: Int
+
+    package init(rawValue: Int) { self.rawValue = rawValue }
+
+    /// Relief, embroidery, metal, light and raster instead of ink.
+    package static let materials = SceneEffects(rawValue: 1)
+    /// A cylinder, such as a bottle or a cup.
+    package static let curvature = SceneEffects(rawValue: 2)
+    /// A close, strongly tilted camera.
+    package static let perspective = SceneEffects(rawValue: 4)
+    /// An object in front of a part of the logo, or the edge of the object with the logo.
+    package static let occlusion = SceneEffects(rawValue: 8)
+    /// Low light and motion blur.
+    package static let light = SceneEffects(rawValue: 16)
+    /// The logo's own colours more often.
+    package static let colors = SceneEffects(rawValue: 32)
+
+    /// All effects by name.
+    package static let named: [(name: String, effect: SceneEffects)] = [
+        ("materials", .materials), ("curvature", .curvature), ("perspective", .perspective), ("occlusion", .occlusion),
+        ("light", .light), ("colors", .colors),
+    ]
+    package static let all = SceneEffects(named.map(\.effect))
+
+    /// The fraction of scenes with each of the effects.
+    private static let share: Float = 0.3
+
+    /// The fraction of scenes with the logo's own colours.
+    var originalShare: Float { contains(.colors) ? 0.65 : 0.3 }
+
+    /// Returns a random material, or nil for ink.
+    func material(_ random: inout RandomStream) -> PrintMaterial? {
+        let isMaterial = random.chance(Self.share)
+        let material = PrintMaterial(random.element(of: PrintMaterial.Kind.allCases), &random)
+        return contains(.materials) && isMaterial ? material : nil
+    }
+
+    /// Changes the painted scene; the point at `center` stays where it is.
+    /// - Parameter radius: Half of the diameter of the visible part of the logo, in pixels.
+    func apply(to canvas: inout Canvas, around center: Point, radius: Float, _ random: inout RandomStream) {
+        func hasEffect(_ effect: SceneEffects) -> Bool { random.chance(Self.share) && contains(effect) }
+        if hasEffect(.curvature) { Curvature(radius, &random).apply(to: &canvas, around: center) }
+        if hasEffect(.perspective) {
+            let steepness = random.direction() * (random.uniform(in: 0.15...0.5) / radius)
+            canvas = canvas.warped { pixel in
+                let offset = pixel - center
+                return center + offset / max(1 + steepness.dot(offset), 0.2)
+            }
+        }
+        if hasEffect(.occlusion) { occlude(&canvas, center, radius, &random) }
+        if hasEffect(.light) { dim(&canvas, &random) }
+    }
+
+    /// Covers a part of the logo by another part of the scene: everything beyond a line, or a band.
+    private func occlude(_ canvas: inout Canvas, _ center: Point, _ radius: Float, _ random: inout RandomStream) {
+        let direction = random.direction()
+        let near = radius * random.uniform(in: 0.25...0.8)
+        let far = random.chance(0.5) ? Float.infinity : near + radius * random.uniform(in: 0.2...0.6)
+        let size = Float(canvas.size)
+        let shift = Point(random.uniform(in: 0.3...0.7), random.uniform(in: 0.3...0.7)) * size
+        let source = canvas
+        let brightness = random.uniform(in: 0.5...1.3)
+        canvas.update { ground, position in
+            let pixel = (position + 1) * size / 2
+            let depth = (pixel - center).dot(direction)
+            let coverage = (min(depth - near, far - depth) + 0.5).clampedToUnit
+            guard coverage > 0 else { return ground }
+            let other = Point(
+                (pixel.x + shift.x).truncatingRemainder(dividingBy: size),
+                (pixel.y + shift.y).truncatingRemainder(dividingBy: size))
+            return ground + (source.color(at: other) * brightness - ground) * coverage
+        }
+    }
+
+    /// Blurs in one direction, or darkens and adds noise, or both.
+    private func dim(_ canvas: inout Canvas, _ random: inout RandomStream) {
+        let isMoving = random.chance(0.6)
+        let motion = random.direction() * random.uniform(in: 1...4)
+        let isDark = !isMoving || random.chance(0.4)
+        let brightness = random.uniform(in: 0.2...0.6)
+        let noise = random.uniform(in: 0.01...0.05)
+        if isMoving {
+            let source = canvas
+            let size = Float(canvas.size)
+            canvas.update { _, position in
+                let pixel = (position + 1) * size / 2
+                return (-2...2).reduce(Color.zero) { $0 + source.color(at: pixel + motion * (Float($1) / 2)) } / 5
+            }
+        }
+        if isDark {
+            canvas.update { color, _ in
+                color * brightness + Color(random.roughlyNormal(), random.roughlyNormal(), random.roughlyNormal())
+                    * noise
+            }
+        }
+    }
+}
+
+/// A cylinder with the scene on it.
+private struct Curvature {
+    /// The radius of the cylinder, in pixels.
+    private let radius: Float
+    /// The direction across the axis.
+    private let direction: Point
+    /// The sine of the angle between the camera and the surface at the centre.
+    private let offset: Float
+
+    init(_ logoRadius: Float, _ random: inout RandomStream) {
+        radius = logoRadius * random.uniform(in: 1.05...2.2)
+        // Most bottles and cups stand upright.
+        direction = .direction(degrees: random.chance(0.7) ? random.normal() * 10 : random.uniform(in: -180...180))
+        offset = random.uniform(in: -0.4...0.4)
+    }
+
+    /// Bends the scene; the scale at the centre stays the same.
+    ///
+    /// Beside the cylinder, the flat scene is visible.
+    func apply(to canvas: inout Canvas, around center: Point) {
+        let source = canvas
+        let size = Float(canvas.size)
+        let slope = (1 - offset * offset).squareRoot()
+        let start = arcSine(offset)
+        canvas.update { flat, position in
+            let pixel = (position + 1) * size / 2
+            let across = (pixel - center).dot(direction)
+            let sine = across * slope / radius + offset
+            guard abs(sine) < 0.98 else { return flat * 0.8 }
+            let bent = radius * (arcSine(sine) - start)
+            let shade = 0.55 + 0.45 * (1 - sine * sine).squareRoot() / slope
+            return source.color(at: pixel + direction * (bent - across)) * shade
+        }
+    }
+
+    private func arcSine(_ x: Float) -> Float { asin(x) }
+}
+
+extension Canvas {
+    /// Returns the canvas whose pixels have the colours at other positions.
+    fileprivate func warped(_ position: (Point) -> Point) -> Canvas {
+        var result = self
+        let half = Float(size) / 2
+        result.update { _, pixel in color(at: position((pixel + 1) * half)) }
+        return result
+    }
+
+    /// Returns the colour at a position in pixels, with bilinear interpolation; the border continues outside.
+    fileprivate func color(at position: Point) -> Color {
+        let last = Float(size - 1)
+        let x = min(max(position.x - 0.5, 0), last), y = min(max(position.y - 0.5, 0), last)
+        let (column, row) = (min(Int(x), size - 2), min(Int(y), size - 2))
+        let (right, down) = (x - Float(column), y - Float(row))
+        let first = row * size + column
+        let top = pixels[first] + (pixels[first + 1] - pixels[first]) * right
+        let bottom = pixels[first + size] + (pixels[first + size + 1] - pixels[first + size]) * right
+        return top + (bottom - top) * down
+    }
+}
