@@ -1,3 +1,4 @@
+internal import Foundation
 public import ImprintImages
 public import ImprintNetwork
 
@@ -10,6 +11,7 @@ public import ImprintNetwork
 public struct DetectorHyperparameters: Codable, Hashable, Sendable {
     /// The length of training, 1…100,000: each standard phase takes `epochs` / 20 times its number of steps; see `DetectorPhase`.
     ///
+    /// For several logos, the number of steps is also multiplied by the cube root of their number.
     /// It is not a number of passes over the photos: a batch is sampled from composites and photos. It has no effect if `phases` is set.
     public var epochs = 20
     /// The phases; nil for the standard phases, which depend on whether there are photos of the logos.
@@ -37,10 +39,17 @@ public struct DetectorHyperparameters: Codable, Hashable, Sendable {
     public init() {}
 
     /// Returns the phases of training.
-    /// - Parameter hasLogoPhotos: Whether some training photos show a logo.
-    package func phases(hasLogoPhotos: Bool) -> [DetectorPhase] {
-        phases ?? DetectorPhase.standard(hasLogoPhotos: hasLogoPhotos, scale: Double(epochs) / 20)
+    /// - Parameters:
+    ///   - hasLogoPhotos: Whether some training photos show a logo.
+    ///   - logos: The number of logos.
+    package func phases(hasLogoPhotos: Bool, logos: Int) -> [DetectorPhase] {
+        phases
+            ?? DetectorPhase.standard(
+                hasLogoPhotos: hasLogoPhotos, scale: Double(epochs) / 20 * Self.scale(logos: logos))
     }
+
+    /// Returns the factor on the number of steps if there are several logos: the cube root of their number.
+    package static func scale(logos: Int) -> Double { cbrt(Double(logos)) }
 }
 
 extension DetectorHyperparameters {

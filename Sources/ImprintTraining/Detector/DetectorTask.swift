@@ -71,7 +71,7 @@ struct DetectorTask: TrainingTask {
     }
 
     private var phases: [DetectorPhase] {
-        configuration.hyperparameters.phases(hasLogoPhotos: !photos.positives.isEmpty)
+        configuration.hyperparameters.phases(hasLogoPhotos: !photos.positives.isEmpty, logos: logos.count)
     }
 
     func sampleCount(ofRound round: Int) -> Int {

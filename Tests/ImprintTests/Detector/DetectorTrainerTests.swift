@@ -262,6 +262,16 @@ import Testing
         }
     }
 
+    @Test(
+        "Several logos multiply the standard steps by the cube root of their number",
+        arguments: [(1, 3000), (2, 3779), (8, 6000), (27, 9000)])
+    func budget(logos: Int, steps: Int) {
+        var hyperparameters = DetectorHyperparameters()
+        #expect(hyperparameters.phases(hasLogoPhotos: true, logos: logos)[0].steps == steps)
+        hyperparameters.phases = DetectorPhase.standard(hasLogoPhotos: true, scale: 0.5)
+        #expect(hyperparameters.phases(hasLogoPhotos: true, logos: logos) == hyperparameters.phases)
+    }
+
     /// Returns a name and hyperparameters of which one value is out of range.
     private static func invalid(
         _ name: String, _ change: (inout DetectorHyperparameters) -> Void
