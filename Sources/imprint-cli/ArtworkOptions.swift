@@ -5,10 +5,10 @@ internal import ImprintCore
 internal import ImprintImages
 internal import ImprintSynthesis
 
-/// A label and its artwork, as "LABEL=FILE" or "LABEL=RECIPE".
-struct LabelledArtwork: ExpressibleByArgument {
+/// A label and its artwork, as "LABEL=FILE" or "LABEL=RECIPE", or photos of its logo, as "LABEL=FILE" or "LABEL=FOLDER".
+struct LabelledSource: ExpressibleByArgument {
     let label: String
-    /// The path of an image or recipe, or the name of a recipe.
+    /// A path, or the name of a recipe.
     let source: String
 
     /// The value as it was typed.
@@ -21,9 +21,9 @@ struct LabelledArtwork: ExpressibleByArgument {
     }
 
     /// Checks that there are a label and a file.
-    func check() throws {
+    func check(option: String = "--artwork", example: String = "logo.png") throws {
         if label.allSatisfy(\.isWhitespace) || source.isEmpty {
-            throw ValidationError("--artwork is \(text), expected LABEL=FILE, such as Logo=logo.png.")
+            throw ValidationError("\(option) is \(text), expected LABEL=FILE, such as Logo=\(example).")
         }
     }
 
@@ -60,7 +60,7 @@ struct ArtworkOptions: ParsableArguments {
                 + "drawing, or a recipe in datasets/. "
                 + "Repeat the option with the same label for variants of a logo, and with other labels for other logos.",
             valueName: "label=file"))
-    var artwork: [LabelledArtwork] = []
+    var artwork: [LabelledSource] = []
 
     func validate() throws {
         for artwork in artwork { try artwork.check() }
