@@ -1,7 +1,7 @@
 """Measures how well methods find the logos of brands in photos, from one clean picture of each logo and no photo of it.
 
     python3 Benchmarks/accuracy/brands.py RESULTS --photos FOLDER --artwork ARTWORK.json [--methods sift,akaze,matching]
-        [--draws 3] [--group 8] [--none 67] [--base MODEL] [--examples N,N,…] [--imprint .build/release/imprint] [--limit N]
+        [--draws 3] [--group 8] [--none 67] [--base MODEL] [--imprint .build/release/imprint] [--limit N]
         [-- OPTIONS OF imprint train-detector]
 
 FOLDER is flickr_logos_27_dataset (Kalantidis et al., "Scalable triangulation-based logo recognition", ICMR 2011), for example of the public
@@ -17,9 +17,6 @@ those of none. Methods:
 - matching: `imprint detect --artwork` with the pictures, and --base if it is given; nothing is trained. A photo shows the logo with the
   highest confidence if that is at least 0.5.
 - training: `imprint train-detector` with the pictures and the given options, and `imprint detect`, with the same decision.
-
-With --examples, the method matching is also measured with as many photos of each brand, for each number: `--example` of `imprint detect`. They
-are random photos of the training set, the largest number of which is left out of the evaluation of all methods.
 
 Prints Markdown tables: the AUC of each brand against the photos of none, the accuracy over the brands and none with the decision of the
 method and with the best threshold, and the false alarms, each with a bootstrap interval over photos. The best threshold is chosen on the same
@@ -54,7 +51,6 @@ def main():
     parser.add_argument("--group", type=int, default=8, help="the number of brands of a draw")
     parser.add_argument("--none", type=int, default=67, help="the number of photos without a brand")
     parser.add_argument("--base", help="the base model whose features the method matching compares, instead of those of Imprint")
-    parser.add_argument("--examples", default=[], type=lambda text: [int(number) for number in text.split(",")])
     parser.add_argument("--imprint", default=".build/release/imprint")
     parser.add_argument("--limit", type=int, help="the largest number of photos of a brand, for a test of the script")
     args, options = parse_arguments(parser)
@@ -64,8 +60,6 @@ def main():
 
     artwork = json.loads(args.artwork.read_text())["artwork"]
     labels = read_labels(args.photos, artwork, args.none, args.limit)
-    examples = choose_examples(args.photos, labels, max(args.examples, default=0))
-    labels = {file: label for file, label in labels.items() if file not in examples.get(label, [])}
     if args.draws * args.group < len(artwork) or args.group > len(artwork):
         sys.exit(f"{args.draws} draws of {args.group} brands do not fit the {len(artwork)} brands with artwork. Change --draws or --group.")
     draws = draw_groups(sorted(artwork), args.group, args.draws)
@@ -78,22 +72,18 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         pictures = write_pictures(artwork, args.photos, Path(folder))
         runs = {}
-        numbers = [0, *args.examples] if "matching" in args.methods else [0]
-        for method, number in [(method, number) for method in args.methods for number in (numbers if method == "matching" else [0])]:
-            name = f"{method}, {number} photos" if number else method
-            runs[name] = []
-            for draw, brands in enumerate(draws, 1):
+        for method in args.methods:
+            runs[method] = []
+            for number, brands in enumerate(draws, 1):
                 photos = {file: label for file, label in labels.items() if label in brands or label == NONE}
                 key = {"artwork": {brand: artwork[brand] for brand in brands}, "photos": photos}
-                if method == "matching":
-                    key.update(options=[digest(args.base)], program=digest(args.imprint))
-                elif method == "training":
-                    key.update(options=options, program=digest(args.imprint))
-                known = {brand: [str(image_file(args.photos, file)) for file in examples[brand][:number]] for brand in brands} if number else {}
-                parts = [method, str(number) if number else "", Path(args.base).stem if args.base and method == "matching" else "", str(draw)]
-                runs[name].append((brands, photos, cached(
-                    args.results / f"{'-'.join(filter(None, parts))}.json", {**key, "examples": known} if known else key,
-                    lambda: measure(method, args, options, brands, pictures, photos, known))))
+                if method in ("matching", "training"):
+                    key.update(options=options if method == "training" else [digest(args.base)], program=digest(args.imprint))
+                parts = [method, Path(args.base).stem if args.base and method == "matching" else "", str(number)]
+                scores = cached(
+                    args.results / f"{'-'.join(filter(None, parts))}.json", key,
+                    lambda: measure(method, args, options, brands, pictures, photos))
+                runs[method].append((brands, photos, scores))
     report(runs)
 
 
@@ -122,19 +112,6 @@ def read_labels(folder, artwork, none_count, limit):
         labels[file] = brand
     labels.update({file: NONE for file in none[:none_count][:limit]})
     return labels
-
-
-def choose_examples(folder, labels, count):
-    """Returns random photos of the training set for each brand."""
-    lines = (folder / "flickr_logos_27_dataset_training_set_annotation.txt").read_text().splitlines()
-    examples = defaultdict(list)
-    for file in sorted({line.split()[0] for line in lines}):
-        if labels.get(file, NONE) != NONE:
-            examples[labels[file]].append(file)
-    for brand in sorted(examples):
-        random.Random(f"examples {brand}").shuffle(examples[brand])
-        examples[brand] = examples[brand][:count]
-    return examples
 
 
 def draw_groups(brands, size, count):
@@ -186,14 +163,14 @@ def cached(file, key, compute):
     return result
 
 
-def measure(method, args, options, brands, pictures, photos, examples):
+def measure(method, args, options, brands, pictures, photos):
     """Returns {"scores": {file: {brand: score}}, "threshold": that of the method, or None, "seconds": the time of training and of a photo}."""
     if method in ("matching", "training"):
-        return measure_imprint(method, args, options, brands, pictures, photos, examples)
+        return measure_imprint(method, args, options, brands, pictures, photos)
     return measure_features(method, args.photos, brands, pictures, photos)
 
 
-def measure_imprint(method, args, options, brands, pictures, photos, examples):
+def measure_imprint(method, args, options, brands, pictures, photos):
     artwork = [word for brand in brands for word in ("--artwork", f"{brand}={pictures[brand]}")]
     with tempfile.TemporaryDirectory() as folder:
         model, listing = Path(folder, "model.imprint"), Path(folder, "photos.txt")
@@ -203,8 +180,7 @@ def measure_imprint(method, args, options, brands, pictures, photos, examples):
             subprocess.run([args.imprint, "train-detector", *artwork, "--output", model, *options], check=True, stdout=subprocess.DEVNULL)
             search = [model]
         else:
-            known = [word for brand, files in examples.items() for file in files for word in ("--example", f"{brand}={file}")]
-            search = [*artwork, *known, *(["--base", args.base] if args.base else [])]
+            search = [*artwork, *(["--base", args.base] if args.base else [])]
         trained = time.monotonic()
         command = [args.imprint, "detect", *search, "--threshold", "0", "--json", "--files-from", listing]
         lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()

@@ -1,11 +1,12 @@
 """Measures how well logo detectors that are trained from artwork find logos that Imprint was not developed with.
 
-    python3 Benchmarks/accuracy/drawn_logos.py OUTPUT [--imprint .build/release/imprint] [--logos letter,leaf,crest] [--seed 1] \\
+    python3 Benchmarks/accuracy/drawn_logos.py OUTPUT [--imprint .build/release/imprint] [--logos letter,leaf,crest] [--together] [--seed 1] \\
         [--train 300] [--test 300] [--only-draw] [-- OPTIONS OF imprint train-detector]
 
 Draws the artwork of three logos, training scenes without a logo (label Other), and test scenes: half of them show the logo, a quarter show
 no logo, and a quarter show a hard negative: another logo, a plain shape or a word. Trains with
 `imprint train OUTPUT/LOGO/train --artwork Mark=OUTPUT/LOGO/mark.png`, so no training scene shows the logo, and prints a Markdown table.
+With --together, one detector is trained for all logos; the half of the test scenes with a logo show them in turn, and the folder is OUTPUT/together.
 OUTPUT/LOGO/sheet.jpg shows scenes, OUTPUT/LOGO/mistakes.jpg the misclassified scenes. Requires Pillow.
 """
 
@@ -24,6 +25,7 @@ def main():
     parser.add_argument("output", type=Path)
     parser.add_argument("--imprint", default=".build/release/imprint")
     parser.add_argument("--logos", "--marks", type=lambda text: text.split(","), default=list(LOGOS))
+    parser.add_argument("--together", action="store_true", help="train one detector for all logos")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--train", type=int, default=300, help="the number of training scenes")
     parser.add_argument("--test", type=int, default=300, help="the number of test scenes")
@@ -32,34 +34,37 @@ def main():
 
     print("| logo | scenes | accuracy, 95 % interval | AUC | logo | no logo | hard negative | training |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
-    for name in args.logos:
+    runs = {"together": {name: name for name in args.logos}} if args.together else {name: {"Mark": name} for name in args.logos}
+    for name, logos in runs.items():
         folder = args.output / name
-        draw(name, folder, args)
+        draw(name, logos, folder, args)
         if args.only_draw:
             continue
         model = str(folder / "mark.imprint")
+        artwork_options = [option for label in logos for option in ("--artwork", f"{label}={folder / label.lower()}.png")]
         finished = run_json(
-            args.imprint, "train", str(folder / "train"), "--artwork", f"Mark={folder / 'mark.png'}", "--output", model, "--seed",
-            str(args.seed), "--json", *options)[-1]
+            args.imprint, "train", str(folder / "train"), *artwork_options, "--output", model, "--seed", str(args.seed), "--json", *options)[-1]
         *images, evaluation = run_json(args.imprint, "evaluate", model, str(folder / "test"), "--images", "--json")
         correct = {}
         for image in images:
             correct.setdefault(Path(image["file"]).name.split("-")[0], []).append(image["correct"])
         accuracies = " | ".join(f"{sum(correct[kind]) / len(correct[kind]):.1%}" for kind in ("mark", "nothing", "like"))
         low, high = evaluation["accuracyInterval"]
+        auc = f"{evaluation['auc']:.3f}" if "auc" in evaluation else "–"
         print(
-            f"| {name} | {evaluation['images']} | {evaluation['accuracy']:.1%} ({low:.1%} to {high:.1%}) | {evaluation['auc']:.3f} | "
+            f"| {name} | {evaluation['images']} | {evaluation['accuracy']:.1%} ({low:.1%} to {high:.1%}) | {auc} | "
             f"{accuracies} | {finished['seconds']:.0f} s |", flush=True)
         contact_sheet([image["file"] for image in images if not image["correct"]], folder / "mistakes.jpg")
 
 
-def draw(name, folder, args):
-    """Draws the artwork and the scenes of a logo; each scene depends only on the seed and its number."""
-    for part in ("train/Other", "test/Mark", "test/Other"):
+def draw(name, logos, folder, args):
+    """Draws the artwork and the scenes of logos by label; each scene depends only on the seed, the name of the run, and its number."""
+    for part in ("train/Other", "test/Other", *(f"test/{label}" for label in logos)):
         (folder / part).mkdir(parents=True, exist_ok=True)
-    layers = LOGOS[name]()
-    artwork(layers).save(folder / "mark.png")
-    others = [LOGOS[other]() for other in LOGOS if other != name]
+    layers = {label: LOGOS[logo]() for label, logo in logos.items()}
+    for label in logos:
+        artwork(layers[label]).save(folder / f"{label.lower()}.png")
+    others = [LOGOS[other]() for other in LOGOS if other not in logos.values()]
     files = []
     for number in range(args.train):
         generator = random.Random(f"{args.seed} {name} train {number}")
@@ -67,7 +72,8 @@ def draw(name, folder, args):
     for number in range(args.test):
         generator = random.Random(f"{args.seed} {name} test {number}")
         if number % 2 == 0:
-            content, label = layers, "Mark/mark"
+            logo = list(logos)[number // 2 % len(logos)]
+            content, label = layers[logo], f"{logo}/mark"
         elif number % 4 == 1:
             content, label = None, "Other/nothing"
         else:

@@ -5,10 +5,10 @@ internal import ImprintCore
 internal import ImprintImages
 internal import ImprintSynthesis
 
-/// A label and its artwork, as "LABEL=FILE" or "LABEL=RECIPE", or photos of its logo, as "LABEL=FILE" or "LABEL=FOLDER".
-struct LabelledSource: ExpressibleByArgument {
+/// A label and its artwork, as "LABEL=FILE" or "LABEL=RECIPE".
+struct LabelledArtwork: ExpressibleByArgument {
     let label: String
-    /// A path, or the name of a recipe.
+    /// The path of an image or recipe, or the name of a recipe.
     let source: String
 
     /// The value as it was typed.
@@ -21,9 +21,9 @@ struct LabelledSource: ExpressibleByArgument {
     }
 
     /// Checks that there are a label and a file.
-    func check(option: String = "--artwork", example: String = "logo.png") throws {
+    func check() throws {
         if label.allSatisfy(\.isWhitespace) || source.isEmpty {
-            throw ValidationError("\(option) is \(text), expected LABEL=FILE, such as Logo=\(example).")
+            throw ValidationError("--artwork is \(text), expected LABEL=FILE, such as Logo=logo.png.")
         }
     }
 
@@ -60,7 +60,7 @@ struct ArtworkOptions: ParsableArguments {
                 + "drawing, or a recipe in datasets/. "
                 + "Repeat the option with the same label for variants of a logo, and with other labels for other logos.",
             valueName: "label=file"))
-    var artwork: [LabelledSource] = []
+    var artwork: [LabelledArtwork] = []
 
     func validate() throws {
         for artwork in artwork { try artwork.check() }

@@ -12,7 +12,6 @@ struct DetectCommand: ParsableCommand {
         discussion: """
             Examples:
               imprint detect --artwork Logo=logo.png photo.jpg
-              imprint detect --artwork Logo=logo.png --example Logo=cup.jpg photos
               imprint detect logo.imprint photo.jpg
               imprint detect logo.imprint photos --annotate checked
               find photos -name '*.jpg' | imprint detect logo.imprint --files-from - --json
@@ -30,12 +29,6 @@ struct DetectCommand: ParsableCommand {
     @OptionGroup var inputs: PhotoInputOptions
 
     @OptionGroup var artworkOptions: ArtworkOptions
-
-    @Option(
-        help: ArgumentHelp(
-            "With --artwork: a photo that shows the logo of a label, or a folder of such photos. The logo looks in photos as it looks there, so "
-                + "more of it is found. Repeatable.", valueName: "label=file"))
-    var example: [LabelledSource] = []
 
     @Option(
         help: ArgumentHelp(
@@ -69,13 +62,7 @@ struct DetectCommand: ParsableCommand {
 
     func validate() throws {
         try requirePaths([model, personalization, base].compactMap { $0 })
-        for example in example { try example.check(option: "--example", example: "cup.jpg") }
         if matchesArtwork {
-            for example in example where !artworkOptions.labels.contains(example.label) {
-                throw ValidationError(
-                    "--example \(example.label)=\(example.source): there is no artwork of \(example.label). Name it with --artwork "
-                        + "\(example.label)=FILE.")
-            }
             if personalization != nil {
                 throw ValidationError(
                     "--personalization changes a model, and --artwork uses no model. Leave out one of them.")
@@ -94,7 +81,6 @@ struct DetectCommand: ParsableCommand {
                     "\(model) is read as the model, and there are no photos. Name photos after the model; or the artwork of a logo with "
                         + "--artwork LABEL=FILE, to find it without a model.")
             }
-            if !example.isEmpty { throw ValidationError("--example needs --artwork LABEL=FILE, which is missing.") }
             if base != nil { throw ValidationError("--base needs --artwork LABEL=FILE, which is missing.") }
         }
         try photoOptions.requirePhotos()
@@ -149,22 +135,6 @@ struct DetectCommand: ParsableCommand {
         }
     }
 
-    /// Returns a matcher that also knows the logos from the photos of --example.
-    private func matcherWithExamples(_ matcher: ArtworkMatcher) throws -> ArtworkMatcher {
-        let photos = try example.reduce(into: [String: [URL]]()) { photos, example in
-            let url = URL(filePath: example.source)
-            photos[example.label, default: []] +=
-                FileStatus(url)?.isFolder == true ? try ImageFolder.images(in: url) : [url]
-        }
-        let (result, unused) = try matcher.adding(photos: photos)
-        for file in unused {
-            Terminal.warn(
-                "Note: the photo \(file.displayPath) of --example is not used, because the logo was not found in it. Crop it to the logo and "
-                    + "its surroundings.")
-        }
-        return result
-    }
-
     /// Returns a function that finds the logos of the artwork in a photo.
     private func matcher(threads: Int) throws -> (URL) throws -> [Classification] {
         let minimum: Float =
@@ -179,10 +149,9 @@ struct DetectCommand: ParsableCommand {
                 "Note: the confidences are estimates, because Imprint does not know how the base model \(base) scores photos without a logo."
             )
         }
-        var matcher = try ArtworkMatcher(
+        let matcher = try ArtworkMatcher(
             artwork, features: features, workers: Workers(threads),
             drawingWorkers: Workers(common.threadCount))
-        if !example.isEmpty { matcher = try matcherWithExamples(matcher) }
         return { photo in try matcher.classify(photo).filter { $0.confidence >= minimum } }
     }
 }

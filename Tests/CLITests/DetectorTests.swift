@@ -91,23 +91,6 @@ import Testing
             #expect((0.5...1).contains(confidence))
             let all = try run(tool, ["detect", "photos/a.png", "--threshold", "0"] + artwork, folder: folder)
             #expect(all.status == 0 && all.output.contains("Leaf ") && all.output.contains("; Crest "), "\(all.errors)")
-            let examples = ["--example", "Leaf=photos/a.png", "--example", "Crest=photos/b.png", "--json"]
-            let more = try run(tool, ["detect", "photos/a.png"] + artwork + examples, folder: folder)
-            #expect(more.status == 0 && more.errors.contains("photos/b.png of --example is not used"), "\(more.errors)")
-            let higher = try #require(
-                (more.lines[0]["detections"] as? [[String: Any]])?.first?["confidence"] as? Double)
-            #expect(higher > confidence)
-            for (options, message) in [
-                (artwork + ["--example", "Other=photos/a.png"], "there is no artwork of Other"),
-                (artwork + ["--example", "photos/a.png"], "--example is photos/a.png, expected LABEL=FILE"),
-                (["photos/b.png", "--example", "Leaf=photos/a.png"], "--example needs --artwork LABEL=FILE"),
-            ] {
-                let run = try run(tool, ["detect", "photos/a.png"] + options, folder: folder)
-                #expect(run.status == 64 && run.errors.contains(message), "\(run.status) \(run.errors)")
-            }
-            let missing = try run(
-                tool, ["detect", "photos/a.png"] + artwork + ["--example", "Leaf=no.png"], folder: folder)
-            #expect(missing.status == 1 && missing.errors.contains("no.png cannot be read"), "\(missing.errors)")
         }
     }
 

@@ -22,7 +22,7 @@ package struct TemplateMatcher: Sendable {
     package struct Match: Hashable, Sendable {
         /// The normalized correlation, −1…1, averaged over the depths of the features.
         package var score: Float
-        /// The part of the image that matches; it may extend beyond the image.
+        /// The part of the image that matches.
         package var box: NormalizedRectangle
 
         /// Creates a match.
@@ -117,7 +117,7 @@ package struct TemplateMatcher: Sendable {
                     let box = NormalizedRectangle(
                         x: (x - width / 2) / Float(level.width), y: (y - height / 2) / Float(level.height),
                         width: width / Float(level.width), height: height / Float(level.height))
-                    matches[member] = Match(score: maximum.score, box: box)
+                    matches[member] = Match(score: maximum.score, box: box.clippedToImage)
                 }
             }
         }

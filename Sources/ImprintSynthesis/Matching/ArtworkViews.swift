@@ -11,9 +11,6 @@ package struct ArtworkPart: Sendable {
     /// The size of the views without their border, in pixels: multiples of the cell.
     package let windowWidth: Int
     package let windowHeight: Int
-    /// The rectangle of the part in the bounding box of the logo, as fractions of its width and height.
-    package let x: ClosedRange<Float>
-    package let y: ClosedRange<Float>
     /// The centre, in units of the design.
     fileprivate let center: Point
     /// The number of pixels per unit of the design.
@@ -28,12 +25,8 @@ package struct ArtworkPart: Sendable {
     /// The smallest number of cells of a window.
     private static let fewestCells = 3
 
-    /// Creates the part in a rectangle of the bounding box of a design.
-    fileprivate init(x: ClosedRange<Float>, y: ClosedRange<Float>, low: Point, size: Point, cell: Int) {
-        (self.x, self.y) = (x, y)
-        let (low, high) = (
-            low + size * Point(x.lowerBound, y.lowerBound), low + size * Point(x.upperBound, y.upperBound)
-        )
+    /// Creates the part in a rectangle of a design.
+    fileprivate init(low: Point, high: Point, cell: Int) {
         let size = high - low
         let ratio = max(size.x / size.y, size.y / size.x)
         let scale = Self.side * min(Self.longestRatio / ratio, 1).squareRoot() / (size.x * size.y).squareRoot()
@@ -80,7 +73,10 @@ package struct ArtworkViews: Sendable {
         }
         let size = Point(max(high.x - low.x, 1e-3), max(high.y - low.y, 1e-3))
         parts = Self.fractions(ratio: size.x / size.y).map { x, y in
-            ArtworkPart(x: x, y: y, low: low, size: size, cell: cell)
+            ArtworkPart(
+                low: low + size * Point(x.lowerBound, y.lowerBound),
+                high: low + size * Point(x.upperBound, y.upperBound),
+                cell: cell)
         }
     }
 

@@ -21,10 +21,11 @@ public import ImprintSynthesis
 public final class ArtworkMatcher: Sendable {
     /// The labels of the logos, in alphabetical order.
     public let labels: [String]
-    let features: LocalFeatures
+    private let features: LocalFeatures
     private let matcher: TemplateMatcher
-    let artworks: [MatchedArtwork]
-    let workers: Workers
+    /// The label of each artwork and its templates: first the whole logo, then parts of it.
+    private let artworks: [(label: Int, templates: Range<Int>)]
+    private let workers: Workers
     private let networks = IdlePool<AnySizeNetwork>()
 
     /// The number of pixels around a view, so that the features near its edges are as in the middle of a photo.
@@ -60,51 +61,36 @@ public final class ArtworkMatcher: Sendable {
         self.features = features
         self.workers = workers
         labels = artwork.keys.filter { artwork[$0]?.isEmpty == false }.sorted()
-        let drawn = try labels.enumerated().flatMap { label, name in
-            try (artwork[name] ?? []).map { artwork in
-                let views = ArtworkViews(artwork, cell: LocalFeatures.stride, seed: 0)
-                let whole = views.parts[0]
+        var views: [(views: ArtworkViews, part: ArtworkPart)] = []
+        var artworks: [(label: Int, templates: Range<Int>)] = []
+        for (label, name) in labels.enumerated() {
+            for artwork in artwork[name] ?? [] {
+                let drawn = ArtworkViews(artwork, cell: LocalFeatures.stride, seed: 0)
+                let whole = drawn.parts[0]
                 let ratio = max(whole.width, whole.height) / min(whole.width, whole.height)
                 guard ratio <= Self.longestRatio else {
                     throw ArtworkError.tooLong(
                         name: artwork.name, ratio: Int(ratio), maximum: Int(Self.longestRatio))
                 }
-                return (label: label, views: views)
+                artworks.append((label, views.count..<(views.count + drawn.parts.count)))
+                views += drawn.parts.map { (drawn, $0) }
             }
         }
-        let parts = drawn.enumerated().flatMap { index, artwork in
-            artwork.views.parts.map { (artwork: index, part: $0) }
-        }
-        let templates = try drawingWorkers.parallelMap(parts.count) { index in
-            let (artwork, part) = parts[index]
-            let network = features.extractor(plans: 1)
-            return try (0..<ArtworkViews.count).map { view in
-                try features.template(
-                    drawn[artwork].views.view(of: part, index: view, border: Self.border), network)
-            }
-        }
-        artworks = drawn.enumerated().map { index, artwork in
-            MatchedArtwork(
-                label: artwork.label, parts: artwork.views.parts,
-                templates: parts.indices.filter { parts[$0].artwork == index }.map { templates[$0] })
-        }
-        matcher = Self.matcher(artworks, features)
-    }
-
-    /// Creates a matcher of artworks with other templates.
-    init(_ artworks: [MatchedArtwork], of other: ArtworkMatcher) {
-        (labels, features, workers) = (other.labels, other.features, other.workers)
         self.artworks = artworks
-        matcher = Self.matcher(artworks, features)
-    }
-
-    private static func matcher(_ artworks: [MatchedArtwork], _ features: LocalFeatures) -> TemplateMatcher {
-        TemplateMatcher(
-            artworks.flatMap { artwork in
-                zip(artwork.parts, artwork.templates).map { part, views in
-                    TemplateMatcher.Template(height: part.height, width: part.width, views: views)
-                }
-            }, channels: features.channels)
+        let templates = try drawingWorkers.parallelMap(views.count) { index in
+            let (views, part) = views[index]
+            let network = features.extractor(plans: 1)
+            return TemplateMatcher.Template(
+                height: part.height, width: part.width,
+                views: try (0..<ArtworkViews.count).map { view in
+                    let output = try network.run(views.view(of: part, index: view, border: Self.border))
+                    let maps = LocalFeatureMaps(
+                        output, channels: features.channels, border: Self.border / LocalFeatures.stride)
+                    guard maps.areFinite else { throw ImprintError.nonFiniteOutput(network: features.network.name) }
+                    return maps
+                })
+        }
+        matcher = TemplateMatcher(templates, channels: features.channels)
     }
 
     /// Finds the logos in the image in a file.
@@ -122,6 +108,7 @@ public final class ArtworkMatcher: Sendable {
     /// - Throws: `ImprintError.nonFiniteOutput` if a feature is not finite, `ImprintError.outOfMemory`.
     public func classify(_ image: RasterImage) throws(ImprintError) -> [Classification] {
         let found = try matches(in: image)
+        let calibration = features.calibration ?? Self.estimate
         return Classification.ranked(
             zip(labels, found).map { label, match in
                 Classification(
@@ -130,23 +117,9 @@ public final class ArtworkMatcher: Sendable {
             })
     }
 
-    var calibration: MatchCalibration { features.calibration ?? Self.estimate }
-
     /// Returns the score of each label and the box of the whole logo, in the order of the labels.
     package func matches(in image: RasterImage) throws(ImprintError) -> [TemplateMatcher.Match] {
-        var best = labels.map { _ in TemplateMatcher.Match(score: -1, box: .all) }
-        for (artwork, match) in zip(artworks, try artworkMatches(in: image))
-        where match.score > best[artwork.label].score {
-            best[artwork.label] = TemplateMatcher.Match(score: match.score, box: match.whole.box.clippedToImage)
-        }
-        return best
-    }
-
-    /// Returns the score of each artwork and the match of the whole logo.
-    func artworkMatches(
-        in image: RasterImage
-    ) throws(ImprintError) -> [(score: Float, whole: TemplateMatcher.Match)] {
-        let matches = try networks.withValue { () throws(ImprintError) in
+        let parts = try networks.withValue { () throws(ImprintError) in
             // The plans of one shape: a folder of photos usually has few shapes, and each takes about 350 MB.
             features.extractor(
                 plans: TemplateMatcher.levels.count, threads: min(workers.count, Self.networkThreads))
@@ -154,37 +127,19 @@ public final class ArtworkMatcher: Sendable {
             try matcher.matches(
                 in: image.flattenedOnWhite().converted(toChannels: 3), network, workers: workers)
         }
-        var first = 0
-        return artworks.map { artwork in
-            let parts = matches[first..<(first + artwork.parts.count)]
-            first = parts.endIndex
-            let highest = parts.map(\.score).sorted(by: >).prefix(Self.countedParts)
-            return (highest.reduce(0, +) / Float(highest.count), parts[parts.startIndex])
+        var best = labels.map { _ in TemplateMatcher.Match(score: -1, box: .all) }
+        for (label, templates) in artworks {
+            let highest = parts[templates].map(\.score).sorted(by: >).prefix(Self.countedParts)
+            let score = highest.reduce(0, +) / Float(highest.count)
+            if score > best[label].score {
+                best[label] = TemplateMatcher.Match(score: score, box: parts[templates.lowerBound].box)
+            }
         }
+        return best
     }
 
     /// The minimum short side of a photo to decode; of all images with as many pixels as the highest level, a square has the longest.
-    static var shortSideToDecode: Int {
+    private static var shortSideToDecode: Int {
         ImageFile.shortSideToDecode(covering: TemplateMatcher.levels.max() ?? 0)
-    }
-}
-
-/// The artwork of a logo in the form that is compared.
-struct MatchedArtwork: Sendable {
-    /// The index of the label.
-    let label: Int
-    /// The parts; the first one is the whole logo.
-    let parts: [ArtworkPart]
-    /// The views of each part.
-    var templates: [[LocalFeatureMaps]]
-}
-
-extension LocalFeatures {
-    /// Returns the features of a view of a logo, without its border of `ArtworkMatcher.border` pixels.
-    func template(_ image: RasterImage, _ network: AnySizeNetwork) throws(ImprintError) -> LocalFeatureMaps {
-        let maps = LocalFeatureMaps(
-            try network.run(image), channels: channels, border: ArtworkMatcher.border / LocalFeatures.stride)
-        guard maps.areFinite else { throw .nonFiniteOutput(network: self.network.name) }
-        return maps
     }
 }

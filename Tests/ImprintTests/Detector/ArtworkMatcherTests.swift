@@ -118,34 +118,6 @@ import Testing
         #expect(try ArtworkMatcher(["none": [], "leaf": [leaf]]).labels == ["leaf"])
     }
 
-    @Test("Photos of a logo make its scores higher, and photos without it are not used") func photos() throws {
-        let leaf = ["leaf": [try #require(Self.artwork["leaf"])]]
-        let matcher = try ArtworkMatcher(leaf, threads: 2)
-        let images = try Self.composites("leaf", count: 5).map(\.image)
-        let backdrops = try Backdrops([], size: 320, seed: 5, workers: Workers(1))
-        try withTemporaryFolder { folder in
-            let files = try (images + [backdrops.background(at: 0, seed: 3)]).enumerated().map { index, image in
-                let file = folder.appending(path: "\(index).png")
-                try ImageFile.write(image, to: file)
-                return file
-            }
-            let (better, unused) = try matcher.adding(photos: ["leaf": files, "crest": [files[0]]])
-            #expect(unused.contains(files[5]) && unused.count <= 2)
-            for (image, file) in zip(images, files) {
-                let (before, after) = (try matcher.matches(in: image)[0], try better.matches(in: image)[0])
-                #expect(after.score >= before.score)
-                // A photo that was added contains its own view, apart from resampling.
-                if !unused.contains(file) { #expect(after.score > 0.8 && after.score > before.score) }
-            }
-            let (same, all) = try matcher.adding(photos: [:])
-            #expect(all.isEmpty)
-            #expect(try same.matches(in: images[0]) == matcher.matches(in: images[0]))
-            #expect(throws: ImageError.self) {
-                try matcher.adding(photos: ["leaf": [folder.appending(path: "no.png")]])
-            }
-        }
-    }
-
     @Test("The confidence grows with the score and falls with the number of logos") func confidences() {
         let calibration = MatchCalibration(midpoint: 0.4, width: 0.05, growth: 0.05)
         #expect(abs(calibration.confidence(0.4, logos: 1) - 0.5) < 1e-6)
