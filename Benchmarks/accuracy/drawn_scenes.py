@@ -99,6 +99,24 @@ def scene(random, layers=None, original_color_probability=0.3):
     return camera(random, image, random.uniform(0, sharpness))
 
 
+def scene_of_several(random, logos, count, original_color_probability=0.3):
+    """Returns an image with up to `count` of the logos, which do not overlap, and their labels and boxes (left, top, right, bottom)."""
+    size = random.choice(((640, 480), (480, 640), (600, 600), (640, 400)))
+    image = background(random, size)
+    for _ in range(random.randrange(22)):
+        clutter(random, image)
+    objects, smallest = [], min(size)
+    for _ in range(count):
+        label = random.choice(list(logos))
+        span = min(size) * math.exp(random.uniform(math.log(0.08), math.log(0.4)))
+        keeps_colors = random.random() < original_color_probability
+        box = composite(random, image, logos[label], span, keeps_colors, [box for _, box in objects])
+        if box:
+            objects.append((label, box))
+            smallest = min(smallest, span)
+    return camera(random, image, random.uniform(0, min(1.4, smallest / 30))), objects
+
+
 def background(random, size):
     """Returns a gradient, in most cases with a texture."""
     slope = Image.linear_gradient("L").rotate(random.uniform(0, 360), Image.Resampling.BICUBIC).crop((38, 38, 218, 218))
@@ -151,9 +169,17 @@ def clutter(random, image):
         image.paste(fill, (0, 0), layer)
 
 
-def composite(random, image, layers, span, keeps_colors):
-    """Composites layers at a random position, with rotation, perspective and contrasting colours."""
-    left, top = random.uniform(0, image.width - span), random.uniform(0, image.height - span)
+def composite(random, image, layers, span, keeps_colors, taken=()):
+    """Composites layers at a random position, with rotation, perspective and contrasting colours.
+
+    Returns the bounding box (left, top, right, bottom), or None if there is no room beside the boxes `taken`.
+    """
+    for _ in range(50):
+        left, top = random.uniform(0, image.width - span), random.uniform(0, image.height - span)
+        if not any(left < box[2] and box[0] < left + span and top < box[3] and box[1] < top + span for box in taken):
+            break
+    else:
+        return None
     turn = math.radians(random.uniform(-15, 15))
     corners = []
     for x, y in ((-1, -1), (-1, 1), (1, 1), (1, -1)):
@@ -167,11 +193,15 @@ def composite(random, image, layers, span, keeps_colors):
     if opens:
         layers = [(ImageChops.subtract(layers[0][0], layers[1][0]), layers[0][1])]
     below = background_luma
+    visible = Image.new("L", image.size, 0)
     for form, tone in layers:
         if not keeps_colors or abs(luma(tone) - below) < 70:
             tone = contrasting(random, below)
         below = luma(tone)
-        image.paste(tone, (0, 0), warped(form, corners, image.size))
+        form = warped(form, corners, image.size)
+        image.paste(tone, (0, 0), form)
+        visible = ImageChops.lighter(visible, form)
+    return visible.point(lambda value: 255 if value > 127 else 0).getbbox()
 
 
 def warped(form, corners, size):

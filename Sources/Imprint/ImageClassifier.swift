@@ -134,6 +134,15 @@ public final class ImageClassifier: Sendable {
         return (classifications(prediction, in: region), prediction.novelty)
     }
 
+    /// Returns all objects in a region of an image, by descending confidence; boxes are relative to the whole image.
+    func objects(
+        in image: StoredImage, region: NormalizedRectangle = .all
+    ) throws(ImprintError) -> [DetectedObject] {
+        try predictor.predict(image.cropped(to: region), cropAndScale: nil).objects.map {
+            DetectedObject(label: $0.label, confidence: $0.confidence, box: $0.box.mapped(from: region))
+        }
+    }
+
     /// The rule that rejects images unlike the training photos.
     ///
     /// nil if the model has none, or if the personalization changes layers before the head.

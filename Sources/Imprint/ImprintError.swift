@@ -14,6 +14,8 @@ public enum ImprintError: DescribedError, Equatable {
     case diverged(epoch: Int, learningRate: Float)
     /// A base model does not end in a dense layer, so it has no head to train.
     case noHead(network: String)
+    /// The model classifies whole images, and does not locate objects.
+    case notADetector(network: String)
     /// A base model has no feature map with a stride of 16 pixels, so that logos cannot be matched with it.
     case noLocalFeatures(network: String)
     /// The head of a base model does not read globally averaged features.
@@ -87,6 +89,8 @@ public enum ImprintError: DescribedError, Equatable {
         case .diverged(let epoch, let learningRate):
             "training diverged in epoch \(epoch): the loss is not finite at a learning rate of \(learningRate). "
                 + "Train again with a lower learning rate, for example \(learningRate / 4)"
+        case .notADetector(let network):
+            "the model with the network \(network) classifies whole images and has no boxes, expected a detector"
         case .noHead(let network):
             "the network \(network.debugDescription) has no head to train: "
                 + "it does not end in a dense layer and a softmax"

@@ -23,13 +23,21 @@ extension Network {
         return last?.layer is Dense ? last?.name : nil
     }
 
-    /// The index in `nodes` of the head: the node `denseHeadName`, or a final 1x1 convolution, which is the head of a detector.
+    /// The index in `nodes` of the head: the node `denseHeadName`, or the 1x1 convolution of a detector's heat maps.
     ///
-    /// nil if there is neither, or if it reads the network's input.
+    /// The heat maps are the output of the network, or the first part of it if the network also predicts boxes. nil if there is no head, or
+    /// if it reads the network's input.
     package var headIndex: Int? {
         let last = nodes.count - 1
-        let isMap = (nodes[last].layer as? Convolution).map { $0.kernelSize == 1 && $0.stride == 1 && $0.groups == 1 }
-        let index = isMap == true ? last : nodes.firstIndex { $0.name == denseHeadName }
+        func isMap(_ index: Int) -> Bool {
+            (nodes[index].layer as? Convolution).map { $0.kernelSize == 1 && $0.stride == 1 && $0.groups == 1 } ?? false
+        }
+        let regressesBoxes =
+            last > 2 && nodes[last].layer is Concat
+            && nodes[last].inputs == [nodes[last - 2].name, nodes[last - 1].name]
+            && isMap(last - 2) && isMap(last - 1) && nodes[last - 2].inputs == nodes[last - 1].inputs
+        let index =
+            regressesBoxes ? last - 2 : isMap(last) ? last : nodes.firstIndex { $0.name == denseHeadName }
         return index.flatMap { $0 > 0 ? $0 : nil }
     }
 

@@ -8,7 +8,7 @@ internal import ImprintTraining
 
 struct DetectCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "detect", abstract: "Find logos in photos, with their bounding boxes.",
+        commandName: "detect", abstract: "Find all logos in photos, with their bounding boxes.",
         discussion: """
             Examples:
               imprint detect --artwork Logo=logo.png photo.jpg
@@ -16,8 +16,8 @@ struct DetectCommand: ParsableCommand {
               imprint detect logo.imprint photos --annotate checked
               find photos -name '*.jpg' | imprint detect logo.imprint --files-from - --json
 
-            With --artwork, nothing is trained: Imprint compares the photos with the image of the logo. A trained model is faster, and knows its \
-            logos from photos if there are some.
+            A model finds every logo in a photo. With --artwork, nothing is trained: Imprint compares the photos with the image of the logo, \
+            and finds the best match of each label. A trained model is faster, and knows its logos from photos if there are some.
 
             Boxes are relative to the upright photo: 0 to 1, with the origin in the upper left corner.
             """)
@@ -115,11 +115,11 @@ struct DetectCommand: ParsableCommand {
         }
         let threshold = try threshold?.threshold()
         if let threshold { try ConfidenceRule(threshold: threshold).check(detector) }
-        return { photo in
-            try detector.classify(photo).filter { classification in
-                guard classification.box != nil else { return false }
-                if case .confidence(let minimum) = threshold { return classification.confidence >= minimum }
-                return classification.reachesThreshold ?? (classification.confidence >= 0.5)
+        var minimum: Float?
+        if case .confidence(let value) = threshold { minimum = value }
+        return { [minimum] photo in
+            try detector.detect(photo, minimumConfidence: minimum).map {
+                Classification(label: $0.label, confidence: $0.confidence, box: $0.box)
             }
         }
     }

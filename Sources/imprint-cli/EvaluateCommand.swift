@@ -8,18 +8,28 @@ internal import ImprintTraining
 
 struct EvaluateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "evaluate", abstract: "Evaluate a model on a folder or list of labelled photos.",
+        commandName: "evaluate", abstract: "Evaluate a model on labelled or annotated photos.",
         discussion: """
             Examples:
               imprint evaluate m.imprint test.csv
               imprint evaluate m.imprint photos --unknown others
+              imprint evaluate logos.imprint --annotations boxes.json
             """)
 
     @Argument(help: "The model file.")
     var model: String
 
-    @Argument(help: "The photos: a folder with one sub-folder per label, or a CSV or JSON list.")
-    var data: String
+    @Argument(
+        help: ArgumentHelp(
+            "The photos: a folder with one sub-folder per label, or a CSV or JSON list. With --annotations: the folder of the photos, if they "
+                + "are not beside the annotations."))
+    var data: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The bounding boxes of photos, to evaluate a detector: a file or folder in the format of COCO, Create ML, YOLO or Pascal VOC.",
+            valueName: "file"))
+    var annotations: String?
 
     @Flag(help: "Show the worst mistakes; with --json, the prediction for every photo.")
     var images = false
@@ -34,7 +44,16 @@ struct EvaluateCommand: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
-        try requirePaths([model, data])
+        try requirePaths([model, data, annotations].compactMap { $0 })
+        if data == nil && annotations == nil {
+            throw ValidationError("There are no photos; name a folder or list of photos, or --annotations FILE.")
+        }
+        if annotations != nil {
+            let unsupported = [report.map { _ in "--report" }, unknownPhotos.unknown.map { _ in "--unknown" }]
+            if let option = unsupported.compactMap({ $0 }).first {
+                throw ValidationError("\(option) is not available with --annotations. Leave out one of them.")
+            }
+        }
         try checkOutputs(
             [report].compactMap { $0 }.map { OutputFile(option: "--report", path: $0, kind: .trainingReport) },
             inputs: [("the model", model)]
@@ -45,6 +64,8 @@ struct EvaluateCommand: ParsableCommand {
         if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
         let classifier = try classifierOptions.classifier(model, threads: 1)
         try unknownPhotos.check(classifier, model)
+        if let annotations { return try runDetector(classifier, annotations) }
+        let data = data ?? ""
         let folder = try labelledPhotos(at: URL(filePath: data), minimumLabels: 1)
         if classifier.model.isMultiLabel || (folder.isMultiLabel && classifier.model.head == .sigmoid) {
             return try runMultiLabel(classifier, folder)
@@ -78,7 +99,8 @@ extension EvaluateCommand {
     ) throws {
         let model = try classifier.personalization.map { try classifier.model.personalized(with: $0) }
         let command =
-            ["imprint", "evaluate", self.model, data] + option("--personalization", classifierOptions.personalization)
+            ["imprint", "evaluate", self.model, data ?? ""]
+            + option("--personalization", classifierOptions.personalization)
             + flag("--mirror", classifierOptions.mirror)
         let page = Report(
             model ?? classifier.model, evaluation: evaluation, multiLabel: multiLabel,

@@ -78,14 +78,35 @@ import Testing
         "{\"label\":\"\(label)\",\"offset\":\(offset),\"slope\":\(slope)}"
     }
 
+    @Test("The confidence of a peak is its own logistic function, whatever the other logos")
+    func peakConfidence() {
+        for (logo, expected) in [(0, 1 / (1 + exp(-(0.5 * 3 - 1)))), (1, 1 / (1 + exp(-(2.0 * 3 + 0.25))))] {
+            #expect(abs(Double(twoLogos.confidence(3, logo: logo)) - expected) < 1e-6)
+        }
+    }
+
+    @Test("Box regression needs four more channels, and is stored only if it is there")
+    func boxRegression() throws {
+        var withBoxes = twoLogos
+        withBoxes.regressesBoxes = true
+        #expect(withBoxes.problem(maps: 6, labels: Self.labels) == nil)
+        #expect(withBoxes.problem(maps: 2, labels: Self.labels)?.contains("2 logos and boxes") == true)
+        #expect(twoLogos.problem(maps: 6, labels: Self.labels) != nil)
+        for head in [twoLogos, withBoxes] {
+            let data = try JSONEncoder().encode(head)
+            #expect(try JSONDecoder().decode(DetectorHead.self, from: data) == head)
+            #expect(String(decoding: data, as: UTF8.self).contains("\"boxes\"") == head.regressesBoxes)
+        }
+    }
+
     private static let both = logo("crest") + "," + logo("leaf")
 
     @Test(
         "An invalid detector head is rejected with its reason",
         arguments: [
-            (headJSON(logo("leaf")), "1 logos for a network with 2 heat maps"),
-            (headJSON(""), "0 logos for a network with 2 heat maps"),
-            (headJSON(both + "," + logo("other")), "3 logos for a network with 2 heat maps"),
+            (headJSON(logo("leaf")), "1 logos for a network with 2 output channels"),
+            (headJSON(""), "0 logos for a network with 2 output channels"),
+            (headJSON(both + "," + logo("other")), "3 logos for a network with 2 output channels"),
             (headJSON(logo("leaf") + "," + logo("leaf")), "the logo \"leaf\" is not a label, or appears twice"),
             (headJSON(logo("leaf") + "," + logo("tree")), "the logo \"tree\" is not a label, or appears twice"),
             (headJSON(logo("leaf") + "," + logo("crest", slope: "-1")), "a slope of -1"),

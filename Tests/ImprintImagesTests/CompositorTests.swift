@@ -121,6 +121,16 @@ import Testing
     func logos() throws {
         let compositor = try compositor("crest", size: 64)
         #expect(try compositor.positive(3).logo == compositor.positiveScene(3).location)
+        for index in 0..<8 {
+            let composite = try compositor.positive(index)
+            let location = composite.subject
+            // The smallest enclosing circle touches the outline.
+            let distances = composite.outline.map { point in
+                ((point.x - location.x) * (point.x - location.x) + (point.y - location.y) * (point.y - location.y))
+                    .squareRoot()
+            }
+            #expect(abs((distances.max() ?? 0) - location.span / 2) < 0.02 * location.span)
+        }
         let hardNegatives = try (0..<30).map { try compositor.hardNegative($0) }
         #expect(hardNegatives.allSatisfy { $0.logo == nil })
         #expect(Set(hardNegatives.map(\.kind)).count > 5)

@@ -104,6 +104,9 @@ import Testing
         let detector = try Network.logoDetector(logos: 2)
         #expect(detector.maximumAdaptedBlocks == 0)
         #expect(try detector.split(beforeLast: 0)?.tail.nodes.map(\.name) == ["head"])
+        let withBoxes = try Network.logoDetector(logos: 2, regressesBoxes: true)
+        let tail = try #require(try withBoxes.split(beforeLast: 0)?.tail)
+        #expect(tail.nodes.map(\.name) == ["head", "boxes", "output"] && withBoxes.maximumAdaptedBlocks == 0)
     }
 
     /// Layers of every kind, with and without adapters, in unusual shapes.

@@ -78,6 +78,73 @@ import Testing
         }
     }
 
+    // MARK: Boxes
+
+    /// Targets with and without boxes in a map of 5 rows and 6 columns.
+    private static let boxTargets: [HeatMapLoss.Target?] = [
+        HeatMapLoss.Target(
+            logo: 0, row: 1.3, column: 2.2, box: BoxCode.Box(row: 1.5, column: 2, height: 2.5, width: 4)),
+        nil, HeatMapLoss.Target(logo: 1, row: 2, column: 2),
+        HeatMapLoss.Target(
+            logo: 1, row: 3.6, column: 4.5, box: BoxCode.Box(row: 3, column: 4.5, height: 0.4, width: 3.1)),
+    ]
+
+    private func runBoxes(_ values: [Float]) -> (loss: Float, gradient: [Float]) {
+        var values = values
+        var gradient = [Float](repeating: .nan, count: values.count)
+        let result = values.withUnsafeMutableBufferPointer { values in
+            gradient.withUnsafeMutableBufferPointer {
+                HeatMapLoss(TensorShape(height: 5, width: 6, channels: 2 + BoxCode.count), boxSize: 2.75)(
+                    logits: values, targets: Self.boxTargets, gradient: $0)
+            }
+        }
+        return (result.loss, gradient)
+    }
+
+    @Test("The gradient of boxes agrees with finite differences, and is 0 without a known box") func boxGradient() {
+        let channels = 2 + BoxCode.count
+        let values = logits(4 * 30 * channels)
+        let found = runBoxes(values).gradient
+        var changed = 0
+        for index in values.indices where index % channels >= 2 {
+            func loss(_ shift: Float) -> Float {
+                var shifted = values
+                shifted[index] += shift
+                return runBoxes(shifted).loss
+            }
+            #expect(abs(found[index] - (loss(0.01) - loss(-0.01)) / 0.02) < 3e-3, "\(index)")
+            if found[index] != 0 { changed += 1 }
+            if [1, 2].contains(index / (30 * channels)) { #expect(found[index] == 0) }
+        }
+        #expect(changed >= 8)
+    }
+
+    @Test("True boxes have no box loss, and decode to the boxes") func trueBoxes() throws {
+        let channels = 2 + BoxCode.count
+        var values = logits(4 * 30 * channels)
+        for (patch, target) in Self.boxTargets.enumerated() {
+            guard let box = target?.box else { continue }
+            for cell in 0..<30 {
+                let start = (patch * 30 + cell) * channels + 2
+                let code = box.values(row: cell / 6, column: cell % 6, size: 2.75)
+                values.replaceSubrange(start..<(start + BoxCode.count), with: code)
+                let decoded = BoxCode.box(code, row: cell / 6, column: cell % 6, size: 2.75)
+                for (found, expected) in [
+                    (decoded.row, box.row), (decoded.column, box.column), (decoded.height, box.height),
+                    (decoded.width, box.width),
+                ] { #expect(abs(found - expected) < 1e-4) }
+            }
+        }
+        let gradient = runBoxes(values).gradient
+        #expect(gradient.indices.allSatisfy { $0 % channels < 2 || abs(gradient[$0]) < 1e-5 })
+    }
+
+    @Test("Extreme values decode to finite boxes", arguments: [-1e30, 1e30] as [Float])
+    func extremeBoxes(value: Float) {
+        let box = BoxCode.box([0, 0, value, value], row: 0, column: 0, size: 2.75)
+        #expect(box.width > 0 && box.width.isFinite && box.height == box.width)
+    }
+
     @Test("Large logits give a finite loss") func large() {
         let shape = Self.shapes[0]
         let result = run(shape, (0..<(4 * shape.count)).map { $0 % 2 == 0 ? 300 : -300 })
@@ -91,5 +158,7 @@ import Testing
         let large = try Network.logoDetector(height: 160, width: 224)
         #expect(large.output == TensorShape(height: 10, width: 14, channels: 1))
         #expect(ParameterLayout(large) == ParameterLayout(network))
+        let boxes = try Network.logoDetector(logos: 3, regressesBoxes: true)
+        #expect(boxes.output == TensorShape(height: 6, width: 6, channels: 3 + BoxCode.count))
     }
 }

@@ -8,8 +8,10 @@ extension DetectorHead {
     package static let heatMapStride = 16
 
     /// Returns the default head of the logo detector network, with an image pyramid of six levels.
-    package static func logoDetector(logos: [Logo]) -> DetectorHead {
-        DetectorHead(levels: [96, 136, 192, 272, 384, 544], stride: heatMapStride, span: 44, logos: logos)
+    package static func logoDetector(logos: [Logo], regressesBoxes: Bool = false) -> DetectorHead {
+        DetectorHead(
+            levels: [96, 136, 192, 272, 384, 544], stride: heatMapStride, span: 44, logos: logos,
+            regressesBoxes: regressesBoxes)
     }
 }
 

@@ -27,23 +27,37 @@ package final class DetectorPool: HeadPredictor {
             PyramidScanner(
                 model.network, parameters: model.parameters, preprocessing: model.preprocessing, detector: detector)
         } _: { scanner throws(ImprintError) in
-            try scanner.scan(image, peaks: 1)
+            try scanner.allPeaks(image)
         }
         // Activations can overflow even though the parameters are finite.
-        guard scans.allSatisfy({ $0.score.isFinite }) else { throw .nonFiniteOutput(network: model.network.name) }
-        let boxes = model.labels.map { label in
-            detector.logos.firstIndex { $0.label == label }.flatMap { scans[$0].peaks.first }.map {
-                box($0, in: image)
-            }
+        guard scans.allSatisfy({ $0.score.isFinite && $0.peaks.allSatisfy { $0.box?.isFinite ?? true } }) else {
+            throw .nonFiniteOutput(network: model.network.name)
         }
-        return Prediction(confidences: detector.confidences(scans.map(\.score), in: model.labels), boxes: boxes)
+        let boxes = model.labels.map { label in
+            detector.logos.firstIndex { $0.label == label }.flatMap { logo in
+                scans[logo].peaks.max { $0.score < $1.score }
+            }.map { ObjectPeaks.box(of: $0, detector).normalized(in: image) }
+        }
+        let objects = ObjectPeaks.objects(scans, detector).map { object in
+            DetectedObject(
+                label: detector.logos[object.logo].label, confidence: object.confidence,
+                box: object.box.normalized(in: image))
+        }
+        return Prediction(
+            confidences: detector.confidences(scans.map(\.score), in: model.labels), boxes: boxes,
+            objects: objects.filter { $0.box.width > 0 && $0.box.height > 0 })
     }
+}
 
-    private func box(_ peak: PyramidScanner.Peak, in image: RasterImage) -> NormalizedRectangle {
-        let side = peak.side * detector.span / Float(DetectorHead.patchSide)
-        return NormalizedRectangle(
-            x: (peak.x - side / 2) / Float(image.width), y: (peak.y - side / 2) / Float(image.height),
-            width: side / Float(image.width), height: side / Float(image.height)
+extension PyramidScanner.Peak.Box {
+    /// Whether all values are finite.
+    fileprivate var isFinite: Bool { x.isFinite && y.isFinite && width.isFinite && height.isFinite }
+
+    /// Returns the part of the box in an image, relative to the image.
+    fileprivate func normalized(in image: RasterImage) -> NormalizedRectangle {
+        NormalizedRectangle(
+            x: x / Float(image.width), y: y / Float(image.height), width: width / Float(image.width),
+            height: height / Float(image.height)
         ).clippedToImage
     }
 }

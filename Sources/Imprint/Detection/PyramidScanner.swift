@@ -18,6 +18,27 @@ package final class PyramidScanner {
         package var y: Float
         /// The side of the network's window around the center, in pixels of the image.
         package var side: Float
+        /// The bounding box that the network predicts; nil without box regression.
+        package var box: Box?
+
+        /// A bounding box, in pixels of the image.
+        package struct Box: Hashable, Codable, Sendable {
+            /// The left edge.
+            package var x: Float
+            /// The upper edge.
+            package var y: Float
+            package var width: Float
+            package var height: Float
+
+            /// Returns the intersection over union (IoU) with another box.
+            func overlap(with other: Box) -> Float {
+                let columns = min(x + width, other.x + other.width) - max(x, other.x)
+                let rows = min(y + height, other.y + other.height) - max(y, other.y)
+                guard columns > 0, rows > 0 else { return 0 }
+                let common = columns * rows
+                return common / (width * height + other.width * other.height - common)
+            }
+        }
     }
 
     /// The detections of one logo in an image.
@@ -51,8 +72,18 @@ package final class PyramidScanner {
     /// - Returns: The detections of each logo, in the order of the network's heat maps.
     /// - Throws: `ImprintError.unsupportedImageSize` if the network does not accept a pyramid level, `ImprintError.outOfMemory`.
     package func scan(_ image: RasterImage, peaks count: Int) throws(ImprintError) -> [Scan] {
-        var scans = Array(repeating: Scan(score: -.infinity, peaks: []), count: network.network.output.channels)
-        let stride = detector.stride
+        var scans = try allPeaks(image, keepsPeaks: count > 0)
+        for logo in scans.indices { scans[logo].peaks = Self.nonMaximumSuppression(scans[logo].peaks, count) }
+        return scans
+    }
+
+    /// Returns all peaks of each logo, without non-maximum suppression.
+    /// - Parameter keepsPeaks: Whether to return peaks, or only the maximum score of each logo.
+    func allPeaks(_ image: RasterImage, keepsPeaks: Bool = true) throws(ImprintError) -> [Scan] {
+        let outputs = network.network.output.channels
+        let logos = detector.regressesBoxes ? outputs - BoxCode.count : outputs
+        var scans = Array(repeating: Scan(score: -.infinity, peaks: []), count: logos)
+        let stride = Float(detector.stride)
         try forEachLevel(of: image) { map, level in
             let scaleX = Float(image.width) / Float(level.width)
             let scaleY = Float(image.height) / Float(level.height)
@@ -61,17 +92,25 @@ package final class PyramidScanner {
                     for column in 0..<map.shape.width {
                         let score = map[row, column, logo]
                         scans[logo].score = max(scans[logo].score, score)
-                        guard count > 0, map.isPeak(row, column, logo) else { continue }
-                        scans[logo].peaks.append(
-                            Peak(
-                                score: score, x: (Float(column * stride) + 0.5) * scaleX - 0.5,
-                                y: (Float(row * stride) + 0.5) * scaleY - 0.5,
-                                side: Float(DetectorHead.patchSide) * (scaleX + scaleY) / 2))
+                        guard keepsPeaks, map.isPeak(row, column, logo) else { continue }
+                        var peak = Peak(
+                            score: score, x: (Float(column) * stride + 0.5) * scaleX - 0.5,
+                            y: (Float(row) * stride + 0.5) * scaleY - 0.5,
+                            side: Float(DetectorHead.patchSide) * (scaleX + scaleY) / 2)
+                        if detector.regressesBoxes {
+                            let box = BoxCode.box(
+                                (logos..<outputs).map { map[row, column, $0] }, row: row, column: column,
+                                size: detector.span / stride)
+                            let (width, height) = (box.width * stride * scaleX, box.height * stride * scaleY)
+                            peak.box = Peak.Box(
+                                x: (box.column * stride + 0.5) * scaleX - width / 2,
+                                y: (box.row * stride + 0.5) * scaleY - height / 2, width: width, height: height)
+                        }
+                        scans[logo].peaks.append(peak)
                     }
                 }
             }
         }
-        for logo in scans.indices { scans[logo].peaks = Self.nonMaximumSuppression(scans[logo].peaks, count) }
         return scans
     }
 

@@ -48,6 +48,8 @@ package struct Prediction: Sendable {
     package var boxes: [NormalizedRectangle?]
     /// How unlike the training photos the image is, as `ImageClassifier.novelty(of:cropAndScale:)` returns it, or nil if it is unknown.
     package var novelty: Float?
+    /// All objects in the image, by descending confidence, relative to the image; empty for a classifier of whole images.
+    package var objects: [DetectedObject] = []
 }
 
 extension HeadPredictor {

@@ -75,19 +75,12 @@ struct PreparedRequest {
             throw .invalidSetting(
                 name: "rejectsNovelImages", found: "true", expected: "false for a classifier without a novelty rule")
         }
-        guard region.isWithinImage else {
-            throw .invalidSetting(
-                name: "regionOfInterest",
-                found: "x \(region.x), y \(region.y), width \(region.width), height \(region.height)",
-                expected: "a region that is not empty and lies within 0 to 1 in both directions")
-        }
+        try region.checkIsWithinImage()
     }
 
     /// The short side, in pixels, to which a large photo may be decoded so that the region has enough pixels.
     var shortSideToDecode: Int {
-        let fraction = Double(min(request.regionOfInterest.width, request.regionOfInterest.height))
-        // The limit avoids an overflow of Int; it exceeds the side of every image that can be decoded.
-        return Int(min((Double(classifier.shortSideToDecode) / fraction).rounded(.up), 1e9))
+        request.regionOfInterest.shortSideToDecode(classifier.shortSideToDecode)
     }
 
     /// Returns one classification per label, by descending confidence, and the novelty of the image.
@@ -100,5 +93,23 @@ struct PreparedRequest {
     func accepted(_ image: StoredImage) throws(ImprintError) -> [Classification] {
         let (classifications, novelty) = try all(image)
         return request.accepted(classifications, novelty: novelty)
+    }
+}
+
+extension NormalizedRectangle {
+    /// Throws if this region of interest is empty or not within the image.
+    func checkIsWithinImage() throws(ImprintError) {
+        guard isWithinImage else {
+            throw .invalidSetting(
+                name: "regionOfInterest", found: "x \(x), y \(y), width \(width), height \(height)",
+                expected: "a region that is not empty and lies within 0 to 1 in both directions")
+        }
+    }
+
+    /// Returns the short side, in pixels, to which a large photo may be decoded so that this region has enough pixels.
+    /// - Parameter side: The short side to which the region may be decoded.
+    func shortSideToDecode(_ side: Int) -> Int {
+        // The limit avoids an overflow of Int; it exceeds the side of every image that can be decoded.
+        Int(min((Double(side) / Double(min(width, height))).rounded(.up), 1e9))
     }
 }

@@ -9,7 +9,7 @@ internal import ImprintImages
 ///
 /// It is modelled on Vision's `ImageRequestHandler`.
 public struct RequestHandler: Sendable {
-    private let source: ImageSource
+    let source: ImageSource
 
     /// Creates a handler for an image, which is read when requests are performed.
     public init(_ source: ImageSource) { self.source = source }

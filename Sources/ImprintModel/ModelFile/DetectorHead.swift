@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ImprintNetwork
 
 /// The rules that turn the heat maps of a logo detector into confidences for a whole image.
 ///
@@ -31,19 +32,53 @@ public struct DetectorHead: Codable, Hashable, Sendable {
     public var span: Float
     /// The logos, in the order of the network's heat maps; exactly one label of the model is not a logo.
     public var logos: [Logo]
+    /// Whether the network also predicts boxes, in four more channels after the heat maps (`BoxCode` with the size `span`).
+    ///
+    /// Without box regression, boxes are squares whose size depends only on the pyramid level.
+    public var regressesBoxes: Bool
 
-    /// The stored keys, which are those of format 1.
+    /// The stored keys; the first four are those of format 1.
     private enum CodingKeys: String, CodingKey {
         case levels, stride, span
         case logos = "marks"
+        case regressesBoxes = "boxes"
     }
 
     /// Creates the rules of a detector.
-    public init(levels: [Int], stride: Int, span: Float, logos: [Logo]) {
+    public init(levels: [Int], stride: Int, span: Float, logos: [Logo], regressesBoxes: Bool = false) {
         self.levels = levels
         self.stride = stride
         self.span = span
         self.logos = logos
+        self.regressesBoxes = regressesBoxes
+    }
+
+    /// Decodes the rules; format 1 has no box regression.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        levels = try container.decode([Int].self, forKey: .levels)
+        stride = try container.decode(Int.self, forKey: .stride)
+        span = try container.decode(Float.self, forKey: .span)
+        logos = try container.decode([Logo].self, forKey: .logos)
+        regressesBoxes = try container.decodeIfPresent(Bool.self, forKey: .regressesBoxes) ?? false
+    }
+
+    /// Encodes the rules; without box regression, as format 1 does.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(levels, forKey: .levels)
+        try container.encode(stride, forKey: .stride)
+        try container.encode(span, forKey: .span)
+        try container.encode(logos, forKey: .logos)
+        if regressesBoxes { try container.encode(true, forKey: .regressesBoxes) }
+    }
+
+    /// Returns the probability that a peak of a heat map shows the logo: 1 / (1 + e⁻ᶻ) with z = slope · logit + offset.
+    /// - Parameters:
+    ///   - logit: The logit of the peak.
+    ///   - logo: The index of the logo.
+    public func confidence(_ logit: Float, logo: Int) -> Float {
+        1 / (1 + expf(-(logos[logo].slope * logit + logos[logo].offset)))
     }
 
     /// Returns the confidences in `labels`, which are those of the logos and one more; NaN if a score is NaN.
@@ -64,7 +99,7 @@ public struct DetectorHead: Codable, Hashable, Sendable {
         }
     }
 
-    /// Returns the first problem of the rules for a network with this number of heat maps and these labels; nil if there is none.
+    /// Returns the first problem of the rules for a network with this number of output channels and these labels; nil if there is none.
     func problem(maps: Int, labels: [String]) -> String? {
         guard (1...16).contains(levels.count), levels.allSatisfy({ (16...4096).contains($0) }) else {
             return "the levels \(levels), expected 1 to 16 of them, each 16 to 4096"
@@ -72,7 +107,11 @@ public struct DetectorHead: Codable, Hashable, Sendable {
         guard (1...256).contains(stride), span > 0, span.isFinite else {
             return "a stride of \(stride) and a span of \(span), expected 1 to 256 and more than 0"
         }
-        guard logos.count == maps else { return "\(logos.count) logos for a network with \(maps) heat maps" }
+        let boxValues = regressesBoxes ? BoxCode.count : 0
+        guard logos.count + boxValues == maps else {
+            return
+                "\(logos.count) logos\(regressesBoxes ? " and boxes" : "") for a network with \(maps) output channels"
+        }
         var others = labels
         for logo in logos {
             guard logo.slope > 0, logo.slope.isFinite, logo.offset.isFinite else {

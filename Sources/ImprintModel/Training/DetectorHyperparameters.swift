@@ -11,7 +11,7 @@ public import ImprintNetwork
 public struct DetectorHyperparameters: Codable, Hashable, Sendable {
     /// The length of training, 1…100,000: each standard phase takes `epochs` / 20 times its number of steps; see `DetectorPhase`.
     ///
-    /// For several logos, the number of steps is also multiplied by the cube root of their number.
+    /// For several logos, the number of steps is also multiplied by the fourth root of their number.
     /// It is not a number of passes over the photos: a batch is sampled from composites and photos. It has no effect if `phases` is set.
     public var epochs = 20
     /// The phases; nil for the standard phases, which depend on whether there are photos of the logos.
@@ -48,8 +48,8 @@ public struct DetectorHyperparameters: Codable, Hashable, Sendable {
                 hasLogoPhotos: hasLogoPhotos, scale: Double(epochs) / 20 * Self.scale(logos: logos))
     }
 
-    /// Returns the factor on the number of steps if there are several logos: the cube root of their number.
-    package static func scale(logos: Int) -> Double { cbrt(Double(logos)) }
+    /// Returns the factor on the number of steps if there are several logos: the fourth root of their number.
+    package static func scale(logos: Int) -> Double { Double(logos).squareRoot().squareRoot() }
 }
 
 extension DetectorHyperparameters {

@@ -112,10 +112,18 @@ extension Network {
     ///
     /// Eight 3x3 convolutions with batch normalization and ReLU, four of them with stride 2, and a 1x1 convolution. Input:
     /// [batch, height, width, 3], patches of 96 pixels in training and images of any size in prediction. Output: [batch, ⌈height / 16⌉,
-    /// ⌈width / 16⌉, logos].
+    /// ⌈width / 16⌉, logos]. With box regression, four more channels of the output describe the box of a logo at each position; see
+    /// `BoxCode`.
     ///
     /// Neighbouring cells are 16 pixels apart. Cell i is centred at pixel 16 · i, and its receptive field is 103 pixels wide.
-    public static func logoDetector(logos: Int = 1, height: Int = 96, width: Int = 96) throws(NetworkError) -> Network {
+    /// - Parameters:
+    ///   - logos: The number of logos, at least 1.
+    ///   - regressesBoxes: Whether the network also predicts boxes.
+    ///   - height: The height of the input, at least 16.
+    ///   - width: The width of the input, at least 16.
+    public static func logoDetector(
+        logos: Int = 1, regressesBoxes: Bool = false, height: Int = 96, width: Int = 96
+    ) throws(NetworkError) -> Network {
         try check("logospot", "logos", logos, logos >= 1, "at least 1")
         try check("logospot", "size", min(height, width), min(height, width) >= 16, "at least 16")
         var net = NetworkBuilder(name: "logospot", input: TensorShape(height: height, width: width, channels: 3))
@@ -126,7 +134,12 @@ extension Network {
             net.addConvolution(
                 "\(block + 1)", outputChannels: channels, kernelSize: 3, stride: stride, activation: ReLU())
         }
+        let features = net.last
         net.add(Convolution(outputChannels: logos, kernelSize: 1), named: "head")
+        if regressesBoxes {
+            net.add(Convolution(outputChannels: BoxCode.count, kernelSize: 1), named: "boxes", to: [features])
+            net.add(Concat(), named: "output", to: ["head", "boxes"])
+        }
         return try net.network()
     }
 

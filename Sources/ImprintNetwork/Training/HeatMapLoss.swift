@@ -6,14 +6,16 @@
     internal import Darwin
 #endif
 
-/// The loss of a logo detector, whose output is a heat map of logits for each logo.
+/// The loss of a logo detector, whose output is a heat map of logits for each logo and, with box regression, the values of `BoxCode`.
 ///
-/// loss = presence + y · (½ · near + ½ · farMaximum + far), summed over logos and averaged over the batch, with
+/// loss = presence + y · (½ · near + ½ · farMaximum + far + ¼ · box), summed over logos and averaged over the batch, with
 ///
 /// - presence = softplus(s) − y·s, the binary cross-entropy of whether the patch shows the logo,
 /// - near = the mean of softplus(−m) over the near cells, which pulls the logits at the logo's centre up,
 /// - farMaximum = softplus(log Σ exp m over the far cells), which pushes the largest far logit down,
-/// - far = the mean of softplus(m) over the far cells, which pushes all far logits down.
+/// - far = the mean of softplus(m) over the far cells, which pushes all far logits down,
+/// - box = the mean over the near cells of Σ smoothL1(tᵢ − t*ᵢ), with the predicted values t and those of the true box t*; 0 if the box is
+///   unknown. smoothL1(x) = x² / 2β if |x| < β and otherwise |x| − β / 2, with β = 0.1.
 ///
 /// Here m are the logits of a logo over the cells of a patch, s = log Σ exp m − ln 2 is a smooth maximum of all logits, y is 1 if the patch
 /// shows the logo and otherwise 0, and softplus(x) = log(1 + eˣ). Near cells lie within `nearDistance` of the logo's centre, far cells
@@ -27,10 +29,12 @@ package struct HeatMapLoss: Sendable {
         package var row: Float
         /// The column of its centre in cells, 0 at the centre of the first cell.
         package var column: Float
+        /// The bounding box; nil if it is unknown.
+        package var box: BoxCode.Box?
 
         /// Creates a target.
-        package init(logo: Int, row: Float, column: Float) {
-            (self.logo, self.row, self.column) = (logo, row, column)
+        package init(logo: Int, row: Float, column: Float, box: BoxCode.Box? = nil) {
+            (self.logo, self.row, self.column, self.box) = (logo, row, column, box)
         }
     }
 
@@ -43,17 +47,31 @@ package struct HeatMapLoss: Sendable {
     /// A logo is about 2 to 4 cells wide, so it also covers cells between the two distances. These cells count only for the presence.
     private static let farDistance: Float = 1.6
 
-    /// The shape of the logits of one patch, [rows, columns, logos].
-    package let shape: TensorShape
+    /// The weight of the box loss.
+    private static let boxWeight: Float = 0.25
+    /// The error at which the box loss changes from quadratic to linear.
+    private static let boxBeta: Float = 0.1
 
-    /// Creates the loss for logits of a shape.
-    package init(_ shape: TensorShape) { self.shape = shape }
+    /// The shape of the output for one patch, [rows, columns, logos], or [rows, columns, logos + 4] with box regression.
+    package let shape: TensorShape
+    /// The number of logos.
+    private let logos: Int
+    /// The typical size of a logo in cells, for `BoxCode`; nil without box regression.
+    private let boxSize: Float?
+
+    /// Creates the loss for outputs of a shape.
+    /// - Parameter boxSize: The typical size of a logo in cells if the last four channels describe boxes; nil without box regression.
+    package init(_ shape: TensorShape, boxSize: Float? = nil) {
+        (self.shape, self.boxSize) = (shape, boxSize)
+        logos = shape.channels - (boxSize == nil ? 0 : BoxCode.count)
+        precondition(logos > 0, "there are \(shape.channels) channels, expected some for logos")
+    }
 
     /// Computes the mean loss of a batch and its gradient.
     /// - Parameters:
-    ///   - logits: [batch, rows, columns, logos].
+    ///   - logits: The output of the network, [batch, rows, columns, channels].
     ///   - targets: The logo in each patch of the batch; nil without a logo.
-    ///   - gradient: [batch, rows, columns, logos], overwritten.
+    ///   - gradient: [batch, rows, columns, channels], overwritten.
     /// - Returns: The mean loss and the number of correct patches, for which s > 0 for exactly the logo that the patch shows.
     package func callAsFunction(
         logits: UnsafeMutableBufferPointer<Float>, targets: [Target?], gradient: UnsafeMutableBufferPointer<Float>
@@ -64,9 +82,10 @@ package struct HeatMapLoss: Sendable {
         precondition(gradient.count == logits.count, "the gradient and the logits must have the same size")
         var loss: Double = 0
         var correct = 0
+        if boxSize != nil { gradient.update(repeating: 0) }
         for (patch, target) in targets.enumerated() {
             var isCorrect = true
-            for logo in 0..<shape.channels {
+            for logo in 0..<logos {
                 let match = target.flatMap { $0.logo == logo ? $0 : nil }
                 let map = Map(shape: shape, start: patch * shape.count + logo)
                 let (part, score) = add(map, logits, match, gradient, scale: 1 / Float(targets.count))
@@ -74,6 +93,10 @@ package struct HeatMapLoss: Sendable {
                 isCorrect = isCorrect && (score > 0) == (match != nil)
             }
             if isCorrect { correct += 1 }
+            if let target, let box = target.box {
+                loss += Double(
+                    addBox(box, target, logits, gradient, start: patch * shape.count, scale: 1 / Float(targets.count)))
+            }
         }
         return (Float(loss / Double(max(targets.count, 1))), correct)
     }
@@ -100,9 +123,7 @@ package struct HeatMapLoss: Sendable {
         var loss = softplus(score) - (target == nil ? 0 : score)
         guard let target else { return (loss, score) }
 
-        let distances = all.map { cell in
-            hypotf(Float(cell / shape.width) - target.row, Float(cell % shape.width) - target.column)
-        }
+        let distances = distances(from: target)
         let near = all.filter { distances[$0] <= Self.nearDistance }
         let far = all.filter { distances[$0] > Self.farDistance }
         // near
@@ -124,6 +145,36 @@ package struct HeatMapLoss: Sendable {
                 scale * (0.5 * sigmoid(farLogSum) * expf(logit - farLogSum) + weight * sigmoid(logit))
         }
         return (loss, score)
+    }
+
+    /// Adds the gradient of the box loss of one patch, and returns the weighted loss.
+    private func addBox(
+        _ box: BoxCode.Box, _ target: Target, _ outputs: UnsafeMutableBufferPointer<Float>,
+        _ gradient: UnsafeMutableBufferPointer<Float>, start: Int, scale: Float
+    ) -> Float {
+        guard let boxSize else { return 0 }
+        let distances = distances(from: target)
+        let near = distances.indices.filter { distances[$0] <= Self.nearDistance }
+        let weight = Self.boxWeight / Float(max(near.count, 1))
+        var loss: Float = 0
+        for cell in near {
+            let truth = box.values(row: cell / shape.width, column: cell % shape.width, size: boxSize)
+            for (index, value) in truth.enumerated() {
+                let position = start + cell * shape.channels + logos + index
+                let error = outputs[position] - value
+                let isSmall = abs(error) < Self.boxBeta
+                loss += weight * (isSmall ? error * error / (2 * Self.boxBeta) : abs(error) - Self.boxBeta / 2)
+                gradient[position] += scale * weight * (isSmall ? error / Self.boxBeta : error < 0 ? -1 : 1)
+            }
+        }
+        return loss
+    }
+
+    /// Returns the distance of each cell from the centre of a logo, in cells.
+    private func distances(from target: Target) -> [Float] {
+        (0..<shape.pixels).map { cell in
+            hypotf(Float(cell / shape.width) - target.row, Float(cell % shape.width) - target.column)
+        }
     }
 }
 

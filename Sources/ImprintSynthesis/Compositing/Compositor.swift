@@ -26,6 +26,8 @@ package struct Composite: Sendable, Equatable {
     package let logo: Location?
     /// The location of the logo or hard negative.
     package let subject: Location
+    /// The corners of the convex hull of the logo or hard negative, in pixels.
+    package let outline: [SIMD2<Float>]
     /// A short description: the colouring of the logo, or the kind of hard negative.
     package let kind: String
 }
@@ -98,7 +100,8 @@ package struct Compositor: Sendable {
     package func positive(_ index: Int) throws(ImageError) -> Composite {
         let scene = positiveScene(index)
         return Composite(
-            image: try scene.render(), logo: scene.location, subject: scene.location, kind: scene.inks.style.rawValue)
+            image: try scene.render(), logo: scene.location, subject: scene.location, outline: scene.outline,
+            kind: scene.inks.style.rawValue)
     }
 
     /// Generates composite number `index` without the logo: with a hard negative, or with only the background.
@@ -109,7 +112,8 @@ package struct Compositor: Sendable {
         let artwork = random.element(of: artworks)
         let (kind, design) = artwork.hardNegative(&random)
         let scene = Scene(design, of: artwork, configuration, backdrops, &random)
-        return Composite(image: try scene.render(), logo: nil, subject: scene.location, kind: kind)
+        return Composite(
+            image: try scene.render(), logo: nil, subject: scene.location, outline: scene.outline, kind: kind)
     }
 
     /// Returns the scene of composite number `index` with the logo.

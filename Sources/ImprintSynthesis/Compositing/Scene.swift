@@ -7,6 +7,8 @@ internal import ImprintImages
 /// affect the whole scene (Dwibedi, Misra and Hebert, "Cut, Paste and Learn", ICCV 2017).
 struct Scene {
     let location: Composite.Location
+    /// The corners of the convex hull of the logo, in pixels.
+    let outline: [Point]
     let inks: Inks
     private let ground: Canvas
     private let view: View
@@ -42,7 +44,9 @@ struct Scene {
         let scale = span / 2 / trial.radius
         let room = span / 2...size - span / 2
         let middle = Point(random.uniform(in: room), random.uniform(in: room))
-        self.view = view(scale: scale, center: middle - trial.center * scale)
+        let finalView = view(scale: scale, center: middle - trial.center * scale)
+        self.view = finalView
+        outline = hull.map(finalView.pixel)
         location = Composite.Location(x: middle.x, y: middle.y, span: span)
 
         let mainTone = logo.mainTone

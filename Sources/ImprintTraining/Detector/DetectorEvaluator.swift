@@ -29,8 +29,8 @@ struct DetectorEvaluator {
         let parts = workers.parallelMap(workers.count) { worker in
             Result { () -> [(Int, [PyramidScanner.Scan]?)] in
                 let scanner = PyramidScanner(
-                    network, parameters: parameters, preprocessing: .logoDetector, detector: .logoDetector(logos: []),
-                    shapes: 1)
+                    network, parameters: parameters, preprocessing: .logoDetector,
+                    detector: .logoDetector(logos: [], regressesBoxes: true), shapes: 1)
                 return try stride(from: worker, to: order.count, by: workers.count).map { turn in
                     let index = order[turn]
                     return (index, try image(of: sources[index]).map { try scanner.scan($0, peaks: peaks) })
@@ -86,7 +86,7 @@ struct DetectorEvaluator {
             let curve = try calibration(network, parameters, patches, logo, scores)
             return DetectorHead.Logo(label: logos[logo], slope: Float(curve.slope), offset: Float(curve.offset))
         }
-        return .logoDetector(logos: outputs)
+        return .logoDetector(logos: outputs, regressesBoxes: true)
     }
 
     /// Fits the Platt scaling of a logo to validation photos; if none of them shows it, also to held-out composites and hard negatives.

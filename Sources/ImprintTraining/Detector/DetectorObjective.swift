@@ -40,7 +40,8 @@ final class DetectorObjective: TrainingObjective {
             options: ExecutionPlan.Options(
                 batchSize: batchSize, mode: .training, workers: workers, seed: hyperparameters.seed
             ).limitingThreads(for: network))
-        loss = HeatMapLoss(network.output)
+        let boxSize = DetectorHead.logoDetector(logos: []).span / Float(DetectorHead.heatMapStride)
+        loss = HeatMapLoss(network.output, boxSize: boxSize)
         memory = Array(repeating: 0, count: batchSize * DetectorHead.patchSide * DetectorHead.patchSide * 3)
     }
 

@@ -55,6 +55,8 @@ final class DetectorPatches {
     private struct PooledComposite {
         let source: PatchSource
         let location: Composite.Location
+        /// The corners of the convex hull, in pixels.
+        let outline: [SIMD2<Float>]
         let logo: Int
     }
 
@@ -186,9 +188,9 @@ final class DetectorPatches {
         case .composite:
             let composite = composite(from: positivePool, &random)
             let window = window(around: composite, &random)
-            return (
-                composite.source, window, target(composite.logo, window, composite.location.x, composite.location.y)
-            )
+            var target = target(composite.logo, window, composite.location.x, composite.location.y)
+            target.box = box(around: composite.outline, window)
+            return (composite.source, window, target)
         case .hardNegative:
             let composite = composite(from: hardNegativePool, &random)
             return (composite.source, window(around: composite, &random), nil)
@@ -250,11 +252,27 @@ final class DetectorPatches {
     }
 
     private func target(_ logo: Int, _ window: PatchWindow, _ x: Float, _ y: Float) -> HeatMapLoss.Target {
-        let position = window.position(ofX: x, y: y, patch: Float(DetectorHead.patchSide))
+        let cell = cell(of: SIMD2(x, y), window)
+        return HeatMapLoss.Target(logo: logo, row: cell.y, column: cell.x)
+    }
+
+    /// Returns the bounding box of points, in cells of the heat map.
+    private func box(around points: [SIMD2<Float>], _ window: PatchWindow) -> BoxCode.Box? {
+        var (low, high) = (SIMD2<Float>(repeating: .infinity), SIMD2<Float>(repeating: -.infinity))
+        for point in points {
+            let cell = cell(of: point, window)
+            (low, high) = (pointwiseMin(low, cell), pointwiseMax(high, cell))
+        }
+        guard low.x < high.x, low.y < high.y else { return nil }
+        let (center, size) = ((low + high) / 2, high - low)
+        return BoxCode.Box(row: center.y, column: center.x, height: size.y, width: size.x)
+    }
+
+    /// Returns the position of a point of the image in cells of the heat map, (column, row).
+    private func cell(of point: SIMD2<Float>, _ window: PatchWindow) -> SIMD2<Float> {
+        let position = window.position(ofX: point.x, y: point.y, patch: Float(DetectorHead.patchSide))
         let middle = Float(DetectorHead.patchSide - 1) / 2
-        let stride = Float(DetectorHead.heatMapStride)
-        return HeatMapLoss.Target(
-            logo: logo, row: (position.y + middle) / stride, column: (position.x + middle) / stride)
+        return (SIMD2(position.x, position.y) + middle) / Float(DetectorHead.heatMapStride)
     }
 
     private func logUniform(_ low: Float, _ high: Float, _ random: inout RandomStream) -> Float {
@@ -273,7 +291,8 @@ final class DetectorPatches {
     private func draw(_ index: Int, of logo: Int, isPositive: Bool) throws(ImageError) -> PooledComposite {
         let compositor = compositors[logo]
         let composite = try isPositive ? compositor.positive(index) : compositor.hardNegative(index)
-        return PooledComposite(source: PatchSource(composite.image), location: composite.subject, logo: logo)
+        return PooledComposite(
+            source: PatchSource(composite.image), location: composite.subject, outline: composite.outline, logo: logo)
     }
 
     /// Updates the pools for a step: each step replaces the two oldest composites of each kind.

@@ -45,7 +45,7 @@ struct DetectorTask: TrainingTask {
         guard others.count == 1 else {
             throw ImprintError.notOneLabelWithoutLogo(found: others, logos: logos, folder: folder.url.path)
         }
-        network = try Network.logoDetector(logos: logos.count)
+        network = try Network.logoDetector(logos: logos.count, regressesBoxes: true)
         let backgroundsText =
             backgrounds.map {
                 $0.isEmpty ? "drawn patterns" : "\($0.count) photos (\(ImageFolder.digest(of: $0).prefix(12)))"

@@ -263,8 +263,8 @@ import Testing
     }
 
     @Test(
-        "Several logos multiply the standard steps by the cube root of their number",
-        arguments: [(1, 3000), (2, 3779), (8, 6000), (27, 9000)])
+        "Several logos multiply the standard steps by the fourth root of their number",
+        arguments: [(1, 3000), (2, 3567), (16, 6000), (81, 9000)])
     func budget(logos: Int, steps: Int) {
         var hyperparameters = DetectorHyperparameters()
         #expect(hyperparameters.phases(hasLogoPhotos: true, logos: logos)[0].steps == steps)

@@ -92,7 +92,7 @@ import Testing
             #expect(start?.labels == ["crest", "leaf", "other"] && start?.labelsWithoutValidation == ["leaf"])
             let detector = try #require(result.model.detector)
             #expect(detector.logos.map(\.label) == ["crest", "leaf"])
-            #expect(result.model.network.output.channels == 2)
+            #expect(result.model.network.output.channels == 2 + BoxCode.count && detector.regressesBoxes)
             let file = scratch.appending(path: "m.imprint")
             try result.model.write(to: file)
             let classifier = try ImageClassifier(contentsOf: file)

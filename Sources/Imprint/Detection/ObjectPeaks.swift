@@ -1,0 +1,93 @@
+internal import ImprintModel
+
+/// The selection of detected objects from the peaks of all heat maps.
+enum ObjectPeaks {
+    /// The maximum number of objects of one logo in an image.
+    private static let maximumCount = 100
+    /// Peaks below this confidence are never objects; the limit bounds the time of non-maximum suppression.
+    private static let minimumConfidence: Float = 0.01
+    /// The overlap (IoU) at which the weaker of two boxes of the same logo is suppressed.
+    private static let sameLogoOverlap: Float = 0.45
+    /// The overlap (IoU) at which the weaker of two boxes of different logos is suppressed.
+    ///
+    /// One logo may contain a smaller one, but two logos with similar boxes are the same object.
+    private static let otherLogoOverlap: Float = 0.5
+    /// The overlap (IoU) at which a suppressed box is averaged with the one that suppresses it.
+    private static let averagedOverlap: Float = 0.6
+
+    /// An object: the index of its logo, its confidence and its peak, with a box.
+    struct Object {
+        let logo: Int
+        let confidence: Float
+        let box: PyramidScanner.Peak.Box
+    }
+
+    /// A box and similar boxes that it suppresses.
+    ///
+    /// Neighbouring positions and pyramid levels see the same object, and the mean of their boxes is more exact than the best of them (Solovyev
+    /// et al., "Weighted boxes fusion", 2021).
+    private struct Cluster {
+        let best: PyramidScanner.Peak.Box
+        let confidence: Float
+        private var sum: PyramidScanner.Peak.Box
+        private var weight: Float
+
+        init(_ box: PyramidScanner.Peak.Box, _ confidence: Float) {
+            (best, self.confidence, weight) = (box, confidence, 0)
+            sum = PyramidScanner.Peak.Box(x: 0, y: 0, width: 0, height: 0)
+            add(box, weight: confidence)
+        }
+
+        mutating func add(_ box: PyramidScanner.Peak.Box, weight: Float) {
+            self.weight += weight
+            sum.x += weight * box.x
+            sum.y += weight * box.y
+            sum.width += weight * box.width
+            sum.height += weight * box.height
+        }
+
+        /// The mean of the boxes, weighted by their confidences.
+        var mean: PyramidScanner.Peak.Box {
+            PyramidScanner.Peak.Box(
+                x: sum.x / weight, y: sum.y / weight, width: sum.width / weight, height: sum.height / weight)
+        }
+    }
+
+    /// Returns the objects by descending confidence.
+    static func objects(_ scans: [PyramidScanner.Scan], _ detector: DetectorHead) -> [Object] {
+        var candidates: [Object] = []
+        for (logo, scan) in scans.enumerated() {
+            var clusters: [Cluster] = []
+            for peak in scan.peaks.sorted(by: { $0.score > $1.score }) {
+                let confidence = detector.confidence(peak.score, logo: logo)
+                guard confidence >= minimumConfidence else { break }
+                let box = box(of: peak, detector)
+                if let index = clusters.firstIndex(where: { $0.best.overlap(with: box) > sameLogoOverlap }) {
+                    if clusters[index].best.overlap(with: box) > averagedOverlap {
+                        clusters[index].add(box, weight: confidence)
+                    }
+                } else if clusters.count < maximumCount {
+                    clusters.append(Cluster(box, confidence))
+                }
+            }
+            candidates += clusters.map { Object(logo: logo, confidence: $0.confidence, box: $0.mean) }
+        }
+        var objects: [Object] = []
+        for (_, candidate) in candidates.enumerated().sorted(by: {
+            ($1.element.confidence, $0.offset) < ($0.element.confidence, $1.offset)
+        }) {
+            let isCovered = objects.contains {
+                $0.logo != candidate.logo && $0.box.overlap(with: candidate.box) > otherLogoOverlap
+            }
+            if !isCovered { objects.append(candidate) }
+        }
+        return objects
+    }
+
+    /// Returns the box of a peak: the predicted box or, without box regression, a square of the typical size.
+    static func box(of peak: PyramidScanner.Peak, _ detector: DetectorHead) -> PyramidScanner.Peak.Box {
+        if let box = peak.box { return box }
+        let side = peak.side * detector.span / Float(DetectorHead.patchSide)
+        return PyramidScanner.Peak.Box(x: peak.x - side / 2, y: peak.y - side / 2, width: side, height: side)
+    }
+}

@@ -1,0 +1,115 @@
+public import Foundation
+public import ImprintImages
+internal import ImprintModel
+
+/// A request to find the objects in images, or in a region of them, with one detector.
+///
+/// ```swift
+/// let detector = try ImageClassifier(contentsOf: URL(filePath: "logos.imprint"))
+/// for object in try await DetectionRequest(detector).perform(on: .file(photo)) {
+///     print(object.label, object.confidence, object.box)
+/// }
+/// ```
+///
+/// A request is a value, modelled on Vision's requests, and any number of tasks can use it at the same time.
+public struct DetectionRequest: Sendable {
+    /// The detector.
+    public let detector: ImageClassifier
+    /// The minimum confidence of an object, 0…1; nil for the model's threshold of each label, or 0.5 for a label without one.
+    public var minimumConfidence: Float?
+    /// The region of the upright image that is searched; it is extended to whole pixels.
+    public var regionOfInterest = NormalizedRectangle.all
+
+    /// Creates a request.
+    /// - Parameters:
+    ///   - detector: A model whose predictions have boxes.
+    ///   - minimumConfidence: The minimum confidence of an object; nil for the model's thresholds.
+    public init(_ detector: ImageClassifier, minimumConfidence: Float? = nil) {
+        (self.detector, self.minimumConfidence) = (detector, minimumConfidence)
+    }
+
+    /// Finds the objects in an image on another thread than the caller's.
+    ///
+    /// Use `RequestHandler` to perform several requests on the same image.
+    /// - Parameter source: The image.
+    /// - Returns: The objects by descending confidence; their boxes are relative to the whole image.
+    /// - Throws: The errors of `RequestHandler.detect(_:)`.
+    public func perform(on source: ImageSource) async throws -> [DetectedObject] {
+        try await RequestHandler(source).detect([self])[0]
+    }
+
+    /// Checks the values of the request.
+    func check() throws(ImprintError) {
+        try detector.checkLocatesObjects()
+        if let minimumConfidence, !(0...1).contains(minimumConfidence) {
+            throw .invalidSetting(name: "minimumConfidence", found: "\(minimumConfidence)", expected: "0 to 1")
+        }
+        try regionOfInterest.checkIsWithinImage()
+    }
+}
+
+extension RequestHandler {
+    /// Performs detection requests one after another, on another thread than the caller's.
+    /// - Parameter requests: The requests, with the same or with different detectors; the image is decoded once for all of them.
+    /// - Returns: For each request, in order, its objects by descending confidence.
+    /// - Throws:
+    ///   - `ImageError` if the image cannot be read.
+    ///   - `ImprintError.notADetector` if a model classifies whole images.
+    ///   - `ImprintError.invalidSetting` if a region of interest is not within the image, or a confidence not within 0…1.
+    ///   - `ImprintError.nonFiniteOutput`, `ImprintError.unsupportedImageSize`, `ImprintError.outOfMemory`.
+    ///   - `CancellationError` if the task is cancelled, which is checked before each request.
+    @concurrent
+    public func detect(_ requests: [DetectionRequest]) async throws -> [[DetectedObject]] {
+        try Task.checkCancellation()
+        for request in requests { try request.check() }
+        let sides = requests.map { $0.regionOfInterest.shortSideToDecode($0.detector.shortSideToDecode) }
+        guard let side = sides.max() else { return [] }
+        let image = try source.stored(coveringShortSide: side)
+        return try requests.map { request in
+            try Task.checkCancellation()
+            return try request.detector.objects(in: image, region: request.regionOfInterest)
+                .filter { request.detector.reachesThreshold($0, request.minimumConfidence) }
+        }
+    }
+}
+
+extension ImageClassifier {
+    /// Finds the objects in the image in a file.
+    /// - Parameters:
+    ///   - url: A JPEG, PNG, WebP or HEIC file.
+    ///   - minimumConfidence: The minimum confidence of an object, 0…1; nil for the model's threshold of each label, or 0.5 for a label
+    ///     without one.
+    /// - Returns: The objects by descending confidence: at most 100 of each label.
+    /// - Throws: `ImprintError.notADetector` if the model classifies whole images, `ImageError` if the file cannot be read as an image,
+    ///   `ImprintError.nonFiniteOutput`, `ImprintError.unsupportedImageSize`, `ImprintError.outOfMemory`.
+    public func detect(_ url: URL, minimumConfidence: Float? = nil) throws -> [DetectedObject] {
+        try checkLocatesObjects()
+        return try objects(in: StoredImage(url, coveringShortSide: shortSideToDecode))
+            .filter { reachesThreshold($0, minimumConfidence) }
+    }
+
+    /// Finds the objects in an image in memory.
+    /// - Parameters:
+    ///   - image: The image, upright and in sRGB.
+    ///   - minimumConfidence: The minimum confidence of an object, 0…1; nil for the model's threshold of each label, or 0.5 for a label
+    ///     without one.
+    /// - Returns: The objects by descending confidence: at most 100 of each label.
+    /// - Throws: The errors of `detect(_:minimumConfidence:)` for a file, except `ImageError`.
+    public func detect(
+        _ image: RasterImage, minimumConfidence: Float? = nil
+    ) throws(ImprintError) -> [DetectedObject] {
+        try checkLocatesObjects()
+        return try objects(in: StoredImage(image)).filter { reachesThreshold($0, minimumConfidence) }
+    }
+
+    /// Throws if the model classifies whole images.
+    func checkLocatesObjects() throws(ImprintError) {
+        guard model.head.locatesObjects else { throw .notADetector(network: model.network.name) }
+    }
+
+    /// Returns whether an object has the minimum confidence or, without one, that of its label's threshold.
+    func reachesThreshold(_ object: DetectedObject, _ minimumConfidence: Float?) -> Bool {
+        if let minimumConfidence { return object.confidence >= minimumConfidence }
+        return Double(object.confidence) >= model.training?.thresholds?[object.label] ?? 0.5
+    }
+}

@@ -1,0 +1,49 @@
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// The bounding box of an object as a detector's network predicts it at each cell of its map.
+///
+/// The four values are the offset of the box's centre from the centre of the cell, in cells, and the logarithms of the box's width and
+/// height relative to a typical size: t = (x − column, y − row, ln(width / size), ln(height / size)). This is the parametrization of Ren
+/// et al., "Faster R-CNN" (2015), with a single square anchor.
+public enum BoxCode {
+    /// The number of values.
+    public static let count = 4
+    /// The range of the logarithms that are decoded; it prevents an overflow.
+    private static let maximumLogarithm: Float = 4
+
+    /// A box, all values in cells.
+    package struct Box: Sendable, Hashable {
+        /// The row and the column of the centre, 0 at the centre of the first cell.
+        package var row: Float
+        package var column: Float
+        package var height: Float
+        package var width: Float
+
+        /// Creates a box.
+        package init(row: Float, column: Float, height: Float, width: Float) {
+            (self.row, self.column, self.height, self.width) = (row, column, height, width)
+        }
+
+        /// Returns the four values at a cell.
+        /// - Parameter size: The typical size, in cells.
+        package func values(row cellRow: Int, column cellColumn: Int, size: Float) -> [Float] {
+            [column - Float(cellColumn), row - Float(cellRow), logf(width / size), logf(height / size)]
+        }
+    }
+
+    /// Returns the box that the four values at a cell describe.
+    package static func box(_ values: [Float], row: Int, column: Int, size: Float) -> Box {
+        func side(_ logarithm: Float) -> Float {
+            size * expf(min(max(logarithm, -maximumLogarithm), maximumLogarithm))
+        }
+        return Box(
+            row: Float(row) + values[1], column: Float(column) + values[0], height: side(values[3]),
+            width: side(values[2]))
+    }
+}

@@ -1,0 +1,204 @@
+public import Foundation
+internal import ImprintCore
+public import ImprintImages
+
+/// Photos with bounding boxes, to train and evaluate detectors.
+///
+/// The content decides the format:
+///
+/// - COCO: a JSON object with `images`, `annotations` and `categories`.
+/// - Create ML: a JSON array of `{"image": "a.jpg", "annotations": [{"label": …, "coordinates": …}]}`.
+/// - YOLO: a folder with data.yaml, or the file data.yaml itself; one text file per photo.
+/// - Pascal VOC: a folder of XML files, or one XML file.
+///
+/// Boxes refer to the upright photo. If a file states the size of the stored photo instead, before its EXIF orientation
+/// is applied, the boxes are rotated upright. A box without area or outside of its photo is dropped; `warnings` reports
+/// it.
+///
+/// ```swift
+/// let annotations = try BoxAnnotations(contentsOf: URL(filePath: "cars.json"))
+/// for warning in annotations.warnings { print(warning) }
+/// ```
+public struct BoxAnnotations: Sendable {
+    /// The names of the labels, in the order of their Unicode scalars, including labels without boxes.
+    public let labels: [String]
+    /// The photos, in the order of the Unicode scalars of their paths; a photo without objects shows none of the
+    /// labels.
+    public let photos: [AnnotatedPhoto]
+    /// The problems that were resolved, such as clipped or dropped boxes: one line for each kind of problem, with
+    /// examples.
+    public let warnings: [String]
+    /// The photos that are missing or unreadable, with the reasons; their boxes are not in `photos`.
+    public let skipped: [SkippedImage]
+
+    /// The maximum size of an annotation file in bytes (512 MiB), because the whole file is read into memory.
+    package static let byteLimit = 512 << 20
+
+    /// Creates annotations from photos in memory.
+    package init(
+        labels: [String], photos: [AnnotatedPhoto], warnings: [String] = [], skipped: [SkippedImage] = []
+    ) {
+        (self.labels, self.photos, self.warnings, self.skipped) = (labels, photos, warnings, skipped)
+    }
+
+    /// Reads annotations; the photos are not decoded, only their sizes are read.
+    ///
+    /// - Parameters:
+    ///   - url: The annotation file or the folder of the data set. A folder may also have a single JSON file.
+    ///   - photos: The folder of the photos. If nil, these are relative to the folder of the annotation file, to the
+    ///     folder `images` in it, or, for a file in a folder `annotations`, to the parent folder. For YOLO, it selects
+    ///     the photos to read, such as those in `images/val`; nil selects all photos of the data set.
+    /// - Throws: `BoxAnnotationsError` if a file is invalid, no photo can be read, or no box can be used; `ImageError`
+    ///   if the folder of the photos cannot be read.
+    public init(contentsOf url: URL, photos: URL? = nil) throws {
+        if let photos, FileStatus(photos)?.isFolder != true {
+            throw BoxAnnotationsError.unreadable(file: photos, reason: "there is no such folder")
+        }
+        let (source, contents) = try Self.contents(of: url, photos: photos)
+        guard !contents.photos.isEmpty else { throw BoxAnnotationsError.noPhotos(file: source) }
+        var collector = BoxCollector(source: source, warnings: contents.warnings)
+        collector.add(contents.photos)
+        guard !collector.photos.isEmpty else {
+            throw BoxAnnotationsError.noReadablePhotos(
+                file: source, photos: contents.photos.count, reason: collector.skipped.first?.reason.description ?? "")
+        }
+        if collector.keptBoxes == 0, let (file, entry, problem) = collector.firstDropped {
+            throw BoxAnnotationsError.noUsableBoxes(file: file, entry: entry, problem: problem)
+        }
+        labels = Set(contents.labels).sorted(by: precedes)
+        collector.warnAboutLabelsWithoutBoxes(labels)
+        self.photos = collector.photos
+        warnings = collector.warnings.lines(file: source)
+        skipped = collector.skipped
+    }
+
+    /// Reads the file or folder in the format that its content has.
+    private static func contents(
+        of url: URL, photos: URL?
+    ) throws -> (source: URL, contents: AnnotationContents) {
+        guard let status = FileStatus(url) else {
+            throw BoxAnnotationsError.unreadable(file: url, reason: "there is no such file or folder")
+        }
+        guard status.isFolder else { return (url, try file(url, photos: photos)) }
+        let names = try annotationPaths(in: url, extensions: ["yaml", "yml", "json", "xml"], isRecursive: false)
+        if let yaml = names.first(where: { ["data.yaml", "data.yml"].contains($0.lowercased()) }) {
+            let file = url.appending(path: yaml)
+            return (file, try YOLOAnnotations(file, photos: photos).contents())
+        }
+        if try VOCAnnotations.folder(in: url) != nil {
+            return (url, try VOCAnnotations(folder: url, photos: photos).contents())
+        }
+        let json = names.filter { $0.lowercased().hasSuffix(".json") }
+        guard json.count == 1 else {
+            throw BoxAnnotationsError.unknownFormat(
+                file: url,
+                found: json.isEmpty
+                    ? "a folder without data.yaml, XML or JSON files" : "a folder with \(json.count) JSON files")
+        }
+        let only = url.appending(path: json[0])
+        return (only, try file(only, photos: photos))
+    }
+
+    private static func file(_ url: URL, photos: URL?) throws -> AnnotationContents {
+        if ["yaml", "yml"].contains(url.pathExtension.lowercased()) {
+            return try YOLOAnnotations(url, photos: photos).contents()
+        }
+        let data = try annotationData(url)
+        let finder = PhotoFinder(annotationFile: url, photos: photos)
+        switch data.first(where: { !(0x09...0x0D).contains($0) && $0 != 0x20 }) {
+        case UInt8(ascii: "{"): return try COCOAnnotations(data, file: url).contents(finder)
+        case UInt8(ascii: "["): return try CreateMLAnnotations(data, file: url).contents(finder)
+        case UInt8(ascii: "<"): return try VOCAnnotations(file: url, photos: photos).contents()
+        case nil: throw BoxAnnotationsError.unknownFormat(file: url, found: "an empty file")
+        default: throw BoxAnnotationsError.unknownFormat(file: url, found: "a file that is neither JSON nor XML")
+        }
+    }
+}
+
+// MARK: - Files
+
+/// Reads an annotation file of limited size, without a byte order mark.
+func annotationData(_ url: URL) throws(BoxAnnotationsError) -> Data {
+    guard let status = FileStatus(url) else {
+        throw .unreadable(file: url, reason: "there is no such file, or no permission to read its folder")
+    }
+    // Reading a device or a pipe may never end.
+    guard status.isFile else { throw .unreadable(file: url, reason: "it is not a regular file") }
+    guard status.size <= BoxAnnotations.byteLimit else {
+        throw .tooLarge(file: url, byteCount: status.size, limit: BoxAnnotations.byteLimit)
+    }
+    do {
+        let data = try Data(contentsOf: url)
+        return data.starts(with: [0xEF, 0xBB, 0xBF]) ? Data(data.dropFirst(3)) : data
+    } catch {
+        throw .unreadable(file: url, reason: reason(of: error))
+    }
+}
+
+/// Reads an annotation file as text in UTF-8.
+func annotationText(_ url: URL) throws(BoxAnnotationsError) -> String {
+    let data = try annotationData(url)
+    guard let text = String(validating: data, as: UTF8.self), !data.contains(0) else {
+        throw .invalidSyntax(file: url, format: "text", reason: "it is not in UTF-8")
+    }
+    return text
+}
+
+/// Returns the relative paths of the files with one of the given extensions, in the order of Unicode scalars.
+///
+/// Hidden files are skipped: macOS adds hidden files with the same extensions to archives.
+func annotationPaths(
+    in folder: URL, extensions: Set<String>, isRecursive: Bool = true
+) throws(BoxAnnotationsError) -> [String] {
+    guard let names = try? FileManager.default.contentsOfDirectory(atPath: folder.displayPath) else {
+        throw .unreadable(file: folder, reason: "the folder cannot be listed")
+    }
+    var paths = names
+    if isRecursive, let enumerator = FileManager.default.enumerator(atPath: folder.displayPath) {
+        paths = enumerator.compactMap { $0 as? String }
+    }
+    return paths.filter { path in
+        let name = path.split(separator: "/").last ?? ""
+        guard let dot = name.lastIndex(of: "."), dot != name.startIndex else { return false }
+        return !name.hasPrefix(".") && extensions.contains(name[name.index(after: dot)...].lowercased())
+    }.sorted(by: precedes)
+}
+
+/// Finds photos by the names in an annotation file.
+struct PhotoFinder {
+    /// The folders that names may be relative to, in the order in which they are tried.
+    let folders: [URL]
+
+    init(folders: [URL]) { self.folders = folders }
+
+    /// - Parameter photos: The folder of the photos, or nil to look around the annotation file.
+    init(annotationFile: URL, photos: URL?) {
+        if let photos {
+            folders = [photos]
+            return
+        }
+        let folder = annotationFile.absoluteURL.deletingLastPathComponent()
+        var folders = [folder, folder.appending(path: "images")]
+        if folder.lastPathComponent.lowercased() == "annotations" {
+            let parent = folder.deletingLastPathComponent()
+            folders += [parent, parent.appending(path: "images")]
+        }
+        self.folders = folders
+    }
+
+    /// Returns the photo with this name, or nil if none of the folders has it.
+    func existing(_ name: String) -> URL? {
+        if name.hasPrefix("/") { return FileStatus(URL(filePath: name))?.isFile == true ? URL(filePath: name) : nil }
+        return folders.lazy.map { $0.appending(path: name) }.first { FileStatus($0)?.isFile == true }
+    }
+
+    /// Returns the photo with this name; if it is missing, the file where it was expected first.
+    func url(_ name: String) -> URL {
+        existing(name) ?? (name.hasPrefix("/") ? URL(filePath: name) : folders[0].appending(path: name))
+    }
+
+    /// Whether a name can be that of a file; the system would cut it off at a zero byte.
+    static func isValid(_ name: String) -> Bool {
+        !name.utf8.contains(0) && name.contains { $0 != "/" && !$0.isWhitespace }
+    }
+}

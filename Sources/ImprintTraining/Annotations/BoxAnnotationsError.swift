@@ -1,0 +1,72 @@
+public import Foundation
+public import ImprintCore
+internal import ImprintImages
+
+/// Bounding-box annotations that cannot be used.
+public enum BoxAnnotationsError: DescribedError, Equatable {
+    /// A file cannot be read; `reason` comes from the operating system.
+    case unreadable(file: URL, reason: String)
+    /// A file is larger than `limit` bytes.
+    case tooLarge(file: URL, byteCount: Int, limit: Int)
+    /// A file or folder has none of the known formats; `found` describes it.
+    case unknownFormat(file: URL, found: String)
+    /// A file cannot be parsed; `format` is JSON, XML, YAML or text.
+    case invalidSyntax(file: URL, format: String, reason: String)
+    /// An entry is incomplete or has a value of the wrong type.
+    case invalidEntry(file: URL, entry: String, found: String, expected: String)
+    /// Two entries have the same id.
+    case duplicateID(file: URL, entry: String, id: String)
+    /// A box has a category id or class number without a name; `known` describes those with a name.
+    case unknownClass(file: URL, entry: String, id: String, known: String)
+    /// A line of a YOLO file has a sixth column, so that the boxes are detections rather than annotations.
+    case hasConfidence(file: URL, entry: String)
+    /// A data set annotates something other than boxes; `found` names it.
+    case unsupported(file: URL, found: String)
+    /// The photos of a YOLO data set have no text files.
+    case missingTextFiles(folder: URL, photos: Int)
+    /// The annotations list no photos.
+    case noPhotos(file: URL)
+    /// None of the photos can be read; `reason` is the error of the first one.
+    case noReadablePhotos(file: URL, photos: Int, reason: String)
+    /// None of the boxes can be used; `entry` and `problem` describe the first one.
+    case noUsableBoxes(file: URL, entry: String, problem: String)
+
+    /// The error in one to three sentences.
+    public var description: String {
+        switch self {
+        case .unreadable(let file, let reason):
+            "\(file.displayPath): cannot be read: \(reason). Expected an annotation file or a folder. Check the path."
+        case .tooLarge(let file, let byteCount, let limit):
+            "\(file.displayPath): the file has \(byteCount) bytes. Expected at most \(limit). Split the data set."
+        case .unknownFormat(let file, let found):
+            "\(file.displayPath): found \(found). Expected COCO or Create ML JSON, a Pascal VOC file or folder of XML, "
+                + "or a YOLO folder with data.yaml."
+        case .invalidSyntax(let file, let format, let reason):
+            "\(file.displayPath): not valid \(format): \(reason). Export the annotations again."
+        case .invalidEntry(let file, let entry, let found, let expected):
+            "\(file.displayPath): \(entry): \(found). Expected \(expected). Correct the entry."
+        case .duplicateID(let file, let entry, let id):
+            "\(file.displayPath): \(entry): an earlier entry has the id \(id), too. Expected unique ids. "
+                + "Correct one of the ids."
+        case .unknownClass(let file, let entry, let id, let known):
+            "\(file.displayPath): \(entry) has the class \(id), which has no name. Expected \(known). "
+                + "Add its name or correct the entry."
+        case .hasConfidence(let file, let entry):
+            "\(file.displayPath): \(entry) has a sixth column, so the boxes are detections. "
+                + "Expected class, centre x, centre y, width and height. Use the text files of the data set."
+        case .unsupported(let file, let found):
+            "\(file.displayPath): found \(found). Expected bounding boxes or polygons. Export the data set as boxes."
+        case .missingTextFiles(let folder, let photos):
+            "\(folder.displayPath): found \(photos) photos but no text file of boxes for any of them. Expected "
+                + "labels/a.txt for images/a.jpg, or a.txt beside a.jpg. Check the folder."
+        case .noPhotos(let file):
+            "\(file.displayPath): the annotations list no photos. Expected at least one. Check the file."
+        case .noReadablePhotos(let file, let photos, let reason):
+            "\(file.displayPath): none of the \(photos) photos can be read. \(reason) "
+                + "Expected the photos beside the annotations or in a folder images. Check the folder of the photos."
+        case .noUsableBoxes(let file, let entry, let problem):
+            "\(file.displayPath): \(entry) has \(problem), and no other box can be used either. "
+                + "Expected boxes of positive size inside the photo. Export the annotations again."
+        }
+    }
+}

@@ -1,0 +1,232 @@
+internal import Foundation
+internal import ImprintCore
+internal import ImprintImages
+
+/// The content of annotation files, not yet compared with the photos.
+struct AnnotationContents {
+    var labels: [String]
+    var photos: [StatedPhoto]
+    var warnings = AnnotationWarnings()
+}
+
+/// A photo as an annotation file describes it.
+struct StatedPhoto {
+    var url: URL
+    /// The annotation file.
+    var source: URL
+    /// The size in pixels according to the file; nil if it states none.
+    var size: (width: Double, height: Double)?
+    /// Whether boxes are in pixels; otherwise in fractions of the width and height.
+    var isInPixels: Bool
+    var boxes: [StatedBox] = []
+}
+
+/// A box as an annotation file describes it, from its upper left corner; its numbers may have any value.
+struct StatedBox {
+    var label: String
+    var x: Double
+    var y: Double
+    var width: Double
+    var height: Double
+    var isCrowd = false
+    /// The entry of the file, as in "line 3".
+    var entry: String
+}
+
+/// The problems that reading has resolved, counted by kind.
+struct AnnotationWarnings {
+    /// A kind of problem; its text precedes the number of cases and examples.
+    enum Kind: String, CaseIterable {
+        case clipped = "clipped boxes that extend more than 1 pixel beyond the photo"
+        case notFinite = "dropped boxes with a coordinate that is not a finite number"
+        case notPositive = "dropped boxes whose width or height is not positive"
+        case outside = "dropped boxes that are outside of the photo"
+        case unknownImage = "dropped boxes whose image_id is not in images"
+        case rotated =
+            "photos whose boxes refer to the stored picture; rotated the boxes upright by the EXIF orientation"
+        case ambiguous = "photos with an EXIF orientation; assumed that their boxes refer to the upright picture"
+        case scaled = "photos of another size than stated; scaled the boxes relative to the stated size"
+        case invalidSize = "photos whose stated size is not positive; ignored the stated size"
+        case repeatedPhoto = "photos with several entries; combined the boxes of the entries"
+        case foundByStem = "photos found by the name of the XML file, because the stated file name does not exist"
+        case equalNames = "labels with several ids; combined their boxes"
+        case withoutBoxes = "labels without boxes"
+        case unusedTextFile = "text files without a photo"
+        case unusedPhoto = "ignored images that are outside of the folders images and have no text file"
+        case severalSplits = "read the photos of several splits together"
+    }
+
+    private var counts: [Kind: Int] = [:]
+    private var examples: [Kind: [String]] = [:]
+
+    /// Adds a case of a problem; `example` is evaluated only if it is shown.
+    mutating func add(_ kind: Kind, _ example: @autoclosure () -> String) {
+        counts[kind, default: 0] += 1
+        if examples[kind, default: []].count < 3 { examples[kind, default: []].append(example()) }
+    }
+
+    /// Returns a line for each kind of problem.
+    func lines(file: URL) -> [String] {
+        Kind.allCases.compactMap { kind in
+            guard let count = counts[kind], let examples = examples[kind] else { return nil }
+            let rest = count > examples.count ? " and \(count - examples.count) more" : ""
+            return "\(file.displayPath): \(kind.rawValue): \(count) (\(examples.joined(separator: ", "))\(rest))"
+        }
+    }
+}
+
+/// Compares annotations with the photos and converts the boxes.
+struct BoxCollector {
+    /// The file or folder of the annotations.
+    let source: URL
+    var warnings: AnnotationWarnings
+    private(set) var photos: [AnnotatedPhoto] = []
+    private(set) var skipped: [SkippedImage] = []
+    private(set) var keptBoxes = 0
+    /// The first box that was dropped because of its coordinates.
+    private(set) var firstDropped: (file: URL, entry: String, problem: String)?
+
+    init(source: URL, warnings: AnnotationWarnings) { (self.source, self.warnings) = (source, warnings) }
+
+    /// Adds photos; reads the header of each of their files once.
+    mutating func add(_ stated: [StatedPhoto]) {
+        let groups = Dictionary(grouping: stated) { $0.url.standardizedFileURL.displayPath }
+            .sorted { precedes($0.key, $1.key) }.map(\.value)
+        let headers = Workers(Processors.count).parallelMap(groups.count) { index in
+            Result { () throws(ImageError) in try ImageFile.information(of: groups[index][0].url) }
+        }
+        for (entries, header) in zip(groups, headers) {
+            let url = entries[0].url
+            switch header {
+            case .failure(let error): skipped.append(SkippedImage(url: url, reason: error))
+            case .success(let header):
+                if entries.count > 1 { warnings.add(.repeatedPhoto, url.lastPathComponent) }
+                let size = header.uprightSize
+                photos.append(
+                    AnnotatedPhoto(
+                        url: url, width: size.width, height: size.height,
+                        objects: entries.flatMap { objects(of: $0, header) }))
+            }
+        }
+    }
+
+    /// Warns about labels that no box has: a detector cannot learn them.
+    mutating func warnAboutLabelsWithoutBoxes(_ labels: [String]) {
+        let used = Set(photos.lazy.flatMap(\.objects).map(\.label))
+        for label in labels where !used.contains(label) { warnings.add(.withoutBoxes, label) }
+    }
+
+    private mutating func objects(of photo: StatedPhoto, _ header: ImageInformation) -> [AnnotatedPhoto.Object] {
+        // Neither the size nor the orientation matters without boxes.
+        guard !photo.boxes.isEmpty else { return [] }
+        let frame = frame(of: photo, header)
+        var objects: [AnnotatedPhoto.Object] = []
+        for box in photo.boxes {
+            guard let fractions = fractions(of: box, in: photo, frame) else { continue }
+            objects.append(AnnotatedPhoto.Object(label: box.label, box: fractions, isCrowd: box.isCrowd))
+        }
+        keptBoxes += objects.count
+        return objects
+    }
+
+    /// The picture that boxes refer to: its size in pixels, and the orientation that turns it upright.
+    private typealias Frame = (width: Double, height: Double, orientation: Orientation)
+
+    /// Determines the picture that the boxes of a photo refer to from its stated and its actual size.
+    private mutating func frame(of photo: StatedPhoto, _ header: ImageInformation) -> Frame {
+        let upright = header.uprightSize
+        let actual: Frame = (Double(upright.width), Double(upright.height), .up)
+        let name = photo.url.lastPathComponent
+        var stated = photo.size
+        if let size = stated, !(size.width > 0 && size.height > 0 && size.width.isFinite && size.height.isFinite) {
+            warnings.add(.invalidSize, name)
+            stated = nil
+        }
+        guard let stated else {
+            if header.orientation != .up { warnings.add(.ambiguous, name) }
+            return actual
+        }
+        // If the orientation swaps the sides, a landscape photo is stored as portrait, even if it was scaled since.
+        let swaps = header.orientation.swapsSides
+        let showsFrame = swaps && stated.width != stated.height && actual.width != actual.height
+        let isStored = showsFrame && (stated.width > stated.height) != (actual.width > actual.height)
+        let expected = isStored ? (actual.height, actual.width) : (actual.width, actual.height)
+        if isStored { warnings.add(.rotated, name) }
+        if header.orientation != .up, !showsFrame { warnings.add(.ambiguous, name) }
+        if (stated.width, stated.height) != expected {
+            warnings.add(
+                .scaled,
+                "\(name): stated \(number(stated.width))x\(number(stated.height)), "
+                    + "actual \(number(expected.0))x\(number(expected.1))")
+        }
+        return (stated.width, stated.height, isStored ? header.orientation : .up)
+    }
+
+    /// Clips a box to its photo, and converts it to fractions of the upright photo; nil if it is not usable.
+    private mutating func fractions(
+        of box: StatedBox, in photo: StatedPhoto, _ frame: Frame
+    ) -> NormalizedRectangle? {
+        let isOfPhoto = photo.source == source
+        let example = "\(box.entry) of \((isOfPhoto ? photo.url : photo.source).lastPathComponent)"
+        func drop(_ kind: AnnotationWarnings.Kind, _ problem: String) -> NormalizedRectangle? {
+            warnings.add(kind, example)
+            if firstDropped == nil { firstDropped = (photo.source, box.entry, problem) }
+            return nil
+        }
+        let (right, bottom) = (box.x + box.width, box.y + box.height)
+        guard box.x.isFinite, box.y.isFinite, box.width.isFinite, box.height.isFinite, right.isFinite, bottom.isFinite
+        else { return drop(.notFinite, "a box with a coordinate that is not a finite number") }
+        let unit = photo.isInPixels ? " pixels" : ""
+        guard box.width > 0 else { return drop(.notPositive, "a box with a width of \(number(box.width))\(unit)") }
+        guard box.height > 0 else { return drop(.notPositive, "a box with a height of \(number(box.height))\(unit)") }
+        let (columns, rows) = photo.isInPixels ? (frame.width, frame.height) : (1, 1)
+        let edges = (left: box.x / columns, top: box.y / rows, right: right / columns, bottom: bottom / rows)
+        guard edges.left < 1, edges.top < 1, edges.right > 0, edges.bottom > 0 else {
+            return drop(.outside, "a box outside of the photo")
+        }
+        let excess = max(
+            max(-edges.left, edges.right - 1) * frame.width, max(-edges.top, edges.bottom - 1) * frame.height)
+        let clipped = NormalizedRectangle(
+            left: max(edges.left, 0), top: max(edges.top, 0), right: min(edges.right, 1), bottom: min(edges.bottom, 1),
+            storedWith: frame.orientation)
+        // The part inside can be too narrow for the precision of a rectangle.
+        guard clipped.width > 0, clipped.height > 0 else {
+            return drop(.notPositive, "a box of almost no width or height inside the photo")
+        }
+        // Half a hundredth of a pixel is a rounding error of numbers in text.
+        if excess > 1.005 { warnings.add(.clipped, example) }
+        return clipped
+    }
+}
+
+extension ImageInformation {
+    /// The size of the upright image, in pixels.
+    fileprivate var uprightSize: (width: Int, height: Int) {
+        orientation.swapsSides ? (height, width) : (width, height)
+    }
+}
+
+extension NormalizedRectangle {
+    /// Creates a rectangle in the upright image from its edges in an image stored with this orientation.
+    fileprivate init(
+        left: Double, top: Double, right: Double, bottom: Double, storedWith orientation: Orientation
+    ) {
+        let (columns, rows) = ((left, right), (top, bottom))
+        func mirrored(_ edges: (Double, Double)) -> (Double, Double) { (1 - edges.1, 1 - edges.0) }
+        let (x, y) =
+            switch orientation {
+            case .up: (columns, rows)
+            case .upMirrored: (mirrored(columns), rows)
+            case .down: (mirrored(columns), mirrored(rows))
+            case .downMirrored: (columns, mirrored(rows))
+            case .leftMirrored: (rows, columns)
+            case .right: (mirrored(rows), columns)
+            case .rightMirrored: (mirrored(rows), mirrored(columns))
+            case .left: (rows, mirrored(columns))
+            }
+        self.init(x: Float(x.0), y: Float(y.0), width: Float(x.1 - x.0), height: Float(y.1 - y.0))
+    }
+}
+
+/// Formats a number without decimals if it is an integer.
+private func number(_ value: Double) -> String { Int(exactly: value).map { "\($0)" } ?? "\(value)" }

@@ -1,0 +1,68 @@
+internal import Foundation
+
+/// A reader of the format of Create ML: a JSON array of photos, each with its boxes.
+struct CreateMLAnnotations {
+    private let file: URL
+    private let entries: [Entry]
+
+    init(_ data: Data, file: URL) throws(BoxAnnotationsError) {
+        self.file = file
+        entries = try decodeJSON(
+            [Entry].self, data, file: file,
+            expected: "photos such as {\"image\": \"a.jpg\", \"annotations\": [{\"label\": \"cat\", \"coordinates\": "
+                + "{\"x\": 50, \"y\": 40, \"width\": 20, \"height\": 10}}]} in the format of Create ML")
+    }
+
+    func contents(_ finder: PhotoFinder) throws(BoxAnnotationsError) -> AnnotationContents {
+        var contents = AnnotationContents(labels: [], photos: [])
+        var labels: Set<String> = []
+        for (index, entry) in entries.enumerated() {
+            guard let name = entry.image ?? entry.imageFileName, PhotoFinder.isValid(name) else {
+                throw .invalidEntry(
+                    file: file, entry: "[\(index)]", found: "\"image\" is missing, empty or not a path",
+                    expected: "the path of a photo as \"image\" or \"imagefilename\"")
+            }
+            var photo = StatedPhoto(url: finder.url(name), source: file, isInPixels: true)
+            for (number, annotation) in entry.annotations.enumerated() {
+                let position = "[\(index)].annotations[\(number)]"
+                let label = annotation.label.trimmingCharacters(in: .whitespacesAndNewlines)
+                guard !label.isEmpty else {
+                    throw .invalidEntry(file: file, entry: position, found: "the label is empty", expected: "a name")
+                }
+                labels.insert(label)
+                let box = annotation.coordinates
+                photo.boxes.append(
+                    StatedBox(
+                        label: label, x: box.x - box.width / 2, y: box.y - box.height / 2, width: box.width,
+                        height: box.height, entry: position))
+            }
+            contents.photos.append(photo)
+        }
+        contents.labels = Array(labels)
+        return contents
+    }
+
+    private struct Entry: Decodable {
+        let image: String?
+        let imageFileName: String?
+        let annotations: [Annotation]
+
+        enum CodingKeys: String, CodingKey {
+            case image, annotations
+            case imageFileName = "imagefilename"
+        }
+    }
+
+    private struct Annotation: Decodable {
+        let label: String
+        let coordinates: Coordinates
+    }
+
+    /// The centre and the size of a box, in pixels.
+    private struct Coordinates: Decodable {
+        let x: Double
+        let y: Double
+        let width: Double
+        let height: Double
+    }
+}

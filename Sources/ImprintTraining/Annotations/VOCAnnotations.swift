@@ -1,0 +1,159 @@
+internal import Foundation
+internal import ImprintImages
+
+/// A reader of the Pascal VOC format: one XML file per photo.
+struct VOCAnnotations {
+    private let files: [URL]
+    private let photos: URL?
+    /// The folder of the data set.
+    private let root: URL
+
+    /// Creates a reader of one XML file.
+    init(file: URL, photos: URL?) {
+        (files, self.photos, root) = ([file], photos, file.absoluteURL.deletingLastPathComponent())
+    }
+
+    /// Creates a reader of all XML files of a data set.
+    init(folder: URL, photos: URL?) throws(BoxAnnotationsError) {
+        let xml = try Self.folder(in: folder) ?? folder
+        files = try annotationPaths(in: xml, extensions: ["xml"]).map { xml.appending(path: $0) }
+        (self.photos, root) = (photos, folder)
+    }
+
+    /// Returns the folder of the XML files of a data set; nil if it has none.
+    static func folder(in folder: URL) throws(BoxAnnotationsError) -> URL? {
+        let annotations = folder.appending(path: "Annotations")
+        if FileStatus(annotations)?.isFolder == true,
+            try !annotationPaths(in: annotations, extensions: ["xml"]).isEmpty
+        {
+            return annotations
+        }
+        return try annotationPaths(in: folder, extensions: ["xml"]).isEmpty ? nil : folder
+    }
+
+    func contents() throws(BoxAnnotationsError) -> AnnotationContents {
+        var contents = AnnotationContents(labels: [], photos: [])
+        var labels: Set<String> = []
+        for file in files {
+            let annotation = try VOCFile(file)
+            let folder = file.absoluteURL.deletingLastPathComponent()
+            let parent = folder.deletingLastPathComponent()
+            let finder = PhotoFinder(
+                folders: photos.map { [$0] }
+                    ?? [folder, root, root.appending(path: "JPEGImages"), root.appending(path: "images")]
+                    + (folder.lastPathComponent.lowercased() == "annotations"
+                        ? [parent.appending(path: "JPEGImages"), parent.appending(path: "images"), parent] : []))
+            let (url, isStated) = Self.photo(annotation.fileName, of: file, finder)
+            if !isStated { contents.warnings.add(.foundByStem, url.lastPathComponent) }
+            let size = annotation.width.flatMap { width in annotation.height.map { (width, $0) } }
+            contents.photos.append(
+                StatedPhoto(url: url, source: file, size: size, isInPixels: true, boxes: annotation.boxes))
+            labels.formUnion(annotation.boxes.map(\.label))
+        }
+        contents.labels = Array(labels)
+        return contents
+    }
+
+    /// Returns the photo of an XML file, and whether it has the stated name, if there is one.
+    private static func photo(_ name: String?, of file: URL, _ finder: PhotoFinder) -> (url: URL, isStated: Bool) {
+        if let name, let url = finder.existing(name) { return (url, true) }
+        let stem = file.deletingPathExtension().lastPathComponent
+        for ending in ["jpg", "jpeg", "png", "webp", "heic", "JPG", "JPEG", "PNG"] {
+            if let url = finder.existing("\(stem).\(ending)") { return (url, name == nil) }
+        }
+        return (finder.url(name ?? "\(stem).jpg"), true)
+    }
+}
+
+/// The content of an XML file.
+private struct VOCFile {
+    private(set) var fileName: String?
+    private(set) var width: Double?
+    private(set) var height: Double?
+    private(set) var boxes: [StatedBox] = []
+    private let file: URL
+    private var object = Object()
+    private var objects = 0
+
+    /// An object element; the parts of an object have the same elements, one level deeper, and are ignored.
+    private struct Object {
+        var name: String?
+        var isDifficult = false
+        var hasBox = false
+        /// The numbers of xmin, ymin, xmax and ymax.
+        var edges: [String: Double] = [:]
+    }
+
+    init(_ file: URL) throws(BoxAnnotationsError) {
+        self.file = file
+        var scanner = XMLScanner(try annotationText(file))
+        do {
+            while let event = try scanner.next() {
+                switch event {
+                case .start(let name): try start(name, scanner.path)
+                case .end(let name, let text):
+                    let value = text.trimmingCharacters(in: .whitespacesAndNewlines)
+                    try end((scanner.path.dropFirst() + [name]).joined(separator: "/"), value)
+                }
+            }
+        } catch let problem as XMLScanner.Problem {
+            throw .invalidSyntax(file: file, format: "XML", reason: "line \(problem.line): \(problem.reason)")
+        } catch let error as BoxAnnotationsError {
+            throw error
+        } catch {
+            throw .invalidSyntax(file: file, format: "XML", reason: "\(error)")
+        }
+    }
+
+    private mutating func start(_ name: String, _ path: [String]) throws(BoxAnnotationsError) {
+        if path.count == 1, name != "annotation" {
+            throw fail("the file", "the root element is \(name.prefix(40))", expected: "the element annotation")
+        }
+        if path == ["annotation", "object"] {
+            objects += 1
+            object = Object()
+        }
+        if path == ["annotation", "object", "bndbox"] { object.hasBox = true }
+    }
+
+    /// - Parameter path: The path of the element in the root element, as in "size/width".
+    private mutating func end(_ path: String, _ value: String) throws(BoxAnnotationsError) {
+        let entry = "object \(objects)"
+        switch path {
+        case "filename":
+            guard value.isEmpty || PhotoFinder.isValid(value) else {
+                throw fail("filename", "the value is not a path", expected: "the name of a photo")
+            }
+            fileName = value.isEmpty ? nil : value
+        case "size/width": width = Double(value) ?? .nan
+        case "size/height": height = Double(value) ?? .nan
+        case "object/name": object.name = value
+        case "object/difficult": object.isDifficult = value == "1"
+        case "object/bndbox/xmin", "object/bndbox/ymin", "object/bndbox/xmax", "object/bndbox/ymax":
+            let name = String(path.suffix(4))
+            guard let number = Double(value) else {
+                throw fail(entry, "\(name) is \"\(value.prefix(40))\"", expected: "a number")
+            }
+            object.edges[name] = number
+        case "object":
+            guard let name = object.name, !name.isEmpty else {
+                throw fail(entry, "the name is missing or empty", expected: "a name")
+            }
+            let edges = ["xmin", "ymin", "xmax", "ymax"].compactMap { object.edges[$0] }
+            guard edges.count == 4 else {
+                throw fail(
+                    entry, object.hasBox ? "the bndbox is incomplete" : "the bndbox is missing",
+                    expected: "a bndbox with xmin, ymin, xmax and ymax in pixels")
+            }
+            boxes.append(
+                StatedBox(
+                    label: name, x: edges[0], y: edges[1], width: edges[2] - edges[0], height: edges[3] - edges[1],
+                    isCrowd: object.isDifficult, entry: entry))
+        default: break
+        }
+    }
+
+    private func fail(_ entry: String, _ found: String, expected: String) -> BoxAnnotationsError {
+        .invalidEntry(file: file, entry: entry, found: found, expected: expected)
+    }
+}

@@ -1,0 +1,66 @@
+public import Imprint
+internal import ImprintCore
+public import ImprintImages
+internal import ImprintModel
+
+/// The evaluation of a detector on annotated photos.
+public struct DetectionEvaluation: Sendable {
+    /// The metrics over all readable photos.
+    public let metrics: DetectionMetrics
+    /// The confidence threshold of each label, in the order of `metrics.labels`.
+    public let thresholds: [Double]
+    /// The precision, recall and false positives at the thresholds.
+    public let operatingPoint: DetectionMetrics.OperatingPoint
+    /// The photos that could not be read.
+    public let skipped: [SkippedImage]
+
+    init(_ metrics: DetectionMetrics, thresholds: [Double], skipped: [SkippedImage]) {
+        self.metrics = metrics
+        self.thresholds = thresholds
+        self.skipped = skipped
+        operatingPoint = metrics.operatingPoint(thresholds: thresholds)
+    }
+}
+
+extension ImageClassifier {
+    /// Evaluates a detector on annotated photos.
+    /// - Parameters:
+    ///   - annotations: The photos and their boxes; all labels are logos of the detector.
+    ///   - threads: The number of photos to process at the same time.
+    ///   - onProgress: A closure that receives the number of processed photos.
+    /// - Returns: The metrics of all detections, however low their confidence, and those at the model's thresholds.
+    /// - Throws: `ImprintError.notADetector` if the model classifies whole images, `ImprintError.labelMismatch` if the annotations have
+    ///   other labels, `ImageError` if no photo is readable, and the errors of `detect(_:minimumConfidence:)`.
+    public func evaluate(
+        on annotations: BoxAnnotations, threads: Int = 1, onProgress: (Int) -> Void = { _ in }
+    ) throws -> DetectionEvaluation {
+        guard model.head.locatesObjects else { throw ImprintError.notADetector(network: model.network.name) }
+        let labels = model.head.logos.map(\.label)
+        let unknown = annotations.labels.filter { !labels.contains($0) }
+        guard unknown.isEmpty else {
+            throw ImprintError.labelMismatch(folder: "the annotations", unknown: unknown, labels: labels)
+        }
+        let workers = Workers(threads)
+        let photos = annotations.photos
+        var predictions: [DetectionMetrics.Prediction] = []
+        var skipped = annotations.skipped
+        for start in stride(from: 0, to: photos.count, by: 32) {
+            let portion = photos[start..<min(start + 32, photos.count)]
+            let results = workers.parallelMap(portion.count) { index in
+                Result { try detect(portion[start + index].url, minimumConfidence: 0) }
+            }
+            for (photo, result) in zip(portion, results) {
+                do {
+                    predictions.append((photo, try result.get()))
+                } catch let error as ImageError {
+                    skipped.append(SkippedImage(url: photo.url, reason: error))
+                }
+            }
+            onProgress(start + portion.count)
+        }
+        if predictions.isEmpty, let first = skipped.first { throw first.reason }
+        return DetectionEvaluation(
+            DetectionMetrics(labels: labels, predictions: predictions),
+            thresholds: labels.map { model.training?.thresholds?[$0] ?? 0.5 }, skipped: skipped)
+    }
+}

@@ -1,0 +1,118 @@
+import Foundation
+import ImprintImages
+import ImprintModel
+import ImprintNetwork
+import TestSupport
+import Testing
+
+@testable import Imprint
+
+/// Detection of several objects in a photo.
+@Suite struct DetectionRequestTests {
+    /// Returns a peak whose box is a square with a corner at (x, y).
+    private func peak(_ score: Float, _ x: Float, _ y: Float, _ side: Float) -> PyramidScanner.Peak {
+        PyramidScanner.Peak(
+            score: score, x: x, y: y, side: 96, box: .init(x: x, y: y, width: side, height: side))
+    }
+
+    private let detector = DetectorHead(
+        levels: [96], stride: 16, span: 44, logos: [.init(label: "crest"), .init(label: "leaf")], regressesBoxes: true)
+
+    @Test("Non-maximum suppression keeps all objects that do not overlap, and logos in logos")
+    func selection() {
+        let scans = [
+            PyramidScanner.Scan(
+                score: 3,
+                peaks: [
+                    peak(3, 0, 0, 100), peak(2, 10, 5, 100), peak(1, 200, 0, 50), peak(-6, 400, 0, 50),
+                ]),
+            // Inside of the first crest, and a weaker label for nearly the same box.
+            PyramidScanner.Scan(score: 2.5, peaks: [peak(2.5, 30, 30, 30), peak(0.5, 201, 0, 50)]),
+        ]
+        let objects = ObjectPeaks.objects(scans, detector)
+        #expect(objects.map(\.logo) == [0, 1, 0])
+        // The boxes of the first two peaks are averaged with their confidences as weights.
+        let (first, second) = (detector.confidence(3, logo: 0), detector.confidence(2, logo: 0))
+        #expect(abs(objects[0].box.x - 10 * second / (first + second)) < 1e-4)
+        for (found, expected) in zip(objects.map(\.box.width), [100, 30, 50] as [Float]) {
+            #expect(abs(found - expected) < 1e-3)
+        }
+        for (found, expected) in zip(objects.dropFirst().map(\.box.x), [30, 200] as [Float]) {
+            #expect(abs(found - expected) < 1e-3)
+        }
+        #expect(objects.map(\.confidence) == objects.map(\.confidence).sorted(by: >))
+    }
+
+    @Test("At most 100 objects of a label are returned") func limit() {
+        let peaks = (0..<150).map { peak(1 - Float($0) / 150, Float($0) * 20, 0, 10) }
+        let objects = ObjectPeaks.objects(
+            [PyramidScanner.Scan(score: 1, peaks: peaks), PyramidScanner.Scan(score: -9, peaks: [])], detector)
+        #expect(objects.count == 100 && objects.first?.box.x == 0)
+    }
+
+    @Test("Without box regression, boxes are squares of the typical size")
+    func squares() {
+        let plain = PyramidScanner.Peak(score: 1, x: 100, y: 60, side: 96)
+        #expect(ObjectPeaks.box(of: plain, detector) == .init(x: 78, y: 38, width: 44, height: 44))
+    }
+
+    /// Returns a detector with random parameters.
+    private func model(boxes: Bool) throws -> ImageClassifier {
+        let network = try Network.logoDetector(logos: 2, regressesBoxes: boxes)
+        return try ImageClassifier(
+            ModelFile(
+                network: network, parameters: try Parameters(network, seed: 2), labels: ["crest", "leaf", "other"],
+                preprocessing: .logoDetector,
+                detector: .logoDetector(
+                    logos: [.init(label: "crest", slope: 0.5), .init(label: "leaf", slope: 0.5)],
+                    regressesBoxes: boxes)))
+    }
+
+    private var image: RasterImage {
+        RasterImage(width: 150, height: 90, channels: 3, samples: (0..<(150 * 90 * 3)).map { UInt8($0 * 37 % 251) })
+    }
+
+    @Test("Detections have boxes within the image and the region of interest", arguments: [false, true])
+    func detections(boxes: Bool) async throws {
+        let detector = try model(boxes: boxes)
+        let all = try detector.detect(image, minimumConfidence: 0)
+        #expect(!all.isEmpty && all.allSatisfy { $0.box.isWithinImage && (0...1).contains($0.confidence) })
+        #expect(all.map(\.confidence) == all.map(\.confidence).sorted(by: >))
+        let threshold = all[all.count / 2].confidence
+        let best = try detector.detect(image, minimumConfidence: threshold)
+        #expect(best == all.filter { $0.confidence >= threshold })
+        var request = DetectionRequest(detector, minimumConfidence: 0)
+        #expect(try await request.perform(on: .image(image)) == all)
+        request.regionOfInterest = NormalizedRectangle(x: 0.5, y: 0.25, width: 0.4, height: 0.5)
+        let inside = try await request.perform(on: .image(image))
+        #expect(!inside.isEmpty)
+        #expect(
+            inside.allSatisfy {
+                $0.box.x > 0.49 && $0.box.y > 0.24 && $0.box.x + $0.box.width < 0.92 && $0.box.y + $0.box.height < 0.76
+            })
+    }
+
+    @Test("A classifier of whole images cannot detect, and invalid settings are rejected") func errors() async throws {
+        var builder = NetworkBuilder(name: "mean", input: TensorShape(height: 8, width: 8, channels: 3))
+        builder.add(GlobalAveragePool())
+        builder.add(Dense(outputChannels: 2))
+        builder.add(Softmax())
+        let network = try builder.network()
+        let classifier = try ImageClassifier(
+            ModelFile(
+                network: network, parameters: try Parameters(network, seed: 0), labels: ["a", "b"],
+                preprocessing: Preprocessing(width: 8, height: 8)))
+        let photo = image
+        #expect(throws: ImprintError.notADetector(network: "mean")) { _ = try classifier.detect(photo) }
+        for change in [
+            { (request: inout DetectionRequest) in request.minimumConfidence = .nan },
+            { $0.minimumConfidence = 1.5 },
+            { $0.regionOfInterest = NormalizedRectangle(x: 0.5, y: 0, width: 0.6, height: 1) },
+        ] {
+            var request = DetectionRequest(try model(boxes: true))
+            change(&request)
+            let invalid = request
+            await #expect(throws: ImprintError.self) { _ = try await invalid.perform(on: .image(photo)) }
+        }
+    }
+}
