@@ -8,13 +8,15 @@ internal import ImprintTraining
 struct TrainDetectorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "train-detector",
-        abstract: "Train a logo detector from artwork and, optionally, photos.",
+        abstract: "Train a detector from the artwork of logos, photos with boxes, or both.",
         discussion: """
-            Imprint generates synthetic training data: it composites the artwork into background photos.
+            Imprint generates synthetic training data: it composites the artwork into background photos. With boxes and without artwork, \
+            the detector finds any kind of object.
 
             Examples:
               imprint train-detector --artwork Leaf=leaf.png --output leaf.imprint
               imprint train-detector --artwork A=a.png --photos photos --output a.imprint
+              imprint train-detector --annotations boxes.json --output objects.imprint
             """)
 
     // Version 1 wrote `imprint train PHOTOS --artwork …`.
@@ -34,6 +36,12 @@ struct TrainDetectorCommand: AsyncParsableCommand {
             valueName: "folder"))
     var photos: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "The bounding boxes of all objects in some photos: a file or folder in the format of COCO, Create ML, YOLO or Pascal VOC. The "
+                + "photos are beside it.", valueName: "file"))
+    var annotations: String?
+
     @OptionGroup var runOptions: TrainingRunOptions
 
     @OptionGroup var dataset: DatasetOptions
@@ -47,15 +55,25 @@ struct TrainDetectorCommand: AsyncParsableCommand {
     func validate() throws {
         try artworkOptions.check(backgrounds)
         try require(hyperparameters().problem)
-        if artworkOptions.artwork.isEmpty {
-            throw ValidationError("--artwork is missing, expected at least one --artwork LABEL=FILE.")
+        if artworkOptions.artwork.isEmpty && annotations == nil {
+            throw ValidationError(
+                "There is nothing to learn from, expected --artwork LABEL=FILE or --annotations FILE.")
+        }
+        if annotations != nil {
+            if runOptions.crossValidation.folds != nil {
+                throw ValidationError("--folds is not available with --annotations. Leave out one of them.")
+            }
+            if dataset.validationFolder != nil {
+                throw ValidationError(
+                    "--validation is a folder, which has no boxes. With --annotations, name the share of the photos.")
+            }
         }
         if photos != nil, let data {
             throw ValidationError("Unexpected argument \"\(data)\": --photos already names the folder of photos.")
         }
-        try requirePaths([photos, data].compactMap { $0 })
+        try requirePaths([photos, data, annotations].compactMap { $0 })
         let photoOptions = dataset.photoOptions
-        if photoFolder == nil, !photoOptions.isEmpty {
+        if photoFolder == nil, annotations == nil, !photoOptions.isEmpty {
             throw ValidationError(
                 "\(photoOptions.joined(separator: ", ")): there are no photos that they apply to. Name a folder with --photos, or leave "
                     + "them out.")
@@ -70,7 +88,11 @@ struct TrainDetectorCommand: AsyncParsableCommand {
     func run() async throws {
         let artwork = try artworkOptions.load()
         let hasNoPhotos = photos == nil && data == nil
-        let folder = try photoFolder.map { try ImageFolder(at: URL(filePath: $0), logos: artworkOptions.labels) }
+        let boxes = try annotations.map { try BoxAnnotations(contentsOf: URL(filePath: $0)) }
+        for warning in boxes?.warnings ?? [] { Terminal.warn("Note: \(warning)") }
+        for image in boxes?.skipped ?? [] { Terminal.note("Skipped: \(image.reason)") }
+        let labels = artworkOptions.labels + (boxes?.labels ?? []).filter { !artworkOptions.labels.contains($0) }
+        let folder = try photoFolder.map { try ImageFolder(at: URL(filePath: $0), logos: labels) }
         if let folder { noteMissingLogos(in: folder) }
         try runOptions.prepare(photoFolders: [folder?.url, dataset.validationFolder])
         var configuration = DetectorConfiguration()
@@ -81,7 +103,8 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         configuration.memoryLimit = try dataset.memory?.byteCount()
         let command =
             ["imprint", "train-detector"] + artworkOptions.arguments
-            + option("--backgrounds", backgrounds?.description) + option("--photos", photos ?? data)
+            + option("--annotations", annotations) + option("--backgrounds", backgrounds?.description)
+            + option("--photos", photos ?? data)
             + option("--output", runOptions.output) + runOptions.crossValidation.arguments
             + option("--epochs", epochs) + dataset.arguments
         let backgrounds = hasNoPhotos ? nil : try backgrounds?.files()
@@ -93,11 +116,12 @@ struct TrainDetectorCommand: AsyncParsableCommand {
             if runOptions.output == nil { return }
         }
         let trainer = DetectorTrainer(
-            artwork: artwork, photos: folder, backgrounds: backgrounds, configuration: configuration,
+            artwork: artwork, photos: folder, annotations: boxes, backgrounds: backgrounds,
+            configuration: configuration,
             checkpoints: runOptions.checkpoints)
         try await TrainingSession(
             options: runOptions, folder: folder, validationFolder: dataset.validationFolder,
-            logos: artworkOptions.labels, command: command
+            logos: labels, command: command
         ).run(trainer, epochs: epochs)
     }
 

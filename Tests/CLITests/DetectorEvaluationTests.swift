@@ -66,4 +66,33 @@ import Testing
             #expect(classifier.status == 1 && classifier.errors.contains("expected a detector"))
         }
     }
+
+    @Test("train-detector --annotations trains on boxes, and rejects what boxes do not support") func training() throws
+    {
+        try withDetector { folder in
+            try FileManager.default.moveItem(
+                at: folder.appending(path: "boxes.json"), to: folder.appending(path: "photos/boxes.json"))
+            let trained = try imprint(
+                "train-detector", "--annotations", "photos/boxes.json", "--output", "m.imprint", "--epochs", "1",
+                "--validation", "0", "--json", folder: folder)
+            #expect(trained.status == 0, "\(trained.errors)")
+            let detect = try imprint("detect", "m.imprint", "photos", "--json", folder: folder)
+            #expect(detect.status == 0 && detect.lines.count == 4, "\(detect.errors)")
+            let evaluation = try imprint(
+                "evaluate", "m.imprint", "--annotations", "photos/boxes.json", "--json", folder: folder)
+            #expect(evaluation.status == 0 && evaluation.lines.first?["objects"] as? Int == 1, "\(evaluation.errors)")
+            for (options, text) in [
+                ([], "expected --artwork LABEL=FILE or --annotations FILE"),
+                (
+                    ["--annotations", "photos/boxes.json", "--folds", "3"],
+                    "--folds is not available with --annotations"
+                ),
+                (["--annotations", "photos/boxes.json", "--validation", "photos"], "--validation is a folder"),
+            ] {
+                let invalid = try run(
+                    tool, ["train-detector", "--output", "x.imprint"] + options, folder: folder)
+                #expect(invalid.status == 64 && invalid.errors.contains(text), "\(invalid.errors)")
+            }
+        }
+    }
 }

@@ -49,7 +49,7 @@ import Testing
             ("train photos --output m --learning-rate fast", "fast"),
             ("train photos --output m --artwork A=x.png --base b.imprint", "Unknown option '--base'"),
             ("train-detector --output m --artwork A=x.png --unfreeze gradual", "Unknown option '--unfreeze'"),
-            ("train-detector --output m --photos photos", "--artwork is missing"),
+            ("train-detector --output m --photos photos", "expected --artwork LABEL=FILE or --annotations FILE"),
             ("train-detector --output m --artwork none=x.png", "this label is reserved for photos without a logo"),
             ("train-detector --output m --artwork A/B=x.png", "contains \"/\" or begins with"),
             ("detect a.jpg --artwork logo.png", "--artwork is logo.png, expected LABEL=FILE"),

@@ -28,7 +28,7 @@ import Testing
         var gradient = [Float](repeating: .nan, count: values.count)
         let result = values.withUnsafeMutableBufferPointer { values in
             gradient.withUnsafeMutableBufferPointer {
-                HeatMapLoss(shape)(logits: values, targets: targets(shape), gradient: $0)
+                HeatMapLoss(shape)(logits: values, targets: targets(shape).map { $0.map { [$0] } ?? [] }, gradient: $0)
             }
         }
         return (result.loss, result.correct, gradient)
@@ -89,13 +89,15 @@ import Testing
             logo: 1, row: 3.6, column: 4.5, box: BoxCode.Box(row: 3, column: 4.5, height: 0.4, width: 3.1)),
     ]
 
-    private func runBoxes(_ values: [Float]) -> (loss: Float, gradient: [Float]) {
+    private func runBoxes(
+        _ values: [Float], _ targets: [[HeatMapLoss.Target]] = boxTargets.map { $0.map { [$0] } ?? [] }
+    ) -> (loss: Float, gradient: [Float]) {
         var values = values
         var gradient = [Float](repeating: .nan, count: values.count)
         let result = values.withUnsafeMutableBufferPointer { values in
             gradient.withUnsafeMutableBufferPointer {
                 HeatMapLoss(TensorShape(height: 5, width: 6, channels: 2 + BoxCode.count), boxSize: 2.75)(
-                    logits: values, targets: Self.boxTargets, gradient: $0)
+                    logits: values, targets: targets, gradient: $0)
             }
         }
         return (result.loss, gradient)
@@ -137,6 +139,44 @@ import Testing
         }
         let gradient = runBoxes(values).gradient
         #expect(gradient.indices.allSatisfy { $0 % channels < 2 || abs(gradient[$0]) < 1e-5 })
+    }
+
+    /// Three logos in a patch: two that count, one of them twice, and one that is ignored.
+    private static let severalTargets: [[HeatMapLoss.Target]] = [
+        [
+            HeatMapLoss.Target(logo: 0, row: 1, column: 1, box: BoxCode.Box(row: 1, column: 1.2, height: 2, width: 2)),
+            HeatMapLoss.Target(logo: 0, row: 3.2, column: 4, box: BoxCode.Box(row: 3, column: 4, height: 1, width: 2)),
+            HeatMapLoss.Target(logo: 1, row: 4, column: 0.4, isIgnored: true),
+        ],
+        [
+            HeatMapLoss.Target(logo: 1, row: 2, column: 2),
+            HeatMapLoss.Target(logo: 1, row: 2, column: 5, isIgnored: true),
+        ],
+        [], [],
+    ]
+
+    @Test("The gradient of several logos in a patch agrees with finite differences") func severalLogos() {
+        let values = logits(4 * 30 * (2 + BoxCode.count))
+        let found = runBoxes(values, Self.severalTargets).gradient
+        for index in values.indices {
+            func loss(_ shift: Float) -> Float {
+                var shifted = values
+                shifted[index] += shift
+                return runBoxes(shifted, Self.severalTargets).loss
+            }
+            #expect(abs(found[index] - (loss(0.01) - loss(-0.01)) / 0.02) < 3e-3, "\(index)")
+        }
+    }
+
+    @Test("A logo that is only ignored has no gradient, and an ignored object protects its cells") func ignored() {
+        let channels = 2 + BoxCode.count
+        let values = logits(4 * 30 * channels)
+        let gradient = runBoxes(values, Self.severalTargets).gradient
+        #expect((0..<30).allSatisfy { gradient[$0 * channels + 1] == 0 })
+        // In the second patch, a cell at the ignored object gets only the gradient of the presence of the logo.
+        let cell = (30 + 2 * 6 + 5) * channels + 1
+        let others = runBoxes(values, [[], [HeatMapLoss.Target(logo: 1, row: 2, column: 2)], [], []]).gradient
+        #expect(gradient[cell] < others[cell])
     }
 
     @Test("Extreme values decode to finite boxes", arguments: [-1e30, 1e30] as [Float])

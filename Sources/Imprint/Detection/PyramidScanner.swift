@@ -11,7 +11,7 @@ package final class PyramidScanner {
     /// A local maximum of a heat map: a candidate detection.
     package struct Peak: Hashable, Codable, Sendable {
         /// The logit.
-        var score: Float
+        package var score: Float
         /// The horizontal center, in pixels of the image.
         package var x: Float
         /// The vertical center, in pixels of the image.

@@ -40,12 +40,17 @@ public struct DetectorHyperparameters: Codable, Hashable, Sendable {
 
     /// Returns the phases of training.
     /// - Parameters:
-    ///   - hasLogoPhotos: Whether some training photos show a logo.
+    ///   - hasLogoPhotos: Whether some training photos show a logo at an unknown position.
+    ///   - hasBoxes: Whether there are photos with known boxes.
+    ///   - hasArtwork: Whether there is artwork for composites.
     ///   - logos: The number of logos.
-    package func phases(hasLogoPhotos: Bool, logos: Int) -> [DetectorPhase] {
+    package func phases(
+        hasLogoPhotos: Bool, hasBoxes: Bool = false, hasArtwork: Bool = true, logos: Int
+    ) -> [DetectorPhase] {
         phases
             ?? DetectorPhase.standard(
-                hasLogoPhotos: hasLogoPhotos, scale: Double(epochs) / 20 * Self.scale(logos: logos))
+                hasLogoPhotos: hasLogoPhotos, hasBoxes: hasBoxes, hasArtwork: hasArtwork,
+                scale: Double(epochs) / 20 * Self.scale(logos: logos))
     }
 
     /// Returns the factor on the number of steps if there are several logos: the fourth root of their number.
@@ -103,7 +108,8 @@ extension DetectorPhase {
 /// 3. The network locates the logo in the photos that show it, and crops around the logo are added to the batches.
 /// 4. The same again.
 ///
-/// Without photos of the logo, phase 2 is repeated instead of phases 3 and 4.
+/// Without photos of the logo, phase 2 is repeated instead of phases 3 and 4. With boxes, all phases have crops around the logo; without artwork,
+/// these replace the composites.
 public struct DetectorPhase: Codable, Hashable, Sendable {
     /// The number of steps, 1…100,000,000.
     public var steps: Int
@@ -136,9 +142,13 @@ public struct DetectorPhase: Codable, Hashable, Sendable {
 
     /// Returns the standard phases.
     /// - Parameters:
-    ///   - hasLogoPhotos: Whether some training photos show a logo.
+    ///   - hasLogoPhotos: Whether some training photos show a logo at an unknown position.
+    ///   - hasBoxes: Whether there are photos with known boxes.
+    ///   - hasArtwork: Whether there is artwork for composites.
     ///   - scale: A factor on the number of steps.
-    package static func standard(hasLogoPhotos: Bool, scale: Double) -> [DetectorPhase] {
+    package static func standard(
+        hasLogoPhotos: Bool, hasBoxes: Bool = false, hasArtwork: Bool = true, scale: Double
+    ) -> [DetectorPhase] {
         let composites = DetectorPhase(
             steps: 3000, learningRate: 3e-3, composites: 0.4, hardNegatives: 0.3, background: 0.3, mined: 0, located: 0)
         let mining = DetectorPhase(
@@ -149,6 +159,17 @@ public struct DetectorPhase: Codable, Hashable, Sendable {
             located: 0.2)
         var phases = [composites, mining] + (hasLogoPhotos ? [locating, locating] : [mining])
         if hasLogoPhotos { (phases[3].steps, phases[3].learningRate) = (2700, 3e-3) }
+        for index in phases.indices where hasBoxes {
+            let shared = phases[index].composites + phases[index].hardNegatives
+            if !hasArtwork {
+                phases[index].located += shared
+                (phases[index].composites, phases[index].hardNegatives) = (0, 0)
+            } else if phases[index].located == 0 {
+                phases[index].located = 0.2
+                phases[index].composites *= 1 - 0.2 / shared
+                phases[index].hardNegatives *= 1 - 0.2 / shared
+            }
+        }
         for index in phases.indices { phases[index].steps = max(Int(Double(phases[index].steps) * scale), 1) }
         return phases
     }

@@ -18,10 +18,10 @@
 ///   unknown. smoothL1(x) = x² / 2β if |x| < β and otherwise |x| − β / 2, with β = 0.1.
 ///
 /// Here m are the logits of a logo over the cells of a patch, s = log Σ exp m − ln 2 is a smooth maximum of all logits, y is 1 if the patch
-/// shows the logo and otherwise 0, and softplus(x) = log(1 + eˣ). Near cells lie within `nearDistance` of the logo's centre, far cells
-/// beyond `farDistance`. docs/logo-detection.md describes the training.
+/// shows the logo and otherwise 0, and softplus(x) = log(1 + eˣ). Near cells lie within `nearDistance` of the centre of a logo, far cells
+/// beyond `farDistance` of all of them. docs/logo-detection.md describes the training.
 package struct HeatMapLoss: Sendable {
-    /// The logo that a patch shows.
+    /// A logo that a patch shows.
     package struct Target: Sendable, Hashable {
         /// The index of the logo.
         package var logo: Int
@@ -31,10 +31,14 @@ package struct HeatMapLoss: Sendable {
         package var column: Float
         /// The bounding box; nil if it is unknown.
         package var box: BoxCode.Box?
+        /// Whether the logo is too large, too small or too close to the edge for this patch.
+        ///
+        /// Its cells do not count, because it is neither to be detected nor absent.
+        package var isIgnored: Bool
 
         /// Creates a target.
-        package init(logo: Int, row: Float, column: Float, box: BoxCode.Box? = nil) {
-            (self.logo, self.row, self.column, self.box) = (logo, row, column, box)
+        package init(logo: Int, row: Float, column: Float, box: BoxCode.Box? = nil, isIgnored: Bool = false) {
+            (self.logo, self.row, self.column, self.box, self.isIgnored) = (logo, row, column, box, isIgnored)
         }
     }
 
@@ -70,11 +74,11 @@ package struct HeatMapLoss: Sendable {
     /// Computes the mean loss of a batch and its gradient.
     /// - Parameters:
     ///   - logits: The output of the network, [batch, rows, columns, channels].
-    ///   - targets: The logo in each patch of the batch; nil without a logo.
+    ///   - targets: The logos in each patch of the batch.
     ///   - gradient: [batch, rows, columns, channels], overwritten.
-    /// - Returns: The mean loss and the number of correct patches, for which s > 0 for exactly the logo that the patch shows.
+    /// - Returns: The mean loss and the number of correct patches, for which s > 0 for exactly the logos that the patch shows.
     package func callAsFunction(
-        logits: UnsafeMutableBufferPointer<Float>, targets: [Target?], gradient: UnsafeMutableBufferPointer<Float>
+        logits: UnsafeMutableBufferPointer<Float>, targets: [[Target]], gradient: UnsafeMutableBufferPointer<Float>
     ) -> (loss: Float, correct: Int) {
         precondition(
             logits.count == targets.count * shape.count,
@@ -82,20 +86,23 @@ package struct HeatMapLoss: Sendable {
         precondition(gradient.count == logits.count, "the gradient and the logits must have the same size")
         var loss: Double = 0
         var correct = 0
-        if boxSize != nil { gradient.update(repeating: 0) }
-        for (patch, target) in targets.enumerated() {
+        let scale = 1 / Float(targets.count)
+        gradient.update(repeating: 0)
+        for (patch, targets) in targets.enumerated() {
             var isCorrect = true
             for logo in 0..<logos {
-                let match = target.flatMap { $0.logo == logo ? $0 : nil }
+                let matches = targets.filter { $0.logo == logo }
+                // A logo of which only ignored objects are visible is neither present nor absent.
+                guard matches.isEmpty || matches.contains(where: { !$0.isIgnored }) else { continue }
                 let map = Map(shape: shape, start: patch * shape.count + logo)
-                let (part, score) = add(map, logits, match, gradient, scale: 1 / Float(targets.count))
+                let (part, score) = add(map, logits, matches, gradient, scale: scale)
                 loss += Double(part)
-                isCorrect = isCorrect && (score > 0) == (match != nil)
+                isCorrect = isCorrect && (score > 0) == !matches.isEmpty
             }
             if isCorrect { correct += 1 }
-            if let target, let box = target.box {
-                loss += Double(
-                    addBox(box, target, logits, gradient, start: patch * shape.count, scale: 1 / Float(targets.count)))
+            for target in targets where !target.isIgnored {
+                guard let box = target.box else { continue }
+                loss += Double(addBox(box, target, logits, gradient, start: patch * shape.count, scale: scale))
             }
         }
         return (Float(loss / Double(max(targets.count, 1))), correct)
@@ -111,21 +118,23 @@ package struct HeatMapLoss: Sendable {
 
     /// Adds the gradient of one heat map, and returns its loss and s.
     private func add(
-        _ map: Map, _ logits: UnsafeMutableBufferPointer<Float>, _ target: Target?,
+        _ map: Map, _ logits: UnsafeMutableBufferPointer<Float>, _ targets: [Target],
         _ gradient: UnsafeMutableBufferPointer<Float>, scale: Float
     ) -> (loss: Float, score: Float) {
         let all = Array(0..<map.count)
         // presence
         let logSum = logSumExp(all.lazy.map { logits[map.index($0)] })
         let score = logSum - logf(2)
-        let slope = sigmoid(score) - (target == nil ? 0 : 1)
+        let slope = sigmoid(score) - (targets.isEmpty ? 0 : 1)
         for cell in all { gradient[map.index(cell)] = scale * slope * expf(logits[map.index(cell)] - logSum) }
-        var loss = softplus(score) - (target == nil ? 0 : score)
-        guard let target else { return (loss, score) }
+        var loss = softplus(score) - (targets.isEmpty ? 0 : score)
+        guard !targets.isEmpty else { return (loss, score) }
 
-        let distances = distances(from: target)
-        let near = all.filter { distances[$0] <= Self.nearDistance }
-        let far = all.filter { distances[$0] > Self.farDistance }
+        let distances = targets.map { (isIgnored: $0.isIgnored, values: self.distances(from: $0)) }
+        let near = all.filter { cell in
+            distances.contains { !$0.isIgnored && $0.values[cell] <= Self.nearDistance }
+        }
+        let far = all.filter { cell in distances.allSatisfy { $0.values[cell] > Self.farDistance } }
         // near
         for cell in near {
             let logit = logits[map.index(cell)]

@@ -57,13 +57,16 @@ struct DetectorEvaluator {
         _ network: Network, _ parameters: Parameters, _ patches: DetectorPatches
     ) throws -> DetectorObjective.Validation? {
         guard !photos.validation.isEmpty else { return nil }
-        let scans = try scan(photos.validation.map(\.source), network, parameters, peaks: 0)
+        let scans = try scan(
+            photos.validation.map(\.source), network, parameters,
+            peaks: photos.hasBoxes ? Self.calibrationPeaks : 0)
         let head = try head(network, parameters, patches, scans)
         let results = zip(photos.validation, scans).compactMap { photo, scans in
             scans.map {
-                Evaluation.Result(
-                    url: photo.url, label: labels.firstIndex(of: photo.label) ?? 0,
-                    confidences: head.confidences($0.map(\.score), in: labels))
+                let confidences = head.confidences($0.map(\.score), in: labels)
+                return Evaluation.Result(
+                    url: photo.url, label: labels.firstIndex(of: label(of: photo, confidences)) ?? 0,
+                    confidences: confidences)
             }
         }
         let validationURLs = Set(photos.validation.map(\.url))
@@ -74,20 +77,39 @@ struct DetectorEvaluator {
             evaluation: Evaluation(labels: labels, results: results, skipped: skipped), head: head)
     }
 
+    /// The number of peaks of each logo that the calibration of an annotated photo considers.
+    private static let calibrationPeaks = 50
+
+    /// Returns the label that is correct for a photo: of several logos in an annotated photo, the one with the highest confidence.
+    private func label(of photo: DetectorPhotos.Item, _ confidences: [Float]) -> String {
+        let shown = photo.logos.map { logos[$0] }
+        let best = labels.indices.filter { shown.contains(labels[$0]) }.max { confidences[$0] < confidences[$1] }
+        return best.map { labels[$0] } ?? photo.label
+    }
+
     /// Returns the detector head with calibrated outputs.
     /// - Parameter scans: The scans of the validation photos; empty to calibrate on composites.
     func head(
         _ network: Network, _ parameters: Parameters, _ patches: DetectorPatches, _ scans: [[PyramidScanner.Scan]?]
     ) throws -> DetectorHead {
+        // Without validation photos, those of training are better than none.
+        let usesTraining = photos.validation.isEmpty && photos.hasBoxes
+        let items = usesTraining ? Array(photos.training.prefix(Self.calibrationPhotos)) : photos.validation
+        let scans =
+            usesTraining
+            ? try scan(items.map(\.source), network, parameters, peaks: Self.calibrationPeaks) : scans
         let outputs = try logos.indices.map { logo in
-            let scores = zip(photos.validation, scans).compactMap { photo, scans in
-                scans.map { (hasLogo: photo.logo == logo, score: $0[logo].score) }
+            let scores = zip(items, scans).flatMap { photo, scans in
+                scans.map { photo.scores(of: logo, in: $0[logo]) } ?? []
             }
             let curve = try calibration(network, parameters, patches, logo, scores)
             return DetectorHead.Logo(label: logos[logo], slope: Float(curve.slope), offset: Float(curve.offset))
         }
         return .logoDetector(logos: outputs, regressesBoxes: true)
     }
+
+    /// The maximum number of training photos for the calibration without validation photos.
+    private static let calibrationPhotos = 200
 
     /// Fits the Platt scaling of a logo to validation photos; if none of them shows it, also to held-out composites and hard negatives.
     private func calibration(
@@ -103,5 +125,22 @@ struct DetectorEvaluator {
         if positives.isEmpty || negatives.isEmpty { negatives += try compositeScores(isPositive: false) }
         if positives.isEmpty { positives = try compositeScores(isPositive: true) }
         return PlattScaling(positives: positives, negatives: negatives)
+    }
+}
+
+extension DetectorPhotos.Item {
+    /// Returns the scores of a photo for the calibration of a logo.
+    ///
+    /// A photo with a label has one score, the maximum. An annotated photo has one for each object, and one for the best false detection, so a
+    /// calibration is possible even if all photos show the logo.
+    func scores(of logo: Int, in scan: PyramidScanner.Scan) -> [(hasLogo: Bool, score: Float)] {
+        guard let objects, logos.contains(logo) else { return [(logos.contains(logo), scan.score)] }
+        let image = KnownImage(source: source, objects: objects)
+        let found = objects.filter { $0.logo == logo }.compactMap { object in
+            let one = KnownImage(source: source, objects: [object])
+            return scan.peaks.filter { one.hasObject(at: $0) }.map(\.score).max()
+        }
+        let others = scan.peaks.filter { !image.hasObject(at: $0, logo: logo) }.map(\.score).max()
+        return found.map { (true, $0) } + (others.map { [(false, $0)] } ?? [])
     }
 }

@@ -74,15 +74,16 @@ final class DetectorObjective: TrainingObjective {
 
     // MARK: Hard-negative mining
 
-    /// Returns the six strongest detections of each logo in each image without a logo; a detection of several logos counts once.
+    /// Returns the six strongest false detections of each logo in each negative; a detection of several logos counts once.
     private func mine(_ parameters: Parameters) throws -> [DetectorPatches.Detection] {
         let limit = 6
-        return try evaluator.scan(patches.negatives, network, parameters, peaks: limit).enumerated()
+        return try evaluator.scan(patches.negatives.map(\.source), network, parameters, peaks: limit).enumerated()
             .flatMap { index, scans in
                 guard let scans else { return [DetectorPatches.Detection]() }
-                return PyramidScanner.nonMaximumSuppression(scans.flatMap(\.peaks), limit * scans.count).map {
-                    DetectorPatches.Detection(imageIndex: index, peak: $0)
-                }
+                let image = patches.negatives[index]
+                return PyramidScanner.nonMaximumSuppression(scans.flatMap(\.peaks), limit * scans.count)
+                    .filter { !image.hasObject(at: $0) }
+                    .map { DetectorPatches.Detection(imageIndex: index, peak: $0) }
             }
     }
 

@@ -32,10 +32,12 @@ final class DetectorPatches {
         let logo: Int
     }
 
-    /// The compositor of each logo.
-    let compositors: [Compositor]
-    /// The images without a logo.
-    let negatives: [PatchSource]
+    /// The compositors of the logos that have artwork, with the indices of the logos.
+    let compositors: [(logo: Int, compositor: Compositor)]
+    /// The images without a logo, and the annotated photos.
+    let negatives: [KnownImage]
+    /// The objects of the annotated photos, with the indices of their photos among the negatives.
+    private let annotated: [(imageIndex: Int, object: KnownObject)]
     /// The photos that show a logo.
     let positives: [Positive]
     /// The strongest false detections in the negatives (hard negatives).
@@ -95,9 +97,10 @@ final class DetectorPatches {
     private static let maximumShift: Float = 0.45
 
     init(
-        compositors: [Compositor], negatives: [PatchSource], positives: [Positive], unreadable: UnreadablePhotos,
-        seed: UInt64, workers: Workers, batchSize: Int, poolSize: Int
+        compositors: [(logo: Int, compositor: Compositor)], negatives: [KnownImage], positives: [Positive],
+        unreadable: UnreadablePhotos, seed: UInt64, workers: Workers, batchSize: Int, poolSize: Int
     ) {
+        annotated = negatives.enumerated().flatMap { index, image in image.objects.map { (index, $0) } }
         self.compositors = compositors
         self.negatives = negatives
         self.positives = positives
@@ -106,17 +109,19 @@ final class DetectorPatches {
         self.workers = workers
         self.poolSize = poolSize
         self.batchSize = batchSize
-        mirrors = compositors.allSatisfy { $0.artworks.allSatisfy(\.isMirrorSymmetric) }
+        // Whether an annotated object may be mirrored is unknown; letters may not.
+        mirrors =
+            annotated.isEmpty && compositors.allSatisfy { $0.compositor.artworks.allSatisfy(\.isMirrorSymmetric) }
         positivePool = Array(repeating: nil, count: poolSize)
         hardNegativePool = positivePool
     }
 
     /// Fills the patches of a batch, [N, 96, 96, 3].
-    /// - Returns: The target of each patch; nil for a patch without a logo.
+    /// - Returns: The targets of each patch; empty for a patch without a logo.
     /// - Throws: `ImageError` if a composite cannot be drawn, or if too few photos can still be read.
     func fill(
         _ patches: UnsafeMutableBufferPointer<UInt8>, of phase: DetectorPhase, step: Int
-    ) throws(ImageError) -> [HeatMapLoss.Target?] {
+    ) throws(ImageError) -> [[HeatMapLoss.Target]] {
         try refreshPool(before: step)
         let valuesPerPatch = DetectorHead.patchSide * DetectorHead.patchSide * 3
         let shares = Kind.allCases.map { $0.share(in: phase) }
@@ -125,9 +130,9 @@ final class DetectorPatches {
             let patch = UnsafeMutableBufferPointer(
                 rebasing: patches[(index * valuesPerPatch)..<((index + 1) * valuesPerPatch)])
             let position = (Float(index) + random.uniform()) / Float(batchSize) * shares.reduce(0, +)
-            let target = try readPatch(Self.kind(at: position, shares), &random, into: patch)
+            let targets = try readPatch(Self.kind(at: position, shares), &random, into: patch)
             PatchJitter(&random).change(patch, side: DetectorHead.patchSide)
-            return target
+            return targets
         }
     }
 
@@ -145,13 +150,13 @@ final class DetectorPatches {
     /// Reads a patch of a kind; if its photo has become unreadable, a random patch of another image.
     private func readPatch(
         _ kind: Kind, _ random: inout RandomStream, into patch: UnsafeMutableBufferPointer<UInt8>
-    ) throws(ImageError) -> HeatMapLoss.Target? {
-        var (source, window, target) = choose(kind, &random)
+    ) throws(ImageError) -> [HeatMapLoss.Target] {
+        var (source, window, targets) = choose(kind, &random)
         while let reason = try problem(reading: source, window, into: patch) {
-            if negatives.allSatisfy({ unreadable.reason(for: $0) != nil }) { throw reason }
-            (source, window, target) = randomNegative(&random)
+            if negatives.allSatisfy({ unreadable.reason(for: $0.source) != nil }) { throw reason }
+            (source, window, targets) = randomNegative(&random)
         }
-        return target
+        return targets
     }
 
     /// Reads a window.
@@ -171,39 +176,48 @@ final class DetectorPatches {
 
     /// Returns the kind, or a similar one if there are no images of the kind.
     private func available(_ kind: Kind) -> Kind {
-        let hasDetections =
+        let hasImages =
             switch kind {
             case .mined: !mined.isEmpty
-            case .located: !located.isEmpty
-            case .composite, .hardNegative, .background: true
+            case .located: !located.isEmpty || !annotated.isEmpty
+            case .composite, .hardNegative: !compositors.isEmpty
+            case .background: true
             }
-        let kind = hasDetections ? kind : .background
+        let kind = hasImages ? kind : .background
         return kind == .background && negatives.isEmpty ? .hardNegative : kind
     }
 
     private func choose(
         _ kind: Kind, _ random: inout RandomStream
-    ) -> (PatchSource, PatchWindow, HeatMapLoss.Target?) {
+    ) -> (PatchSource, PatchWindow, [HeatMapLoss.Target]) {
         switch available(kind) {
         case .composite:
             let composite = composite(from: positivePool, &random)
             let window = window(around: composite, &random)
             var target = target(composite.logo, window, composite.location.x, composite.location.y)
-            target.box = box(around: composite.outline, window)
-            return (composite.source, window, target)
+            target.box = window.box(around: composite.outline)
+            return (composite.source, window, [target])
         case .hardNegative:
             let composite = composite(from: hardNegativePool, &random)
-            return (composite.source, window(around: composite, &random), nil)
+            return (composite.source, window(around: composite, &random), [])
         case .background:
             return randomNegative(&random)
         case .mined:
             let detection = mined[random.index(below: mined.count)]
-            return (negatives[detection.imageIndex], window(around: detection.peak, rotates: true, &random), nil)
+            let image = negatives[detection.imageIndex]
+            let window = window(around: detection.peak, rotates: image.objects.isEmpty, &random)
+            return (image.source, window, image.targets(in: window))
         case .located:
-            let detection = located[random.index(below: located.count)]
+            let index = random.index(below: located.count + annotated.count)
+            if index >= located.count {
+                let (imageIndex, object) = annotated[index - located.count]
+                let window = window(aroundX: object.x, y: object.y, span: object.span, rotates: false, &random)
+                return (negatives[imageIndex].source, window, negatives[imageIndex].targets(in: window))
+            }
+            let detection = located[index]
             let (peak, positive) = (detection.peak, positives[detection.imageIndex])
             let window = window(around: peak, rotates: false, &random)
-            return (positive.source, window, target(positive.logo, window, peak.x, peak.y))
+            return (positive.source, window, [target(positive.logo, window, peak.x, peak.y)])
         }
     }
 
@@ -214,16 +228,17 @@ final class DetectorPatches {
         return composite
     }
 
-    /// Returns a random window of a random image without a logo.
-    private func randomNegative(_ random: inout RandomStream) -> (PatchSource, PatchWindow, HeatMapLoss.Target?) {
-        let source = negatives[random.index(below: negatives.count)]
+    /// Returns a random window of a random image without a logo, or of a random annotated photo.
+    private func randomNegative(_ random: inout RandomStream) -> (PatchSource, PatchWindow, [HeatMapLoss.Target]) {
+        let image = negatives[random.index(below: negatives.count)]
+        let source = image.source
         let side = min(logUniform(70, 448, &random), Float(min(source.width, source.height)))
         let window = PatchWindow(
             x: random.uniform(in: 0...1) * (Float(source.width) - side) + side / 2,
             y: random.uniform(in: 0...1) * (Float(source.height) - side) + side / 2, side: side,
             angle: random.chance(0.3) ? Float(random.index(below: 4)) * .pi / 2 : 0,
             isMirrored: random.chance(0.5) && mirrors)
-        return (source, window, nil)
+        return (source, window, image.targets(in: window))
     }
 
     private func window(around composite: PooledComposite, _ random: inout RandomStream) -> PatchWindow {
@@ -252,27 +267,8 @@ final class DetectorPatches {
     }
 
     private func target(_ logo: Int, _ window: PatchWindow, _ x: Float, _ y: Float) -> HeatMapLoss.Target {
-        let cell = cell(of: SIMD2(x, y), window)
+        let cell = window.cell(of: SIMD2(x, y))
         return HeatMapLoss.Target(logo: logo, row: cell.y, column: cell.x)
-    }
-
-    /// Returns the bounding box of points, in cells of the heat map.
-    private func box(around points: [SIMD2<Float>], _ window: PatchWindow) -> BoxCode.Box? {
-        var (low, high) = (SIMD2<Float>(repeating: .infinity), SIMD2<Float>(repeating: -.infinity))
-        for point in points {
-            let cell = cell(of: point, window)
-            (low, high) = (pointwiseMin(low, cell), pointwiseMax(high, cell))
-        }
-        guard low.x < high.x, low.y < high.y else { return nil }
-        let (center, size) = ((low + high) / 2, high - low)
-        return BoxCode.Box(row: center.y, column: center.x, height: size.y, width: size.x)
-    }
-
-    /// Returns the position of a point of the image in cells of the heat map, (column, row).
-    private func cell(of point: SIMD2<Float>, _ window: PatchWindow) -> SIMD2<Float> {
-        let position = window.position(ofX: point.x, y: point.y, patch: Float(DetectorHead.patchSide))
-        let middle = Float(DetectorHead.patchSide - 1) / 2
-        return (SIMD2(position.x, position.y) + middle) / Float(DetectorHead.heatMapStride)
     }
 
     private func logUniform(_ low: Float, _ high: Float, _ random: inout RandomStream) -> Float {
@@ -281,15 +277,18 @@ final class DetectorPatches {
 
     // MARK: Composites
 
-    /// Draws composites of a logo that training does not use.
+    /// Draws composites of a logo that training does not use; none for a logo without artwork.
     func heldOutComposites(_ count: Int, of logo: Int, isPositive: Bool) throws(ImageError) -> [PatchSource] {
-        try workers.parallelMap(count) { index throws(ImageError) in
-            try draw((1 << 30) + index, of: logo, isPositive: isPositive).source
+        guard let compositor = compositors.first(where: { $0.logo == logo }) else { return [] }
+        return try workers.parallelMap(count) { index throws(ImageError) in
+            try draw((1 << 30) + index, compositor, isPositive: isPositive).source
         }
     }
 
-    private func draw(_ index: Int, of logo: Int, isPositive: Bool) throws(ImageError) -> PooledComposite {
-        let compositor = compositors[logo]
+    private func draw(
+        _ index: Int, _ entry: (logo: Int, compositor: Compositor), isPositive: Bool
+    ) throws(ImageError) -> PooledComposite {
+        let (logo, compositor) = entry
         let composite = try isPositive ? compositor.positive(index) : compositor.hardNegative(index)
         return PooledComposite(
             source: PatchSource(composite.image), location: composite.subject, outline: composite.outline, logo: logo)
@@ -299,11 +298,12 @@ final class DetectorPatches {
     ///
     /// The logos take turns.
     private func refreshPool(before step: Int) throws(ImageError) {
+        guard !compositors.isEmpty else { return }
         let count = poolSize + 2 * step
         let first = max(count - poolSize, drawnCount)
         let new = try workers.parallelMap(2 * (count - first)) { item throws(ImageError) in
             let index = first + item / 2
-            return try draw(index, of: index % compositors.count, isPositive: item % 2 == 0)
+            return try draw(index, compositors[index % compositors.count], isPositive: item % 2 == 0)
         }
         for (item, composite) in new.enumerated() {
             let slot = (first + item / 2) % poolSize

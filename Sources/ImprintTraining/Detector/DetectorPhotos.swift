@@ -16,17 +16,19 @@ struct DetectorPhotos {
     struct Item {
         let url: URL
         let label: String
-        /// The logo that it shows; nil if it shows none.
-        let logo: Int?
+        /// The logos that it shows.
+        let logos: [Int]
+        /// The objects of an annotated photo; nil if only the label is known.
+        let objects: [KnownObject]?
         let source: PatchSource
         /// The photo at its original size, if it is in memory.
         let original: RasterImage?
     }
 
     let training: [Item]
-    /// The training photos without a logo.
+    /// The training photos in which all logos are known: those without a logo, and the annotated photos.
     let negatives: [Item]
-    /// The training photos with a logo.
+    /// The training photos with a logo whose position is unknown.
     let positives: [Item]
     let validation: [Item]
     /// All photos that could not be read.
@@ -40,7 +42,7 @@ struct DetectorPhotos {
     let checkpointImages: Checkpoint.Images
 
     init(
-        _ folder: ImageFolder, _ configuration: DetectorConfiguration, logos: [String],
+        _ folder: DetectorSource, _ configuration: DetectorConfiguration, logos: [String],
         earlier: Checkpoint.Images?, workers: Workers, onEvent: (TrainingEvent) -> Void
     ) throws {
         let split = try DatasetSplit(folder, configuration.split(logos: logos), earlier: earlier, onEvent: onEvent)
@@ -69,9 +71,14 @@ struct DetectorPhotos {
                         let source =
                             fits ? PatchSource(image) : PatchSource(item.url, width: image.width, height: image.height)
                         let label = folder.labels[item.label]
+                        let objects = folder.objects[item.url]?.compactMap { object in
+                            logos.firstIndex(of: object.label).map { KnownObject(logo: $0, object.box, in: source) }
+                        }
+                        let shown =
+                            objects.map { Set($0.map(\.logo)).sorted() } ?? logos.indices.filter { logos[$0] == label }
                         read.append(
                             Item(
-                                url: item.url, label: label, logo: logos.firstIndex(of: label), source: source,
+                                url: item.url, label: label, logos: shown, objects: objects, source: source,
                                 original: fits && isOriginal ? image : nil))
                         readable.append(item)
                     case .failure(let reason): skipped.append(SkippedImage(url: item.url, reason: reason))
@@ -97,12 +104,15 @@ struct DetectorPhotos {
         checkpointImages = Checkpoint.Images(
             digests: split.folders.map(\.digest), training: trainingPhotos.readable.map(folder.path),
             validation: validationPhotos.readable.map(validationFolder.path), leakage: split.leakage?.storedCounts)
-        negatives = training.filter { $0.logo == nil }
-        positives = training.filter { $0.logo != nil }
+        negatives = training.filter { $0.logos.isEmpty || $0.objects != nil }
+        positives = training.filter { !$0.logos.isEmpty && $0.objects == nil }
         guard !negatives.isEmpty else {
-            throw ImprintError.noPhotosWithoutLogo(logos: logos, folder: folder.url.path)
+            throw ImprintError.noPhotosWithoutLogo(logos: logos, folder: folder.name)
         }
     }
+
+    /// Whether some photos are annotated.
+    var hasBoxes: Bool { training.contains { $0.objects != nil } || validation.contains { $0.objects != nil } }
 
     /// Creates the empty set of photos, for a run with artwork only.
     init() {

@@ -12,8 +12,9 @@ struct DetectorTask: TrainingTask {
     /// The labels of the logos, in the order of the heat maps.
     private let logos: [String]
     /// The photos, with the labels of all logos, even of those without photos.
-    private let folder: ImageFolder
+    private let source: DetectorSource
     private let hasPhotos: Bool
+    private let hasBoxes: Bool
     private let backgrounds: [URL]?
     private let configuration: DetectorConfiguration
     private let workers: Workers
@@ -25,26 +26,34 @@ struct DetectorTask: TrainingTask {
     private let objective = Holder<DetectorObjective>()
 
     init(
-        artwork: [String: [Artwork]], photos: ImageFolder?, backgrounds: [URL]?, configuration: DetectorConfiguration
+        artwork: [String: [Artwork]], photos: ImageFolder?, annotations: BoxAnnotations? = nil, backgrounds: [URL]?,
+        configuration: DetectorConfiguration
     ) throws {
         try configuration.check()
+        if annotations != nil, configuration.validationFolder != nil {
+            throw ImprintError.invalidSetting(
+                name: "validationFolder", found: "a folder", expected: "none, because it would have no boxes")
+        }
         self.artwork = artwork
         self.backgrounds = backgrounds
         self.configuration = configuration
         workers = Workers(configuration.threads)
-        let logos = artwork.keys.sorted(by: precedes)
+        let logos = Set(artwork.keys).union(annotations?.labels ?? []).sorted(by: precedes)
         self.logos = logos
-        hasPhotos = photos != nil
+        hasPhotos = photos != nil || annotations != nil
+        hasBoxes = annotations != nil
         if photos == nil && logos.contains(ImageFolder.noLogoLabel) {
             throw ImprintError.invalidSetting(
-                name: "artwork", found: "the label \(ImageFolder.noLogoLabel)",
+                name: annotations == nil ? "artwork" : "annotations", found: "the label \(ImageFolder.noLogoLabel)",
                 expected: "another label: this one is for photos that show no logo")
         }
-        folder = (photos ?? ImageFolder(withoutPhotosOf: [ImageFolder.noLogoLabel])).adding(labels: logos)
+        let folder = (photos ?? ImageFolder(withoutPhotosOf: [ImageFolder.noLogoLabel])).adding(labels: logos)
         let others = folder.labels.filter { !logos.contains($0) }
         guard others.count == 1 else {
             throw ImprintError.notOneLabelWithoutLogo(found: others, logos: logos, folder: folder.url.path)
         }
+        let source = try DetectorSource(folder, noLogoLabel: others[0], annotations: annotations)
+        self.source = source
         network = try Network.logoDetector(logos: logos.count, regressesBoxes: true)
         let backgroundsText =
             backgrounds.map {
@@ -55,14 +64,16 @@ struct DetectorTask: TrainingTask {
                 (artwork[logo] ?? []).map { "\($0.name) (\($0[keyPath: digest].prefix(12)))" }.joined(separator: ", ")
                     + " of \(logo)"
             }
-            return ["artwork": artworkTexts.joined(separator: "; "), "backgrounds": backgroundsText]
+            var data = ["artwork": artworkTexts.joined(separator: "; "), "backgrounds": backgroundsText]
+            if annotations != nil { data["boxes"] = String(source.digest.prefix(12)) }
+            return data
         }
         fingerprint = configuration.fingerprint(data: data(\.digest))
         versionOneFingerprint = configuration.versionOneFingerprint(data: data(\.versionOneDigest))
     }
 
     /// The labels of the model: those of the photos and of the logos, in order.
-    var labels: [String] { folder.labels.sorted(by: precedes) }
+    var labels: [String] { source.labels.sorted(by: precedes) }
     var hasTimeLimit: Bool { false }
 
     private var photos: DetectorPhotos {
@@ -71,7 +82,9 @@ struct DetectorTask: TrainingTask {
     }
 
     private var phases: [DetectorPhase] {
-        configuration.hyperparameters.phases(hasLogoPhotos: !photos.positives.isEmpty, logos: logos.count)
+        configuration.hyperparameters.phases(
+            hasLogoPhotos: !photos.positives.isEmpty, hasBoxes: hasBoxes, hasArtwork: !artwork.isEmpty,
+            logos: logos.count)
     }
 
     func sampleCount(ofRound round: Int) -> Int {
@@ -84,7 +97,7 @@ struct DetectorTask: TrainingTask {
         let photos =
             hasPhotos
             ? try DetectorPhotos(
-                folder, configuration, logos: logos, earlier: earlier, workers: workers, onEvent: onEvent)
+                source, configuration, logos: logos, earlier: earlier, workers: workers, onEvent: onEvent)
             : DetectorPhotos()
         let backdrops = try backdrops(photos)
         parts = (photos, backdrops)
@@ -98,18 +111,20 @@ struct DetectorTask: TrainingTask {
 
     /// Reads the backgrounds of composites.
     private func backdrops(_ photos: DetectorPhotos) throws -> Backdrops {
-        let negatives = photos.negatives
+        let negatives = photos.negatives.filter(\.logos.isEmpty)
         defer { SystemMemory.returnFreed() }
         return try Backdrops(
             backgrounds ?? negatives.map(\.url), size: 224, seed: configuration.seed, workers: workers,
             inMemory: { backgrounds == nil ? negatives[$0].original : nil })
     }
 
-    /// Returns the images without a logo: the photos, or drawn backgrounds if there are no photos.
-    private func negatives(_ photos: DetectorPhotos, _ backdrops: Backdrops) -> [PatchSource] {
-        guard !hasPhotos else { return photos.negatives.map(\.source) }
+    /// Returns the images without a logo and the annotated photos, or drawn backgrounds if there are no photos.
+    private func negatives(_ photos: DetectorPhotos, _ backdrops: Backdrops) -> [KnownImage] {
+        guard !hasPhotos else {
+            return photos.negatives.map { KnownImage(source: $0.source, objects: $0.objects ?? []) }
+        }
         return (0..<Self.drawnNegativeCount).map { index in
-            PatchSource(backdrops.background(at: index, seed: configuration.seed))
+            KnownImage(source: PatchSource(backdrops.background(at: index, seed: configuration.seed)))
         }
     }
 
@@ -127,15 +142,20 @@ struct DetectorTask: TrainingTask {
     func makeObjective() throws -> (objective: any TrainingObjective, options: TrainingLoop.Options) {
         guard let parts else { preconditionFailure("the photos are read before training") }
         let hyperparameters = configuration.hyperparameters
-        let compositors = logos.map { logo in
-            Compositor(
-                artworks: artwork[logo] ?? [], backdrops: parts.backdrops, seed: hyperparameters.seed,
-                label: logos.count > 1 ? logo : nil)
+        let compositors = logos.enumerated().compactMap { index, logo in
+            artwork[logo].map { artworks in
+                let label = logos.count > 1 ? logo : nil
+                return (
+                    logo: index,
+                    compositor: Compositor(
+                        artworks: artworks, backdrops: parts.backdrops, seed: hyperparameters.seed, label: label)
+                )
+            }
         }
         let patches = DetectorPatches(
             compositors: compositors, negatives: negatives(parts.photos, parts.backdrops),
             positives: photos.positives.compactMap { photo in
-                photo.logo.map { DetectorPatches.Positive(source: photo.source, logo: $0) }
+                photo.logos.first.map { DetectorPatches.Positive(source: photo.source, logo: $0) }
             }, unreadable: photos.unreadable, seed: hyperparameters.seed, workers: workers,
             batchSize: hyperparameters.batchSize, poolSize: hyperparameters.poolSize)
         let parameters = try Parameters(network, seed: hyperparameters.seed)
@@ -158,7 +178,9 @@ struct DetectorTask: TrainingTask {
 
     func describe() -> (recipe: TrainingRecipe, parameterCount: Int, trainableParameterCount: Int, roundCount: Int) {
         let count = ParameterLayout(network).trainableCount
-        return (photos.positives.isEmpty ? .artwork : .artworkAndPhotos, count, count, phases.count)
+        let recipe: TrainingRecipe =
+            artwork.isEmpty ? .boxes : photos.positives.isEmpty && !hasBoxes ? .artwork : .artworkAndPhotos
+        return (recipe, count, count, phases.count)
     }
 
     func makeModel(
@@ -172,7 +194,7 @@ struct DetectorTask: TrainingTask {
         hyperparameters.phases = phases
         let progress = loop.progress
         let record = TrainingRecord(
-            .detector(hyperparameters), dataDigest: folder.digest, trainingImages: counts(photos.training),
+            .detector(hyperparameters), dataDigest: source.digest, trainingImages: counts(photos.training),
             validationImages: counts(photos.validation), history: progress.history,
             keptEpoch: progress.best.map { $0 + 1 }, precisionRecall: evaluation?.precisionRecall ?? [:],
             thresholds: evaluation?.thresholds)

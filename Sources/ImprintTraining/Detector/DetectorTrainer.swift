@@ -4,9 +4,10 @@ public import ImprintImages
 internal import ImprintModel
 public import ImprintSynthesis
 
-/// Trains a logo detector on artwork and photos.
+/// Trains a detector on artwork, photos with boxes, or both.
 ///
-/// It composites the logos into photos (synthetic training data) and, if there are any, also trains on photos of the logos.
+/// It composites the logos into photos (synthetic training data) and, if there are any, also trains on photos of the logos. With boxes only, the
+/// labels may be any objects.
 ///
 /// ```swift
 /// let trainer = DetectorTrainer(
@@ -22,26 +23,30 @@ public import ImprintSynthesis
 public struct DetectorTrainer: BlockingTrainer {
     private let artwork: [String: [Artwork]]
     private let photos: ImageFolder?
+    private let annotations: BoxAnnotations?
     private let backgrounds: [URL]?
     private let configuration: DetectorConfiguration
     private let checkpoints: CheckpointOptions?
 
     /// Creates a trainer.
     /// - Parameters:
-    ///   - artwork: The artwork by label; several artworks of one label are variants of one logo.
+    ///   - artwork: The artwork by label; several artworks of one label are variants of one logo. It may be empty if there are annotations.
     ///   - photos: The photos: exactly one label without artwork, whose photos show none of the logos, and any of the labels with
     ///     artwork; see `ImageFolder.init(at:logos:)`. Nil to train on artwork and drawn backgrounds only.
+    ///   - annotations: Photos with the boxes of all objects of all labels, with or without artwork; a photo may show several objects.
     ///   - backgrounds: Photos without a logo, used as backgrounds of composites, or an empty array for drawn patterns. Nil to use the
     ///     photos without a logo, or drawn patterns if there are no photos.
     ///   - configuration: The hyperparameters.
     ///   - checkpoints: The folder and interval of checkpoints, and whether to resume; nil to save no checkpoints.
     public init(
-        artwork: [String: [Artwork]], photos: ImageFolder?, backgrounds: [URL]? = nil,
-        configuration: DetectorConfiguration = DetectorConfiguration(), checkpoints: CheckpointOptions? = nil
+        artwork: [String: [Artwork]], photos: ImageFolder?, annotations: BoxAnnotations? = nil,
+        backgrounds: [URL]? = nil, configuration: DetectorConfiguration = DetectorConfiguration(),
+        checkpoints: CheckpointOptions? = nil
     ) {
         precondition(
-            !artwork.isEmpty && artwork.values.allSatisfy { !$0.isEmpty },
-            "there is at least one logo, and each has at least one artwork")
+            (!artwork.isEmpty || annotations != nil) && artwork.values.allSatisfy { !$0.isEmpty },
+            "there is at least one logo with artwork or boxes, and no empty list of artwork")
+        self.annotations = annotations
         self.artwork = artwork
         self.photos = photos
         self.backgrounds = backgrounds
@@ -57,7 +62,8 @@ public struct DetectorTrainer: BlockingTrainer {
         onEvent: @escaping (TrainingEvent) -> Void, shouldStop: @escaping () -> Bool
     ) throws -> TrainingResult {
         let task = try DetectorTask(
-            artwork: artwork, photos: photos, backgrounds: backgrounds, configuration: configuration)
+            artwork: artwork, photos: photos, annotations: annotations, backgrounds: backgrounds,
+            configuration: configuration)
         return try TrainingRunner(task, checkpoints: checkpoints, onEvent: onEvent, shouldStop: shouldStop).run()
     }
 }

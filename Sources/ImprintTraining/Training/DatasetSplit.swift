@@ -108,7 +108,8 @@ extension TrainingSource {
 package func validationPhotos(
     at url: URL, for source: any TrainingSource, logos: [String]?
 ) throws -> any TrainingSource {
-    guard let logos, let folder = source as? ImageFolder else { return try labelledPhotos(at: url, minimumLabels: 1) }
+    let photos = (source as? DetectorSource)?.folder ?? source as? ImageFolder
+    guard let logos, let folder = photos else { return try labelledPhotos(at: url, minimumLabels: 1) }
     return try folder.validationFolder(at: url, logos: logos)
 }
 

@@ -14,6 +14,8 @@ public enum TrainingRecipe: String, Sendable, CaseIterable {
     case artwork = "artworkAlone"
     /// Trains a logo detector on composites of its artwork, then also on photos of the logo.
     case artworkAndPhotos
+    /// Trains a detector on photos with the boxes of objects, without artwork.
+    case boxes
 
     /// The description of the recipe, such as "Fine-tuning the base model that comes with Imprint".
     public var summary: String {
@@ -24,6 +26,7 @@ public enum TrainingRecipe: String, Sendable, CaseIterable {
         case .fineTuning: "Fine-tuning a base model"
         case .artwork: "Training a logo detector from artwork"
         case .artworkAndPhotos: "Training a logo detector from artwork and photos of it"
+        case .boxes: "Training a detector from photos with boxes"
         }
     }
 
@@ -31,7 +34,7 @@ public enum TrainingRecipe: String, Sendable, CaseIterable {
     package var trainsDetector: Bool {
         switch self {
         case .builtInBase, .fromScratch, .head, .fineTuning: false
-        case .artwork, .artworkAndPhotos: true
+        case .artwork, .artworkAndPhotos, .boxes: true
         }
     }
 }
@@ -63,6 +66,11 @@ extension ModelFile {
                 return isUnknown ? nil : TrainingRecipe(trainableLayers: training.trainableLayers, base: base)
             case .detector(let detector):
                 let photos = detector.logos.reduce(0) { $0 + (training.trainingImages[$1.label] ?? 0) }
+                if case .detector(let values) = training.hyperparameters, let phases = values.phases,
+                    phases.allSatisfy({ $0.composites == 0 && $0.hardNegatives == 0 })
+                {
+                    return .boxes
+                }
                 return photos > 0 ? .artworkAndPhotos : .artwork
             }
         }

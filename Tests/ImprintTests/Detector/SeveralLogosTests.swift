@@ -166,7 +166,8 @@ import Testing
         }
         let photo = PatchSource(RasterImage(width: 120, height: 120))
         let patches = DetectorPatches(
-            compositors: compositors, negatives: [photo],
+            compositors: Array(zip(0..., compositors)).map { (logo: $0, compositor: $1) },
+            negatives: [KnownImage(source: photo)],
             positives: [DetectorPatches.Positive(source: photo, logo: 1)],
             unreadable: UnreadablePhotos(training: [], validation: [], labels: []), seed: 1,
             workers: Workers(1), batchSize: 64, poolSize: 4)
@@ -180,7 +181,7 @@ import Testing
                 steps: 1, learningRate: 0, composites: composites, hardNegatives: hardNegatives, background: 0,
                 mined: 0, located: located)
             return try memory.withUnsafeMutableBufferPointer { try patches.fill($0, of: phase, step: step) }
-                .map { $0?.logo }
+                .map { $0.first?.logo }
         }
         let composites = try logos(1, 0, 0, step: 0)
         #expect((16...48).contains(composites.count { $0 == 0 }))

@@ -1,0 +1,106 @@
+internal import Foundation
+internal import Imprint
+internal import ImprintImages
+internal import ImprintModel
+internal import ImprintNetwork
+
+/// An image in which the boxes of all logos are known: a photo without a logo has none, an annotated photo may have some.
+struct KnownImage {
+    let source: PatchSource
+    var objects: [KnownObject] = []
+
+    /// Returns whether the centre of a detection of any logo lies in the box of an object, or close to it.
+    func hasObject(at peak: PyramidScanner.Peak, logo: Int? = nil) -> Bool {
+        objects.contains { object in
+            (logo == nil || object.logo == logo) && abs(peak.x - object.x) < 0.75 * object.width
+                && abs(peak.y - object.y) < 0.75 * object.height
+        }
+    }
+
+    /// Returns the targets of all objects in a window of the image.
+    ///
+    /// An object counts if most of it is in the window at a size that the network detects there. The others are ignored, unless the window
+    /// shows little of them.
+    func targets(in window: PatchWindow) -> [HeatMapLoss.Target] {
+        objects.compactMap { object in
+            let box = object.box(in: window)
+            let visible = Self.visibleShare(of: box)
+            guard visible > 0.2 else { return nil }
+            let fraction = object.span / window.side
+            let counts = visible > 0.75 && Self.detectedFractions.contains(fraction)
+            return HeatMapLoss.Target(
+                logo: object.logo, row: box.row, column: box.column, box: box, isIgnored: !counts)
+        }
+    }
+
+    /// The sizes of objects that the network detects, as fractions of the side of its window.
+    private static let detectedFractions: ClosedRange<Float> = 0.25...0.72
+
+    /// Returns the share of a box that lies in the patch.
+    private static func visibleShare(of box: BoxCode.Box) -> Float {
+        // The patch extends by half of a cell beyond the centres of its outer cells.
+        let end = Float(DetectorHead.patchSide / DetectorHead.heatMapStride) - 0.5
+        func overlap(_ center: Float, _ size: Float) -> Float {
+            max(min(center + size / 2, end) - max(center - size / 2, -0.5), 0) / max(size, 1e-6)
+        }
+        return overlap(box.row, box.height) * overlap(box.column, box.width)
+    }
+}
+
+/// A logo or other object whose bounding box is known, in pixels of its image.
+struct KnownObject: Hashable {
+    let logo: Int
+    /// The centre of the box.
+    let x: Float
+    let y: Float
+    let width: Float
+    let height: Float
+
+    /// Creates an object from a box that is relative to its image.
+    init(logo: Int, _ box: NormalizedRectangle, in source: PatchSource) {
+        self.logo = logo
+        (width, height) = (box.width * Float(source.width), box.height * Float(source.height))
+        // Pixel 0 is centred at 0.
+        x = (box.x + box.width / 2) * Float(source.width) - 0.5
+        y = (box.y + box.height / 2) * Float(source.height) - 0.5
+    }
+
+    /// The size of the object, as composites define it: the diameter of a circle around it.
+    ///
+    /// Few objects fill the corners of their box, so the diameter is less than the diagonal.
+    var span: Float { max(width, height, 0.85 * hypotf(width, height)) }
+
+    /// Returns the box in the cells of a window.
+    ///
+    /// The box of a rotated object is unknown; it is that of a rotated ellipse in the box.
+    func box(in window: PatchWindow) -> BoxCode.Box {
+        let points = (0..<16).map { index in
+            let angle = Float(index) * .pi / 8
+            return SIMD2(x + width / 2 * cosf(angle), y + height / 2 * sinf(angle))
+        }
+        let center = window.cell(of: SIMD2(x, y))
+        let fallback = BoxCode.Box(row: center.y, column: center.x, height: 1e-3, width: 1e-3)
+        return window.box(around: points) ?? fallback
+    }
+}
+
+extension PatchWindow {
+    /// Returns the position of a point of the image in cells of the heat map, (column, row).
+    func cell(of point: SIMD2<Float>) -> SIMD2<Float> {
+        let position = position(ofX: point.x, y: point.y, patch: Float(DetectorHead.patchSide))
+        let middle = Float(DetectorHead.patchSide - 1) / 2
+        return (SIMD2(position.x, position.y) + middle) / Float(DetectorHead.heatMapStride)
+    }
+
+    /// Returns the bounding box of points, in cells of the heat map; nil if it has no area.
+    func box(around points: [SIMD2<Float>]) -> BoxCode.Box? {
+        var (low, high) = (SIMD2<Float>(repeating: .infinity), SIMD2<Float>(repeating: -.infinity))
+        for point in points {
+            let cell = cell(of: point)
+            (low, high) = (pointwiseMin(low, cell), pointwiseMax(high, cell))
+        }
+        guard low.x < high.x, low.y < high.y else { return nil }
+        let (center, size) = ((low + high) / 2, high - low)
+        return BoxCode.Box(row: center.y, column: center.x, height: size.y, width: size.x)
+    }
+}
