@@ -94,7 +94,8 @@ extension Network {
     /// dense layer has the name of the layer that it replaces. A global average pool precedes it if its input has more than one pixel.
     /// - Returns: nil if the last layer with parameters is neither a dense layer nor a convolution, or is the first node.
     package func withDenseHead(outputs: Int) throws(NetworkError) -> Network? {
-        let last = nodes.indices.last { !nodes[$0].layer.parameters(for: inputShapes(of: $0)).isEmpty }
+        // The heat maps of a detector are its head, even if box regression follows them.
+        let last = headIndex ?? nodes.indices.last { !nodes[$0].layer.parameters(for: inputShapes(of: $0)).isEmpty }
         guard let index = last, index > 0, nodes[index].layer is Dense || nodes[index].layer is Convolution else {
             return nil
         }

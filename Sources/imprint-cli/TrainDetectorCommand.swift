@@ -91,7 +91,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         let boxes = try annotations.map { try BoxAnnotations(contentsOf: URL(filePath: $0)) }
         for warning in boxes?.warnings ?? [] { Terminal.warn("Note: \(warning)") }
         for image in boxes?.skipped ?? [] { Terminal.note("Skipped: \(image.reason)") }
-        let labels = artworkOptions.labels + (boxes?.labels ?? []).filter { !artworkOptions.labels.contains($0) }
+        let labels = artworkOptions.labels + (boxes?.usedLabels ?? []).filter { !artworkOptions.labels.contains($0) }
         let folder = try photoFolder.map { try ImageFolder(at: URL(filePath: $0), logos: labels) }
         if let folder { noteMissingLogos(in: folder) }
         try runOptions.prepare(photoFolders: [folder?.url, dataset.validationFolder])

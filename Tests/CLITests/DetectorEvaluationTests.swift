@@ -8,7 +8,7 @@ import Testing
     private static let boxes = """
         {"images": [{"id": 1, "file_name": "dark/0.png", "width": WIDTH, "height": HEIGHT}, \
         {"id": 2, "file_name": "bright/1.png", "width": WIDTH, "height": HEIGHT}], \
-        "categories": [{"id": 7, "name": "LABEL"}], \
+        "categories": [{"id": 0, "name": "unused"}, {"id": 7, "name": "LABEL"}], \
         "annotations": [{"id": 1, "image_id": 1, "category_id": 7, "bbox": [1, 1, 5, 6]}]}
         """
 
@@ -76,6 +76,10 @@ import Testing
                 "train-detector", "--annotations", "photos/boxes.json", "--output", "m.imprint", "--epochs", "1",
                 "--validation", "0", "--json", folder: folder)
             #expect(trained.status == 0, "\(trained.errors)")
+            let classifier = try imprint(
+                "train", "photos", "--base", "m.imprint", "--output", "c.imprint", "--epochs", "1", "--validation", "0",
+                "--recipe", "manual", folder: folder)
+            #expect(classifier.status == 0, "\(classifier.errors)")
             let detect = try imprint("detect", "m.imprint", "photos", "--json", folder: folder)
             #expect(detect.status == 0 && detect.lines.count == 4, "\(detect.errors)")
             let evaluation = try imprint(

@@ -107,6 +107,9 @@ import Testing
         let withBoxes = try Network.logoDetector(logos: 2, regressesBoxes: true)
         let tail = try #require(try withBoxes.split(beforeLast: 0)?.tail)
         #expect(tail.nodes.map(\.name) == ["head", "boxes", "output"] && withBoxes.maximumAdaptedBlocks == 0)
+        // As a base model, it gets a head for whole photos.
+        let classifier = try #require(try withBoxes.withDenseHead(outputs: 3))
+        #expect(classifier.output.channels == 3 && !classifier.nodes.contains { $0.name == "boxes" })
     }
 
     /// Layers of every kind, with and without adapters, in unusual shapes.

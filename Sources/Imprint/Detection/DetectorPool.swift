@@ -30,13 +30,25 @@ package final class DetectorPool: HeadPredictor {
             try scanner.allPeaks(image)
         }
         // Activations can overflow even though the parameters are finite.
-        guard scans.allSatisfy({ $0.score.isFinite && $0.peaks.allSatisfy { $0.box?.isFinite ?? true } }) else {
+        let areFinite = scans.allSatisfy { scan in
+            scan.score.isFinite && scan.peaks.allSatisfy { $0.score.isFinite && $0.box?.isFinite ?? true }
+        }
+        guard areFinite else {
             throw .nonFiniteOutput(network: model.network.name)
         }
         let boxes = model.labels.map { label in
             detector.logos.firstIndex { $0.label == label }.flatMap { logo in
                 scans[logo].peaks.max { $0.score < $1.score }
-            }.map { ObjectPeaks.box(of: $0, detector).normalized(in: image) }
+            }.map { peak in
+                let box = ObjectPeaks.box(of: peak, detector).normalized(in: image)
+                guard box.width > 0, box.height > 0 else {
+                    // The predicted box is outside of the image, but the peak is inside.
+                    var square = peak
+                    square.box = nil
+                    return ObjectPeaks.box(of: square, detector).normalized(in: image)
+                }
+                return box
+            }
         }
         let objects = ObjectPeaks.objects(scans, detector).map { object in
             DetectedObject(

@@ -31,6 +31,12 @@ public struct BoxAnnotations: Sendable {
     /// The photos that are missing or unreadable, with the reasons; their boxes are not in `photos`.
     public let skipped: [SkippedImage]
 
+    /// The labels that at least one box has; a file may list categories that it does not use.
+    package var usedLabels: [String] {
+        let used = Set(photos.flatMap(\.objects).map(\.label))
+        return labels.filter(used.contains)
+    }
+
     /// The maximum size of an annotation file in bytes (512 MiB), because the whole file is read into memory.
     package static let byteLimit = 512 << 20
 

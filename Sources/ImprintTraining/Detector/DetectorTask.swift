@@ -38,7 +38,7 @@ struct DetectorTask: TrainingTask {
         self.backgrounds = backgrounds
         self.configuration = configuration
         workers = Workers(configuration.threads)
-        let logos = Set(artwork.keys).union(annotations?.labels ?? []).sorted(by: precedes)
+        let logos = Set(artwork.keys).union(annotations?.usedLabels ?? []).sorted(by: precedes)
         self.logos = logos
         hasPhotos = photos != nil || annotations != nil
         hasBoxes = annotations != nil

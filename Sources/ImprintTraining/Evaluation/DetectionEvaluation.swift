@@ -25,7 +25,7 @@ public struct DetectionEvaluation: Sendable {
 extension ImageClassifier {
     /// Evaluates a detector on annotated photos.
     /// - Parameters:
-    ///   - annotations: The photos and their boxes; all labels are logos of the detector.
+    ///   - annotations: The photos and their boxes; the labels of all boxes are logos of the detector.
     ///   - threads: The number of photos to process at the same time.
     ///   - onProgress: A closure that receives the number of processed photos.
     /// - Returns: The metrics of all detections, however low their confidence, and those at the model's thresholds.
@@ -36,7 +36,7 @@ extension ImageClassifier {
     ) throws -> DetectionEvaluation {
         guard model.head.locatesObjects else { throw ImprintError.notADetector(network: model.network.name) }
         let labels = model.head.logos.map(\.label)
-        let unknown = annotations.labels.filter { !labels.contains($0) }
+        let unknown = annotations.usedLabels.filter { !labels.contains($0) }
         guard unknown.isEmpty else {
             throw ImprintError.labelMismatch(folder: "the annotations", unknown: unknown, labels: labels)
         }
