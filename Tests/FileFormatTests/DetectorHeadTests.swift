@@ -78,7 +78,7 @@ import Testing
         "{\"label\":\"\(label)\",\"offset\":\(offset),\"slope\":\(slope)}"
     }
 
-    @Test("The confidence of a peak is its own logistic function, whatever the other logos")
+    @Test("The confidence of a peak does not depend on other logos")
     func peakConfidence() {
         for (logo, expected) in [(0, 1 / (1 + exp(-(0.5 * 3 - 1)))), (1, 1 / (1 + exp(-(2.0 * 3 + 0.25))))] {
             #expect(abs(Double(twoLogos.confidence(3, logo: logo)) - expected) < 1e-6)

@@ -153,7 +153,7 @@ private func expectEqual(
         DetectedObject(label: label, confidence: confidence, box: box(sides[...]))
     }
 
-    /// Two cats, of which one is found twice, a dog that is found at a low confidence, and a wrong cat in an empty photo.
+    /// Two cats, one of them detected twice; a dog with a low confidence; and a false cat in an empty photo.
     private var metrics: DetectionMetrics {
         let (left, right): ([Float], [Float]) = ([0, 0, 0.25, 0.5], [0.5, 0, 0.25, 0.5])
         return DetectionMetrics(

@@ -99,7 +99,7 @@ public struct DetectorHead: Codable, Hashable, Sendable {
         }
     }
 
-    /// Returns the first problem of the rules for a network with this number of output channels and these labels; nil if there is none.
+    /// Returns the first problem of the rules for a network with this number of output channels and these labels; nil if they are valid.
     func problem(maps: Int, labels: [String]) -> String? {
         guard (1...16).contains(levels.count), levels.allSatisfy({ (16...4096).contains($0) }) else {
             return "the levels \(levels), expected 1 to 16 of them, each 16 to 4096"

@@ -92,7 +92,7 @@ package struct HeatMapLoss: Sendable {
             var isCorrect = true
             for logo in 0..<logos {
                 let matches = targets.filter { $0.logo == logo }
-                // A logo of which only ignored objects are visible is neither present nor absent.
+                // If all objects of a logo are ignored, the logo is neither present nor absent.
                 guard matches.isEmpty || matches.contains(where: { !$0.isIgnored }) else { continue }
                 let map = Map(shape: shape, start: patch * shape.count + logo)
                 let (part, score) = add(map, logits, matches, gradient, scale: scale)

@@ -75,7 +75,7 @@ struct YOLOAnnotations {
         path.split(separator: "/").dropLast().lastIndex(of: "images")
     }
 
-    /// Returns the text file of a photo, or nil if there is none.
+    /// Returns the text file of a photo; nil if it does not exist.
     private func textFile(of path: String, in folder: URL) -> URL? {
         let photo = folder.appending(path: path).standardizedFileURL
         let stem = photo.deletingPathExtension()

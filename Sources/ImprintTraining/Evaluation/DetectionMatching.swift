@@ -58,7 +58,7 @@ struct DetectionMatches {
     struct Object {
         /// The index in the objects of the photo.
         let index: Int
-        /// The confidence of the detection that matches the object at IoU .5, or nil if there is none.
+        /// The confidence of the detection that matches the object at IoU .5; nil if no detection matches.
         var confidence: Float?
     }
 

@@ -3,7 +3,7 @@ public import Imprint
 extension DetectionMetrics {
     /// The numbers of correct, wrong and missing detections at IoU .5.
     ///
-    /// Detections that match only a crowd count in none of them.
+    /// Detections that match only a crowd do not count.
     public struct Counts: Codable, Hashable, Sendable {
         /// The number of objects that were found.
         public var truePositives = 0
