@@ -19,6 +19,7 @@ package enum OutputKind: String, CaseIterable, Sendable {
     case onnxModel = "ONNX model"
     case coreMLModel = "Core ML model"
     case predictionTable = "table of fold predictions"
+    case detections = "COCO file of detections"
 
     /// Whether a new file of this kind may replace the file at `url`.
     ///
@@ -39,11 +40,15 @@ package enum OutputKind: String, CaseIterable, Sendable {
         case .onnxModel: Self.hasExportedNetwork(url, fields: [14])
         case .coreMLModel: Self.hasExportedNetwork(url, fields: [2, 100, 100])
         case .predictionTable: starts(url, with: Self.predictionTableHeader)
+        case .detections: starts(url, with: Self.detectionsHeader)
         }
     }
 
     /// The start of the first line of a table of the predictions of a cross-validation.
     package static let predictionTableHeader = "seed,fold,file,label,predicted,correct,"
+
+    /// The start of a COCO file of detections.
+    package static let detectionsHeader = "{\"info\":{\"description\":\"Detections by Imprint\"},\n"
 
     /// The name with an indefinite article: "a model file", "an ONNX model".
     package var withArticle: String {

@@ -13,7 +13,8 @@ struct DetectCommand: ParsableCommand {
             Examples:
               imprint detect --artwork Logo=logo.png photo.jpg
               imprint detect logo.imprint photo.jpg
-              imprint detect logo.imprint photos --annotate checked
+              imprint detect logo.imprint photos --annotate checked --crop-to crops
+              imprint detect logo.imprint photos --count --csv > counts.csv
               find photos -name '*.jpg' | imprint detect logo.imprint --files-from - --json
 
             A model finds every logo in a photo. With --artwork, nothing is trained: Imprint compares the photos with the image of the logo, \
@@ -45,6 +46,8 @@ struct DetectCommand: ParsableCommand {
     @Option(
         help: ArgumentHelp("A personalization of the model, from imprint personalize.", valueName: "file"))
     var personalization: String?
+
+    @OptionGroup var detectionOutputs: DetectionOutputOptions
 
     @OptionGroup var outputs: PhotoOutputOptions
 
@@ -92,19 +95,24 @@ struct DetectCommand: ParsableCommand {
         let photos = try photoOptions.open()
         let workers = photos.workers(upTo: common.threadCount)
         let threads = common.threadCount / workers.count
-        let classify = try matchesArtwork ? matcher(threads: threads) : detector(threads: threads)
+        let (labels, find) = try matchesArtwork ? matcher(threads: threads) : detector(threads: threads)
+        let format = PhotoFormat(
+            noneText: "no logo", separator: "; ", hasBoxes: true, hasVerdicts: false,
+            countedLabels: detectionOutputs.count ? labels : nil)
         let output = try outputs.open(
-            PhotoFormat(noneText: "no logo", separator: "; ", hasBoxes: true, hasVerdicts: false),
-            inputs: photoOptions, common: common)
-        try forEachPhoto(photos, workers, output, verb: "searching") {
-            DetectionLine(file: $0.file, detections: $0.classifications.compactMap(Detection.init))
-        } classify: { photo in
-            (try classify(photo), nil)
+            format, inputs: photoOptions, common: common, detections: detectionOutputs, labels: labels)
+        let line: (PhotoResult) -> any Encodable =
+            detectionOutputs.count ? { CountLine($0, labels) } : { DetectionLine($0) }
+        try forEachPhoto(photos, workers, output, verb: "searching", line: line) { photo in
+            (try find(photo), nil)
         }
     }
 
-    /// Returns a function that finds the logos of the model in a photo.
-    private func detector(threads: Int) throws -> (URL) throws -> [Classification] {
+    /// Finds the logos in a photo.
+    private typealias Finder = (URL) throws -> [Classification]
+
+    /// Returns the labels of the logos of the model, and a function that finds them in a photo.
+    private func detector(threads: Int) throws -> ([String], Finder) {
         let model = model ?? ""
         let detector = try ImageClassifier(contentsOf: URL(filePath: model), threads: threads)
             .personalized(with: try personalization.map { try Personalization(contentsOf: URL(filePath: $0)) })
@@ -117,11 +125,15 @@ struct DetectCommand: ParsableCommand {
         if let threshold { try ConfidenceRule(threshold: threshold).check(detector) }
         var minimum: Float?
         if case .confidence(let value) = threshold { minimum = value }
-        return { [minimum] photo in
-            try detector.detect(photo, minimumConfidence: minimum).map {
-                Classification(label: $0.label, confidence: $0.confidence, box: $0.box)
+        let labels = detector.model.head.logos.map(\.label)
+        return (
+            labels,
+            { [minimum] photo in
+                try detector.detect(photo, minimumConfidence: minimum).map {
+                    Classification(label: $0.label, confidence: $0.confidence, box: $0.box)
+                }
             }
-        }
+        )
     }
 
     /// Returns the features of --base, or those that come with Imprint.
@@ -135,8 +147,8 @@ struct DetectCommand: ParsableCommand {
         }
     }
 
-    /// Returns a function that finds the logos of the artwork in a photo.
-    private func matcher(threads: Int) throws -> (URL) throws -> [Classification] {
+    /// Returns the labels of the artwork, and a function that finds its logos in a photo.
+    private func matcher(threads: Int) throws -> ([String], Finder) {
         let minimum: Float =
             switch try threshold?.threshold() {
             case .confidence(let minimum): minimum
@@ -152,22 +164,32 @@ struct DetectCommand: ParsableCommand {
         let matcher = try ArtworkMatcher(
             artwork, features: features, workers: Workers(threads),
             drawingWorkers: Workers(common.threadCount))
-        return { photo in try matcher.classify(photo).filter { $0.confidence >= minimum } }
-    }
-}
-
-private struct Detection: Encodable {
-    let label: String
-    let confidence: Float
-    let box: NormalizedRectangle
-
-    init?(_ classification: Classification) {
-        guard let box = classification.box else { return nil }
-        (label, confidence, self.box) = (classification.label, classification.confidence, box)
+        return (matcher.labels, { photo in try matcher.classify(photo).filter { $0.confidence >= minimum } })
     }
 }
 
 private struct DetectionLine: Encodable {
     let file: String
-    let detections: [Detection]
+    let detections: [DetectedObject]
+
+    init(_ result: PhotoResult) {
+        file = result.file
+        detections = result.classifications.compactMap { classification in
+            classification.box.map {
+                DetectedObject(label: classification.label, confidence: classification.confidence, box: $0)
+            }
+        }
+    }
+}
+
+/// The line of a photo with --count.
+private struct CountLine: Encodable {
+    let file: String
+    /// The number of detections of every label.
+    let counts: [String: Int]
+
+    init(_ result: PhotoResult, _ labels: [String]) {
+        file = result.file
+        counts = Dictionary(uniqueKeysWithValues: zip(labels, result.counts(of: labels)))
+    }
 }

@@ -50,6 +50,7 @@ func forEachPhoto(
         progress.draw()
     }
     progress.clear()
+    try output.finish()
     for line in output.summary { Terminal.note(line) }
     if Interrupt.isRequested {
         Terminal.note("Interrupted after \(progress.done) photos; their results are complete.")

@@ -12,17 +12,27 @@ final class PhotoOutput {
     struct Prepared {
         let result: PhotoResult
         let annotatedCopy: [UInt8]?
+        let detections: DetectionFiles.Prepared?
     }
 
     private let format: PhotoFormat
     private let style: Style
     private let copies: SortedCopies?
     private let annotations: AnnotatedCopies?
+    private let detections: DetectionFiles?
     private let table: PhotoTable
+    /// The number of detections of each label so far.
+    private var totals: [Int]
 
-    init(_ format: PhotoFormat, style: Style, copies: SortedCopies?, annotations: AnnotatedCopies?) {
+    init(
+        _ format: PhotoFormat, style: Style, copies: SortedCopies?, annotations: AnnotatedCopies?,
+        detections: DetectionFiles?
+    ) {
         (self.format, self.style, self.copies, self.annotations) = (format, style, copies, annotations)
-        table = PhotoTable(hasBoxes: format.hasBoxes, hasVerdicts: format.hasVerdicts)
+        self.detections = detections
+        table = PhotoTable(
+            hasBoxes: format.hasBoxes, hasVerdicts: format.hasVerdicts, countedLabels: format.countedLabels)
+        totals = Array(repeating: 0, count: format.countedLabels?.count ?? 0)
     }
 
     /// Starts the output.
@@ -32,7 +42,9 @@ final class PhotoOutput {
 
     /// Does the work for a result that needs no order; any number of threads can call it.
     func prepared(_ result: PhotoResult, of photo: PhotoInput) throws -> Prepared {
-        Prepared(result: result, annotatedCopy: try annotations?.copy(of: photo, result))
+        Prepared(
+            result: result, annotatedCopy: try annotations?.copy(of: photo, result),
+            detections: try detections?.prepared(result, of: photo))
     }
 
     /// Writes a result; the copies are complete before the line is printed.
@@ -40,6 +52,10 @@ final class PhotoOutput {
         let result = prepared.result
         try copies?.copy(photo, label: result.isRejected ? nil : result.classifications.first?.label)
         if let copy = prepared.annotatedCopy { try annotations?.write(copy, of: photo) }
+        if let files = prepared.detections { try detections?.write(files, result, of: photo) }
+        if let labels = format.countedLabels {
+            for (index, count) in result.counts(of: labels).enumerated() { totals[index] += count }
+        }
         switch style {
         case .text: try Terminal.show(format.text(result))
         case .json: try Terminal.emit(line(result))
@@ -58,6 +74,15 @@ final class PhotoOutput {
         }
     }
 
-    /// The lines about the copies, at the end.
-    var summary: [String] { [copies?.summary, annotations?.summary].compactMap { $0 } }
+    /// Writes the files that need all photos.
+    func finish() throws { try detections?.finish() }
+
+    /// The lines about the copies and the totals, at the end.
+    var summary: [String] {
+        let total = format.countedLabels.map {
+            "Total: \(PhotoFormat.text(counts: totals, of: $0) ?? format.noneText)."
+        }
+        return [copies?.summary, annotations?.summary].compactMap { $0 } + (detections?.summary ?? [])
+            + (total.map { [$0] } ?? [])
+    }
 }

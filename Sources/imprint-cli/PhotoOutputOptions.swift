@@ -28,13 +28,26 @@ struct PhotoOutputOptions: ParsableArguments {
 
     /// Checks the options, and creates the folders.
     /// - Throws: `ValidationError` if an output folder is in a folder of photos, `FileError` if it cannot be created.
-    func open(_ format: PhotoFormat, inputs: PhotoInputOptions, common: CommonOptions) throws -> PhotoOutput {
-        for (option, path) in folders { try check(path, option, inputs) }
+    /// - Parameters:
+    ///   - detections: The options of a verb that finds objects; nil for other verbs.
+    ///   - labels: The labels that detections can have.
+    func open(
+        _ format: PhotoFormat, inputs: PhotoInputOptions, common: CommonOptions,
+        detections: DetectionOutputOptions? = nil, labels: [String] = []
+    ) throws -> PhotoOutput {
+        let folders = folders + (detections?.cropTo.map { [("--crop-to", $0)] } ?? [])
+        for (index, (option, path)) in folders.enumerated() {
+            try check(path, option, inputs)
+            if let other = folders[..<index].first(where: { resolvedPath($0.path) == resolvedPath(path) }) {
+                throw ValidationError("\(option): \(path) is also the folder of \(other.option), expected two folders.")
+            }
+        }
         for (_, path) in folders { try AtomicFile.makeFolder(URL(filePath: path)) }
         return PhotoOutput(
             format, style: common.json ? .json : csv ? .csv : .text,
             copies: copyTo.map { SortedCopies(in: $0, noneName: format.noneText) },
-            annotations: annotate.map { AnnotatedCopies(in: $0, format) })
+            annotations: annotate.map { AnnotatedCopies(in: $0, format) }, detections: detections?.files(labels: labels)
+        )
     }
 
     /// Checks that csv and json exclude each other.
@@ -52,9 +65,6 @@ struct PhotoOutputOptions: ParsableArguments {
             throw ValidationError(
                 "\(option): \(path) is in the folder of photos \(folder), where the next run would find the copies. "
                     + "Choose another folder.")
-        }
-        if option == "--annotate", let copyTo, resolvedPath(copyTo) == resolvedPath(path) {
-            throw ValidationError("--annotate: \(path) is also the folder of --copy-to, expected two folders.")
         }
     }
 }

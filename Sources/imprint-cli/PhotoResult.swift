@@ -16,6 +16,11 @@ struct PhotoResult: Sendable {
 
     /// Whether the photo is unlike the training photos, so that its labels do not count.
     var isRejected: Bool { verdict?.isRejected == true }
+
+    /// Returns the number of classifications with each label.
+    func counts(of labels: [String]) -> [Int] {
+        labels.map { label in classifications.count { $0.label == label } }
+    }
 }
 
 /// How a verb shows results.
@@ -28,9 +33,21 @@ struct PhotoFormat: Sendable {
     let hasBoxes: Bool
     /// Whether results have a verdict of the model's novelty rule.
     let hasVerdicts: Bool
+    /// The labels whose numbers are shown instead of the classifications; nil to show the classifications.
+    var countedLabels: [String]?
+
+    /// Returns counts as text, "2 Crest, 1 Leaf"; nil if all are 0.
+    static func text(counts: [Int], of labels: [String]) -> String? {
+        let shownCounts = zip(counts, labels).filter { $0.0 > 0 }.map { "\($0.0) \(shown($0.1))" }
+        return shownCounts.isEmpty ? nil : shownCounts.joined(separator: ", ")
+    }
 
     /// Returns a result as a line of text.
     func text(_ result: PhotoResult) -> String {
+        if let countedLabels {
+            let counts = Self.text(counts: result.counts(of: countedLabels), of: countedLabels)
+            return "\(visible(result.file)): \(counts ?? noneText)"
+        }
         if result.isRejected {
             return "\(visible(result.file)): \(NoveltyVerdict.text(closest: result.classifications.first))"
         }

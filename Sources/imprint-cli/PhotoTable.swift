@@ -1,17 +1,25 @@
 /// Results as CSV (RFC 4180): a row for each shown label, or one row for a photo that has none, is rejected or has an error.
+///
+/// With counted labels, a photo has one row with a column for each of them.
 struct PhotoTable {
     /// Whether the rows contain bounding boxes.
     let hasBoxes: Bool
     /// Whether the rows contain the verdict of a novelty rule.
     let hasVerdicts: Bool
+    /// The labels that are counted; nil for a row for each label.
+    var countedLabels: [String]?
 
     var header: String {
-        csvRow(
+        if let countedLabels { return csvRow(["file"] + countedLabels + ["error"]) }
+        return csvRow(
             ["file", "rank", "label", "confidence"] + (hasBoxes ? ["x", "y", "width", "height"] : []) + ["error"]
                 + (hasVerdicts ? ["novelty", "rejected"] : []))
     }
 
     func rows(_ result: PhotoResult) -> String {
+        if let countedLabels {
+            return csvRow([result.file] + result.counts(of: countedLabels).map { "\($0)" } + [""])
+        }
         guard !result.classifications.isEmpty, !result.isRejected else {
             return row(of: result.file, verdict: result.verdict)
         }
@@ -30,6 +38,7 @@ struct PhotoTable {
     private func row(
         of file: String, _ fields: [String] = [], error: String = "", verdict: NoveltyVerdict? = nil
     ) -> String {
+        if let countedLabels { return csvRow([file] + countedLabels.map { _ in "" } + [error]) }
         let missing = Array(repeating: "", count: (hasBoxes ? 7 : 3) - fields.count)
         let novelty = verdict?.novelty.map { "\($0)" } ?? ""
         let verdict = hasVerdicts ? [novelty, verdict.map { "\($0.isRejected)" } ?? ""] : []

@@ -81,7 +81,7 @@ import Testing
     @Test("The confidence of a peak does not depend on other logos")
     func peakConfidence() {
         for (logo, expected) in [(0, 1 / (1 + exp(-(0.5 * 3 - 1)))), (1, 1 / (1 + exp(-(2.0 * 3 + 0.25))))] {
-            #expect(abs(Double(twoLogos.confidence(3, logo: logo)) - expected) < 1e-6)
+            #expect(abs(Double(twoLogos.logos[logo].confidence(3)) - expected) < 1e-6)
         }
     }
 
@@ -99,6 +99,14 @@ import Testing
         }
     }
 
+    @Test("A logo stores its threshold if it has one") func thresholds() throws {
+        var head = twoLogos
+        head.logos[1].threshold = 0.625
+        let data = try JSONEncoder().encode(head)
+        #expect(try JSONDecoder().decode(DetectorHead.self, from: data) == head)
+        #expect(String(decoding: data, as: UTF8.self).components(separatedBy: "\"threshold\":").count == 2)
+    }
+
     private static let both = logo("crest") + "," + logo("leaf")
 
     @Test(
@@ -112,6 +120,7 @@ import Testing
             (headJSON(logo("leaf") + "," + logo("crest", slope: "-1")), "a slope of -1"),
             (headJSON(logo("leaf") + "," + logo("crest", slope: "\"NaN\"")), "a slope of nan"),
             (headJSON(logo("leaf") + "," + logo("crest", offset: "\"Infinity\"")), "an offset of inf"),
+            (headJSON(both.replacing("\"slope\":1", with: "\"slope\":1,\"threshold\":1.5")), "a threshold of 1.5"),
             (headJSON(both, levels: "[]"), "the levels []"),
             (headJSON(both, levels: "[96, 1000000]"), "each 16 to 4096"),
             (headJSON(both, stride: 0), "a stride of 0"), (headJSON(both, span: "-1"), "a span of -1"),

@@ -15,7 +15,7 @@ enum ObjectPeaks {
     /// The overlap (IoU) at which a suppressed box is averaged with the one that suppresses it.
     private static let averagedOverlap: Float = 0.6
 
-    /// An object: the index of its logo, its confidence and its peak, with a box.
+    /// An object: the index of its logo, its confidence and its box in pixels of the image.
     struct Object {
         let logo: Int
         let confidence: Float
@@ -59,7 +59,7 @@ enum ObjectPeaks {
         for (logo, scan) in scans.enumerated() {
             var clusters: [Cluster] = []
             for peak in scan.peaks.sorted(by: { $0.score > $1.score }) {
-                let confidence = detector.confidence(peak.score, logo: logo)
+                let confidence = detector.logos[logo].confidence(peak.score)
                 guard confidence >= minimumConfidence else { break }
                 let box = box(of: peak, detector)
                 if let index = clusters.firstIndex(where: { $0.best.overlap(with: box) > sameLogoOverlap }) {
@@ -88,6 +88,8 @@ enum ObjectPeaks {
     static func box(of peak: PyramidScanner.Peak, _ detector: DetectorHead) -> PyramidScanner.Peak.Box {
         if let box = peak.box { return box }
         let side = peak.side * detector.span / Float(DetectorHead.patchSide)
-        return PyramidScanner.Peak.Box(x: peak.x - side / 2, y: peak.y - side / 2, width: side, height: side)
+        // The centre of the first pixel is (0, 0) in a peak, and (½, ½) in a box.
+        let (left, top) = (peak.x + 0.5 - side / 2, peak.y + 0.5 - side / 2)
+        return PyramidScanner.Peak.Box(x: left, y: top, width: side, height: side)
     }
 }

@@ -12,9 +12,9 @@ package final class PyramidScanner {
     package struct Peak: Hashable, Codable, Sendable {
         /// The logit.
         package var score: Float
-        /// The horizontal center, in pixels of the image.
+        /// The horizontal center, in pixels of the image; 0 is the centre of the first pixel.
         package var x: Float
-        /// The vertical center, in pixels of the image.
+        /// The vertical center, in pixels of the image; 0 is the centre of the first pixel.
         package var y: Float
         /// The side of the network's window around the center, in pixels of the image.
         package var side: Float
@@ -23,9 +23,9 @@ package final class PyramidScanner {
 
         /// A bounding box, in pixels of the image.
         package struct Box: Hashable, Codable, Sendable {
-            /// The left edge.
+            /// The left edge; 0 is that of the image.
             package var x: Float
-            /// The upper edge.
+            /// The upper edge; 0 is that of the image.
             package var y: Float
             package var width: Float
             package var height: Float
@@ -45,7 +45,7 @@ package final class PyramidScanner {
     package struct Scan: Hashable, Sendable {
         /// The maximum logit over all positions and pyramid levels.
         package var score: Float
-        /// The highest peaks after non-maximum suppression, by descending score.
+        /// The peaks: by descending score after non-maximum suppression, otherwise in any order.
         package var peaks: [Peak]
     }
 

@@ -32,7 +32,8 @@ public struct DetectionRequest: Sendable {
     ///
     /// Use `RequestHandler` to perform several requests on the same image.
     /// - Parameter source: The image.
-    /// - Returns: The objects by descending confidence; their boxes are relative to the whole image.
+    /// - Returns: The objects by descending confidence: at most 100 of each label, with a confidence of at least 0.01. Their boxes are
+    ///   relative to the whole image.
     /// - Throws: The errors of `RequestHandler.detect(_:)`.
     public func perform(on source: ImageSource) async throws -> [DetectedObject] {
         try await RequestHandler(source).detect([self])[0]
@@ -40,10 +41,7 @@ public struct DetectionRequest: Sendable {
 
     /// Checks the values of the request.
     func check() throws(ImprintError) {
-        try detector.checkLocatesObjects()
-        if let minimumConfidence, !(0...1).contains(minimumConfidence) {
-            throw .invalidSetting(name: "minimumConfidence", found: "\(minimumConfidence)", expected: "0 to 1")
-        }
+        try detector.checkDetects(minimumConfidence)
         try regionOfInterest.checkIsWithinImage()
     }
 }
@@ -79,11 +77,12 @@ extension ImageClassifier {
     ///   - url: A JPEG, PNG, WebP or HEIC file.
     ///   - minimumConfidence: The minimum confidence of an object, 0…1; nil for the model's threshold of each label, or 0.5 for a label
     ///     without one.
-    /// - Returns: The objects by descending confidence: at most 100 of each label.
-    /// - Throws: `ImprintError.notADetector` if the model classifies whole images, `ImageError` if the file cannot be read as an image,
-    ///   `ImprintError.nonFiniteOutput`, `ImprintError.unsupportedImageSize`, `ImprintError.outOfMemory`.
+    /// - Returns: The objects by descending confidence: at most 100 of each label, with a confidence of at least 0.01.
+    /// - Throws: `ImprintError.notADetector` if the model classifies whole images, `ImprintError.invalidSetting` if the confidence is not
+    ///   within 0…1, `ImageError` if the file cannot be read as an image, `ImprintError.nonFiniteOutput`,
+    ///   `ImprintError.unsupportedImageSize`, `ImprintError.outOfMemory`.
     public func detect(_ url: URL, minimumConfidence: Float? = nil) throws -> [DetectedObject] {
-        try checkLocatesObjects()
+        try checkDetects(minimumConfidence)
         return try objects(in: StoredImage(url, coveringShortSide: shortSideToDecode))
             .filter { reachesThreshold($0, minimumConfidence) }
     }
@@ -93,23 +92,38 @@ extension ImageClassifier {
     ///   - image: The image, upright and in sRGB.
     ///   - minimumConfidence: The minimum confidence of an object, 0…1; nil for the model's threshold of each label, or 0.5 for a label
     ///     without one.
-    /// - Returns: The objects by descending confidence: at most 100 of each label.
+    /// - Returns: The objects by descending confidence: at most 100 of each label, with a confidence of at least 0.01.
     /// - Throws: The errors of `detect(_:minimumConfidence:)` for a file, except `ImageError`.
     public func detect(
         _ image: RasterImage, minimumConfidence: Float? = nil
     ) throws(ImprintError) -> [DetectedObject] {
-        try checkLocatesObjects()
+        try checkDetects(minimumConfidence)
         return try objects(in: StoredImage(image)).filter { reachesThreshold($0, minimumConfidence) }
     }
 
+    /// Throws if the model classifies whole images, or if the minimum confidence is out of range.
+    func checkDetects(_ minimumConfidence: Float?) throws(ImprintError) {
+        try checkLocatesObjects()
+        if let minimumConfidence, !(0...1).contains(minimumConfidence) {
+            throw .invalidSetting(name: "minimumConfidence", found: "\(minimumConfidence)", expected: "0 to 1")
+        }
+    }
+
     /// Throws if the model classifies whole images.
-    func checkLocatesObjects() throws(ImprintError) {
+    package func checkLocatesObjects() throws(ImprintError) {
         guard model.head.locatesObjects else { throw .notADetector(network: model.network.name) }
     }
 
     /// Returns whether an object has the minimum confidence or, without one, that of its label's threshold.
     func reachesThreshold(_ object: DetectedObject, _ minimumConfidence: Float?) -> Bool {
         if let minimumConfidence { return object.confidence >= minimumConfidence }
-        return Double(object.confidence) >= model.training?.thresholds?[object.label] ?? 0.5
+        return Double(object.confidence) >= detectionThreshold(of: object.label)
+    }
+
+    /// Returns the minimum confidence of a detection of a label: that of the detector head or, for a model of version 1, that of the
+    /// training record; 0.5 if training could choose none.
+    package func detectionThreshold(of label: String) -> Double {
+        let logo = model.head.logos.first { $0.label == label }
+        return logo?.threshold ?? model.training?.thresholds?[label] ?? 0.5
     }
 }

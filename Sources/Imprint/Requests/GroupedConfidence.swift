@@ -51,6 +51,25 @@ extension [Classification] {
     }
 }
 
+extension [DetectedObject] {
+    /// Returns the probability, 0…1, that at least one object has any label except the given ones: 1 − Π(1 − cᵢ), as if the objects were
+    /// independent.
+    /// - Parameter labels: The labels to exclude.
+    public func groupedConfidence(excluding labels: Set<String> = []) -> Float {
+        lazy.filter { !labels.contains($0.label) }.map(\.confidence).grouped(false)
+    }
+
+    /// Returns the objects with the name of their category as the label; objects of labels without a category do not change.
+    /// - Parameter categories: The categories, for example `ModelFile.categories`.
+    public func rolledUp(into categories: Categories) -> [DetectedObject] {
+        map { object in
+            DetectedObject(
+                label: categories.category(of: object.label) ?? object.label, confidence: object.confidence,
+                box: object.box)
+        }
+    }
+}
+
 extension Sequence<Float> {
     /// Returns the probability of any of the elements.
     fileprivate func grouped(_ sumToOne: Bool) -> Float {

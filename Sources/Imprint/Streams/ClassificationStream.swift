@@ -1,5 +1,4 @@
 public import ImprintImages
-internal import Synchronization
 
 /// An asynchronous sequence of the classifications of frames, such as those of a camera.
 ///
@@ -29,15 +28,12 @@ public struct ClassificationStream: AsyncSequence, Sendable {
         public let unreadableCount: Int
     }
 
-    /// A frame, with its index and the pause generation in which it arrived.
-    typealias Frame = (index: Int, generation: Int, source: ImageSource)
-
     private let request: ClassificationRequest
     private let interval: Duration
     private let smoothing: Float
-    private let pause = Pause()
+    private let pause = StreamPause()
     /// Starts to read frames.
-    private let begin: @Sendable (Pause) -> FrameFeed
+    private let begin: @Sendable (StreamPause) -> FrameFeed
 
     init<Frames: AsyncSequence & Sendable>(
         _ request: ClassificationRequest, frames: Frames, interval: Duration, smoothing: Float
@@ -53,58 +49,25 @@ public struct ClassificationStream: AsyncSequence, Sendable {
     /// A paused stream drops all frames, and its iterators wait. After the pause, an iterator continues with the first frame that arrives,
     /// and smoothing restarts.
     public var isPaused: Bool {
-        get { pause.state.withLock { $0.isOn } }
-        nonmutating set {
-            pause.state.withLock { state in
-                if state.isOn != newValue { state = (newValue, state.generation + 1) }
-            }
-        }
+        get { pause.isOn }
+        nonmutating set { pause.isOn = newValue }
     }
 
     /// Creates an iterator, which starts to read frames.
     public func makeAsyncIterator() -> Iterator {
-        Iterator(request, begin(pause), pause, interval: interval, smoothing: smoothing)
-    }
-
-    final class Pause: Sendable {
-        /// Whether the stream is paused, and how often that has changed.
-        let state = Mutex((isOn: false, generation: 0))
+        Iterator(request, FrameReader(begin(pause), pause, interval: interval), smoothing: smoothing)
     }
 
     /// An iterator over the classifications of frames.
     public struct Iterator: AsyncIteratorProtocol {
         private let request: ClassificationRequest
-        private let feed: FrameFeed
-        private var frames: AsyncThrowingStream<Frame, any Error>.Iterator
-        private let pause: Pause
-        private let interval: Duration
+        private var reader: FrameReader
         private var smoothed: SmoothedConfidences
-        /// The earliest time for the next frame.
-        private var due: ContinuousClock.Instant?
-        /// The pause generation of the last frame.
-        private var generation = 0
-        /// The index after the frame of the last element.
-        private var next = 0
 
-        init(
-            _ request: ClassificationRequest, _ feed: FrameFeed, _ pause: Pause, interval: Duration, smoothing: Float
-        ) {
+        init(_ request: ClassificationRequest, _ reader: FrameReader, smoothing: Float) {
             self.request = request
-            self.feed = feed
-            self.pause = pause
-            self.interval = interval
-            frames = feed.frames.makeAsyncIterator()
+            self.reader = reader
             smoothed = SmoothedConfidences(smoothing: smoothing)
-        }
-
-        private func check() throws(ImprintError) {
-            guard interval >= .zero else {
-                throw .invalidSetting(name: "interval", found: "\(interval)", expected: "0 seconds or more")
-            }
-            guard (0..<1).contains(smoothed.smoothing) else {
-                throw .invalidSetting(
-                    name: "smoothing", found: "\(smoothed.smoothing)", expected: "0 or more, and less than 1")
-            }
         }
 
         /// Waits for the next frame and classifies it.
@@ -122,68 +85,22 @@ public struct ClassificationStream: AsyncSequence, Sendable {
         /// - Returns: The classifications; nil after the last frame.
         /// - Throws: The errors of `next()`.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws -> Element? {
-            try check()
-            var (unreadable, unreadableCount): ([ImageError], Int) = ([], 0)
-            while true {
-                if let due { try await Task.sleep(until: due, clock: .continuous) }
-                guard let frame = try await frames.next(isolation: actor) else {
-                    try Task.checkCancellation()
-                    // The stream ends without any element if no frame could be read: report why.
-                    if next == 0, let error = unreadable.first { throw error }
-                    return nil
-                }
-                // The frame arrived before or during a pause.
-                if pause.state.withLock({ $0.isOn || $0.generation != frame.generation }) { continue }
-                due = .now + interval
-                if generation != frame.generation {
-                    smoothed = SmoothedConfidences(smoothing: smoothed.smoothing)
-                    generation = frame.generation
-                }
-                do {
-                    let (all, novelty, classifier) = try await request.all(in: frame.source)
-                    defer { next = frame.index + 1 }
-                    return Element(
-                        classifications: request.accepted(smoothed.take(all, of: classifier), novelty: novelty),
-                        novelty: novelty, frame: frame.index, droppedCount: frame.index - next - unreadableCount,
-                        unreadable: unreadable,
-                        unreadableCount: unreadableCount)
-                } catch let error as ImageError {
-                    unreadableCount += 1
-                    // Bounded: a camera may deliver only unreadable frames for days.
-                    unreadable = unreadable.suffix(15) + [error]
-                }
+            guard (0..<1).contains(smoothed.smoothing) else {
+                throw ImprintError.invalidSetting(
+                    name: "smoothing", found: "\(smoothed.smoothing)", expected: "0 or more, and less than 1")
             }
+            let request = request
+            guard let frame = try await reader.next(isolation: actor, { try await request.all(in: $0) }) else {
+                return nil
+            }
+            if frame.followsPause { smoothed = SmoothedConfidences(smoothing: smoothed.smoothing) }
+            let (all, novelty, classifier) = frame.result
+            return Element(
+                classifications: request.accepted(smoothed.take(all, of: classifier), novelty: novelty),
+                novelty: novelty, frame: frame.index, droppedCount: frame.droppedCount,
+                unreadable: frame.unreadable, unreadableCount: frame.unreadableCount)
         }
     }
-}
-
-/// A task that reads frames as they arrive and buffers only the newest; releasing the feed cancels the task.
-final class FrameFeed: Sendable {
-    let frames: AsyncThrowingStream<ClassificationStream.Frame, any Error>
-    private let task: Task<Void, Never>
-
-    init<Frames: AsyncSequence & Sendable>(
-        _ source: Frames, _ pause: ClassificationStream.Pause
-    ) where Frames.Element == ImageSource {
-        let (frames, newest) = AsyncThrowingStream.makeStream(
-            of: ClassificationStream.Frame.self, bufferingPolicy: .bufferingNewest(1))
-        self.frames = frames
-        task = Task {
-            do {
-                var index = 0
-                for try await frame in source {
-                    try Task.checkCancellation()
-                    newest.yield((index, pause.state.withLock { $0.generation }, frame))
-                    index += 1
-                }
-                newest.finish()
-            } catch {
-                newest.finish(throwing: error)
-            }
-        }
-    }
-
-    deinit { task.cancel() }
 }
 
 extension ClassificationRequest {

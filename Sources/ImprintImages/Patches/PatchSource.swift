@@ -4,7 +4,7 @@ internal import ImprintCore
 
 /// The square window of a photo that a patch shows.
 package struct PatchWindow: Codable, Hashable, Sendable {
-    /// The centre, in pixels of the photo.
+    /// The centre, in pixels of the photo; (0, 0) is the centre of the first pixel.
     package var x: Float
     package var y: Float
     /// The side, in pixels of the photo.

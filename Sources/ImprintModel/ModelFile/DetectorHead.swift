@@ -15,13 +15,20 @@ public struct DetectorHead: Codable, Hashable, Sendable {
         public var slope: Float
         /// The offset of the log-odds.
         public var offset: Float
+        /// The minimum confidence of a detection, 0…1; nil if training had no photos to choose it.
+        public var threshold: Double?
 
         /// Creates a logo.
-        public init(label: String, slope: Float = 1, offset: Float = 0) {
+        public init(label: String, slope: Float = 1, offset: Float = 0, threshold: Double? = nil) {
             self.label = label
             self.slope = slope
             self.offset = offset
+            self.threshold = threshold
         }
+
+        /// Returns the probability that a peak of the heat map shows the logo: 1 / (1 + e⁻ᶻ) with z = slope · logit + offset.
+        /// - Parameter logit: The logit of the peak.
+        public func confidence(_ logit: Float) -> Float { 1 / (1 + expf(-(slope * logit + offset))) }
     }
 
     /// The levels of the image pyramid: each image is scaled to as many pixels as a square with this side has.
@@ -73,14 +80,6 @@ public struct DetectorHead: Codable, Hashable, Sendable {
         if regressesBoxes { try container.encode(true, forKey: .regressesBoxes) }
     }
 
-    /// Returns the probability that a peak of a heat map shows the logo: 1 / (1 + e⁻ᶻ) with z = slope · logit + offset.
-    /// - Parameters:
-    ///   - logit: The logit of the peak.
-    ///   - logo: The index of the logo.
-    public func confidence(_ logit: Float, logo: Int) -> Float {
-        1 / (1 + expf(-(logos[logo].slope * logit + logos[logo].offset)))
-    }
-
     /// Returns the confidences in `labels`, which are those of the logos and one more; NaN if a score is NaN.
     /// - Parameters:
     ///   - scores: The highest logit of each logo.
@@ -117,6 +116,9 @@ public struct DetectorHead: Codable, Hashable, Sendable {
             guard logo.slope > 0, logo.slope.isFinite, logo.offset.isFinite else {
                 return "a slope of \(logo.slope) and an offset of \(logo.offset), expected finite values and a slope "
                     + "above 0"
+            }
+            guard (0...1).contains(logo.threshold ?? 0) else {
+                return "a threshold of \(logo.threshold ?? 0), expected 0 to 1"
             }
             guard let index = others.firstIndex(of: logo.label) else {
                 return "the logo \(logo.label.debugDescription) is not a label, or appears twice"

@@ -103,9 +103,20 @@ struct DetectorEvaluator {
                 scans.map { photo.scores(of: logo, in: $0[logo]) } ?? []
             }
             let curve = try calibration(network, parameters, patches, logo, scores)
-            return DetectorHead.Logo(label: logos[logo], slope: Float(curve.slope), offset: Float(curve.offset))
+            return DetectorHead.Logo(
+                label: logos[logo], slope: Float(curve.slope), offset: Float(curve.offset),
+                threshold: threshold(scores, curve))
         }
         return .logoDetector(logos: outputs, regressesBoxes: true)
+    }
+
+    /// Returns the minimum confidence of a detection with the highest F1, or nil if all scores or none are of the logo.
+    ///
+    /// The thresholds of `Evaluation` are those of the confidences of photos, which several logos share.
+    private func threshold(_ scores: [(hasLogo: Bool, score: Float)], _ curve: PlattScaling) -> Double? {
+        guard Set(scores.map(\.hasLogo)).count == 2 else { return nil }
+        let logo = DetectorHead.Logo(label: "", slope: Float(curve.slope), offset: Float(curve.offset))
+        return Ranking(scores.map { (logo.confidence($0.score), $0.hasLogo) }).threshold
     }
 
     /// The maximum number of training photos for the calibration without validation photos.

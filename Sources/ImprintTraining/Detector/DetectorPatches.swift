@@ -54,12 +54,22 @@ final class DetectorPatches {
     private var hardNegativePool: [PooledComposite?]
     private var drawnCount = 0
 
-    private struct PooledComposite {
+    /// A composite with the location of its subject in the coordinates of patch windows.
+    struct PooledComposite {
         let source: PatchSource
         let location: Composite.Location
         /// The corners of the convex hull, in pixels.
         let outline: [SIMD2<Float>]
         let logo: Int
+
+        init(_ composite: Composite, logo: Int) {
+            source = PatchSource(composite.image)
+            self.logo = logo
+            // The centre of the first pixel is (½, ½) in a composite, but (0, 0) in a patch window.
+            let subject = composite.subject
+            location = Composite.Location(x: subject.x - 0.5, y: subject.y - 0.5, span: subject.span)
+            outline = composite.outline.map { $0 - 0.5 }
+        }
     }
 
     /// The kind of a patch, in the order in which the patches of a batch are divided among the kinds.
@@ -290,8 +300,7 @@ final class DetectorPatches {
     ) throws(ImageError) -> PooledComposite {
         let (logo, compositor) = entry
         let composite = try isPositive ? compositor.positive(index) : compositor.hardNegative(index)
-        return PooledComposite(
-            source: PatchSource(composite.image), location: composite.subject, outline: composite.outline, logo: logo)
+        return PooledComposite(composite, logo: logo)
     }
 
     /// Updates the pools for a step: each step replaces the two oldest composites of each kind.

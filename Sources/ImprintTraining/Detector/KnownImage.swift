@@ -60,7 +60,7 @@ struct KnownObject: Hashable {
     init(logo: Int, _ box: NormalizedRectangle, in source: PatchSource) {
         self.logo = logo
         (width, height) = (box.width * Float(source.width), box.height * Float(source.height))
-        // Pixel 0 is centred at 0.
+        // The centre of the first pixel is (0, 0) in a patch window.
         x = (box.x + box.width / 2) * Float(source.width) - 0.5
         y = (box.y + box.height / 2) * Float(source.height) - 0.5
     }

@@ -61,6 +61,6 @@ extension ImageClassifier {
         if predictions.isEmpty, let first = skipped.first { throw first.reason }
         return DetectionEvaluation(
             DetectionMetrics(labels: labels, predictions: predictions),
-            thresholds: labels.map { model.training?.thresholds?[$0] ?? 0.5 }, skipped: skipped)
+            thresholds: labels.map(detectionThreshold), skipped: skipped)
     }
 }

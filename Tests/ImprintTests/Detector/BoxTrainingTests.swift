@@ -7,6 +7,7 @@ import Testing
 @testable import Imprint
 @testable import ImprintModel
 @testable import ImprintNetwork
+@testable import ImprintSynthesis
 @testable import ImprintTraining
 
 /// Training of a detector on photos with boxes.
@@ -48,6 +49,43 @@ import Testing
         func peak(_ x: Float, _ y: Float) -> PyramidScanner.Peak { PyramidScanner.Peak(score: 1, x: x, y: y, side: 90) }
         #expect(image.hasObject(at: peak(110, 45)) && image.hasObject(at: peak(110, 45), logo: 1))
         #expect(!image.hasObject(at: peak(110, 45), logo: 0) && !image.hasObject(at: peak(10, 45)))
+    }
+
+    @Test("The target of a composite is where the logo is painted", arguments: [20, 32, 48] as [Float])
+    func composite(side: Float) {
+        // A white rectangle of 10 x 6 pixels.
+        var image = RasterImage(width: 48, height: 48, channels: 3)
+        for row in 17..<23 {
+            for column in 12..<22 {
+                for channel in 0..<3 { image.samples[(row * 48 + column) * 3 + channel] = 255 }
+            }
+        }
+        let location = Composite.Location(x: 17, y: 20, span: 11.7)
+        let pooled = DetectorPatches.PooledComposite(
+            Composite(
+                image: image, logo: location, subject: location, outline: [SIMD2(12, 17), SIMD2(22, 23)], kind: ""),
+            logo: 0)
+        let window = PatchWindow(x: 20, y: 21, side: side)
+        let patchSide = DetectorHead.patchSide
+        var patch = [UInt8](repeating: 0, count: patchSide * patchSide * 3)
+        patch.withUnsafeMutableBufferPointer {
+            do { try pooled.source.read(window, side: patchSide, into: $0) } catch { Issue.record("\(error)") }
+        }
+        var (sum, rowSum, columnSum): (Float, Float, Float) = (0, 0, 0)
+        for row in 0..<patchSide {
+            for column in 0..<patchSide {
+                let value = Float(patch[(row * patchSide + column) * 3])
+                sum += value
+                rowSum += value * Float(row)
+                columnSum += value * Float(column)
+            }
+        }
+        let box = window.box(around: pooled.outline)
+        let stride = Float(DetectorHead.heatMapStride)
+        #expect(abs((box?.row ?? 0) * stride - rowSum / sum) < 0.1)
+        #expect(abs((box?.column ?? 0) * stride - columnSum / sum) < 0.1)
+        let center = window.cell(of: SIMD2(pooled.location.x, pooled.location.y))
+        #expect(abs(center.y * stride - rowSum / sum) < 0.1 && abs(center.x * stride - columnSum / sum) < 0.1)
     }
 
     // MARK: Training
@@ -110,6 +148,7 @@ import Testing
                 onEvent: { if case .started(let event) = $0 { recipe = event.recipe } }, shouldStop: { false })
             #expect(recipe == .boxes && result.model.labels == ["disc", "frame", "none"])
             let test = try annotations(in: folder, count: 30, seed: 2)
+            #expect(result.model.head.logos.allSatisfy { $0.threshold != nil })
             let evaluation = try ImageClassifier(result.model).evaluate(on: test)
             #expect(evaluation.metrics.objectCount == 30)
             #expect((evaluation.metrics.meanAveragePrecision50 ?? 0) > 0.8)

@@ -32,7 +32,7 @@ import Testing
         let objects = ObjectPeaks.objects(scans, detector)
         #expect(objects.map(\.logo) == [0, 1, 0])
         // The boxes of the first two peaks are averaged with their confidences as weights.
-        let (first, second) = (detector.confidence(3, logo: 0), detector.confidence(2, logo: 0))
+        let (first, second) = (detector.logos[0].confidence(3), detector.logos[0].confidence(2))
         #expect(abs(objects[0].box.x - 10 * second / (first + second)) < 1e-4)
         for (found, expected) in zip(objects.map(\.box.width), [100, 30, 50] as [Float]) {
             #expect(abs(found - expected) < 1e-3)
@@ -53,18 +53,48 @@ import Testing
     @Test("Without box regression, boxes are squares of the typical size")
     func squares() {
         let plain = PyramidScanner.Peak(score: 1, x: 100, y: 60, side: 96)
-        #expect(ObjectPeaks.box(of: plain, detector) == .init(x: 78, y: 38, width: 44, height: 44))
+        #expect(ObjectPeaks.box(of: plain, detector) == .init(x: 78.5, y: 38.5, width: 44, height: 44))
+    }
+
+    @Test("Without a minimum confidence, each label has its own threshold") func thresholds() throws {
+        let all = try model(boxes: true).detect(image, minimumConfidence: 0)
+        let crest = try #require(all.filter { $0.label == "crest" }.map(\.confidence).sorted().dropFirst().last)
+        let found = try model(boxes: true, thresholds: [Double(crest), 1]).detect(image)
+        #expect(found == all.filter { $0.label == "crest" && $0.confidence >= crest } && !found.isEmpty)
+    }
+
+    @Test("A minimum confidence outside of 0 to 1 is an error", arguments: [-0.1, 1.5, .nan] as [Float])
+    func minimumConfidence(value: Float) async throws {
+        let detector = try model(boxes: false)
+        #expect(throws: ImprintError.self) { _ = try detector.detect(image, minimumConfidence: value) }
+        await #expect(throws: ImprintError.self) {
+            _ = try await DetectionRequest(detector, minimumConfidence: value).perform(on: .image(image))
+        }
+    }
+
+    @Test("Categories replace labels, and the grouped confidence is that of any object") func grouping() throws {
+        func object(_ label: String, _ confidence: Float) -> DetectedObject {
+            DetectedObject(label: label, confidence: confidence, box: .all)
+        }
+        let objects = [object("crest", 0.5), object("leaf", 0.5), object("text", 0.9)]
+        #expect(objects.groupedConfidence(excluding: ["text"]) == 0.75)
+        #expect([DetectedObject]().groupedConfidence() == 0)
+        let categories = try Categories(["plant": ["leaf"]])
+        #expect(objects.rolledUp(into: categories).map(\.label) == ["crest", "plant", "text"])
     }
 
     /// Returns a detector with random parameters.
-    private func model(boxes: Bool) throws -> ImageClassifier {
+    private func model(boxes: Bool, thresholds: [Double?] = [nil, nil]) throws -> ImageClassifier {
         let network = try Network.logoDetector(logos: 2, regressesBoxes: boxes)
         return try ImageClassifier(
             ModelFile(
                 network: network, parameters: try Parameters(network, seed: 2), labels: ["crest", "leaf", "other"],
                 preprocessing: .logoDetector,
                 detector: .logoDetector(
-                    logos: [.init(label: "crest", slope: 0.5), .init(label: "leaf", slope: 0.5)],
+                    logos: [
+                        .init(label: "crest", slope: 0.5, threshold: thresholds[0]),
+                        .init(label: "leaf", slope: 0.5, threshold: thresholds[1]),
+                    ],
                     regressesBoxes: boxes)))
     }
 

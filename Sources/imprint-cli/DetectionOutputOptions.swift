@@ -1,0 +1,61 @@
+internal import ArgumentParser
+internal import Foundation
+internal import ImprintInterop
+
+/// The options of detect that count, cut out or export detections.
+struct DetectionOutputOptions: ParsableArguments {
+    @Flag(help: "Print the number of detections of each label instead of the detections.")
+    var count = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Cut each detection out of its photo, at full resolution, into the sub-folder of DIR with the name of its label; existing "
+                + "files are not replaced.", valueName: "dir"))
+    var cropTo: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Write all detections to FILE in the format of COCO, which train-detector --annotations also reads.",
+            valueName: "file"))
+    var coco: String?
+
+    func validate() throws {
+        try requirePaths([cropTo, coco].compactMap { $0 })
+        if let coco { try checkOutputs([OutputFile(option: "--coco", path: coco, kind: .detections)]) }
+    }
+
+    /// Returns the files that the options ask for.
+    /// - Parameter labels: The labels that detections can have.
+    func files(labels: [String]) -> DetectionFiles {
+        DetectionFiles(crops: cropTo.map(DetectionCrops.init), coco: coco.map { COCOFile($0, labels: labels) })
+    }
+}
+
+/// The files with detections of all photos.
+struct DetectionFiles {
+    var crops: DetectionCrops?
+    var coco: COCOFile?
+
+    /// The parts of the files for one photo.
+    struct Prepared {
+        var crops: [DetectionCrops.Crop] = []
+        var size: (width: Int, height: Int)?
+    }
+
+    /// Does the work for a photo that needs no order; any number of threads can call it.
+    func prepared(_ result: PhotoResult, of photo: PhotoInput) throws -> Prepared {
+        Prepared(crops: try crops?.crops(of: photo, result) ?? [], size: try coco?.size(of: photo))
+    }
+
+    /// Writes the crops of a photo, and adds its detections to the COCO file.
+    func write(_ prepared: Prepared, _ result: PhotoResult, of photo: PhotoInput) throws {
+        try crops?.write(prepared.crops, of: photo)
+        if let size = prepared.size { coco?.add(result, of: photo, size: size) }
+    }
+
+    /// Writes the files that need all photos.
+    func finish() throws { try coco?.write() }
+
+    /// The lines about the files, at the end.
+    var summary: [String] { [crops?.summary, coco?.summary].compactMap { $0 } }
+}

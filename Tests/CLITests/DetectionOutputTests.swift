@@ -1,0 +1,106 @@
+import Foundation
+import ImprintImages
+import TestSupport
+import Testing
+
+@testable import ImprintTraining
+
+/// Counts, crops and COCO files of detect.
+@Suite struct DetectionOutputTests {
+    private func withDetector(_ body: (URL) throws -> Void) throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 4)
+            try writeRandomDetector(logos: ["bright/light", "leaf"], to: folder.appending(path: "d.imprint"))
+            try body(folder)
+        }
+    }
+
+    private func detections(_ folder: URL, threshold: String = "0") throws -> [[[String: Any]]] {
+        let run = try imprint("detect", "d.imprint", "photos", "--threshold", threshold, "--json", folder: folder)
+        return try run.lines.map { try #require($0["detections"] as? [[String: Any]]) }
+    }
+
+    @Test("--count prints the number of detections of each label, as text, JSON and CSV") func counts() throws {
+        try withDetector { folder in
+            let expected = try detections(folder).map { detections in
+                ["bright/light", "leaf"].map { label in detections.count { $0["label"] as? String == label } }
+            }
+            let arguments = ["detect", "d.imprint", "photos", "--threshold", "0", "--count"]
+            let json = try run(tool, arguments + ["--json"], folder: folder)
+            let counts = json.lines.map { line in
+                ["bright/light", "leaf"].map { (line["counts"] as? [String: Int])?[$0] ?? -1 }
+            }
+            #expect(counts == expected && json.lines.allSatisfy { $0.keys.sorted() == ["counts", "file"] })
+            let csv = try run(tool, arguments + ["--csv", "missing.png"], folder: folder)
+            let rows = csv.output.split(separator: "\n").map {
+                $0.split(separator: ",", omittingEmptySubsequences: false)
+            }
+            #expect(csv.status == 1 && rows[0] == ["file", "bright/light", "leaf", "error"])
+            #expect(rows.dropFirst().dropLast().map { $0[1...2].map { Int($0) } } == expected)
+            #expect(rows.last?.prefix(3) == ["missing.png", "", ""] && csv.output.contains("no such file"))
+            let text = try run(tool, arguments, folder: folder)
+            #expect(text.output.hasPrefix("photos/bright/0.png: \(expected[0][0]) bright/light, "))
+            let total = expected.reduce(0) { $0 + $1[1] }
+            #expect(text.errors.contains("Total: ") && text.errors.contains(", \(total) leaf."), "\(text.errors)")
+            let none = try imprint("detect", "d.imprint", "photos", "--threshold", "1", "--count", folder: folder)
+            #expect(none.output.hasPrefix("photos/bright/0.png: no logo\n") && none.errors.contains("Total: no logo."))
+        }
+    }
+
+    @Test("--crop-to cuts detections out of their photos, and a second run adds nothing") func crops() throws {
+        try withDetector { folder in
+            let found = try detections(folder)
+            let arguments = ["detect", "d.imprint", "photos", "--threshold", "0", "--crop-to", "crops"]
+            let first = try run(tool, arguments, folder: folder)
+            let count = found.reduce(0) { $0 + $1.count }
+            #expect(first.status == 0 && first.errors.contains("Wrote \(count) crops to crops."), "\(first.errors)")
+            let names = try FileManager.default.contentsOfDirectory(atPath: folder.appending(path: "crops").path)
+            #expect(names.count == 2 && names.contains("leaf"))
+            let leaf = try #require(found[0].first { $0["label"] as? String == "leaf" }?["box"] as? [String: Double])
+            let photo = try ImageFile.decode(folder.appending(path: "photos/bright/0.png"))
+            let crop = try ImageFile.decode(folder.appending(path: "crops/leaf/0.jpg"))
+            // The box is extended to whole pixels.
+            let width = try #require(leaf["width"]) * Double(photo.width)
+            #expect(Double(crop.width) >= width - 0.01 && Double(crop.width) < width + 2)
+            let second = try run(tool, arguments, folder: folder)
+            #expect(
+                second.errors.contains("Wrote 0 crops to crops; \(count) more were there already."), "\(second.errors)")
+            let same = try run(tool, arguments + ["--annotate", "crops"], folder: folder)
+            #expect(same.status == 64 && same.errors.contains("is also the folder of --annotate"), "\(same.errors)")
+            let inside = try run(
+                tool, ["detect", "d.imprint", "photos", "--crop-to", "photos/crops"], folder: folder)
+            #expect(inside.status == 64 && inside.errors.contains("is in the folder of photos"), "\(inside.errors)")
+        }
+    }
+
+    @Test("--coco writes annotations that can be read again") func coco() throws {
+        try withDetector { folder in
+            let found = try detections(folder)
+            let arguments = ["detect", "d.imprint", "photos", "--threshold", "0", "--coco", "boxes.json"]
+            let run = try run(tool, arguments, folder: folder)
+            #expect(run.status == 0 && run.errors.contains("detections in 4 photos to boxes.json."), "\(run.errors)")
+            let file = folder.appending(path: "boxes.json")
+            let annotations = try BoxAnnotations(contentsOf: file)
+            #expect(
+                annotations.labels == ["bright/light", "leaf"] && annotations.warnings.isEmpty,
+                "\(annotations.warnings)")
+            #expect(annotations.photos.map(\.objects.count) == found.map(\.count))
+            for (object, detection) in zip(annotations.photos.flatMap(\.objects), found.joined()) {
+                let box = try #require(detection["box"] as? [String: Double])
+                #expect(object.label == detection["label"] as? String)
+                #expect(abs(Double(object.box.x) - box["x", default: -1]) < 1e-5)
+                #expect(abs(Double(object.box.height) - box["height", default: -1]) < 1e-5)
+            }
+            let object = try JSONSerialization.jsonObject(with: Data(contentsOf: file)) as? [String: Any]
+            let first = try #require((object?["annotations"] as? [[String: Any]])?.first)
+            #expect(first["score"] as? Double == found[0][0]["confidence"] as? Double)
+            // An earlier file of detections is replaced, but no other file.
+            #expect(try TestSupport.run(tool, arguments, folder: folder).status == 0)
+            try Data("{}".utf8).write(to: file)
+            let refused = try TestSupport.run(tool, arguments, folder: folder)
+            #expect(
+                refused.status == 64 && refused.errors.contains("is not a COCO file of detections that Imprint wrote"))
+            #expect(try Data(contentsOf: file) == Data("{}".utf8))
+        }
+    }
+}
