@@ -7,8 +7,8 @@ internal import Synchronization
 
 /// Downloads a file into the folder of the store, and resumes an interrupted download.
 ///
-/// A record in another file contains the URL and version of the partial file. A power cut may leave a record of another version. Then the
-/// server does not resume the download, or the digest of the complete file is wrong.
+/// A record in another file contains the URL and version of the partial file. After a power cut, the record may be that of another
+/// version. Then the server does not resume the download, or the digest of the complete file is wrong.
 struct Download: Sendable {
     static let fileName = "download.partial"
     static let recordName = "download.json"
