@@ -7,8 +7,8 @@ internal import Synchronization
 
 /// Downloads a file into the folder of the store, and resumes an interrupted download.
 ///
-/// A record beside the partial file names its URL and version. Partial file and record are two files, so they may not match;
-/// then the server detects it by the version, or the digest of the whole file does.
+/// A record in another file contains the URL and version of the partial file. After a power cut, the record may be that of another
+/// version. Then the server does not resume the download, or the digest of the complete file is wrong.
 struct Download: Sendable {
     static let fileName = "download.partial"
     static let recordName = "download.json"
@@ -108,7 +108,7 @@ struct Download: Sendable {
         /// The size of the whole file, if the server reports it.
         var expected: Int?
         var hasResumed = false
-        /// Whether the whole file was there before.
+        /// Whether the partial file was already complete.
         var isDone = false
     }
 

@@ -181,9 +181,8 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
 
 /// The queue for delegate calls, with a limited length.
 ///
-/// On Linux, a session adds data without limit, which may be a whole file if the disk is slower than the network. A semaphore
-/// makes the session wait for a free slot, and with it the server. Other sessions of the process share that thread and wait
-/// too.
+/// On Linux, a session queues received data without a limit: a whole file, if the disk is slower than the network. A semaphore makes the
+/// session wait for a free slot, so the server waits too. Other sessions of the process share the thread of the session, and also wait.
 private final class DelegateQueue: OperationQueue, @unchecked Sendable {
     #if canImport(FoundationNetworking)
         private let slots = DispatchSemaphore(value: 64)

@@ -49,7 +49,7 @@ struct StoreIndex: Codable, Equatable {
         } catch is DecodingError {
             throw StoreError.damagedIndex(file: path)
         }
-        // Digests become file names.
+        // Digests become file names, so a damaged index must not contain paths.
         let digests = [current.sha256] + (previous.map { [$0.sha256] } ?? [])
         guard digests.allSatisfy(Verification.isDigest) else { throw StoreError.damagedIndex(file: path) }
     }

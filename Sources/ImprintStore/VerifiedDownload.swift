@@ -3,7 +3,7 @@ internal import ImprintCore
 
 /// A download of one file into a folder, which is verified by its SHA-256 and can be resumed after an interruption.
 ///
-/// The folder has the files `download.partial` and `download.json`, as the folder of a `ModelStore`. The caller makes sure that only one
+/// Like the folder of a `ModelStore`, the folder has the files `download.partial` and `download.json`. The caller ensures that only one
 /// download at a time uses the folder.
 package struct VerifiedDownload: Sendable {
     private let download: Download
