@@ -5,8 +5,8 @@ internal import ImprintNetwork
 
 /// An objective that trains the head and low-rank adapters (LoRA) of the last blocks before it, on cached features.
 ///
-/// Replayed features of the base model's photos prevent catastrophic forgetting. They are inputs of the head, so the blocks before it are only
-/// constrained by the rank of their adapters and by weight decay. AdamW takes `steps` steps over batches of views.
+/// Replaying features of the base model's training photos prevents catastrophic forgetting. These features are inputs of the head, so only
+/// the rank of the adapters and weight decay constrain the blocks before it. AdamW takes `steps` steps over batches of views.
 final class AdapterObjective: TrainingObjective {
     /// The number of steps.
     static let steps = 150

@@ -1,4 +1,4 @@
-/// The label that a photo is known to have, or not to have.
+/// The supervision of a photo: a label that it has, or one that it does not have.
 public enum Evidence: Hashable, Sendable, Codable {
     /// The photo has the label.
     case isLabel(String)

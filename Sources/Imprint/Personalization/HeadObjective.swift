@@ -172,7 +172,7 @@ final class HeadObjective: TrainingObjective {
         plan.forward(count: samples.count * positions)
         if let onStep, step % 10 == 0, let progress = progress(step) { onStep(progress) }
         writeGradients()
-        // The gradient does not need the loss, which would take a logarithm per sample and label. The loop would only check that it is
+        // The gradient does not need the loss, which takes a logarithm per sample and label. The loop would only check that the loss is
         // finite, and it checks the parameters at the end.
         return StepLoss(loss: 0, count: samples.count * positions)
     }
@@ -210,7 +210,7 @@ final class HeadObjective: TrainingObjective {
         return Change(weight: weight, bias: bias)
     }
 
-    /// The result of evaluating one sample, in memory that is reused for the next.
+    /// The result of evaluating one sample; its memory is reused for the next sample.
     private struct Scratch {
         /// The logits of all labels, including that of images without a logo if there is one.
         var logits: [Float]

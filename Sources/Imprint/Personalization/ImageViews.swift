@@ -6,7 +6,7 @@ struct ImageViews: Hashable, Sendable {
     /// The number of views, including the photo itself.
     var count: Int
 
-    /// The augmentations: only those that keep a logo readable and inside the image, so no flips.
+    /// The augmentations: only those that keep a logo legible and inside the image, so no flips.
     private static let augmentation = Augmentation([.crop, .exposure, .color])
 
     /// Returns the views of an image of the network's input size; equal images have equal views.

@@ -9,7 +9,7 @@ struct PersonalizationTrainer {
     private let data: PersonalizationSession.TrainingData
     private let configuration: PersonalizationConfiguration
     private let model: ModelFile
-    /// The labels of the head's outputs, in order: those of the base, those that the initial personalization added, then new ones.
+    /// The labels of the head's outputs, in order: those of the base model, those that the initial personalization added, then new ones.
     private let outputs: [String]
     private let newLabels: [String]
 
@@ -112,8 +112,8 @@ struct PersonalizationTrainer {
 
     /// Returns the initial columns of new labels by weight imprinting (Qi et al., "Low-shot learning with imprinted weights", 2018).
     ///
-    /// A column is the mean feature of the label's photos minus the mean feature of the rehearsal photos, which all photos have in common. It
-    /// is scaled to the mean norm of the base's columns. The bias puts the decision boundary half-way between the two means.
+    /// A column is the mean feature of the label's photos minus the mean rehearsal feature, which all photos have in common. It is scaled
+    /// to the mean norm of the base model's columns. The bias puts the decision boundary half-way between the two means.
     private func imprintedColumns() throws -> [Personalization.Column] {
         guard !newLabels.isEmpty else { return [] }
         func norm(_ values: [Float]) -> Float { values.reduce(0) { $0 + $1 * $1 }.squareRoot() }
@@ -176,7 +176,7 @@ struct PersonalizationTrainer {
         }
     }
 
-    /// Returns the rehearsal samples of the base, and pseudo-rehearsal samples of labels that the initial personalization added.
+    /// Returns the rehearsal samples of the base model, and pseudo-rehearsal samples of labels that the initial personalization added.
     private func rehearsal(_ start: Personalization) throws -> [PersonalizationSample] {
         guard let rehearsal = model.rehearsal, configuration.rehearsalWeight > 0 else { return [] }
         let count = rehearsal.labels.count

@@ -3,7 +3,7 @@ internal import Foundation
 /// Pseudo-rehearsal samples of the labels that an earlier personalization added
 /// without storing their photos.
 ///
-/// A sample is a feature of a base photo, moved towards the label until the head gives the label a confidence of 95 %. The direction in
+/// A sample is a rehearsal feature, moved towards the label until the head gives the label a confidence of 95 %. The direction in
 /// channel c is σ_c² · (w_c − w̄_c), with σ the standard deviations of the features, w the weights of the label, and w̄ the mean weights of the
 /// other labels. Without these samples, a label that is added later would suppress the earlier one.
 struct PseudoRehearsal {
@@ -20,7 +20,7 @@ struct PseudoRehearsal {
     /// - Parameters:
     ///   - head: The initial head, with outputs of new labels at its end.
     ///   - known: The number of outputs without new labels.
-    ///   - features: The rehearsal features of the base.
+    ///   - features: The rehearsal features of the base model.
     init(_ head: HeadParameters, known: Int, features: [[Float]]) {
         self.head = head
         self.known = known
