@@ -1,0 +1,146 @@
+import Foundation
+import Imprint
+import ImprintImages
+import ImprintModel
+import ImprintSynthesis
+import ImprintTraining
+import TestSupport
+import Testing
+
+// Each function has an example of a page, word for word.
+
+private func training(photos: URL, model: URL, photo: URL) async throws {
+    // Example of README.md begins
+    var configuration = ClassifierConfiguration()
+    configuration.epochs = 10
+    configuration.augmentation = Augmentation([.flip, .rotate, .blur])
+    let trainer = ClassifierTrainer(photos: try ImageFolder(at: photos), configuration: configuration)
+    for try await event in trainer.start() {
+        switch event {
+        case .epoch(let metrics, _): print(metrics.epoch, metrics.loss)
+        case .finished(let result): try result.model.write(to: model)
+        default: break
+        }
+    }
+
+    let classifier = try ImageClassifier(contentsOf: model)
+    for classification in try classifier.classify(photo) {
+        print(classification.label, classification.confidence)
+    }
+    // Example ends
+}
+
+private func detectorTraining(photos: URL, leaf: URL, crest: URL, others: URL, model: URL) async throws {
+    // Example of docs/logo-detection.md begins
+    let trainer = DetectorTrainer(
+        artwork: ["Leaf": [try Artwork(contentsOf: leaf)], "Crest": [try Artwork(contentsOf: crest)]],
+        photos: try ImageFolder(at: photos, minimumClasses: 1), backgrounds: try ImageFolder.images(in: others))
+    for try await case .finished(let result) in trainer.start() {
+        try result.model.write(to: model)
+    }
+    // Example ends
+}
+
+private func personalization(base: URL, photo: URL, otherPhoto: URL, thirdPhoto: URL, file: URL) throws {
+    // Example of docs/personalization.md begins
+    let session = try PersonalizationSession(ImageClassifier(contentsOf: base))
+    try session.teach(photo, as: "MyLogo")
+    try session.correct(otherPhoto, isNot: "MyLogo")
+    let best = try session.classifier.classify(thirdPhoto)[0]
+    try session.save(to: file)
+    // Example ends
+    print(best.label)
+}
+
+private func requests(classifier: ImageClassifier, upload: Data) async throws {
+    // Example of docs/apps.md begins
+    var request = ClassificationRequest(classifier, rule: ConfidenceRule(threshold: .confidence(0.5)))
+    request.regionOfInterest = NormalizedRectangle(x: 0.25, y: 0, width: 0.5, height: 1)
+    let classifications = try await request.perform(on: .data(upload))
+    // Example ends
+    print(classifications.count)
+}
+
+private func detection(photo: URL) async throws {
+    // Example of docs/apps.md begins
+    let detector = try ImageClassifier(contentsOf: URL(filePath: "logos.imprint"))
+    for object in try await DetectionRequest(detector).perform(on: .file(photo)) {
+        print(object.label, object.confidence, object.box)
+    }
+    // Example ends
+}
+
+private struct Camera {
+    let frames: AsyncStream<ImageSource>
+}
+
+private struct Overlay {
+    func show(_ box: NormalizedRectangle, label: String, id: Int) { print(box, label, id) }
+}
+
+private func tracking(detector: ImageClassifier, camera: Camera, overlay: Overlay) async throws {
+    // Example of docs/apps.md begins
+    let request = DetectionRequest(detector)
+    for try await element in request.detections(for: camera.frames, every: .milliseconds(100)) {
+        for tracked in element.objects {
+            overlay.show(tracked.object.box, label: tracked.object.label, id: tracked.id)
+        }
+    }
+    // Example ends
+}
+
+private func tracker(request: DetectionRequest, camera: Camera) throws -> DetectionStream {
+    // Example of docs/apps.md begins
+    let tracker = try ObjectTracker(minimumOverlap: 0.2, maximumMissedFrames: 10)
+    let stream = request.detections(for: camera.frames, every: .zero, tracker: tracker)
+    // Example ends
+    return stream
+}
+
+@Suite struct DocumentedExampleTests {
+    @Test("The examples of the pages are identical to the code in this file")
+    func examplesAreCompiled() throws {
+        let source = try String(contentsOf: URL(filePath: #filePath), encoding: .utf8)
+        var pages: [Substring] = []
+        var example: [Substring]?
+        for line in source.split(separator: "\n", omittingEmptySubsequences: false) {
+            if line.hasPrefix("    // Example of "), line.hasSuffix(" begins") {
+                pages.append(line.dropFirst("    // Example of ".count).dropLast(" begins".count))
+                example = []
+            } else if line == "    // Example ends", let lines = example, let page = pages.last {
+                let text = try String(contentsOf: packageFolder.appending(path: "\(page)"), encoding: .utf8)
+                #expect(text.contains(lines.joined(separator: "\n")), "the example of \(page) differs")
+                example = nil
+            } else {
+                example?.append(line.hasPrefix("    ") ? line.dropFirst(4) : line)
+            }
+        }
+        #expect(pages.count == 7 && example == nil)
+    }
+
+    @Test("The examples of training and personalization run")
+    func exampleRuns() async throws {
+        try await withTemporaryFolder { folder in
+            for (label, value) in [("light", UInt8(200)), ("dark", 40)] {
+                let photos = folder.appending(path: "photos/\(label)")
+                try FileManager.default.createDirectory(at: photos, withIntermediateDirectories: true)
+                for index in 0..<2 {
+                    try ImageFile.write(
+                        RasterImage(width: 100, height: 100, filledWith: value),
+                        to: photos.appending(path: "\(index).png"))
+                }
+            }
+            let model = folder.appending(path: "logo.imprint")
+            try await training(
+                photos: folder.appending(path: "photos"), model: model,
+                photo: folder.appending(path: "photos/dark/0.png"))
+            #expect(FileManager.default.fileExists(atPath: model.path))
+            let mine = folder.appending(path: "mine")
+            try personalization(
+                base: model, photo: folder.appending(path: "photos/dark/0.png"),
+                otherPhoto: folder.appending(path: "photos/light/0.png"),
+                thirdPhoto: folder.appending(path: "photos/light/1.png"), file: mine)
+            #expect(FileManager.default.fileExists(atPath: mine.path))
+        }
+    }
+}
