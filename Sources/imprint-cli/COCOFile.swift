@@ -1,9 +1,8 @@
 internal import Foundation
 internal import ImprintCore
 internal import ImprintImages
-internal import ImprintInterop
 
-/// Collects the detections of all photos, and writes them in the format of COCO (https://cocodataset.org/#format-data).
+/// Collects the boxes of all photos, and writes them in the format of COCO (https://cocodataset.org/#format-data).
 ///
 /// A detection is an annotation with the additional key `score`, its confidence. Boxes are in pixels of the upright photo.
 final class COCOFile {
@@ -32,7 +31,7 @@ final class COCOFile {
         let bbox: [Double]
         let area: Double
         let iscrowd = 0
-        let score: Float
+        let score: Float?
 
         private enum CodingKeys: String, CodingKey {
             case id, bbox, area, iscrowd, score
@@ -41,53 +40,61 @@ final class COCOFile {
         }
     }
 
+    /// A box in a photo; `score` is the confidence of a detection, or nil for a known box.
+    typealias Object = (label: String, box: NormalizedRectangle, score: Float?)
+
     private let path: String
     private let labels: [String]
+    private let header: String
     /// The parts of the path of the folder of the file.
     private let folder: [String]
     private var images: [Image] = []
     private var annotations: [Annotation] = []
 
-    init(_ path: String, labels: [String]) {
-        (self.path, self.labels) = (path, labels)
+    /// - Parameter header: The start of the file.
+    init(_ path: String, labels: [String], header: String) {
+        (self.path, self.labels, self.header) = (path, labels, header)
         folder = URL(filePath: resolvedPath(path)).deletingLastPathComponent().pathComponents
     }
 
-    var summary: String { "Wrote \(annotations.count) detections in \(images.count) photos to \(path)." }
+    /// The number of boxes so far.
+    var objectCount: Int { annotations.count }
+    /// The number of photos so far.
+    var imageCount: Int { images.count }
 
     /// Returns the size of the upright photo in pixels; any number of threads can call it.
     /// - Throws: `ImageError` if the file is not an image.
-    func size(of photo: PhotoInput) throws -> (width: Int, height: Int) {
+    static func size(of photo: PhotoInput) throws -> (width: Int, height: Int) {
         let header = try ImageFile.information(of: photo.url)
         return header.orientation.swapsSides ? (header.height, header.width) : (header.width, header.height)
     }
 
-    /// Adds the detections of a photo.
-    func add(_ result: PhotoResult, of photo: PhotoInput, size: (width: Int, height: Int)) {
-        images.append(
-            Image(id: images.count + 1, fileName: name(of: photo), width: size.width, height: size.height))
-        for detection in result.classifications {
-            guard let box = detection.box, let label = labels.firstIndex(of: detection.label) else { continue }
+    /// Adds a photo and its boxes.
+    func add(_ objects: [Object], inPhotoAt path: String, size: (width: Int, height: Int)) {
+        images.append(Image(id: images.count + 1, fileName: name(of: path), width: size.width, height: size.height))
+        for (name, box, score) in objects {
+            guard let label = labels.firstIndex(of: name) else { continue }
             let (columns, rows) = (Double(size.width), Double(size.height))
             let (width, height) = (Double(box.width) * columns, Double(box.height) * rows)
             annotations.append(
                 Annotation(
                     id: annotations.count + 1, image: images.count, category: label + 1,
                     bbox: [Double(box.x) * columns, Double(box.y) * rows, width, height], area: width * height,
-                    score: detection.confidence))
+                    score: score))
         }
     }
 
     /// Returns the path relative to the folder of the file, or the whole path of a photo elsewhere.
-    private func name(of photo: PhotoInput) -> String {
-        let components = URL(filePath: resolvedPath(photo.path)).pathComponents
-        guard components.starts(with: folder) else { return resolvedPath(photo.path) }
+    private func name(of photo: String) -> String {
+        let components = URL(filePath: resolvedPath(photo)).pathComponents
+        guard components.starts(with: folder) else { return resolvedPath(photo) }
         return components.dropFirst(folder.count).joined(separator: "/")
     }
 
     /// Writes the file.
+    /// - Parameter path: The path, or nil for that of the initializer.
     /// - Throws: `FileError` if it cannot be written.
-    func write() throws {
+    func write(to path: String? = nil) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         func list(_ values: [some Encodable]) throws -> Data {
@@ -98,11 +105,10 @@ final class COCOFile {
             } + Data("\n]".utf8)
         }
         let categories = labels.enumerated().map { Category(id: $0.offset + 1, name: $0.element) }
-        var data = Data(OutputKind.detectionsHeader.utf8)
+        var data = Data(header.utf8)
         data += Data("\"images\":".utf8) + (try list(images))
         data += Data(",\n\"categories\":".utf8) + (try list(categories))
         data += Data(",\n\"annotations\":".utf8) + (try list(annotations)) + Data("}\n".utf8)
-        let target = vacantPath(path, .detections)
-        try AtomicFile.write(Array(data), to: URL(filePath: target))
+        try AtomicFile.write(Array(data), to: URL(filePath: path ?? self.path))
     }
 }

@@ -20,7 +20,8 @@ struct ClassifyCommand: ParsableCommand {
     @Argument(help: "The model file.")
     var model: String
 
-    @OptionGroup var inputs: PhotoInputOptions
+    @OptionGroup(title: "Photos")
+    var inputs: PhotoInputOptions
 
     @Option(
         help: ArgumentHelp(
@@ -60,11 +61,14 @@ struct ClassifyCommand: ParsableCommand {
     @Flag(help: "Also show the bounding box of each logo, for a detector; see imprint detect.")
     var boxes = false
 
-    @OptionGroup var noveltyOptions: NoveltyOptions
+    @OptionGroup(title: "Photos unlike the training photos")
+    var noveltyOptions: NoveltyOptions
 
-    @OptionGroup var classifierOptions: ClassifierOptions
+    @OptionGroup(title: "Model")
+    var classifierOptions: ClassifierOptions
 
-    @OptionGroup var outputs: PhotoOutputOptions
+    @OptionGroup(title: "Output")
+    var outputs: PhotoOutputOptions
 
     @OptionGroup var common: CommonOptions
 

@@ -27,9 +27,11 @@ struct DetectCommand: ParsableCommand {
         help: "The model file of a detector, from imprint train-detector. With --artwork there is no model.")
     var model: String?
 
-    @OptionGroup var inputs: PhotoInputOptions
+    @OptionGroup(title: "Photos")
+    var inputs: PhotoInputOptions
 
-    @OptionGroup var artworkOptions: ArtworkOptions
+    @OptionGroup(title: "Logos without a model")
+    var artworkOptions: ArtworkOptions
 
     @Option(
         help: ArgumentHelp(
@@ -47,9 +49,11 @@ struct DetectCommand: ParsableCommand {
         help: ArgumentHelp("A personalization of the model, from imprint personalize.", valueName: "file"))
     var personalization: String?
 
-    @OptionGroup var detectionOutputs: DetectionOutputOptions
+    @OptionGroup(title: "Output")
+    var detectionOutputs: DetectionOutputOptions
 
-    @OptionGroup var outputs: PhotoOutputOptions
+    @OptionGroup(title: "Output")
+    var outputs: PhotoOutputOptions
 
     @OptionGroup var common: CommonOptions
 

@@ -27,14 +27,16 @@ struct DetectionOutputOptions: ParsableArguments {
     /// Returns the files that the options ask for.
     /// - Parameter labels: The labels that detections can have.
     func files(labels: [String]) -> DetectionFiles {
-        DetectionFiles(crops: cropTo.map(DetectionCrops.init), coco: coco.map { COCOFile($0, labels: labels) })
+        DetectionFiles(
+            crops: cropTo.map(DetectionCrops.init),
+            coco: coco.map { ($0, COCOFile($0, labels: labels, header: OutputKind.detectionsHeader)) })
     }
 }
 
 /// The files with detections of all photos.
 struct DetectionFiles {
     var crops: DetectionCrops?
-    var coco: COCOFile?
+    var coco: (path: String, file: COCOFile)?
 
     /// The parts of the files for one photo.
     struct Prepared {
@@ -44,18 +46,28 @@ struct DetectionFiles {
 
     /// Does the work for a photo that needs no order; any number of threads can call it.
     func prepared(_ result: PhotoResult, of photo: PhotoInput) throws -> Prepared {
-        Prepared(crops: try crops?.crops(of: photo, result) ?? [], size: try coco?.size(of: photo))
+        Prepared(
+            crops: try crops?.crops(of: photo, result) ?? [], size: try coco.map { _ in try COCOFile.size(of: photo) })
     }
 
     /// Writes the crops of a photo, and adds its detections to the COCO file.
     func write(_ prepared: Prepared, _ result: PhotoResult, of photo: PhotoInput) throws {
         try crops?.write(prepared.crops, of: photo)
-        if let size = prepared.size { coco?.add(result, of: photo, size: size) }
+        guard let coco, let size = prepared.size else { return }
+        let objects = result.classifications.compactMap { detection in
+            detection.box.map { COCOFile.Object(detection.label, $0, detection.confidence) }
+        }
+        coco.file.add(objects, inPhotoAt: photo.path, size: size)
     }
 
     /// Writes the files that need all photos.
-    func finish() throws { try coco?.write() }
+    func finish() throws { try coco.map { try $0.file.write(to: vacantPath($0.path, .detections)) } }
 
     /// The lines about the files, at the end.
-    var summary: [String] { [crops?.summary, coco?.summary].compactMap { $0 } }
+    var summary: [String] {
+        let boxes = coco.map {
+            "Wrote \($0.file.objectCount) detections in \($0.file.imageCount) photos to \($0.path)."
+        }
+        return [crops?.summary, boxes].compactMap { $0 }
+    }
 }

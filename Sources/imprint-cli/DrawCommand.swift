@@ -8,12 +8,29 @@ internal import ImprintSynthesis
 
 struct DrawCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "draw", abstract: "Draw a synthetic data set from a recipe, for experiments.")
+        commandName: "draw", abstract: "Draw a synthetic data set: from a recipe, or from the artwork of logos.",
+        discussion: """
+            With --artwork instead of a recipe, half of the images show a logo on a background, as in the training of a detector, and the \
+            others show a hard negative. The boxes of the logos are in boxes.json, in the format of COCO.
+
+            Examples:
+              imprint draw two-circles --output circles --count 1000
+              imprint draw --artwork Leaf=leaf.png --output leaves --count 2000
+            """)
 
     @Argument(help: "The name of a recipe in datasets/, such as two-circles, or the path of a recipe.")
-    var recipe: String
+    var recipe: String?
 
-    @Option(help: "The output folder; it gets one sub-folder per label.")
+    @OptionGroup(title: "Artwork")
+    var artworkOptions: ArtworkOptions
+
+    @Option(help: BackgroundSource.help(default: "drawn"))
+    var backgrounds: BackgroundSource?
+
+    @Option(help: "With --artwork: the height and width of the images, in pixels. (default: 320)")
+    var size: Int?
+
+    @Option(help: "The output folder; with a recipe, it gets one sub-folder per label.")
     var output: String
 
     @Option(
@@ -22,11 +39,11 @@ struct DrawCommand: ParsableCommand {
                 + "(default: no particular user)", valueName: "number"))
     var user: Int?
 
-    @Option(help: "The total number of images. (default: as in the recipe)")
+    @Option(help: "The total number of images. (default: as in the recipe; 1000 with --artwork)")
     var count: Int?
 
     @Option(
-        help: "The random seed; the same seed draws the same images. (default: as in the recipe)",
+        help: "The random seed; the same seed draws the same images. (default: as in the recipe; 0 with --artwork)",
         transform: seedNumber)
     var seed: UInt64?
 
@@ -37,13 +54,57 @@ struct DrawCommand: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
-        try requirePaths([recipe, output])
+        try requirePaths([recipe, output].compactMap { $0 })
+        try artworkOptions.check(backgrounds)
+        let drawsArtwork = !artworkOptions.artwork.isEmpty
+        guard drawsArtwork != (recipe != nil) else {
+            throw ValidationError(
+                drawsArtwork
+                    ? "Expected a recipe or --artwork, found both; run the verb once for each."
+                    : "Expected the name of a recipe, such as two-circles, or --artwork LABEL=FILE.")
+        }
+        if let size { try require(size, "--size", in: 64...1024) }
+        let others =
+            drawsArtwork
+            ? flag("--user", user != nil) + flag("--contact-sheet", contactSheet != nil) : flag("--size", size != nil)
+        guard others.isEmpty else {
+            throw ValidationError(
+                "\(others.joined(separator: ", ")): expected only \(drawsArtwork ? "with a recipe" : "with --artwork"). "
+                    + "Leave it out\(drawsArtwork ? "; imprint augment --artwork writes contact sheets" : "").")
+        }
         if let contactSheet { try checkContactSheet(contactSheet) }
         if let user { try require(user, "--user", in: 1...100_000) }
         if let count { try require(count, "--count", in: 1...10_000_000) }
     }
 
     func run() throws {
+        if let recipe { try draw(recipe) } else { try drawComposites() }
+    }
+
+    private func drawComposites() throws {
+        let folder = URL(filePath: output)
+        let contents = try? FileManager.default.contentsOfDirectory(atPath: output)
+        guard FileStatus(folder) == nil || contents?.isEmpty == true else {
+            throw ValidationError("--output: \(output) exists and is not an empty folder. Choose another name.")
+        }
+        let (workers, count, size) = (Workers(common.threadCount), count ?? 1000, size ?? 320)
+        let dataset = CompositeDataset(
+            compositors: try artworkOptions.compositors(
+                backgrounds: backgrounds, size: size, seed: seed ?? 0, workers: workers), size: size, workers: workers)
+        var bar = ProgressBar()
+        defer { bar.clear() }
+        let boxes = try dataset.write(to: folder, count: count) { bar.draw("drawing", done: $0, of: count) }
+        bar.clear()
+        if common.json {
+            try Terminal.report(FinishedLine(count: count, labels: artworkOptions.labels, output: output))
+        } else {
+            Terminal.note(
+                "Drew \(count) images into \(output): \(boxes) show \(shown(artworkOptions.labels)), with boxes in "
+                    + "\(CompositeDataset.boxesName), and the others a hard negative.")
+        }
+    }
+
+    private func draw(_ recipe: String) throws {
         let sharedRecipe = try DrawingRecipe.load(named: recipe)
         let recipe = user.map { sharedRecipe.ofUser($0) } ?? sharedRecipe
         let count = count ?? recipe.count

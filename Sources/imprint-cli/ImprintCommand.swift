@@ -69,13 +69,30 @@ struct ImprintCommand: AsyncParsableCommand {
         commandName: "imprint",
         abstract:
             "Train, personalize and run image classifiers and logo detectors on this machine. No photo leaves it.",
+        discussion: """
+            Examples:
+              imprint train photos --output pets.imprint
+              imprint classify pets.imprint photo.jpg
+              imprint detect --artwork Logo=logo.png photos --annotate found
+            """,
         version: "0.1.0",
-        subcommands: [
-            TrainCommand.self, TrainDetectorCommand.self, ClassifyCommand.self, DetectCommand.self,
-            EvaluateCommand.self,
-            PersonalizeCommand.self, MergeCommand.self, InspectCommand.self, CompareCommand.self, ModelsCommand.self,
-            ImportCommand.self,
-            ExportCommand.self, AuditCommand.self,
-            PrepareCommand.self, DrawCommand.self, AugmentCommand.self, StudioCommand.self, BenchCommand.self,
+        groupedSubcommands: [
+            CommandGroup(
+                name: "Training",
+                subcommands: [
+                    TrainCommand.self, TrainDetectorCommand.self, PersonalizeCommand.self, MergeCommand.self,
+                ]),
+            CommandGroup(
+                name: "Using and measuring models",
+                subcommands: [ClassifyCommand.self, DetectCommand.self, EvaluateCommand.self, CompareCommand.self]),
+            CommandGroup(
+                name: "Model files",
+                subcommands: [
+                    InspectCommand.self, ModelsCommand.self, ImportCommand.self, ExportCommand.self,
+                ]),
+            CommandGroup(
+                name: "Photos",
+                subcommands: [AuditCommand.self, PrepareCommand.self, AugmentCommand.self, DrawCommand.self]),
+            CommandGroup(name: "Browser app and benchmarks", subcommands: [StudioCommand.self, BenchCommand.self]),
         ])
 }

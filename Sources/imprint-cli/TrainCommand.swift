@@ -49,7 +49,7 @@ struct TrainCommand: AsyncParsableCommand {
             photos: photos, configuration: configuration, checkpoints: runOptions.checkpoints)
         try await TrainingSession(
             options: runOptions, folder: photos, validationFolder: options.dataset.validationFolder, command: command
-        ).run(trainer, epochs: configuration.epochs, patience: options.patience)
+        ).run(trainer, epochs: configuration.epochs, patience: options.length.patience)
     }
 }
 

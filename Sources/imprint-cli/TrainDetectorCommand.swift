@@ -23,7 +23,8 @@ struct TrainDetectorCommand: AsyncParsableCommand {
     @Argument(help: .hidden)
     var data: String?
 
-    @OptionGroup var artworkOptions: ArtworkOptions
+    @OptionGroup(title: "Artwork")
+    var artworkOptions: ArtworkOptions
 
     @Option(
         help: BackgroundSource.help(default: "the background photos of --photos if there are any, else drawn"))
@@ -44,7 +45,8 @@ struct TrainDetectorCommand: AsyncParsableCommand {
 
     @OptionGroup var runOptions: TrainingRunOptions
 
-    @OptionGroup var dataset: DatasetOptions
+    @OptionGroup(title: "Data")
+    var dataset: DatasetOptions
 
     @Option(
         help:

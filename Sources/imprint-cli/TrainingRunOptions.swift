@@ -35,7 +35,8 @@ struct TrainingRunOptions: ParsableArguments {
     @Option(help: "The port of the page of --watch. (default: \(LiveServer.defaultPort), or the next free one)")
     var port: Int?
 
-    @OptionGroup var crossValidation: CrossValidationOptions
+    @OptionGroup(title: "Cross-validation")
+    var crossValidation: CrossValidationOptions
 
     @OptionGroup var common: CommonOptions
 

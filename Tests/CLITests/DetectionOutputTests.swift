@@ -103,4 +103,49 @@ import Testing
             #expect(try Data(contentsOf: file) == Data("{}".utf8))
         }
     }
+
+    @Test("draw --artwork writes composites with boxes, which evaluate and train-detector read") func composites()
+        throws
+    {
+        try withTemporaryFolder { folder in
+            let fixtures = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures")
+            let artwork = ["leaf", "crest"].flatMap {
+                ["--artwork", "\($0)=\(fixtures.appending(path: "artwork-\($0).png").path)"]
+            }
+            let arguments = ["draw", "--output", "set", "--count", "9", "--size", "96"] + artwork
+            let drawn = try run(tool, arguments, folder: folder)
+            #expect(drawn.status == 0 && drawn.errors.contains("Drew 9 images into set: 5 show "), "\(drawn.errors)")
+            let annotations = try BoxAnnotations(contentsOf: folder.appending(path: "set/boxes.json"))
+            #expect(
+                annotations.photos.count == 9 && annotations.warnings.isEmpty
+                    && annotations.labels == ["crest", "leaf"])
+            let labels = annotations.photos.map { $0.objects.map(\.label) }
+            #expect(labels == [["leaf"], [], ["crest"], [], ["leaf"], [], ["crest"], [], ["leaf"]])
+            #expect(annotations.photos.flatMap(\.objects).allSatisfy { $0.box.width > 0.02 && $0.box.height > 0.02 })
+            let again = try run(tool, arguments, folder: folder)
+            #expect(
+                again.status == 64 && again.errors.contains("set exists and is not an empty folder"), "\(again.errors)")
+            let other = arguments.map { $0 == "set" ? "other" : $0 }
+            #expect(try run(tool, other, folder: folder).status == 0)
+            for name in ["000001.jpg", "000008.jpg", "boxes.json"] {
+                #expect(
+                    try Data(contentsOf: folder.appending(path: "set/\(name)"))
+                        == Data(contentsOf: folder.appending(path: "other/\(name)")))
+            }
+        }
+    }
+
+    @Test(
+        "draw needs either a recipe or artwork",
+        arguments: [
+            ([], "Expected the name of a recipe"), (["two-circles", "--artwork", "a=b.png"], "found both"),
+            (["two-circles", "--size", "96"], "--size: expected only with --artwork"),
+            (["--artwork", "a=b.png", "--user", "1"], "--user: expected only with a recipe"),
+        ] as [([String], String)])
+    func drawUsage(arguments: [String], message: String) throws {
+        try withTemporaryFolder { folder in
+            let drawn = try run(tool, ["draw", "--output", "set"] + arguments, folder: folder)
+            #expect(drawn.status == 64 && drawn.errors.contains(message), "\(drawn.errors)")
+        }
+    }
 }
