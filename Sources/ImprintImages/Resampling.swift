@@ -36,6 +36,18 @@ package struct ResampledAxis {
         }
     }
 
+    /// Returns the filter as a matrix [target samples, source samples].
+    /// - Parameter length: The number of source samples.
+    package func matrix(length: Int) -> [Float] {
+        var matrix = [Float](repeating: 0, count: count * length)
+        for index in 0..<count {
+            for tap in 0..<Int(taps[index]) {
+                matrix[index * length + Int(firsts[index]) + tap] = weights[index * stride + tap]
+            }
+        }
+        return matrix
+    }
+
     /// Calls `body` with the axis in the layout of the kernel.
     fileprivate func withKernelAxis(_ body: (UnsafePointer<imprint_axis>) -> Void) {
         firsts.withUnsafeBufferPointer { firsts in

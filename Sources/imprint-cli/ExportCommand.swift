@@ -10,8 +10,9 @@ struct ExportCommand: ParsableCommand {
         abstract: "Export a model to ONNX or Core ML, or to a smaller model file.",
         discussion: """
             The exported file contains labels, preprocessing and network as metadata. A Core ML model takes images and preprocesses them \
-            itself. An ONNX model takes preprocessed values, or pixel values 0 to 255 with --preprocessing-in-graph. --to imprint writes a \
-            model file again, with --precision int8 at about a quarter of the size.
+            itself. An ONNX model takes preprocessed values, or pixel values 0 to 255 with --preprocessing-in-graph. Both models \
+            of a logo detector take pixel values and output bounding boxes. --to imprint writes a model file again, with --precision int8 \
+            at about a quarter of the size.
             """)
 
     enum Format: String, ExpressibleByArgument, CaseIterable {

@@ -2,19 +2,6 @@ internal import ImprintModel
 
 /// The selection of detected objects from the peaks of all heat maps.
 enum ObjectPeaks {
-    /// The maximum number of objects of one logo in an image.
-    private static let maximumCount = 100
-    /// Peaks below this confidence are never objects; the limit bounds the time of non-maximum suppression.
-    private static let minimumConfidence: Float = 0.01
-    /// The overlap (IoU) at which the weaker of two boxes of the same logo is suppressed.
-    private static let sameLogoOverlap: Float = 0.45
-    /// The overlap (IoU) at which the weaker of two boxes of different logos is suppressed.
-    ///
-    /// One logo may contain a smaller one, but two logos with similar boxes are the same object.
-    private static let otherLogoOverlap: Float = 0.5
-    /// The overlap (IoU) at which a suppressed box is averaged with the one that suppresses it.
-    private static let averagedOverlap: Float = 0.6
-
     /// An object: the index of its logo, its confidence and its box in pixels of the image.
     struct Object {
         let logo: Int
@@ -60,13 +47,15 @@ enum ObjectPeaks {
             var clusters: [Cluster] = []
             for peak in scan.peaks.sorted(by: { $0.score > $1.score }) {
                 let confidence = detector.logos[logo].confidence(peak.score)
-                guard confidence >= minimumConfidence else { break }
+                guard confidence >= ObjectSelection.minimumConfidence else { break }
                 let box = box(of: peak, detector)
-                if let index = clusters.firstIndex(where: { $0.best.overlap(with: box) > sameLogoOverlap }) {
-                    if clusters[index].best.overlap(with: box) > averagedOverlap {
+                if let index = clusters.firstIndex(where: {
+                    $0.best.overlap(with: box) > ObjectSelection.sameLogoOverlap
+                }) {
+                    if clusters[index].best.overlap(with: box) > ObjectSelection.averagedOverlap {
                         clusters[index].add(box, weight: confidence)
                     }
-                } else if clusters.count < maximumCount {
+                } else if clusters.count < ObjectSelection.maximumCount {
                     clusters.append(Cluster(box, confidence))
                 }
             }
@@ -77,7 +66,7 @@ enum ObjectPeaks {
             ($1.element.confidence, $0.offset) < ($0.element.confidence, $1.offset)
         }) {
             let isCovered = objects.contains {
-                $0.logo != candidate.logo && $0.box.overlap(with: candidate.box) > otherLogoOverlap
+                $0.logo != candidate.logo && $0.box.overlap(with: candidate.box) > ObjectSelection.otherLogoOverlap
             }
             if !isCovered { objects.append(candidate) }
         }

@@ -118,7 +118,7 @@ extension RasterImage {
 
 extension PatchSource {
     /// The side of a square with the maximum number of pixels that the detector analyses.
-    private static let maximumSide = 400
+    package static let maximumSide = 400
 
     /// Reads a photo, upright and in sRGB, at the size that the detector analyses.
     package static func read(_ url: URL) throws(ImageError) -> RasterImage { shrunk(try decode(url)) }

@@ -18,19 +18,31 @@ public struct CoreMLOptions: Sendable {
 }
 
 extension ModelFile {
-    /// Writes the model as a Core ML file (`.mlmodel`, a neuralNetworkClassifier), which atomically replaces the file at `url`.
+    /// Writes the model as a Core ML file (`.mlmodel`), which atomically replaces the file at `url`.
+    ///
+    /// A classifier becomes a neuralNetworkClassifier.
     ///
     /// The input "image" is an RGB or grey image of the network's size, and the model includes the preprocessing. The outputs
     /// are "classLabel" and "probabilities". The metadata contains labels, preprocessing and network as JSON: `imprint.labels`,
     /// `imprint.preprocessing`, `imprint.network`. The specification version is the lowest possible: 1, or 2 with float16
     /// weights, or 4 for updatable models and general broadcasting. Equal models produce equal bytes.
     ///
+    /// A logo detector becomes a pipeline of a neural network and a non-maximum suppression, of specification version 4. Its input
+    /// "image" is a square image of the size of the largest pyramid level, and its optional inputs are "iouThreshold" and
+    /// "confidenceThreshold". Its outputs are "confidence" [objects, logos] and "coordinates" [objects, 4] (horizontal and vertical
+    /// centre, width and height, relative to the image), which Vision turns into recognized objects.
+    ///
     /// - Throws: `ExportError` if Core ML cannot express the model or train it on a device, `ModelFileError` if labels and
     ///   network do not match or a parameter is not finite, `FileError` if the file cannot be written.
     public func writeCoreML(to url: URL, options: CoreMLOptions = CoreMLOptions()) throws {
         try writeExport(to: url) { () throws -> MessageBuilder in
-            var exporter = CoreMLExporter(ExportedModel(self, precision: options.precision), options)
-            return try exporter.message()
+            switch head {
+            case .softmax, .sigmoid:
+                var exporter = CoreMLExporter(ExportedModel(self, precision: options.precision), options)
+                return try exporter.message()
+            case .detector(let detector):
+                return try CoreMLDetectorExporter.message(self, detector, options)
+            }
         }
     }
 }
@@ -57,18 +69,22 @@ struct CoreMLExporter {
     let model: ExportedModel
     private let options: CoreMLOptions
     var layers: CoreMLLayerWriter
-    /// The name of each node's output.
-    private var values: [String] = []
 
-    init(_ model: ExportedModel, _ options: CoreMLOptions) {
+    /// - Parameter layers: The layers that precede those of the network; nil if there are none.
+    init(_ model: ExportedModel, _ options: CoreMLOptions, layers: CoreMLLayerWriter? = nil) {
         self.model = model
         self.options = options
-        layers = CoreMLLayerWriter(names: ExportedNames(reserving: [Self.image, Self.label, Self.probabilities, ""]))
+        self.layers =
+            layers
+            ?? CoreMLLayerWriter(names: ExportedNames(reserving: [Self.image, Self.label, Self.probabilities, ""]))
     }
 
-    /// Encodes the message Model.
+    /// Encodes the message Model of a classifier.
     mutating func message() throws -> MessageBuilder {
-        try addLayers()
+        guard !(options.isUpdatable && options.precision == .float16) else {
+            throw ExportError.Problem.notUpdatable(reason: "its weights must be float32, not float16")
+        }
+        try addLayers(to: addFirstScale(), output: Self.probabilities)
         var network = MessageBuilder()
         for layer in layers.messages { network.add(1, layer) }
         network.add(2, scaler)
@@ -88,13 +104,17 @@ struct CoreMLExporter {
         return message
     }
 
-    /// Adds all layers; the last one outputs the probabilities.
-    private mutating func addLayers() throws(ExportError.Problem) {
-        guard !(options.isUpdatable && options.precision == .float16) else {
-            throw .notUpdatable(reason: "its weights must be float32, not float16")
-        }
+    /// Adds all layers of the network.
+    /// - Parameters:
+    ///   - input: The name of the normalized image.
+    ///   - prefix: The start of the names of the layers, if the model contains the network several times.
+    ///   - output: The name of the last layer's output.
+    mutating func addLayers(
+        to input: String, prefix: String = "", output: String
+    ) throws(ExportError.Problem) {
         let nodes = model.network.nodes
-        let input = addFirstScale()
+        /// The name of each node's output.
+        var values: [String] = []
         let updatable = options.isUpdatable ? nodes.lastIndex { $0.layer is Dense || $0.layer is Convolution } : nil
         var unsupported: [UnsupportedLayer] = []
         for (index, node) in nodes.enumerated() {
@@ -106,7 +126,7 @@ struct CoreMLExporter {
             }
             let step = Step(
                 index: index, inputs: inputs, inputShapes: model.inputShapes(of: index),
-                shape: model.network.shapes[index], output: isLast ? Self.probabilities : layers.unique(node.name),
+                shape: model.network.shapes[index], output: isLast ? output : layers.unique(prefix + node.name),
                 isUpdatable: index == updatable)
             if let reason = add(node.layer, step) {
                 let kind = type(of: node.layer).kind
@@ -125,7 +145,7 @@ struct CoreMLExporter {
     }
 
     /// The message NeuralNetworkPreprocessing: y = scale · x + bias, with one scale for all channels.
-    private var scaler: MessageBuilder {
+    var scaler: MessageBuilder {
         let preprocessing = model.file.preprocessing
         let scale = hasOneScale ? preprocessing.scale[0] : 1
         let biases = preprocessing.mean.map { -$0 * scale }
@@ -143,7 +163,7 @@ struct CoreMLExporter {
     }
 
     /// Adds a scale layer if the channels have different scales, and returns the name of the first layer's input.
-    private mutating func addFirstScale() -> String {
+    mutating func addFirstScale() -> String {
         guard !hasOneScale else { return Self.image }
         let scale = model.file.preprocessing.scale
         let name = layers.unique("preprocessing.scale")
@@ -188,7 +208,7 @@ struct CoreMLExporter {
     }
 
     /// Encodes the message FeatureDescription.
-    private static func feature(
+    static func feature(
         _ name: String, _ text: String, type field: Int, _ value: MessageBuilder
     ) -> MessageBuilder {
         var type = MessageBuilder()

@@ -10,6 +10,7 @@ enum CoreMLImporter {
     ///   unreadable.
     static func read(_ file: MappedFile, in package: CoreMLPackage, importer: ModelImporter) throws -> ImportedModel {
         let model = try CoreMLModel(file)
+        try ExportedDescription.checkNoDetector(model.description.userDefined)
         let name = package.name
         if case .program(let message) = model.kind {
             return try importer.finish(

@@ -23,13 +23,24 @@ struct CoreMLLayerWriter {
         case flatten = 301
         case concat = 320
         case slice = 350
+        case clip = 660
+        case greaterEqual = 832
         case addBroadcastable = 880
         case multiplyBroadcastable = 900
+        case concatArrays = 980
+        case transpose = 985
+        case matrixProduct = 1045
+        case constant = 1070
+        case reshape = 1140
+        case reduceMaximum = 1260
 
         /// The first specification version with this layer.
         var version: Int {
             switch self {
-            case .addBroadcastable, .multiplyBroadcastable: 4
+            case .clip, .greaterEqual, .addBroadcastable, .multiplyBroadcastable, .concatArrays, .transpose,
+                .matrixProduct,
+                .constant, .reshape, .reduceMaximum:
+                4
             default: 1
             }
         }

@@ -22,8 +22,8 @@ public struct ExportError: DescribedError, Equatable {
     package enum Problem: Error, Equatable, Sendable {
         /// The format cannot express some layers.
         case unsupported(format: String, layers: [UnsupportedLayer])
-        /// The model is a logo detector, which scans an image pyramid.
-        case detector
+        /// The network of a logo detector does not accept the images of a pyramid level.
+        case pyramidLevel(side: Int, reason: String)
         /// A tensor has a value outside the range of float16.
         case exceedsFloat16(tensor: String, value: Float)
         /// The file would exceed protobuf's limit of 2³¹ − 1 bytes.
@@ -46,9 +46,9 @@ public struct ExportError: DescribedError, Equatable {
                     + layers.map { "the layer \"\($0.node)\" of kind \($0.kind) (\($0.reason))" }.joined(
                         separator: ", ")
                     + ". Replace these layers, or choose another format."
-            case .detector:
-                "the model is a logo detector, whose heat maps only work with Imprint's image pyramid. Export an image "
-                    + "classifier."
+            case .pyramidLevel(let side, let reason):
+                "the network does not accept a pyramid level of \(side)x\(side) pixels: \(reason). Use a network without dense "
+                    + "layers, or larger pyramid levels."
             case .exceedsFloat16(let tensor, let value):
                 "the tensor \(tensor) has the value \(value), which exceeds float16 (±65504). Export with float32."
             case .tooLarge(let byteCount):

@@ -1,10 +1,12 @@
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// A classifier to export to a format with the NCHW layout.
+/// A model to export to a format with the NCHW layout.
 struct ExportedModel {
     /// The model.
     let file: ModelFile
+    /// The network of the model, possibly for images of another size.
+    let network: Network
     /// The precision of convolution and dense weights; biases, normalization parameters and statistics stay float32.
     let precision: Safetensors.Precision
     private let nodeIndices: [String: Int]
@@ -13,16 +15,17 @@ struct ExportedModel {
     /// It is nil if the output is in Imprint's channels-last order.
     private let reorderedImages: [TensorShape?]
 
-    init(_ file: ModelFile, precision: Safetensors.Precision) {
+    /// - Parameter network: The network of the model for images of another size; nil for that of the model file.
+    init(_ file: ModelFile, network: Network? = nil, precision: Safetensors.Precision) {
+        let network = network ?? file.network
         self.file = file
+        self.network = network
         self.precision = precision
-        let nodes = file.network.nodes
+        let nodes = network.nodes
         let nodeIndices = Dictionary(uniqueKeysWithValues: nodes.enumerated().map { ($1.name, $0) })
         self.nodeIndices = nodeIndices
-        reorderedImages = reorderedVectors(of: file.network, nodes.map { $0.inputs.map { nodeIndices[$0] } })
+        reorderedImages = reorderedVectors(of: network, nodes.map { $0.inputs.map { nodeIndices[$0] } })
     }
-
-    var network: Network { file.network }
 
     /// Returns the indices of the nodes that a node reads; `nil` is the network's input.
     func sources(of index: Int) -> [Int?] { network.nodes[index].inputs.map { nodeIndices[$0] } }
@@ -34,12 +37,14 @@ struct ExportedModel {
 
     /// The metadata key of the network, by which Imprint recognizes a model that it exported.
     static let networkKey = "imprint.network"
+    /// The metadata key of the rules of a logo detector.
+    static let detectorKey = "imprint.spotting"
 
     /// Returns the metadata from which Imprint restores the model, as keys and JSON values.
     func metadata() throws -> [(key: String, value: String)] {
         [
             ("imprint.labels", try json(file.labels)),
-            (Self.networkKey, try json(network)),
+            (Self.networkKey, try json(file.network)),
             ("imprint.preprocessing", try json(file.preprocessing)),
         ]
     }

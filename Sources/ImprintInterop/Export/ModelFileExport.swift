@@ -8,7 +8,6 @@ extension ModelFile {
     /// - Throws: `ExportError`, `ModelFileError` or `FileError`.
     func writeExport(to url: URL, _ make: () throws -> MessageBuilder) throws {
         do {
-            guard head.seesWholeImage else { throw ExportError.Problem.detector }
             try checkFit(network, labels, preprocessing, head)
             for entry in parameters.layout.entries { try checkFinite(entry, of: parameters) }
             let message = try make()

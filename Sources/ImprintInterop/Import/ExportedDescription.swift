@@ -32,6 +32,13 @@ struct ExportedDescription {
         labels = json("imprint.labels", as: [String].self)
     }
 
+    /// Throws if a file contains the scan of a logo detector that Imprint exported, which is not a network.
+    static func checkNoDetector(_ metadata: [String: String]) throws(ImportError.Problem) {
+        guard metadata[ExportedModel.detectorKey] != nil else { return }
+        throw .unsuitableModel(
+            found: "a logo detector that Imprint exported", advice: "Use the model file from which it was exported")
+    }
+
     /// Returns the parameters of the original network, taken from the network that was imported from the file's graph.
     ///
     /// - Parameter rule: The input normalization of the graph's network, which may include the preprocessing.

@@ -135,6 +135,7 @@ extension ModelImporter {
 
     func readONNX(_ file: MappedFile) throws -> ImportedModel {
         let model = try ONNXModel(file)
+        try ExportedDescription.checkNoDetector(model.metadata)
         var importer: ONNXImporter
         let output: SourceActivation
         do {

@@ -7,6 +7,8 @@ public struct ONNXOptions: Sendable {
     /// The precision of convolution and dense weights; a `Cast` node converts float16 weights to float32.
     public var precision: Safetensors.Precision
     /// Whether the graph includes the normalization (sample − mean) · scale, and takes samples 0…255 as its input.
+    ///
+    /// The graph of a logo detector always does, because it scales the image.
     public var containsPreprocessing: Bool
 
     /// Creates options.
@@ -24,17 +26,26 @@ extension ModelFile {
     /// labels, preprocessing and network as JSON: `imprint.labels`, `imprint.preprocessing`, `imprint.network`. `imprint.input`
     /// is "samples" if the graph contains the preprocessing, otherwise "normalized". Equal models produce equal bytes.
     ///
+    /// A logo detector has opset 18. Its graph contains the whole detection, from an image of any size to the objects: the input
+    /// [1, 3, height, width] has samples 0…255, and the outputs are `boxes` [objects, 4] (left, top, right and bottom edges in pixels
+    /// of the input, by descending confidence), `confidences` [objects], `labels` [objects] (indices) and `imageConfidences` [labels].
+    ///
     /// - Throws: `ExportError` if ONNX cannot express the model, `ModelFileError` if labels and network do not match or a
     ///   parameter is not finite, `FileError` if the file cannot be written.
     public func writeONNX(to url: URL, options: ONNXOptions = ONNXOptions()) throws {
         try writeExport(to: url) { () throws -> MessageBuilder in
-            var exporter = ONNXExporter(ExportedModel(self, precision: options.precision), options)
-            return try exporter.message()
+            switch head {
+            case .softmax, .sigmoid:
+                var exporter = ONNXExporter(ExportedModel(self, precision: options.precision), options)
+                return try exporter.message()
+            case .detector(let detector):
+                return try ONNXExporter.message(self, detector, precision: options.precision)
+            }
         }
     }
 }
 
-/// Converts a classifier to an ONNX model.
+/// Converts a model to an ONNX model.
 struct ONNXExporter {
     /// A tensor of the graph: [N, C, H, W], or flat [N, C].
     struct Value {
@@ -53,42 +64,64 @@ struct ONNXExporter {
 
     let model: ExportedModel
     private let options: ONNXOptions
+    /// The version of the operators.
+    let opset: Int
     var graph: ONNXGraph
-    private var values: [Value] = []
+    /// The names of the means and scales in the graph, once they are in use.
+    private var normalization: (mean: String, scale: String)?
     /// The flattened form of tensors by name, if another node requested it.
     private var flat: [String: Value] = [:]
     /// The [N, C, H, W] form of flat tensors by name, if another node requested it.
     private var images: [String: Value] = [:]
 
+    /// Creates an exporter of a classifier.
     init(_ model: ExportedModel, _ options: ONNXOptions) {
+        self.init(
+            model, options, opset: model.network.nodes.contains { $0.layer is LayerNormalization } ? 17 : 13,
+            reserving: model.network.nodes.map(\.name))
+    }
+
+    /// Creates an exporter.
+    /// - Parameter names: The names of tensors that must not be changed, besides that of the input.
+    init(_ model: ExportedModel, _ options: ONNXOptions, opset: Int, reserving names: [String]) {
         self.model = model
         self.options = options
-        graph = ONNXGraph(names: ExportedNames(reserving: [Network.inputName] + model.network.nodes.map(\.name)))
+        self.opset = opset
+        graph = ONNXGraph(names: ExportedNames(reserving: [Network.inputName] + names))
+    }
+
+    /// Encodes the message ModelProto of a classifier.
+    mutating func message() throws -> MessageBuilder {
+        let shape = model.network.input
+        let input = Value(name: Network.inputName, shape: shape, isFlat: false)
+        let output = flattened(try addLayers(to: options.containsPreprocessing ? normalized(input) : input))
+        return try message(
+            kind: "Image classifier",
+            input: [.name("batch"), .number(shape.channels), .number(shape.height), .number(shape.width)],
+            outputs: [ONNXGraph.Output(name: output.name, shape: [.name("batch"), .number(output.shape.channels)])])
     }
 
     /// Encodes the message ModelProto.
-    mutating func message() throws -> MessageBuilder {
-        let output = try addLayers()
-        let input = model.network.input
+    /// - Parameters:
+    ///   - kind: What the model is, the start of the graph's description.
+    ///   - extra: Metadata besides that of every model.
+    func message(
+        kind: String, input: [ONNXGraph.Length], outputs: [ONNXGraph.Output], extra: [(key: String, value: String)] = []
+    ) throws -> MessageBuilder {
         var graph = graph.message(
-            named: model.network.name,
-            input: (
-                Network.inputName,
-                [.name("batch"), .number(input.channels), .number(input.height), .number(input.width)],
-                inputText
-            ),
-            output: (output.name, [.name("batch"), .number(output.shape.channels)]))
-        graph.add(10, "Image classifier exported by Imprint. " + inputText)
+            named: model.network.name, input: (Network.inputName, input, inputText), outputs: outputs)
+        graph.add(10, "\(kind) exported by Imprint. " + inputText)
         var message = MessageBuilder()
         message.add(1, 8)
         message.add(2, "Imprint")
         message.add(7, graph)
         var operators = MessageBuilder()
         operators.add(1, "")
-        operators.add(2, model.network.nodes.contains { $0.layer is LayerNormalization } ? 17 : 13)
+        operators.add(2, opset)
         message.add(8, operators)
         let metadata =
             [("imprint.input", options.containsPreprocessing ? "samples" : "normalized")] + (try model.metadata())
+            + extra
         for (key, value) in metadata { message.add(14, key: key, value: value) }
         return message
     }
@@ -100,12 +133,22 @@ struct ONNXExporter {
         return "Takes \(range), in sRGB, \(colors), rows from the top; see imprint.preprocessing in the metadata."
     }
 
-    /// Adds all nodes, and returns the flat output of the model.
-    private mutating func addLayers() throws(ExportError.Problem) -> Value {
-        let input = normalizedInput()
+    /// Adds all layers of the network.
+    ///
+    /// - Parameters:
+    ///   - input: The normalized input.
+    ///   - prefix: The start of the names of the outputs, if the graph contains the network several times; the parameters are shared.
+    ///   - onLayer: A closure that is called before each layer.
+    /// - Returns: The output of the last layer.
+    mutating func addLayers(
+        to input: Value, prefix: String = "", onLayer: (ONNXGraph) -> Void = { _ in }
+    ) throws(ExportError.Problem) -> Value {
+        var values: [Value] = []
         var unsupported: [UnsupportedLayer] = []
         for (index, node) in model.network.nodes.enumerated() {
-            let name = node.name.isEmpty ? graph.unique("") : node.name
+            onLayer(graph)
+            let isReserved = prefix.isEmpty && !node.name.isEmpty
+            let name = isReserved ? node.name : graph.unique(prefix + node.name)
             let step = Step(
                 index: index, inputs: model.sources(of: index).map { $0.map { values[$0] } ?? input },
                 shape: model.network.shapes[index], output: name)
@@ -120,22 +163,23 @@ struct ONNXExporter {
             values.append(Value(name: name, shape: step.shape, isFlat: isFlat))
         }
         guard unsupported.isEmpty else { throw .unsupported(format: "ONNX", layers: unsupported) }
-        return flattened(values[values.count - 1])
+        return values[values.count - 1]
     }
 
-    /// Returns the input of the first layer.
-    private mutating func normalizedInput() -> Value {
-        let shape = model.network.input
-        let input = Value(name: Network.inputName, shape: shape, isFlat: false)
-        guard options.containsPreprocessing else { return input }
+    /// Adds the normalization of samples, (sample − mean) · scale.
+    /// - Parameter prefix: The start of the names of the tensors, if the graph normalizes several images.
+    mutating func normalized(_ input: Value, prefix: String = "") -> Value {
         let preprocessing = model.file.preprocessing
-        let mean = graph.add("preprocessing.mean", preprocessing.mean, shape: [shape.channels, 1, 1])
-        let scale = graph.add("preprocessing.scale", preprocessing.scale, shape: [shape.channels, 1, 1])
-        let centered = graph.unique("preprocessing.centered")
-        let normalized = graph.unique("preprocessing.normalized")
-        graph.add("Sub", [input.name, mean], to: centered)
-        graph.add("Mul", [centered, scale], to: normalized)
-        return Value(name: normalized, shape: shape, isFlat: false)
+        let shape = [input.shape.channels, 1, 1]
+        let (mean, scale) =
+            normalization ?? (
+                graph.add("preprocessing.mean", preprocessing.mean, shape: shape),
+                graph.add("preprocessing.scale", preprocessing.scale, shape: shape)
+            )
+        normalization = (mean, scale)
+        let centered = graph.node("Sub", [input.name, mean], named: "\(prefix)preprocessing.centered")
+        let normalized = graph.node("Mul", [centered, scale], named: "\(prefix)preprocessing.normalized")
+        return Value(name: normalized, shape: input.shape, isFlat: false)
     }
 
     /// Returns a vector as [N, C].

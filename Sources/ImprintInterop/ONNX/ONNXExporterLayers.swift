@@ -1,7 +1,7 @@
 internal import ImprintModel
 internal import ImprintNetwork
 
-// The export of each layer type to ONNX operators. Source: the ONNX operator specification, opset 13.
+// The export of each layer type to ONNX operators. Source: the ONNX operator specification, opsets 13 to 18.
 
 extension ONNXExporter {
     /// Adds the ONNX operators of a layer.
@@ -178,7 +178,12 @@ extension ONNXExporter {
 
     private mutating func addMean(_ layer: MeanLayer, _ step: Step) -> Bool {
         let axes = [(MeanAxes.channels, 1), (.height, 2), (.width, 3)].filter { layer.axes.contains($0.0) }.map(\.1)
-        graph.add("ReduceMean", [image(step.inputs[0]).name], to: step.output, ["axes": .ints(axes)])
+        let input = image(step.inputs[0]).name
+        if opset < 18 {
+            graph.add("ReduceMean", [input], to: step.output, ["axes": .ints(axes)])
+        } else {
+            graph.add("ReduceMean", [input, graph.add("\(step.output).axes", axes)], to: step.output)
+        }
         return false
     }
 

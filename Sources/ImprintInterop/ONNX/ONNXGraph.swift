@@ -46,8 +46,17 @@ struct ONNXGraph {
         case name(String)
     }
 
+    /// An output of the graph.
+    struct Output {
+        let name: String
+        var type = ElementType.float
+        let shape: [Length]
+    }
+
     private var nodes: [MessageBuilder] = []
     private var constants: [MessageBuilder] = []
+    /// The float32 tensors of parameters, by name and shape.
+    private var parameters: [String: String] = [:]
     private var names: ExportedNames
 
     init(names: ExportedNames) { self.names = names }
@@ -62,19 +71,48 @@ struct ONNXGraph {
         _ type: String, _ inputs: [String], to output: String,
         _ attributes: KeyValuePairs<String, ONNXAttribute> = [:], named name: String? = nil
     ) {
+        add(type, inputs, to: [output], attributes, named: name)
+    }
+
+    /// Adds a node with several outputs; "" is an omitted input or output.
+    ///
+    /// - Parameter name: The node's name; the name of its last output if nil.
+    mutating func add(
+        _ type: String, _ inputs: [String], to outputs: [String],
+        _ attributes: KeyValuePairs<String, ONNXAttribute> = [:], named name: String? = nil
+    ) {
         var node = MessageBuilder()
         for input in inputs { node.add(1, input) }
-        node.add(2, output)
-        node.add(3, name ?? output)
+        for output in outputs { node.add(2, output) }
+        node.add(3, name ?? outputs.last ?? type)
         node.add(4, type)
         for (name, attribute) in attributes { node.add(5, attribute.message(named: name)) }
         nodes.append(node)
     }
 
-    /// Adds an initializer, and a `Cast` to float32 if it is stored as float16.
+    /// Adds a node with one output, whose name is similar to `name`.
+    ///
+    /// - Returns: The name of the output.
+    mutating func node(
+        _ type: String, _ inputs: [String], _ attributes: KeyValuePairs<String, ONNXAttribute> = [:], named name: String
+    ) -> String {
+        let output = unique(name)
+        add(type, inputs, to: output, attributes)
+        return output
+    }
+
+    /// Adds a parameter as an initializer, and a `Cast` to float32 if it is stored as float16; adding it again returns the same tensor.
     ///
     /// - Returns: The name of the float32 tensor.
     mutating func add(_ tensor: ExportedTensor) -> String {
+        let key = "\(tensor.name) \(tensor.shape)"
+        if let known = parameters[key] { return known }
+        let name = addInitializer(tensor)
+        parameters[key] = name
+        return name
+    }
+
+    private mutating func addInitializer(_ tensor: ExportedTensor) -> String {
         let name = names.unique(tensor.name)
         let type: ElementType = tensor.precision == .float16 ? .float16 : .float
         var message = MessageBuilder()
@@ -93,14 +131,16 @@ struct ONNXGraph {
     ///
     /// - Parameter shape: The shape; nil for a vector, empty for a scalar.
     mutating func add(_ name: String, _ values: [Float], shape: [Int]? = nil) -> String {
-        add(ExportedTensor(name, shape: shape ?? [values.count]) { values })
+        addInitializer(ExportedTensor(name, shape: shape ?? [values.count]) { values })
     }
 
-    /// Adds a vector of integers.
-    mutating func add(_ name: String, _ values: [Int]) -> String {
+    /// Adds integers.
+    ///
+    /// - Parameter shape: The shape; nil for a vector, empty for a scalar.
+    mutating func add(_ name: String, _ values: [Int], shape: [Int]? = nil) -> String {
         let name = names.unique(name)
         var message = MessageBuilder()
-        message.add(1, packed: [values.count])
+        message.add(1, packed: shape ?? [values.count])
         message.add(2, ElementType.int64.rawValue)
         message.add(8, name)
         message.add(9, bytes: values.flatMap { withUnsafeBytes(of: Int64($0).littleEndian, Array.init) })
@@ -108,21 +148,32 @@ struct ONNXGraph {
         return name
     }
 
+    /// The number of nodes and of initializers.
+    var count: (nodes: Int, constants: Int) { (nodes.count, constants.count) }
+
+    /// Returns the encoded nodes and integers after the first ones.
+    func immediateBytes(after count: (nodes: Int, constants: Int)) -> [UInt8] {
+        (nodes.dropFirst(count.nodes) + constants.dropFirst(count.constants)).flatMap(\.immediateBytes)
+    }
+
     /// Encodes the message GraphProto.
     func message(
-        named name: String, input: (name: String, shape: [Length], text: String),
-        output: (name: String, shape: [Length])
+        named name: String, input: (name: String, shape: [Length], text: String), outputs: [Output]
     ) -> MessageBuilder {
         var message = MessageBuilder()
         for node in nodes { message.add(1, node) }
         message.add(2, name)
         for constant in constants { message.add(5, constant) }
-        message.add(11, Self.value(named: input.name, shape: input.shape, text: input.text))
-        message.add(12, Self.value(named: output.name, shape: output.shape, text: nil))
+        message.add(11, Self.value(named: input.name, .float, shape: input.shape, text: input.text))
+        for output in outputs {
+            message.add(12, Self.value(named: output.name, output.type, shape: output.shape, text: nil))
+        }
         return message
     }
 
-    private static func value(named name: String, shape: [Length], text: String?) -> MessageBuilder {
+    private static func value(
+        named name: String, _ element: ElementType, shape: [Length], text: String?
+    ) -> MessageBuilder {
         var dimensions = MessageBuilder()
         for length in shape {
             var dimension = MessageBuilder()
@@ -133,7 +184,7 @@ struct ONNXGraph {
             dimensions.add(1, dimension)
         }
         var tensor = MessageBuilder()
-        tensor.add(1, ElementType.float.rawValue)
+        tensor.add(1, element.rawValue)
         tensor.add(2, dimensions)
         var type = MessageBuilder()
         type.add(1, tensor)

@@ -73,6 +73,16 @@ struct MessageBuilder {
         add(field, entry)
     }
 
+    /// The message's bytes without deferred fields.
+    var immediateBytes: [UInt8] {
+        pieces.flatMap { piece -> [UInt8] in
+            switch piece {
+            case .bytes(let bytes): bytes
+            case .deferred: []
+            }
+        }
+    }
+
     /// Passes the message's bytes to `body` in parts.
     func write(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         for piece in pieces {

@@ -30,8 +30,8 @@ public enum ModelHead: Hashable, Sendable {
 
     /// Whether the network receives the whole image in a fixed size.
     ///
-    /// Flip test-time augmentation, occlusion saliency, augmentation in personalization, and export require it. A detector scans an image
-    /// pyramid instead.
+    /// Flip test-time augmentation, occlusion saliency, and augmentation in personalization require it. A detector scans an image pyramid
+    /// instead.
     package var seesWholeImage: Bool { detector == nil }
 
     /// The logos of a detector, in the order of the network's outputs; empty for a classifier of whole images.

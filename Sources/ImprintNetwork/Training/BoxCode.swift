@@ -15,7 +15,7 @@ public enum BoxCode {
     /// The number of values.
     public static let count = 4
     /// The range of the logarithms that are decoded; it prevents an overflow.
-    private static let maximumLogarithm: Float = 4
+    package static let maximumLogarithm: Float = 4
 
     /// A box, all values in cells.
     package struct Box: Sendable, Hashable {

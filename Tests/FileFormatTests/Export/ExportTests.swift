@@ -61,15 +61,77 @@ import Testing
         }
     }
 
-    @Test("The export of a logo detector is rejected with the reason")
-    func detector() throws {
-        let network = try Network.logoDetector()
-        let model = ModelFile(
+    /// Returns a logo detector with this network.
+    private func detector(_ network: Network, levels: [Int] = [96, 160]) throws -> ModelFile {
+        ModelFile(
             network: network, parameters: try Parameters(network, seed: 2), labels: ["leaf", "other"],
-            preprocessing: Preprocessing(width: 96, height: 96, cropAndScale: .scaleFill),
-            detector: DetectorHead(levels: [96], stride: 16, span: 44, logos: [.init(label: "leaf")]))
-        try expectRefusal(.detector, "Export an image classifier") { try model.writeONNX(to: $0) }
-        try expectRefusal(.detector, "Export an image classifier") { try model.writeCoreML(to: $0) }
+            preprocessing: Preprocessing(
+                width: network.input.width, height: network.input.height, cropAndScale: .scaleFill),
+            detector: DetectorHead(levels: levels, stride: 16, span: 44, logos: [.init(label: "leaf")]))
+    }
+
+    @Test("All pyramid levels of an ONNX detector share the parameters, and float16 halves the file")
+    func detectorBytes() throws {
+        let model = try detector(Network.logoDetector(), levels: [96, 136, 192])
+        #expect(try exported(model) == exported(model))
+        let byteCount = 4 * model.parameters.layout.entries.reduce(0) { $0 + $1.parameter.count }
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "m")
+            try model.writeONNX(to: url)
+            #expect(try Data(contentsOf: url).count < byteCount + 100_000)
+            try model.writeONNX(to: url, options: ONNXOptions(precision: .float16))
+            #expect(try Data(contentsOf: url).count < byteCount / 2 + 100_000)
+        }
+    }
+
+    @Test("An exported logo detector cannot be imported, and the error names the remedy")
+    func detectorImport() throws {
+        let model = try detector(Network.logoDetector())
+        try withTemporaryFolder { folder in
+            for (name, write) in [
+                ("m.onnx", { try model.writeONNX(to: $0) }), ("m.mlmodel", { try model.writeCoreML(to: $0) }),
+            ] as [(String, (URL) throws -> Void)] {
+                let url = folder.appending(path: name)
+                try write(url)
+                let error = #expect(throws: ImportError.self) { try ModelImporter().read(url) }
+                let text = error?.description ?? ""
+                #expect(text.contains("a logo detector that Imprint exported"), "\(text)")
+            }
+        }
+    }
+
+    @Test("A detector whose padding depends on the size of the image is rejected for ONNX")
+    func sizeDependentDetector() throws {
+        var net = NetworkBuilder(name: "odd", input: TensorShape(height: 96, width: 96, channels: 3))
+        net.add(Convolution(outputChannels: 4, kernelSize: 3, stride: 3, padding: .same), named: "third")
+        net.add(Convolution(outputChannels: 1, kernelSize: 1), named: "head")
+        let layer = UnsupportedLayer(
+            node: "third", kind: "convolution", reason: "its padding depends on the size of the image")
+        let model = try detector(net.network())
+        try expectRefusal(.unsupported(format: "ONNX", layers: [layer]), "\"third\" of kind convolution") {
+            try model.writeONNX(to: $0)
+        }
+        // The sizes of Core ML are fixed.
+        try withTemporaryFolder { try model.writeCoreML(to: $0.appending(path: "m")) }
+    }
+
+    @Test("Pyramid levels that are too small for the network, and updatable detectors, are rejected for Core ML")
+    func invalidDetectors() throws {
+        var net = NetworkBuilder(name: "large", input: TensorShape(height: 96, width: 96, channels: 3))
+        net.add(Convolution(outputChannels: 1, kernelSize: 64), named: "head")
+        let model = try detector(net.network(), levels: [48, 96])
+        let error = #expect(throws: ExportError.self) {
+            try withTemporaryFolder { try model.writeCoreML(to: $0.appending(path: "m")) }
+        }
+        guard case .pyramidLevel(side: 48, _) = error?.problem else {
+            Issue.record("unexpected: \(String(describing: error))")
+            return
+        }
+        #expect(error?.description.contains("does not accept a pyramid level of 48x48 pixels") == true)
+        let reason = "it is a logo detector, which has no class label to learn"
+        try expectRefusal(.notUpdatable(reason: reason), "it is a logo detector") {
+            try detector(Network.logoDetector()).writeCoreML(to: $0, options: CoreMLOptions(isUpdatable: true))
+        }
     }
 
     @Test("Weights beyond float16, values that are not finite, and mismatched labels are rejected")

@@ -1,4 +1,4 @@
-"""Runs a Core ML neural network in NumPy as NeuralNetwork.proto specifies, for check_exports.py.
+"""Runs a Core ML neural network in NumPy as NeuralNetwork.proto specifies, for check_exports.py and run_exported_detectors.py.
 
 It implements only the specification, independently of Imprint. Arrays are [images, channels, height, width].
 """
@@ -92,6 +92,8 @@ def scale(p, x):
 
 
 def unary(p, x):
+    if p.type == 4:  # EXP
+        return numpy.exp(p.shift + p.scale * x)
     assert p.type == 7  # THRESHOLD
     return numpy.maximum((p.scale or 1) * x + p.shift, p.alpha)
 
@@ -156,6 +158,11 @@ def maximum(p, *inputs):
     return numpy.maximum.reduce(inputs)
 
 
+def matrix_product(p, x, y):
+    assert not p.transposeA and not p.hasBias
+    return x @ (y.swapaxes(-1, -2) if p.transposeB else y)
+
+
 LAYERS = {
     "convolution": convolution,
     "pooling": pooling,
@@ -178,16 +185,29 @@ LAYERS = {
     "slice": slice_,
     "addBroadcastable": lambda p, x, y: x + y,
     "multiplyBroadcastable": lambda p, x, y: x * y,
+    "clip": lambda p, x: numpy.clip(x, p.minVal, p.maxVal),
+    "greaterEqual": lambda p, x, y: (x >= y).astype(numpy.float64),
+    "concatND": lambda p, *inputs: numpy.concatenate(inputs, p.axis),
+    "transpose": lambda p, x: x.transpose(p.axes),
+    "batchedMatmul": matrix_product,
+    "loadConstantND": lambda p: values_of(p.data).reshape(p.shape),
+    "reshapeStatic": lambda p, x: x.reshape(p.targetShape),
+    "reduceMax": lambda p, x: x.max(tuple(p.axes), keepdims=p.keepDims),
 }
 
 
 def confidences(spec, samples):
     """The confidences of a neuralNetworkClassifier for RGB or grey images [images, height, width, channels], 0…255."""
+    network = spec.neuralNetworkClassifier
+    return outputs(spec, network, samples)[network.labelProbabilityLayerName]
+
+
+def outputs(spec, network, samples):
+    """The outputs by name of all layers of the network of a model, for images as in confidences()."""
     image = spec.description.input[0].type.imageType
     grey = image.colorSpace == 10
     assert samples.shape[1:] == (image.height, image.width, 1 if grey else 3)
     assert grey or image.colorSpace == 20
-    network = spec.neuralNetworkClassifier
     scaler = network.preprocessing[0].scaler
     biases = [scaler.grayBias] if grey else [scaler.redBias, scaler.greenBias, scaler.blueBias]
     x = samples.transpose(0, 3, 1, 2) * scaler.channelScale + numpy.array(biases)[:, None, None]
@@ -197,4 +217,4 @@ def confidences(spec, samples):
         y = LAYERS[kind](getattr(layer, kind), *[values[name] for name in layer.input])
         assert y.dtype == numpy.float64
         values[layer.output[0]] = y
-    return values[network.labelProbabilityLayerName]
+    return values

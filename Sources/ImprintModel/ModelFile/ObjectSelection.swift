@@ -1,0 +1,15 @@
+/// The limits by which a logo detector selects objects from the peaks of its heat maps.
+package enum ObjectSelection {
+    /// The maximum number of objects of one logo in an image.
+    package static let maximumCount = 100
+    /// Peaks below this confidence are never objects; the limit bounds the time of non-maximum suppression.
+    package static let minimumConfidence: Float = 0.01
+    /// The overlap (IoU) at which the weaker of two boxes of the same logo is suppressed.
+    package static let sameLogoOverlap: Float = 0.45
+    /// The overlap (IoU) at which the weaker of two boxes of different logos is suppressed.
+    ///
+    /// One logo may contain a smaller one, but two logos with similar boxes are the same object.
+    package static let otherLogoOverlap: Float = 0.5
+    /// The overlap (IoU) at which a suppressed box is averaged with the one that suppresses it.
+    package static let averagedOverlap: Float = 0.6
+}
