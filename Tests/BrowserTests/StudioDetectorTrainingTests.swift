@@ -223,6 +223,9 @@ struct StudioDetectorTrainingTests {
                 [
                     .click("#tab-annotate"), .wait("!document.getElementById('detector-start').disabled"),
                     .click("#detector-start"), .wait("\(Self.text("detector-status")).startsWith('Phase 1 of 1')"),
+                    // The page is ready before the run ends.
+                    .reload(), .wait("document.body.dataset.ready === 'true'"), .click("#tab-annotate"),
+                    .wait("\(Self.text("detector-status")).startsWith('Phase 1 of 1')"),
                     .note("progress", Self.isShown("detector-progress")), .click("#detector-stop"),
                     .wait("\(Self.stage) === 'stopped'"), .note("status", Self.text("detector-status")),
                     .note("canTrain", "!document.getElementById('detector-start').disabled"),

@@ -30,6 +30,7 @@ function show() {
   find("detector-start").hidden = isRunning;
   find("detector-start").disabled = isRunning || content.shortage !== undefined;
   find("detector-stop").hidden = !isRunning;
+  find("detector-length").disabled = isRunning;
   const hasDetector = !isRunning && model?.learned === "detector";
   find("detector-file").hidden = find("detector-revert").hidden = !hasDetector;
 }

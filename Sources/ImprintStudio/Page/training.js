@@ -233,6 +233,11 @@ export async function openTraining() {
   examples = await server.examples();
   await refresh();
   const status = await server.trainingStatus(-1);
+  // The page is ready before a run ends, which may take long.
+  if (status.stage === "running") {
+    follow(status);
+    return;
+  }
   if (status.stage !== "none") return follow(status);
   ({ stage } = status);
   for (const id of ["training-status", "detector-status"]) setText(id, "");
