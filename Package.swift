@@ -123,8 +123,8 @@ let package = Package(
         .target(
             name: "ImprintStudio",
             dependencies: [
-                "Imprint", "ImprintCore", "ImprintModel", "ImprintImages", "ImprintTraining", "ImprintLive",
-                "ImprintBaseModels",
+                "Imprint", "ImprintCore", "ImprintModel", "ImprintImages", "ImprintSynthesis", "ImprintTraining",
+                "ImprintLive", "ImprintBaseModels",
                 .product(name: "FlyingFox", package: "FlyingFox"),
             ],
             exclude: ["README.md"], resources: [.embedInCode("Page")], swiftSettings: settings),

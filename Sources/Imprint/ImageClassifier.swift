@@ -25,7 +25,7 @@ public final class ImageClassifier: Sendable {
     /// The average is that of the logits. It takes twice as long as a single prediction.
     public let averagesFlipped: Bool
     let workers: Workers
-    private let predictor: any HeadPredictor
+    let predictor: any HeadPredictor
     /// The runtime, shared by all classifiers that personalize the same base.
     let runtime: any HeadRuntime
     /// The classifier without the personalization; nil if this classifier has none.
@@ -161,7 +161,7 @@ public final class ImageClassifier: Sendable {
         try predictor.predict(photo.stored(coveringShortSide: shortSideToDecode), cropAndScale: nil).confidences
     }
 
-    private func classifications(_ prediction: Prediction, in region: NormalizedRectangle) -> [Classification] {
+    func classifications(_ prediction: Prediction, in region: NormalizedRectangle) -> [Classification] {
         // Hoisted: a model may have a thousand labels.
         let (curves, thresholds) = (model.training?.precisionRecall, model.training?.thresholds)
         return Classification.ranked(

@@ -226,10 +226,10 @@ extension BaseModelInstaller {
     }
 
     /// Waits until this installation may change the folder.
-    private func lock(_ onEvent: (BaseInstallationEvent) -> Void) async throws -> BaseModelsLock {
+    private func lock(_ onEvent: (BaseInstallationEvent) -> Void) async throws -> LockedFolder {
         var isWaiting = false
         while true {
-            if let lock = try BaseModelsLock(bases.folder) { return lock }
+            if let lock = try LockedFolder(bases.folder) { return lock }
             if !isWaiting { onEvent(.waiting) }
             isWaiting = true
             try await Task.sleep(for: .milliseconds(50))

@@ -11,18 +11,30 @@ internal import Synchronization
 final class ExampleTrainer: Sendable {
     /// The classifier at the start of the studio; nil if there was none.
     let initialClassifier: ImageClassifier?
-    private let threads: Int
+    let threads: Int
     private let installer: BaseModelInstaller
-    private let state: Mutex<State>
+    let state: Mutex<State>
 
-    private struct State {
+    /// The kind of a learned model.
+    enum LearnedKind: String, Sendable {
+        /// A personalization of the initial classifier.
+        case personalization
+        /// A new classifier.
+        case model
+        /// A new detector.
+        case detector
+    }
+
+    struct State {
         var classifier: ImageClassifier?
         var examples = Examples()
         var status = TrainingStatus()
         /// The training task and its control.
         var training: (task: Task<Void, Never>, control: PersonalizationControl)?
-        /// The file of the learned model.
-        var learned: Data?
+        /// The file of the learned model and its kind.
+        var learned: (file: Data, kind: LearnedKind)?
+        /// The contact sheet of the images that a detector learns from, as a JPEG.
+        var sheet: Data?
         /// The installed base model that new models start from, or nil if there is none or if none is needed.
         var base: InstalledBase?
         /// Whether new models start from the base model that comes with Imprint although another one is installed.
@@ -44,8 +56,10 @@ final class ExampleTrainer: Sendable {
     var classifier: ImageClassifier? { state.withLock { $0.classifier } }
     var status: TrainingStatus { state.withLock { $0.status } }
     var examples: Examples { state.withLock { $0.examples } }
-    /// The file of the learned model: a personalization of the initial model or a new model, or nil if there is none.
-    var learned: Data? { state.withLock { $0.learned } }
+    /// The file of the learned model and its kind, or nil if there is none.
+    var learned: (file: Data, kind: LearnedKind)? { state.withLock { $0.learned } }
+    /// The contact sheet of the images that a detector learns from, as a JPEG; nil if there is none.
+    var sheet: Data? { state.withLock { $0.sheet } }
 
     /// The installed base model that new models start from, or nil if there is none or if the studio has an initial classifier.
     var base: InstalledBase? { state.withLock { $0.base } }
@@ -121,7 +135,7 @@ final class ExampleTrainer: Sendable {
 
     /// Starts a task that changes the status.
     /// - Parameter work: Returns the work for the current examples.
-    private func begin(
+    func begin(
         _ message: String,
         _ work: (ExampleTrainer, Examples, PersonalizationControl) throws -> @Sendable () async -> Void
     ) throws {
@@ -135,6 +149,7 @@ final class ExampleTrainer: Sendable {
             let control = PersonalizationControl()
             let work = try work(self, state.examples, control)
             state.status.begin(message)
+            state.sheet = nil
             state.training = (Task { await work() }, control)
         }
     }
@@ -161,6 +176,7 @@ final class ExampleTrainer: Sendable {
             }
             state.classifier = initialClassifier
             state.learned = nil
+            state.sheet = nil
             state.status.end(.none, "")
         }
     }
@@ -221,14 +237,14 @@ final class ExampleTrainer: Sendable {
         return base
     }
 
-    private func update(_ change: (inout TrainingStatus) -> Void) { state.withLock { change(&$0.status) } }
+    func update(_ change: (inout TrainingStatus) -> Void) { state.withLock { change(&$0.status) } }
 
-    private func end(_ stage: TrainingStatus.Stage, _ message: String, _ comparison: BaseComparison? = nil) {
+    func end(_ stage: TrainingStatus.Stage, _ message: String, _ comparison: BaseComparison? = nil) {
         update { $0.end(stage, message, comparison) }
     }
 
     /// Returns the result of `work`, or ends the run and returns nil if it is stopped or fails.
-    private func attempt<Value>(ifStopped message: String, _ work: () async throws -> Value) async -> Value? {
+    func attempt<Value>(ifStopped message: String, _ work: () async throws -> Value) async -> Value? {
         do {
             return try await work()
         } catch is CancellationError {
@@ -248,7 +264,8 @@ final class ExampleTrainer: Sendable {
             }
             return try await trainNewModel(examples, folder)
         }
-        state.withLock { ($0.classifier, $0.learned) = (classifier, file) }
+        let kind: LearnedKind = initialClassifier == nil ? .model : .personalization
+        state.withLock { ($0.classifier, $0.learned) = (classifier, (file, kind)) }
         let start = base.map { ", starting from \(BaseModelOffer.title(of: $0.name))" } ?? ""
         return "Learned from \(examples.count) examples\(start)."
     }

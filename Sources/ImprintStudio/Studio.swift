@@ -7,11 +7,12 @@ internal import ImprintImages
 package import ImprintLive
 internal import ImprintModel
 internal import ImprintNetwork
+package import ImprintTraining
 
 /// A web page on this machine that classifies camera images with a model, and trains or personalizes the model.
 ///
 /// The studio listens only on 127.0.0.1, and only browsers that open `url` with its token have access. It runs until `stop()`
-/// or until the object is released. Photos stay in memory; see docs/studio.md.
+/// or until the object is released. Photos stay in memory, except those with boxes; see docs/studio.md.
 package final class Studio: Sendable {
     /// The default port; if it is in use, the studio takes the next free one.
     package static let defaultPort = 8094
@@ -21,6 +22,12 @@ package final class Studio: Sendable {
     private let server: LocalServer
     private let access: Access
     let trainer: ExampleTrainer
+    /// The photos with boxes.
+    let boxes: BoxStore
+    /// The artwork of logos.
+    let artwork = ArtworkStore()
+    /// The configuration of new detectors.
+    let detectorConfiguration: DetectorConfiguration
     private let name: String?
     /// Identifies this run in requests and responses, so that a page of an earlier studio at the same address detects the
     /// restart.
@@ -33,15 +40,21 @@ package final class Studio: Sendable {
     ///   - port: The port, 1…65,535; if nil, the default port or the next free one.
     ///   - threads: The number of threads for training; nil for one per core.
     ///   - installer: Installs the pretrained base models that new models start from.
+    ///   - boxes: The folder of the photos with boxes; nil for the folder `studio` beside that of the base models.
+    ///   - detectorConfiguration: The configuration of new detectors.
     /// - Throws: `LocalServerError.noPort` if the port is not available.
     package init(
         _ classifier: ImageClassifier?, name: String? = nil, port: Int? = nil, threads: Int? = nil,
-        installer: BaseModelInstaller = BaseModelInstaller()
+        installer: BaseModelInstaller = BaseModelInstaller(), boxes: URL? = nil,
+        detectorConfiguration: DetectorConfiguration = DetectorConfiguration()
     ) async throws {
         removeStaleFolders()
         server = try await LocalServer(port: port, defaultPort: Self.defaultPort)
         access = Access(port: server.url.port ?? 80)
         trainer = ExampleTrainer(classifier, threads: threads ?? Processors.coreCount, installer: installer)
+        self.boxes = BoxStore(
+            folder: boxes ?? installer.bases.folder.deletingLastPathComponent().appending(path: "studio"))
+        self.detectorConfiguration = detectorConfiguration
         self.name = name
         url = server.url.appending(queryItems: [URLQueryItem(name: "token", value: access.token)])
         await server.serve(bodyLimit: Self.photoLimit, authorize: { [access] in access.authorize($0) }) {
@@ -67,6 +80,10 @@ package final class Studio: Sendable {
             return .failure(.unprocessableContent, "\(error)")
         } catch let error as ImprintError {
             return .failure(.unprocessableContent, "\(error)")
+        } catch let error as BoxAnnotationsError {
+            return .failure(.unprocessableContent, "\(error)")
+        } catch let error as FileError {
+            return .failure(.internalServerError, "\(error)")
         }
     }
 
@@ -74,7 +91,7 @@ package final class Studio: Sendable {
     private static let photoLimit = 20 << 20
 
     /// Returns the photo in the body of a request, after checking that it is neither empty nor too large.
-    private func photo(_ body: Data?) throws -> Data {
+    func photo(_ body: Data?) throws -> Data {
         guard let body else {
             throw RequestError(
                 "A photo may have at most \(Self.photoLimit >> 20) MB. Choose a smaller photo.", .payloadTooLarge)
@@ -92,9 +109,11 @@ package final class Studio: Sendable {
     package func stop() async {
         await trainer.end()
         await server.stop()
+        boxes.close()
     }
 
     private func response(to request: HTTPRequest, _ body: Data?) async throws -> HTTPResponse {
+        if let response = try await boxResponse(to: request, body) { return response }
         switch (request.method, request.path) {
         case (.GET, "/model"): return try .json(ModelResponse(trainer, name: name))
         case (.POST, "/classify"): return try await classify(try photo(body))

@@ -14,8 +14,12 @@ struct ModelResponse: Encodable {
     let personalizes: Bool
     /// Whether the model can learn new labels.
     let learnsNewLabels: Bool
-    /// Whether there is a learned model to save or to discard.
-    let hasLearned: Bool
+    /// The labels of the objects that the model in use finds; nil for a classifier of whole images.
+    let objectLabels: [String]?
+    /// The kind of the learned model, which can be saved or discarded; nil if there is none.
+    let learned: String?
+    /// The name of the file of the learned model.
+    let learnedFile: String
     /// The installed base model, or nil without one.
     let base: String?
     /// Whether new models start from the base model that comes with Imprint although another one is installed.
@@ -25,14 +29,26 @@ struct ModelResponse: Encodable {
 
     init(_ trainer: ExampleTrainer, name: String?) {
         let classifier = trainer.classifier
-        self.name = classifier.map { _ in name ?? "A new model" }
+        let learned = trainer.learned
+        let newName = learned?.kind == .detector ? "A new detector" : "A new model"
+        // A personalization has the name of its model, which is never nil.
+        self.name = classifier.map { _ in
+            learned.map { $0.kind != .personalization } ?? false ? newName : name ?? newName
+        }
         labels = classifier?.labels ?? []
         personalizes = trainer.initialClassifier != nil
         learnsNewLabels = trainer.initialClassifier?.learnsNewLabels ?? true
-        hasLearned = trainer.learned != nil
+        objectLabels = classifier?.model.head.detector?.logos.map(\.label)
+        self.learned = learned?.kind.rawValue
+        learnedFile = Self.fileName(learned?.kind)
         base = trainer.base.map { BaseModelOffer.title(of: $0.name) }
         usesBuiltInBase = trainer.usesBuiltInBase
         offer = trainer.offer
+    }
+
+    /// Returns the file name of a learned model.
+    static func fileName(_ kind: ExampleTrainer.LearnedKind?) -> String {
+        kind == .personalization ? "personalization.imprint" : "model.imprint"
     }
 }
 
@@ -74,15 +90,19 @@ private struct ClassificationResponse: Encodable {
     let classifications: [Item]
     /// Whether the image is unlike the training photos: none of the labels.
     let isRejected: Bool
+    /// All objects in the image, by descending confidence; nil for a classifier of whole images.
+    let objects: [DetectedObject]?
 
     private enum CodingKeys: String, CodingKey {
         case classifications = "observations"
         case isRejected = "rejected"
+        case objects
     }
 
-    init(_ classifications: [Classification], _ categories: Categories?, novelty: Float?) {
-        isRejected = NoveltyRule.rejects(novelty)
-        self.classifications = classifications.map {
+    init(_ result: ImageResult, _ categories: Categories?) {
+        isRejected = NoveltyRule.rejects(result.novelty)
+        objects = result.objects
+        classifications = result.classifications.map {
             Item(
                 label: $0.label, confidence: $0.confidence, box: $0.box, category: categories?.category(of: $0.label))
         }
@@ -94,16 +114,14 @@ extension Studio {
         guard let classifier = trainer.classifier else {
             throw RequestError("There is no model yet. Collect examples of two classes to train one.", .conflict)
         }
-        let (classifications, novelty) = try await classifications(of: photo, classifier)
-        return try .json(ClassificationResponse(classifications, classifier.model.categories, novelty: novelty))
+        let result = try await result(for: photo, classifier)
+        return try .json(ClassificationResponse(result, classifier.model.categories))
     }
 
-    /// Classifies a photo on another thread.
+    /// Evaluates a model on a photo on another thread.
     @concurrent
-    private func classifications(
-        of photo: Data, _ classifier: ImageClassifier
-    ) async throws -> ([Classification], novelty: Float?) {
-        try classifier.classifyWithNovelty(.data(photo))
+    private func result(for photo: Data, _ classifier: ImageClassifier) async throws -> ImageResult {
+        try classifier.result(for: .data(photo))
     }
 
     /// Checks that the bytes are a readable photo.
@@ -127,13 +145,15 @@ extension Studio {
     }
 
     func learnedModel() throws -> HTTPResponse {
-        guard let file = trainer.learned else { throw RequestError("There is no learned model yet.", .notFound) }
+        guard let (file, kind) = trainer.learned else {
+            throw RequestError("There is no learned model yet.", .notFound)
+        }
         return HTTPResponse(
             statusCode: .ok,
             headers: [
                 .contentType: "application/octet-stream",
                 .contentDisposition:
-                    "attachment; filename=\"\(trainer.initialClassifier == nil ? "model" : "personalization").imprint\"",
+                    "attachment; filename=\"\(ModelResponse.fileName(kind))\"",
             ], body: file)
     }
 }

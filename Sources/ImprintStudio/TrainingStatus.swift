@@ -29,6 +29,10 @@ struct TrainingStatus: Encodable, Sendable {
     /// The current activity, or the reason of the end.
     private(set) var message = ""
     private(set) var points: [Point] = []
+    /// The finished fraction of the run, 0…1; nil if it is unknown.
+    private(set) var fraction: Double?
+    /// The title of the contact sheet of the images that the run learns from; nil without one.
+    private(set) var sheet: String?
 
     /// The comparison of the base models, or nil if there is none.
     private(set) var comparison: BaseComparison?
@@ -36,6 +40,7 @@ struct TrainingStatus: Encodable, Sendable {
     /// Begins the next run.
     mutating func begin(_ message: String) {
         change { ($0.stage, $0.message, $0.points, $0.comparison) = (.running, message, [], nil) }
+        (fraction, sheet) = (nil, nil)
     }
 
     /// Sets the current activity.
@@ -45,6 +50,7 @@ struct TrainingStatus: Encodable, Sendable {
 
     mutating func end(_ stage: Stage, _ message: String, _ comparison: BaseComparison? = nil) {
         change { ($0.stage, $0.message, $0.comparison) = (stage, message, comparison) }
+        if stage == .none { sheet = nil }
     }
 
     private mutating func change(_ body: (inout TrainingStatus) -> Void) {
@@ -81,5 +87,27 @@ struct TrainingStatus: Encodable, Sendable {
         }
     }
 
-    private enum CodingKeys: String, CodingKey { case version, stage, message, points, comparison }
+    /// Updates the status with an event from training a detector.
+    mutating func updateDetector(with event: TrainingEvent) {
+        switch event {
+        case .comparing(let done, let total): note("Comparing photos: \(done) of \(total)")
+        case .reading(let done, let total): note("Reading photos: \(done) of \(total)")
+        case .started(let start): note("Training \(start.trainableParameterCount) parameters")
+        case .batch(let batch):
+            let part = Double(batch.imagesSeen) / Double(max(batch.imagesPerEpoch, 1))
+            let fraction = (Double(batch.epoch - 1) + part) / Double(max(batch.epochs, 1))
+            self.fraction = fraction
+            note("Phase \(batch.epoch) of \(batch.epochs): \(Int(100 * part)) %")
+            let step = Int(100 * fraction)
+            guard step > points.last?.step ?? 0, batch.loss.isFinite else { return }
+            add(Point(step: step, steps: 100, loss: batch.loss, accuracy: batch.accuracy))
+        case .unreadable(let photo): note("\(photo.reason)")
+        default: break
+        }
+    }
+
+    /// Sets the title of the contact sheet.
+    mutating func show(sheet title: String) { change { $0.sheet = title } }
+
+    private enum CodingKeys: String, CodingKey { case version, stage, message, points, comparison, fraction, sheet }
 }

@@ -11,7 +11,7 @@ struct StudioCommand: AsyncParsableCommand {
         abstract: "Serve a web page on this machine to run a model on the camera, and to train it with examples.",
         discussion: """
             The page classifies the camera image once a second, saves photos with their labels, and trains from examples while you watch. \
-            Without a model file it trains a new model. Only browsers that open the printed address have access; no photo leaves the \
+            Without a model file it trains a new model. You can also draw boxes on photos, and train a detector from them. Only browsers that open the printed address have access; no photo leaves the \
             machine. Ctrl-C ends the studio.
             """)
 
@@ -21,12 +21,18 @@ struct StudioCommand: AsyncParsableCommand {
     @Option(help: "The port of the page. (default: \(Studio.defaultPort), or the next free one)")
     var port: Int?
 
+    @Option(
+        help: ArgumentHelp(
+            "The folder of the photos with boxes that you draw in the page; it is created with the first photo. (default: studio beside "
+                + "the folder of base models)", valueName: "folder"))
+    var boxes: String?
+
     @OptionGroup var classifierOptions: ClassifierOptions
 
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
-        try requirePaths([model].compactMap { $0 })
+        try requirePaths([model, boxes].compactMap { $0 })
         try require(port ?? 1, "--port", in: 1...65535)
         if model == nil && (classifierOptions.personalization != nil || classifierOptions.mirror) {
             throw ValidationError("--personalization and --mirror need a model; name a model file.")
@@ -40,7 +46,8 @@ struct StudioCommand: AsyncParsableCommand {
                 URL(filePath: $0).deletingPathExtension().lastPathComponent
             }.joined(separator: " with ")
         }
-        let studio = try await Studio(classifier, name: name, port: port, threads: common.threadCount)
+        let studio = try await Studio(
+            classifier, name: name, port: port, threads: common.threadCount, boxes: boxes.map { URL(filePath: $0) })
         let interrupt = Interrupt([SIGINT, SIGTERM, SIGHUP])
         interrupt.begin()
         defer { interrupt.end() }

@@ -40,6 +40,8 @@ enum Browser {
         case note(_ name: String, _ expression: String)
         /// Presses the mouse on an element until a condition, if any, is true.
         case click(_ selector: String, until: String? = nil)
+        /// Drags from one position to another in an element, in fractions of it, with the mouse or a finger.
+        case drag(_ selector: String, from: [Double], to: [Double], isTouch: Bool = false)
         /// Presses a key until a condition, if any, is true.
         case key(_ key: String, until: String? = nil, shift: Bool = false)
         case type(_ text: String)
@@ -58,7 +60,7 @@ enum Browser {
 
         private enum Key: String, CodingKey {
             case wait, note, value, click, until, key, shift, type, choose, path, accessibility, reload,
-                first, behind, page, signal
+                first, behind, page, signal, drag, from, to, touch
         }
 
         func encode(to encoder: any Encoder) throws {
@@ -71,6 +73,11 @@ enum Browser {
             case .click(let selector, let condition):
                 try values.encode(selector, forKey: .click)
                 try values.encodeIfPresent(condition, forKey: .until)
+            case .drag(let selector, let start, let end, let isTouch):
+                try values.encode(selector, forKey: .drag)
+                try values.encode(start, forKey: .from)
+                try values.encode(end, forKey: .to)
+                try values.encode(isTouch, forKey: .touch)
             case .key(let key, let condition, let shift):
                 try values.encode(key, forKey: .key)
                 try values.encodeIfPresent(condition, forKey: .until)

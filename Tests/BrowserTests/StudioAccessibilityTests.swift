@@ -48,9 +48,11 @@ import Testing
         let look: Panel
         let teach: Panel
         let history: Panel
+        let annotate: Panel
         let lookTree: [Node]
         let teachTree: [Node]
         let historyTree: [Node]
+        let annotateTree: [Node]
         let outlined: [String]
     }
 
@@ -83,6 +85,12 @@ import Testing
                     .wait("document.querySelectorAll('#pictures li').length === 1"),
                     .wait("document.getAnimations().length === 0"), .note("history", Self.panel),
                     .accessibility("historyTree"),
+                    .click("#tab-annotate"), .click("#box-current"), .wait("!document.getElementById('editor').hidden"),
+                    .click("#box-add"), .wait("document.activeElement.placeholder === 'Label'"), .type("Cup"),
+                    .key("Enter"),
+                    .wait("document.getElementById('editor-state').textContent.startsWith('Saved')"),
+                    .wait("document.getAnimations().length === 0"), .note("annotate", Self.panel),
+                    .accessibility("annotateTree"),
                     .note("outlined", "(document.getElementById('shutter').focus(), [])"), .key("Tab"),
                     .note(
                         "outlined",
@@ -90,7 +98,7 @@ import Testing
                     ),
                 ])
             let seen = sight.values
-            for panel in [seen.look, seen.teach, seen.history] {
+            for panel in [seen.look, seen.teach, seen.history, seen.annotate] {
                 #expect(
                     panel.faint == [] && panel.unnamed == [] && panel.small == [] && panel.positive == 0
                         && panel.overflow <= 0)
@@ -98,13 +106,14 @@ import Testing
                 #expect(zip(panel.headings, panel.headings.dropFirst()).allSatisfy { $1 <= $0 + 1 })
                 #expect(Set(["said", "spoken", "training-status"]).isSubset(of: panel.live))
             }
-            for tree in [seen.lookTree, seen.teachTree, seen.historyTree] {
+            for tree in [seen.lookTree, seen.teachTree, seen.historyTree, seen.annotateTree] {
                 let controls = tree.filter(\.isControl)
                 #expect(controls.count > 10)
                 #expect(controls.filter { $0.name.trimmingCharacters(in: .whitespaces).isEmpty }.map(\.role) == [])
             }
             let names = seen.teachTree.map(\.name)
             #expect(names.contains("Hold to collect examples of Cup") && names.contains("Delete Cup and its examples"))
+            #expect(seen.annotateTree.contains { $0.name.hasPrefix("Box 1, Cup: centre, at 35 %, 35 %") })
             #expect(seen.lookTree.contains { $0.role == "meter" && $0.name == "Confidence" })
             #expect(seen.outlined == ["solid", "2px"])
             #expect(sight.console == [])
@@ -161,7 +170,8 @@ import Testing
             where one.section == next.section && next.id != "Skip to the results" {
                 #expect(next.y > one.y - 30 && (next.y > one.y + 10 || next.x > one.x), "\(one.id), \(next.id)")
             }
-            #expect(seen.tabs == ["tab-teach", "tab-history", "tab-look", "tab-history"] && seen.skipped == "panels")
+            #expect(
+                seen.tabs == ["tab-teach", "tab-annotate", "tab-history", "tab-history"] && seen.skipped == "panels")
         }
     }
 }

@@ -4,6 +4,7 @@ import ImprintBaseModels
 import ImprintCore
 import ImprintImages
 import ImprintModel
+import ImprintNetwork
 import ImprintStudio
 import ImprintSynthesis
 import ImprintTraining
@@ -67,6 +68,30 @@ enum StudioSamples {
             try trained.write(to: model)
         }
         return model
+    }
+
+    /// Returns a small detector of the labels "leaf" and "crest" with random parameters, which finds several objects in noise.
+    static func detector() throws -> ImageClassifier {
+        let network = try Network.logoDetector(logos: 2, regressesBoxes: true)
+        return try ImageClassifier(
+            ModelFile(
+                network: network, parameters: try Parameters(network, seed: 2), labels: ["crest", "leaf", "none"],
+                preprocessing: .logoDetector,
+                detector: DetectorHead(
+                    levels: [96, 136], stride: 16, span: 44,
+                    logos: [.init(label: "crest", slope: 0.5, offset: 1), .init(label: "leaf", slope: 0.5, offset: 1)],
+                    regressesBoxes: true)))
+    }
+
+    /// Runs `body` with a studio with the small detector.
+    static func withDetector<Value>(
+        _ body: (_ studio: Studio, _ folder: URL) async throws -> Value
+    ) async throws -> Value {
+        try await withStudio(name: "logos", installer: installer) { _ in
+            try detector()
+        } _: {
+            try await body($0, $1)
+        }
     }
 
     /// Writes camera frames: some seconds of each kind in turn, at 30 frames per second.

@@ -111,7 +111,7 @@ extension ImageClassifier {
 
     /// Throws if the model classifies whole images.
     package func checkLocatesObjects() throws(ImprintError) {
-        guard model.head.locatesObjects else { throw .notADetector(network: model.network.name) }
+        guard locatesObjects else { throw .notADetector(network: model.network.name) }
     }
 
     /// Returns whether an object has the minimum confidence or, without one, that of its label's threshold.

@@ -1,4 +1,4 @@
-// Training curves: loss and accuracy on the examples.
+// Training curves: loss and accuracy.
 
 import { make, makeSVG, percent } from "./parts.js";
 
@@ -26,11 +26,11 @@ function chart(name, className, points, value, maximum, text, tick = text) {
     make("figcaption", {}, make("span", { textContent: name }), make("b", { textContent: current })), svg);
 }
 
-/** Draws the training curves; a run of a single step has none. */
-export function showCurves(container, points) {
+/** Draws the training curves of images that `subject` names; a run of a single step has none. */
+export function showCurves(container, points, subject = "on the examples") {
   if (!points.length || points[0].steps === 1) return container.replaceChildren();
   const maximumLoss = Math.max(...points.map((point) => point.loss), 1e-6);
   container.replaceChildren(
-    chart("Loss on the examples", "loss", points, (point) => point.loss, maximumLoss, (value) => value.toFixed(2)),
-    chart("Accuracy on the examples", "accuracy", points, (point) => point.accuracy, 1, percent, (fraction) => `${fraction * 100} %`));
+    chart(`Loss ${subject}`, "loss", points, (point) => point.loss, maximumLoss, (value) => value.toFixed(2)),
+    chart(`Accuracy ${subject}`, "accuracy", points, (point) => point.accuracy, 1, percent, (fraction) => `${fraction * 100} %`));
 }

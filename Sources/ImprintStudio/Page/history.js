@@ -1,7 +1,8 @@
 // The shutter and the saved photos, each with its label as a caption, by category.
 
+import { drawObjects, sentence } from "./overlay.js";
 import { attempt, find, focusOn, make, percent, quoted, setText, showMessage, subscribe, updateList } from "./parts.js";
-import { blockedClassification, isFilterActive } from "./results.js";
+import { blockedPart, isFilterActive } from "./results.js";
 import { server } from "./server.js";
 import { currentImage } from "./source.js";
 import { store } from "./store.js";
@@ -13,15 +14,17 @@ let hasModel = false;
 /** The object URLs of the photos, by id. */
 const objectURLs = new Map();
 
-/** Returns the image with a caption at the bottom. */
-async function withCaption(blob, text) {
+/** Returns the image with the boxes of its objects, and a caption: over its lower edge, or below if it would cover boxes. */
+async function withCaption(blob, text, objects) {
   const image = await createImageBitmap(blob).catch(() => { throw new Error("This browser cannot read the image."); });
   // Small images are enlarged, so that the caption is legible.
   const short = Math.min(image.width, image.height), long = Math.max(image.width, image.height);
   const scale = Math.max(1, Math.min(320 / short, 1280 / long));
-  const canvas = make("canvas", { width: Math.round(image.width * scale), height: Math.round(image.height * scale) });
-  const context = canvas.getContext("2d"), size = Math.max(12, Math.round(short * scale / 16));
-  context.drawImage(image, 0, 0, canvas.width, canvas.height);
+  const width = Math.round(image.width * scale), height = Math.round(image.height * scale);
+  const size = Math.max(12, Math.round(short * scale / 16));
+  const canvas = make("canvas", { width, height: height + (objects.length ? 2 * size : 0) }), context = canvas.getContext("2d");
+  context.drawImage(image, 0, 0, width, height);
+  drawObjects(context, objects, { width, height }, Math.max(12, Math.round(size * 0.6)));
   context.fillStyle = "rgb(22 25 29 / 85%)";
   context.fillRect(0, canvas.height - 2 * size, canvas.width, 2 * size);
   context.fillStyle = "#ffffff";
@@ -41,15 +44,17 @@ async function takePhoto() {
     // The saved photo is classified again, because the camera may have moved since the last result.
     if (!hasModel && isFilterActive()) throw new Error("the content filter cannot check it before the model is loaded.");
     const result = hasModel ? await server.classify(image) : undefined;
-    const classifications = result?.observations ?? [], blocked = blockedClassification(classifications);
-    // An image unlike the training photos has no label.
-    const best = result?.rejected ? undefined : classifications[0];
+    const classifications = result?.observations ?? [], objects = result?.objects ?? [], blocked = blockedPart(result ?? null);
+    // The best object of a detector; an image unlike the training photos has no label.
+    const best = result?.rejected ? undefined : objects[0] ?? classifications[0];
     if (blocked) return showMessage(`Blocked: the model detected ${quoted(blocked.label)}, so the photo is not saved.`);
     const label = best?.label ?? (result?.rejected ? "None of these" : "Unlabelled");
-    const text = best ? `${label}  ${percent(best.confidence)}` : label;
+    const more = objects.length > 1 ? ` and ${objects.length - 1} more` : "";
+    const text = best ? `${label}  ${percent(best.confidence)}${more}` : label;
     await store.add({
-      label, confidence: best?.confidence ?? null, category: best?.category ?? label, date: new Date(),
-      blob: await withCaption(image, text),
+      label, confidence: best?.confidence ?? null, objects, date: new Date(),
+      category: classifications.find((one) => one.label === best?.label)?.category ?? label,
+      blob: await withCaption(image, text, objects),
     });
     showMessage(`Saved: ${text}.`);
   } catch (error) {
@@ -100,9 +105,10 @@ function item(photo) {
   objectURLs.set(photo.id, url);
   const name = `${photo.label}, ${photo.date.toLocaleString()}`;
   return make("li", {},
-    make("img", { src: url, alt: `Photo: ${name}`, loading: "lazy" }),
+    make("img", { src: url, alt: `Photo: ${name}${photo.objects?.length ? `. ${sentence(photo.objects)}` : ""}`, loading: "lazy" }),
     make("p", {}, make("b", {}, make("bdi", { textContent: photo.label })),
-      photo.confidence === null ? "" : ` ${percent(photo.confidence)}`),
+      photo.confidence === null ? "" : ` ${percent(photo.confidence)}`,
+      photo.objects?.length > 1 ? ` and ${photo.objects.length - 1} more` : ""),
     make("p", { className: "soft small", textContent: photo.date.toLocaleString() }),
     make("input", {
       value: photo.category, list: "categories", maxLength: 60, "aria-label": `Category of ${name}`,
@@ -150,7 +156,8 @@ async function exportPhotos() {
   const files = chosenPhotos().map((photo, index) => ({
     name: `${safeName(photo.category)}/${index + 1} ${fileName(photo)}`, blob: photo.blob, date: photo.date, photo,
   }));
-  const list = files.map(({ name, photo: { label, confidence, category, date } }) => ({ file: name, label, confidence, category, date }));
+  const list = files.map(({ name, photo: { label, confidence, category, date, objects } }) => (
+    { file: name, label, confidence, category, date, ...objects?.length ? { objects } : {} }));
   const listing = { name: "pictures.json", blob: new Blob([JSON.stringify(list, null, 2)]), date: new Date() };
   const url = URL.createObjectURL(await zip([...files, listing]));
   make("a", { href: url, download: "imprint-pictures.zip" }).click();

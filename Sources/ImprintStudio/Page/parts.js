@@ -36,7 +36,7 @@ export function matchLabel(text, labels) {
 
 const events = new EventTarget();
 
-/** Calls `handler` for each event of a name: "result", "failed", "model". */
+/** Calls `handler` for each event of a name: "result", "failed", "model", "training", "boxes", "artwork". */
 export const subscribe = (name, handler) => events.addEventListener(name, (event) => handler(event.detail));
 export const publish = (name, detail) => events.dispatchEvent(new CustomEvent(name, { detail }));
 

@@ -1,5 +1,6 @@
-// The classification result: the top five labels, an alternative text, the bounding box, and the content filter.
+// The result: the top five labels, the detected objects, an alternative text, and the content filter.
 
+import { showObjects } from "./objects.js";
 import { find, focusOn, make, matchLabel, percent, quoted, setText, subscribe, updateList } from "./parts.js";
 
 let result = null;
@@ -13,10 +14,17 @@ let modelLabels = null;
 /** Returns the labels of the filter that the model has; all of them until the model is loaded. */
 const activeLabels = () => [...filterLabels].filter((label) => modelLabels?.has(label) ?? true);
 
-/** Returns the best classification that the content filter blocks; `undefined` if the image passes. */
-export function blockedClassification(classifications = result?.observations ?? []) {
+/** Returns the best classification or object that the content filter blocks; `undefined` if the image passes. */
+export function blockedPart(checked = result) {
   const threshold = Number(find("filter-threshold").value);
-  return classifications.find(({ label, confidence }) => filterLabels.has(label) && confidence >= threshold);
+  // Several logos in one image share the confidence of the classifications, but not that of the objects.
+  return [...checked?.observations ?? [], ...checked?.objects ?? []].filter(({ label, confidence }) => filterLabels.has(label) && confidence >= threshold)
+    .reduce((best, part) => (best && best.confidence >= part.confidence ? best : part), undefined);
+}
+
+/** Returns the labels that the image may show, with their confidences: those of the objects if the model is a detector. */
+function shownLabels({ objects, ...result }) {
+  return objects?.filter(({ label }, index) => objects.findIndex((other) => other.label === label) === index) ?? result.observations;
 }
 
 function showTop() {
@@ -33,33 +41,21 @@ function showTop() {
 
 function showText() {
   const threshold = Number(find("alt-threshold").value);
-  const confident = result?.observations.filter(({ confidence }) => confidence >= threshold) ?? [];
+  const confident = result ? shownLabels(result).filter(({ confidence }) => confidence >= threshold) : [];
   const labels = confident.slice(0, 3).map(({ label }) => label), last = labels.pop();
   find("alt").textContent = !result ? "–" : result.rejected ? "The photo is unlike the training photos: none of the labels." : !last ? `No label with a confidence of at least ${Math.round(threshold * 100)} %.`
     : `Photo that may show ${labels.length ? `${labels.join(", ")} and ${last}` : last}.`;
   find("copy").disabled = !last || result.rejected;
 }
 
-function showBox() {
-  const box = result?.observations[0]?.box;
-  find("box").toggleAttribute("hidden", !box || isCovered());
-  if (!box) return;
-  for (const name of ["x", "y", "width", "height"]) find("box").firstElementChild.setAttribute(name, box[name]);
-  // The overlay has the size of the image, which may be smaller than its container.
-  const shown = ["video", "photo"].map(find).find((element) => !element.hidden);
-  const width = shown?.videoWidth || shown?.naturalWidth || 4, height = shown?.videoHeight || shown?.naturalHeight || 3;
-  find("box").style.aspectRatio = `${width} / ${height}`;
-  find("box").classList.toggle("wide", width / height > 4 / 3);
-}
-
 /** Returns whether the content filter has labels of the model; if so, it must check photos before they are saved. */
 export const isFilterActive = () => activeLabels().length > 0;
 
 /** Returns whether the image is covered, because it is blocked or not yet classified. */
-const isCovered = () => isFilterActive() && (!result || Boolean(blockedClassification()));
+const isCovered = () => isFilterActive() && (!result || Boolean(blockedPart()));
 
 function showFilter() {
-  const blocked = blockedClassification();
+  const blocked = blockedPart();
   find("picture").classList.toggle("covered", isCovered());
   find("curtain").hidden = !isCovered();
   find("curtain").textContent = blocked ? `Blocked: ${blocked.label} ${percent(blocked.confidence)}`
@@ -92,7 +88,7 @@ function show() {
   showTop();
   showText();
   showFilter();
-  showBox();
+  showObjects(result, isCovered());
 }
 
 for (const name of ["alt-threshold", "filter-threshold"]) {

@@ -65,4 +65,11 @@ export const server = {
   installBaseModel: (name) => send("POST", "base-model", { name, license: "accepted" }),
   chooseBase: (base) => send("POST", "base-choice", { base }),
   revert: () => send("POST", "revert"),
+  boxes: () => send("GET", "boxes"),
+  addBoxPhoto: async (photo) => send("POST", "boxes", {}, checked(photo)),
+  editBoxes: (name, edit) => send("PUT", "boxes", { name }, JSON.stringify(edit)),
+  removeBoxPhoto: (name) => send("DELETE", "boxes", { name }),
+  addArtwork: async (label, file) => send("POST", "artwork", { label, name: file.name }, checked(file)),
+  removeArtwork: (id) => send("DELETE", "artwork", { id }),
+  startDetector: (length) => send("POST", "detector", { length }),
 };

@@ -3,6 +3,8 @@
 import "./results.js";
 import "./gauge.js";
 import "./source.js";
+import "./detector.js";
+import { openBoxes } from "./boxes.js";
 import { openHistory } from "./history.js";
 import { delay, find, handleFailure, showMessage } from "./parts.js";
 import { wasRestarted } from "./server.js";
@@ -31,6 +33,7 @@ for (const [index, tab] of tabs.entries()) {
 }
 
 openHistory();
+openBoxes();
 for (let failures = 1; ; failures += 1) {
   try {
     await openTraining();

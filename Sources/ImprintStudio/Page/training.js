@@ -102,8 +102,7 @@ function show(next = examples) {
   find("start").disabled = isRunning || next.shortage !== undefined;
   find("start").hidden = isRunning;
   find("stop").hidden = !isRunning;
-  find("revert").hidden = isRunning || !model?.hasLearned;
-  find("learned").hidden = isRunning || !model?.hasLearned;
+  find("revert").hidden = find("learned").hidden = isRunning || model?.learned === undefined;
   showOffer(model?.offer, isRunning);
   showChoice(model, isRunning);
 }
@@ -122,14 +121,33 @@ function introduction(model) {
 async function refresh() {
   model = await server.model();
   document.body.dataset.model = model.name === undefined ? "none" : "some";
-  const isPersonalized = model.hasLearned && model.personalizes;
+  const isPersonalized = model.learned === "personalization";
   find("model").textContent = model.name === undefined ? "No model yet: collect examples of two classes"
     : model.name + (isPersonalized ? ", personalized" : "");
   find("start").textContent = model.personalizes ? "Personalize" : "Train a model";
-  find("learned").download = model.personalizes ? "personalization.imprint" : "model.imprint";
+  find("learned").download = find("detector-file").download = model.learnedFile;
   find("teach-intro").textContent = introduction(model);
   show();
   publish("model", model);
+}
+
+/** Shows the stage, the curves and the progress of a training run, except its message. */
+function showStatus(status) {
+  // A detector has a panel of its own, and its progress is known.
+  const isDetector = status.sheet !== undefined;
+  for (const id of ["training-status", "detector-status"]) find(id).dataset.stage = stage;
+  showCurves(find("curves"), isDetector ? [] : status.points);
+  showCurves(find("detector-curves"), isDetector ? status.points : [], "on the training images");
+  showComparison(status.comparison);
+  // Curves show the progress of training; that of a download or a comparison is not known.
+  find("progress").hidden = stage !== "running" || (status.points.length > 1 && !isDetector);
+  find("detector-progress").hidden = stage !== "running";
+  for (const id of ["progress", "detector-progress"]) {
+    if (status.fraction === undefined) find(id).removeAttribute("value");
+    else find(id).value = status.fraction;
+  }
+  publish("training", status);
+  show();
 }
 
 /** Follows a training run to its end. */
@@ -139,16 +157,11 @@ async function follow(status) {
     // Screen readers announce progress once a second, and changes of the stage immediately.
     const now = performance.now();
     if (status.stage !== stage || now - announced >= 1000) {
-      setText("training-status", status.message);
+      for (const id of ["training-status", "detector-status"]) setText(id, status.message);
       announced = now;
     }
     ({ stage } = status);
-    find("training-status").dataset.stage = stage;
-    showCurves(find("curves"), status.points);
-    showComparison(status.comparison);
-    // Curves show the progress of training; that of a download or a comparison is not known.
-    find("progress").hidden = stage !== "running" || status.points.length > 1;
-    show();
+    showStatus(status);
     if (stage !== "running") break;
     try {
       status = await server.trainingStatus(status.version);
@@ -172,14 +185,18 @@ find("class-form").addEventListener("submit", (event) => {
     [...find("classes").children].find((element) => element.key === label)?.querySelector(".hold").focus();
   });
 });
-find("start").addEventListener("click", () => attempt(async () => {
-  const status = await server.startTraining();
+
+/** Starts a training run and follows it to its end; the focus moves between the buttons that stop and start it. */
+export async function followRun(start, stopButton, startButton) {
+  const status = await start();
   notifyTabs();
   const end = follow(status);
-  focusOn(find("stop"));
+  focusOn(find(stopButton));
   await end;
-  focusOn(find("start"));
-}));
+  focusOn(find(startButton));
+}
+
+find("start").addEventListener("click", () => attempt(() => followRun(() => server.startTraining(), "stop", "start")));
 onAccept((name) => attempt(async () => {
   const status = await server.installBaseModel(name);
   notifyTabs();
@@ -201,11 +218,11 @@ find("stop").addEventListener("click", () => attempt(() => server.stopTraining()
 find("revert").addEventListener("click", () => attempt(async () => {
   await server.revert();
   notifyTabs();
-  showCurves(find("curves"), []);
-  showComparison(undefined);
-  setText("training-status", "The original model is in use again.");
+  stage = "none";
+  showStatus({ stage, points: [] });
+  for (const id of ["training-status", "detector-status"]) setText(id, "The original model is in use again.");
   await refresh();
-  focusOn(find("class-name"));
+  focusOn([find("class-name"), find("detector-start"), find("detector-length")].find((element) => element.checkVisibility() && !element.disabled));
 }));
 addEventListener("blur", () => release(currentPress?.label));
 
@@ -216,10 +233,13 @@ export async function openTraining() {
   examples = await server.examples();
   await refresh();
   const status = await server.trainingStatus(-1);
+  // The page is ready before a run ends, which may take long.
+  if (status.stage === "running") {
+    follow(status);
+    return;
+  }
   if (status.stage !== "none") return follow(status);
   ({ stage } = status);
-  setText("training-status", "");
-  showCurves(find("curves"), []);
-  showComparison(undefined);
-  show();
+  for (const id of ["training-status", "detector-status"]) setText(id, "");
+  showStatus(status);
 }

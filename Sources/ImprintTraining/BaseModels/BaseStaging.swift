@@ -1,8 +1,8 @@
 package import Foundation
 internal import ImprintCore
 
-/// A lock that lets one process or thread at a time change a folder of base models; the system releases it when the process ends.
-package final class BaseModelsLock: Sendable {
+/// A lock that lets one process or thread at a time change a folder; the system releases it when the process ends.
+package final class LockedFolder: Sendable {
     private let descriptor: Int32
 
     /// Locks an existing folder, if its file system has locks; nil if another owner has the lock.

@@ -13,6 +13,8 @@ A file of steps is a JSON array of user actions. Each step is an object with one
     "wait"           an expression; waits until it is true
     "note"           a name; records the value of the expression "value" under this name
     "click"          a selector; presses the mouse on the element until the expression "until", if any, is true
+    "drag"           the selector of an element; drags from the position "from" to "to", in fractions of the element, with the
+                     mouse or, if "touch" is true, with a finger
     "key"            a key; presses it until the expression "until", if any, is true, with the shift key if "shift" is true
     "type"           a text to enter
     "choose"         the selector of a file input; chooses the file "path"
@@ -259,9 +261,37 @@ class Browser:
             if not was_missed:
                 return
 
+    def drag(self, selector, start, end, is_touch):
+        """Drags between two positions in an element, given in fractions of it, with the mouse or a finger."""
+        quoted = json.dumps(selector)
+        self.wait_until(f"document.querySelector({quoted})?.checkVisibility() === true")
+        box = self.evaluate(f"""(() => {{
+            const element = document.querySelector({quoted});
+            element.scrollIntoView({{ block: "center", behavior: "instant" }});
+            const {{ x, y, width, height }} = element.getBoundingClientRect();
+            return {{ x, y, width, height }};
+        }})()""")
+        points = [
+            {"x": box["x"] + box["width"] * (start[0] + (end[0] - start[0]) * part / 4),
+             "y": box["y"] + box["height"] * (start[1] + (end[1] - start[1]) * part / 4)} for part in range(5)]
+        if is_touch:
+            for index, point in enumerate(points):
+                kind = "touchStart" if index == 0 else "touchMove"
+                self.call("Input.dispatchTouchEvent", type=kind, touchPoints=[point])
+            self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+            return
+        mouse = {"button": "left", "buttons": 1, "clickCount": 1}
+        self.call("Input.dispatchMouseEvent", type="mousePressed", **points[0], **mouse)
+        for point in points[1:]:
+            self.call("Input.dispatchMouseEvent", type="mouseMoved", **point, **mouse)
+        self.call("Input.dispatchMouseEvent", type="mouseReleased", **points[-1], **mouse)
+
     def key(self, name, until, shift):
         """Presses a key until an expression is true."""
-        codes = {"Tab": 9, "Enter": 13, " ": 32, "ArrowLeft": 37, "ArrowRight": 39, "Home": 36, "End": 35}
+        codes = {
+            "Tab": 9, "Enter": 13, " ": 32, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Home": 36, "End": 35,
+            "Delete": 46,
+        }
         key = {"key": name, "windowsVirtualKeyCode": codes[name], "modifiers": 8 if shift else 0}
         text = {"Enter": "\r", " ": " "}.get(name)
         self.call("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", **key, **({"text": text} if text else {}))
@@ -284,6 +314,8 @@ class Browser:
             values[step["note"]] = self.evaluate(step["value"])
         elif "click" in step:
             self.press(step["click"], step.get("until"))
+        elif "drag" in step:
+            self.drag(step["drag"], step["from"], step["to"], step.get("touch", False))
         elif "key" in step:
             self.key(step["key"], step.get("until"), step.get("shift", False))
         elif "type" in step:

@@ -1,0 +1,231 @@
+// Photos with boxes: adds photos, edits and stores their boxes.
+
+import { editor } from "./editor.js";
+import { attempt, find, focusOn, make, publish, setText, showMessage, subscribe, updateList } from "./parts.js";
+import { server } from "./server.js";
+import { currentImage } from "./source.js";
+
+/** The photos and the artwork, as the studio reports them. */
+let content = { version: -1, photos: [], artwork: [], problems: [] };
+/** The photo in the editor, if any. */
+let open = null;
+/** Whether the editor has changes that are not sent yet. */
+let isChanged = false;
+/** The request that stores the boxes, if one is running. */
+let saving = null;
+let modelLabels = [];
+
+/** Notifies the other tabs of this studio of changes. */
+const tabs = new BroadcastChannel("imprint-boxes");
+
+const photoURL = (name, parameters = "") => `box-photo?name=${encodeURIComponent(name)}${parameters}`;
+const indexOf = (name) => content.photos.findIndex((photo) => photo.name === name);
+const boxCount = (count) => (count === 1 ? "1 box" : `${count} boxes`);
+
+function summary(photo) {
+  if (photo.objects.length) return boxCount(photo.objects.length);
+  return photo.isBackground ? "no objects" : "no boxes yet";
+}
+
+function thumbnail({ name }) {
+  return make("li", {}, make("button", { onclick: () => attempt(() => show(name)) },
+    make("img", { src: photoURL(name, "&size=small"), alt: "", loading: "lazy" }), make("span", { className: "small" })));
+}
+
+function showList() {
+  updateList(find("box-photos"), content.photos, thumbnail, ({ name }) => name);
+  for (const [index, photo] of content.photos.entries()) {
+    const button = find("box-photos").children[index].firstElementChild;
+    button.lastElementChild.textContent = summary(photo);
+    button.setAttribute("aria-label", `Photo ${index + 1}: ${summary(photo)}`);
+    button.setAttribute("aria-current", String(photo.name === open?.name));
+  }
+  const labels = new Set([...modelLabels, ...content.photos.flatMap(({ objects }) => objects.map(({ label }) => label)),
+    ...content.artwork.map(({ label }) => label)]);
+  updateList(find("box-labels"), [...labels], (label) => new Option(label, label));
+  const boxed = content.photos.filter(({ objects }) => objects.length);
+  const boxes = boxed.reduce((sum, { objects }) => sum + objects.length, 0);
+  const background = content.photos.filter(({ isBackground }) => isBackground).length;
+  setText("boxes-state", content.photos.length === 0 ? "No photos yet."
+    : `${boxCount(boxes)} in ${boxed.length} of ${content.photos.length} photos${background ? `; ${background} without objects` : ""}.`);
+  find("boxes-file").textContent = content.file ?? "";
+  find("boxes-location").hidden = !boxed.length && !background;
+  find("boxes-problems").replaceChildren(...content.problems.map((textContent) => make("li", { textContent })));
+}
+
+function showEditorState() {
+  const unnamed = editor.count - editor.objects.length;
+  find("background-field").hidden = editor.count > 0;
+  setText("editor-state", unnamed ? `${boxCount(unnamed)} without a label: type a label to save.`
+    : saving ? "Saving …" : isChanged ? "Not saved." : editor.count ? `Saved: ${boxCount(editor.count)}.` : "");
+}
+
+/** Shows a response of the studio, and the boxes of the open photo if another tab has changed them. */
+function update(next) {
+  if (next.version < content.version) return;
+  content = next;
+  publish("boxes", content);
+  if (open) {
+    const photo = content.photos[indexOf(open.name)];
+    if (!photo) close();
+    else if (photo.revision !== open.revision && !isChanged && !saving) load(photo);
+  }
+  showList();
+}
+
+/** Shows a photo and its boxes in the editor. */
+function load(photo) {
+  open = { name: photo.name, revision: photo.revision };
+  const image = find("paper-image");
+  if (image.dataset.name !== photo.name) {
+    image.dataset.name = photo.name;
+    image.src = photoURL(photo.name);
+  }
+  image.alt = `Photo ${indexOf(photo.name) + 1}`;
+  find("paper").style.aspectRatio = `${photo.width} / ${photo.height}`;
+  find("paper").style.setProperty("--ratio", photo.width / photo.height);
+  find("editor-title").textContent = `Photo ${indexOf(photo.name) + 1} of ${content.photos.length}`;
+  find("background").checked = photo.isBackground;
+  find("editor").hidden = false;
+  editor.open(photo.objects, () => {
+    isChanged = true;
+    if (editor.count) find("background").checked = false;
+    attempt(save);
+  });
+  showEditorState();
+}
+
+async function show(name) {
+  await save();
+  load(content.photos[indexOf(name)]);
+  showList();
+  focusOn(find("editor-title"));
+}
+
+function close() {
+  open = null;
+  isChanged = false;
+  find("editor").hidden = true;
+  delete find("paper-image").dataset.name;
+}
+
+/** Stores the boxes of the open photo; changes during a request are stored after it. */
+async function save() {
+  showEditorState();
+  if (saving) return saving;
+  saving = (async () => {
+    while (isChanged && open) {
+      isChanged = false;
+      const { name, revision } = open;
+      const edit = { revision, objects: editor.objects, isBackground: find("background").checked };
+      try {
+        const next = await server.editBoxes(name, edit);
+        if (open?.name === name) open.revision = next.photos.find((photo) => photo.name === name)?.revision ?? revision;
+        update(next);
+        tabs.postMessage("changed");
+      } catch (error) {
+        // Another tab has changed or deleted the photo, or the boxes are not valid: show what is stored.
+        if (error.isRejection) await refresh(true);
+        else isChanged = true;
+        throw error;
+      }
+    }
+  })();
+  try {
+    await saving;
+  } finally {
+    saving = null;
+    showEditorState();
+  }
+}
+
+/** Reads the photos; `discards` shows the stored boxes in the editor instead of the edited ones. */
+async function refresh(discards = false) {
+  const next = await server.boxes();
+  update(next);
+  const photo = discards && open ? content.photos[indexOf(open.name)] : undefined;
+  if (photo) load(photo);
+}
+
+/** Adds photos, and shows the first one. */
+async function add(files) {
+  const errors = [];
+  let first, count = 0;
+  for (const [index, file] of files.entries()) {
+    setText("boxes-state", `Adding photo ${index + 1} of ${files.length} …`);
+    try {
+      const next = await server.addBoxPhoto(file);
+      first ??= next.added;
+      count += 1;
+      update(next);
+    } catch (error) {
+      errors.push(file.name ? `${file.name}: ${error.message}` : error.message);
+    }
+  }
+  tabs.postMessage("changed");
+  showList();
+  showMessage([count ? `Added ${count === 1 ? "1 photo" : `${count} photos`}.` : "", ...errors].join(" ").trim());
+  if (first !== undefined) await show(first);
+}
+
+/** Adds the objects that the model detects in the open photo as boxes. */
+async function detect() {
+  const { name } = open;
+  setText("editor-state", "Detecting …");
+  const photo = await (await fetch(photoURL(name))).blob();
+  const { objects = [] } = await server.classify(photo);
+  if (open?.name !== name) return;
+  const count = editor.addDetections(objects);
+  showMessage(count ? `Added ${boxCount(count)} from ${objects.length} detected objects. Correct them.`
+    : objects.length ? "There are boxes for all detected objects already." : "The model detects no objects in this photo.");
+  showEditorState();
+}
+
+find("box-files").addEventListener("change", (event) => {
+  const files = [...event.target.files];
+  event.target.value = "";
+  attempt(() => add(files));
+});
+find("box-current").addEventListener("click", () => attempt(async () => {
+  const image = await currentImage({ isFullSize: true });
+  if (!image) throw new Error("There is no image: start the camera or choose a photo.");
+  await add([image]);
+}));
+find("annotate").addEventListener("drop", (event) => {
+  // Elsewhere, a dropped photo replaces the camera.
+  event.preventDefault();
+  event.stopPropagation();
+  document.body.classList.remove("dropping");
+  attempt(() => add([...event.dataTransfer.files]));
+});
+find("box-add").addEventListener("click", () => editor.addInMiddle());
+find("box-detect").addEventListener("click", () => attempt(detect));
+find("background").addEventListener("change", () => {
+  isChanged = true;
+  attempt(save);
+});
+find("box-delete").addEventListener("click", () => attempt(async () => {
+  const { name } = open, index = indexOf(name);
+  if (!confirm(`Delete this photo and its boxes permanently?`)) return;
+  // Edits of a deleted photo are not sent.
+  isChanged = false;
+  await saving?.catch(() => {});
+  update(await server.removeBoxPhoto(name));
+  tabs.postMessage("changed");
+  const next = content.photos[Math.min(index, content.photos.length - 1)];
+  if (next) await show(next.name);
+  else focusOn(find("box-files"));
+}));
+subscribe("model", (model) => {
+  modelLabels = model.objectLabels ?? [];
+  find("box-detect").hidden = model.objectLabels === undefined;
+  showList();
+});
+subscribe("artwork", (next) => {
+  update(next);
+  tabs.postMessage("changed");
+});
+tabs.addEventListener("message", () => attempt(refresh));
+
+/** Reads the photos with boxes at the start. */
+export const openBoxes = () => attempt(refresh);

@@ -1,0 +1,244 @@
+// Draws, moves and resizes the boxes of a photo with mouse, touch and keyboard.
+
+import { colorOf, placeLabels, describePosition } from "./overlay.js";
+import { find, make } from "./parts.js";
+
+const paper = find("paper"), list = find("box-list");
+/** The boxes of the photo: label and box, relative to the photo. */
+let boxes = [];
+/** The selected box, if any. */
+let selected = null;
+let onEdit = () => {};
+/** The label of the last edited box, which the next one gets. */
+let lastLabel = "";
+/** The current drag, if any. */
+let drag = null;
+
+/** The minimum side of a box that is drawn, in pixels of the screen: less is a click. */
+const minimumDrag = 6;
+/** The minimum side of a box, as a fraction of the photo. */
+const minimumSide = 0.004;
+
+const clamp = (value, low, high) => Math.max(low, Math.min(value, high));
+
+/** Returns the box between two points. */
+function between(one, other) {
+  const [x, y] = [Math.min(one.x, other.x), Math.min(one.y, other.y)];
+  return { x, y, width: Math.max(Math.abs(one.x - other.x), minimumSide), height: Math.max(Math.abs(one.y - other.y), minimumSide) };
+}
+
+/** Returns a box of the same size inside the photo. */
+const inside = (box) => ({ ...box, x: clamp(box.x, 0, 1 - box.width), y: clamp(box.y, 0, 1 - box.height) });
+
+/** Returns a box with its sides moved; they stay inside the photo and in order. */
+function resized(box, { left = 0, top = 0, right = 0, bottom = 0 }) {
+  const x = clamp(box.x + left, 0, box.x + box.width - minimumSide), y = clamp(box.y + top, 0, box.y + box.height - minimumSide);
+  return {
+    x, y, width: clamp(box.x + box.width + right, x + minimumSide, 1) - x,
+    height: clamp(box.y + box.height + bottom, y + minimumSide, 1) - y,
+  };
+}
+
+let isLayoutPending = false;
+
+/** Moves the labels in the photo before the next frame, so that they do not cover each other; that of the selected box comes first. */
+function layOutLabels() {
+  if (isLayoutPending) return;
+  isLayoutPending = true;
+  requestAnimationFrame(() => {
+    isLayoutPending = false;
+    const { clientWidth: width, clientHeight: height } = paper, border = 2;
+    const parts = selected ? [selected, ...boxes.filter((part) => part !== selected)] : boxes;
+    const labels = parts.map(({ element }) => element.querySelector("bdi"));
+    const areas = parts.map(({ box }) => ({ x: box.x * width, y: box.y * height, width: box.width * width, height: box.height * height }));
+    const positions = placeLabels(areas, labels.map((label) => ({ width: label.offsetWidth, height: label.offsetHeight })), { width, height });
+    for (const [index, label] of labels.entries()) {
+      const origin = positions[index], { style } = label;
+      style.visibility = origin ? "visible" : "hidden";
+      if (origin) [style.left, style.top] = [`${origin.x - areas[index].x - border}px`, `${origin.y - areas[index].y - border}px`];
+    }
+  });
+}
+new ResizeObserver(layOutLabels).observe(paper);
+
+/** Shows a box at its position. */
+function updateElements(part) {
+  const { x, y, width, height } = part.box, { style } = part.element;
+  [style.left, style.top, style.width, style.height] = [x, y, width, height].map((value) => `${value * 100}%`);
+  style.setProperty("--hue", part.label ? colorOf(part.label) : "#ffffff");
+  part.element.querySelector("bdi").textContent = part.label || "no label";
+  const percent = (value) => `${Math.round(value * 100)} %`;
+  part.element.setAttribute("aria-label", `Box ${boxes.indexOf(part) + 1}, ${part.label || "no label"}: ${describePosition(part.box)}, `
+    + `at ${percent(x)}, ${percent(y)}, ${percent(width)} wide, ${percent(height)} high`);
+  part.row.querySelector(".size").textContent = `${describePosition(part.box)}, ${percent(width)} × ${percent(height)}`;
+  part.row.querySelector(".mark").style.background = part.label ? colorOf(part.label) : "transparent";
+  layOutLabels();
+}
+
+function select(part) {
+  selected = part;
+  for (const other of boxes) {
+    other.element.classList.toggle("selected", other === part);
+    other.row.classList.toggle("selected", other === part);
+  }
+  layOutLabels();
+}
+
+function remove(part) {
+  const index = boxes.indexOf(part);
+  boxes = boxes.filter((other) => other !== part);
+  part.element.remove();
+  part.row.remove();
+  select(null);
+  boxes.forEach(updateElements);
+  (boxes[Math.min(index, boxes.length - 1)]?.element ?? find("box-add")).focus();
+  onEdit();
+}
+
+/** The sides that an arrow key moves: by 1 % of the photo, or a tenth of it with Ctrl or Alt. */
+function handleKey(event, part) {
+  const direction = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+  if (direction) {
+    const step = event.ctrlKey || event.altKey || event.metaKey ? 0.001 : 0.01, [x, y] = direction.map((one) => one * step);
+    part.box = event.shiftKey ? resized(part.box, { right: x, bottom: y })
+      : inside({ ...part.box, x: part.box.x + x, y: part.box.y + y });
+    updateElements(part);
+    onEdit();
+  } else if (event.key === "Delete" || event.key === "Backspace") remove(part);
+  else if (event.key === "Enter") part.row.querySelector("input").focus();
+  else return;
+  event.preventDefault();
+}
+
+/** Adds the elements of a box: the rectangle in the photo and the row in the list. */
+function attach(part) {
+  part.element = make("div", {
+    className: "box", role: "application", tabIndex: 0, "aria-roledescription": "box", "aria-describedby": "editor-help",
+    onfocus: () => select(part), onkeydown: (event) => handleKey(event, part),
+  }, make("bdi"), ...["nw", "ne", "sw", "se"].map((corner) => make("span", { className: `corner ${corner}` })));
+  const field = make("input", {
+    value: part.label, list: "box-labels", maxLength: 100, placeholder: "Label", "aria-label": "Label of the box",
+    onfocus: () => select(part),
+    onchange: () => {
+      part.label = lastLabel = field.value = field.value.trim();
+      updateElements(part);
+      onEdit();
+    },
+    onkeydown: (event) => { if (event.key === "Enter") part.element.focus(); },
+  });
+  part.row = make("li", {}, make("span", { className: "mark", "aria-hidden": "true" }), field,
+    make("span", { className: "size soft small" }),
+    make("button", { className: "quiet", textContent: "Delete", "aria-label": "Delete the box", onclick: () => remove(part) }));
+  boxes.push(part);
+  paper.append(part.element);
+  list.append(part.row);
+  updateElements(part);
+  return part;
+}
+
+/** Adds a box that the user has drawn, and asks for its label if none is known. */
+function create(box) {
+  const part = attach({ label: lastLabel, box });
+  select(part);
+  if (part.label) part.element.focus();
+  else part.row.querySelector("input").focus();
+  onEdit();
+}
+
+/** Returns the position of a pointer, relative to the photo. */
+function position(event) {
+  const { left, top, width, height } = paper.getBoundingClientRect();
+  return { x: clamp((event.clientX - left) / width, 0, 1), y: clamp((event.clientY - top) / height, 0, 1) };
+}
+
+paper.addEventListener("pointerdown", (event) => {
+  if (event.button !== 0 || drag) return;
+  event.preventDefault();
+  const start = position(event), part = boxes.find(({ element }) => element.contains(event.target));
+  const corner = event.target.closest(".corner")?.classList[1];
+  // Only the selected box can be moved, so that boxes can be drawn inside others.
+  const kind = corner ? "resize" : part && part === selected ? "move" : "draw";
+  drag = { kind, part, corner, start, startEvent: event, box: part?.box, hasMoved: false };
+  paper.setPointerCapture(event.pointerId);
+});
+
+paper.addEventListener("pointermove", (event) => {
+  if (!drag || event.pointerId !== drag.startEvent.pointerId) return;
+  const { kind, part, corner, start, startEvent, box } = drag, end = position(event);
+  const distance = Math.max(Math.abs(event.clientX - startEvent.clientX), Math.abs(event.clientY - startEvent.clientY));
+  if (!drag.hasMoved && distance < minimumDrag) return;
+  drag.hasMoved = true;
+  const [x, y] = [end.x - start.x, end.y - start.y];
+  if (kind === "draw") {
+    drag.frame ??= paper.appendChild(make("div", { className: "box drawn" }));
+    const { style } = drag.frame, drawn = between(start, end);
+    [style.left, style.top, style.width, style.height] = [drawn.x, drawn.y, drawn.width, drawn.height].map((one) => `${one * 100}%`);
+    return;
+  }
+  part.box = kind === "move" ? inside({ ...box, x: box.x + x, y: box.y + y }) : resized(box, {
+    ...corner.includes("w") ? { left: x } : { right: x }, ...corner.includes("n") ? { top: y } : { bottom: y },
+  });
+  updateElements(part);
+});
+
+function endDrag(event, isCancelled) {
+  if (!drag || event.pointerId !== drag.startEvent.pointerId) return;
+  const { kind, part, start, box, hasMoved, frame } = drag;
+  drag = null;
+  frame?.remove();
+  if (isCancelled) {
+    if (part && kind !== "draw") {
+      part.box = box;
+      updateElements(part);
+    }
+    return;
+  }
+  if (kind === "draw" && hasMoved) return create(inside(between(start, position(event))));
+  if (part) part.element.focus();
+  else {
+    document.activeElement?.blur?.();
+    select(null);
+  }
+  if (hasMoved) onEdit();
+}
+paper.addEventListener("pointerup", (event) => endDrag(event, false));
+paper.addEventListener("pointercancel", (event) => endDrag(event, true));
+// Browsers would drag the photo.
+paper.addEventListener("dragstart", (event) => event.preventDefault());
+
+export const editor = {
+  /** Shows the boxes of a photo; `handler` is called after each edit. */
+  open(objects, handler) {
+    for (const part of boxes) {
+      part.element.remove();
+      part.row.remove();
+    }
+    [boxes, selected, drag, onEdit] = [[], null, null, handler];
+    for (const object of objects) attach({ ...object, box: { ...object.box } });
+  },
+
+  /** The labelled boxes. */
+  get objects() {
+    return boxes.filter(({ label }) => label).map(({ label, box, isCrowd }) => ({ label, box, ...isCrowd ? { isCrowd } : {} }));
+  },
+
+  /** The number of boxes, with and without a label. */
+  get count() { return boxes.length; },
+
+  /** Adds a box in the middle of the photo, for the keyboard. */
+  addInMiddle: () => create({ x: 0.35, y: 0.35, width: 0.3, height: 0.3 }),
+
+  /** Adds detected objects, except those that resemble a box of the same label; returns the number of new boxes. */
+  addDetections(objects) {
+    const overlap = (one, other) => {
+      const columns = Math.min(one.x + one.width, other.x + other.width) - Math.max(one.x, other.x);
+      const rows = Math.min(one.y + one.height, other.y + other.height) - Math.max(one.y, other.y);
+      const shared = Math.max(columns, 0) * Math.max(rows, 0);
+      return shared / (one.width * one.height + other.width * other.height - shared);
+    };
+    const added = objects.filter(({ label, box }) => !boxes.some((part) => part.label === label && overlap(part.box, box) > 0.5));
+    for (const { label, box } of added) attach({ label, box: { ...box } });
+    if (added.length) onEdit();
+    return added.length;
+  },
+};
