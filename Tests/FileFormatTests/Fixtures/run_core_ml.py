@@ -188,10 +188,10 @@ LAYERS = {
     "clip": lambda p, x: numpy.clip(x, p.minVal, p.maxVal),
     "greaterEqual": lambda p, x, y: (x >= y).astype(numpy.float64),
     "concatND": lambda p, *inputs: numpy.concatenate(inputs, p.axis),
-    "transpose": lambda p, x: x.transpose(p.axes),
+    "transpose": lambda p, x: x.transpose(tuple(p.axes)),
     "batchedMatmul": matrix_product,
-    "loadConstantND": lambda p: values_of(p.data).reshape(p.shape),
-    "reshapeStatic": lambda p, x: x.reshape(p.targetShape),
+    "loadConstantND": lambda p: values_of(p.data).reshape(tuple(p.shape)),
+    "reshapeStatic": lambda p, x: x.reshape(tuple(p.targetShape)),
     "reduceMax": lambda p, x: x.max(tuple(p.axes), keepdims=p.keepDims),
 }
 
