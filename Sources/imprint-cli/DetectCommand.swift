@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Foundation
 internal import Imprint
+internal import ImprintBaseModels
 internal import ImprintCore
 internal import ImprintImages
 internal import ImprintModel
@@ -8,22 +9,25 @@ internal import ImprintTraining
 
 struct DetectCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "detect", abstract: "Find all logos in photos, with their bounding boxes.",
+        commandName: "detect", abstract: "Find all logos or other objects in photos, with their bounding boxes.",
         discussion: """
             Examples:
               imprint detect --artwork Logo=logo.png photo.jpg
               imprint detect logo.imprint photo.jpg
               imprint detect logo.imprint photos --annotate checked
+              imprint detect centerface photo.jpg
               find photos -name '*.jpg' | imprint detect logo.imprint --files-from - --json
 
-            A model finds every logo in a photo. With --artwork, nothing is trained: Imprint compares the photos with the image of the logo, \
+            A model finds every logo in a photo. The installed model centerface finds faces (imprint models install centerface). With --artwork, nothing is trained: Imprint compares the photos with the image of the logo, \
             and finds the best match of each label. A trained model is faster, and knows its logos from photos if there are some.
 
             Boxes are relative to the upright photo: 0 to 1, with the origin in the upper left corner.
             """)
 
     @Argument(
-        help: "The model file of a detector, from imprint train-detector. With --artwork there is no model.")
+        help: ArgumentHelp(
+            "The model file of a detector, from imprint train-detector or imprint import, or the name of an installed one. "
+                + "With --artwork there is no model."))
     var model: String?
 
     @OptionGroup var inputs: PhotoInputOptions
@@ -92,9 +96,11 @@ struct DetectCommand: ParsableCommand {
         let photos = try photoOptions.open()
         let workers = photos.workers(upTo: common.threadCount)
         let threads = common.threadCount / workers.count
-        let classify = try matchesArtwork ? matcher(threads: threads) : detector(threads: threads)
+        let detector = try matchesArtwork ? nil : detector(threads: threads)
+        let classify = try detector.map(detections(of:)) ?? matcher(threads: threads)
+        let noneText = detector?.model.head.isTrainable == false ? "no object" : "no logo"
         let output = try outputs.open(
-            PhotoFormat(noneText: "no logo", separator: "; ", hasBoxes: true, hasVerdicts: false),
+            PhotoFormat(noneText: noneText, separator: "; ", hasBoxes: true, hasVerdicts: false),
             inputs: photoOptions, common: common)
         try forEachPhoto(photos, workers, output, verb: "searching") {
             DetectionLine(file: $0.file, detections: $0.classifications.compactMap(Detection.init))
@@ -103,16 +109,21 @@ struct DetectCommand: ParsableCommand {
         }
     }
 
-    /// Returns a function that finds the logos of the model in a photo.
-    private func detector(threads: Int) throws -> (URL) throws -> [Classification] {
+    /// Returns the detector.
+    private func detector(threads: Int) throws -> ImageClassifier {
         let model = model ?? ""
-        let detector = try ImageClassifier(contentsOf: URL(filePath: model), threads: threads)
+        let detector = try ImageClassifier(try installedModel(model), threads: threads)
             .personalized(with: try personalization.map { try Personalization(contentsOf: URL(filePath: $0)) })
         guard detector.model.head.locatesObjects else {
             throw ValidationError(
                 "\(model): the model classifies whole photos and has no boxes, expected a detector. Train one with "
                     + "imprint train-detector, or use imprint classify.")
         }
+        return detector
+    }
+
+    /// Returns a function that finds the objects of a detector in a photo.
+    private func detections(of detector: ImageClassifier) throws -> (URL) throws -> [Classification] {
         let threshold = try threshold?.threshold()
         if let threshold { try ConfidenceRule(threshold: threshold).check(detector) }
         var minimum: Float?
@@ -122,6 +133,17 @@ struct DetectCommand: ParsableCommand {
                 Classification(label: $0.label, confidence: $0.confidence, box: $0.box)
             }
         }
+    }
+
+    /// Returns the model of a file or, if there is no such file, the installed model with this name.
+    private func installedModel(_ text: String) throws -> ModelFile {
+        if !FileManager.default.fileExists(atPath: text) {
+            if BaseModels().installed(named: text) != nil { return try BaseModels().model(named: text) }
+            if BaseModelCatalog.standard[text] != nil {
+                throw ValidationError("\(text) is not installed. imprint models install \(text) installs it.")
+            }
+        }
+        return try ModelFile(contentsOf: URL(filePath: text))
     }
 
     /// Returns the features of --base, or those that come with Imprint.

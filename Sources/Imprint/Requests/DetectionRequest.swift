@@ -79,7 +79,7 @@ extension ImageClassifier {
     ///   - url: A JPEG, PNG, WebP or HEIC file.
     ///   - minimumConfidence: The minimum confidence of an object, 0…1; nil for the model's threshold of each label, or 0.5 for a label
     ///     without one.
-    /// - Returns: The objects by descending confidence: at most 100 of each label.
+    /// - Returns: The objects by descending confidence: at most 100 of each label, or 1,000 of a center-point detector.
     /// - Throws: `ImprintError.notADetector` if the model classifies whole images, `ImageError` if the file cannot be read as an image,
     ///   `ImprintError.nonFiniteOutput`, `ImprintError.unsupportedImageSize`, `ImprintError.outOfMemory`.
     public func detect(_ url: URL, minimumConfidence: Float? = nil) throws -> [DetectedObject] {
@@ -93,7 +93,7 @@ extension ImageClassifier {
     ///   - image: The image, upright and in sRGB.
     ///   - minimumConfidence: The minimum confidence of an object, 0…1; nil for the model's threshold of each label, or 0.5 for a label
     ///     without one.
-    /// - Returns: The objects by descending confidence: at most 100 of each label.
+    /// - Returns: The objects by descending confidence: at most 100 of each label, or 1,000 of a center-point detector.
     /// - Throws: The errors of `detect(_:minimumConfidence:)` for a file, except `ImageError`.
     public func detect(
         _ image: RasterImage, minimumConfidence: Float? = nil

@@ -22,7 +22,7 @@ public struct ExportError: DescribedError, Equatable {
     package enum Problem: Error, Equatable, Sendable {
         /// The format cannot express some layers.
         case unsupported(format: String, layers: [UnsupportedLayer])
-        /// The model is a logo detector, which scans an image pyramid.
+        /// The model is a detector, whose network is only a part of the detection.
         case detector
         /// A tensor has a value outside the range of float16.
         case exceedsFloat16(tensor: String, value: Float)
@@ -47,8 +47,8 @@ public struct ExportError: DescribedError, Equatable {
                         separator: ", ")
                     + ". Replace these layers, or choose another format."
             case .detector:
-                "the model is a logo detector, whose heat maps only work with Imprint's image pyramid. Export an image "
-                    + "classifier."
+                "the model is a detector, and an exported network has no image sizes, boxes and non-maximum suppression. "
+                    + "Export an image classifier."
             case .exceedsFloat16(let tensor, let value):
                 "the tensor \(tensor) has the value \(value), which exceeds float16 (±65504). Export with float32."
             case .tooLarge(let byteCount):
