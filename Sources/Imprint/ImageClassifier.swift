@@ -3,7 +3,7 @@ internal import ImprintCore
 public import ImprintImages
 public import ImprintModel
 
-/// A trained model that classifies images or detects logos in them.
+/// A trained model that classifies images or detects objects in them.
 ///
 /// ```swift
 /// let classifier = try ImageClassifier(contentsOf: URL(filePath: "logo.imprint"))
@@ -35,14 +35,14 @@ public final class ImageClassifier: Sendable {
     /// - Parameters:
     ///   - model: The model.
     ///   - threads: The maximum number of threads for one prediction. The result does not depend on it.
-    ///   - averagesFlipped: Whether to average predictions over the image and its horizontal flip; not available for logo detectors.
-    /// - Throws: `NetworkError` if the network is not a classifier, `ImprintError.invalidSetting` if `averagesFlipped` is true for a logo
+    ///   - averagesFlipped: Whether to average predictions over the image and its horizontal flip; not available for detectors.
+    /// - Throws: `NetworkError` if the network is not a classifier, `ImprintError.invalidSetting` if `averagesFlipped` is true for a
     ///   detector.
     public init(_ model: ModelFile, threads: Int = 1, averagesFlipped: Bool = false) throws {
         guard model.head.seesWholeImage || !averagesFlipped else {
             throw ImprintError.invalidSetting(
                 name: "averagesFlipped", found: "true",
-                expected: "false for a logo detector, which already evaluates an image pyramid")
+                expected: "false for a detector, which already evaluates each position of an image")
         }
         self.model = model
         self.averagesFlipped = averagesFlipped
@@ -78,7 +78,7 @@ public final class ImageClassifier: Sendable {
     /// - Parameters:
     ///   - url: The model file.
     ///   - threads: The maximum number of threads for one prediction. The result does not depend on it.
-    ///   - averagesFlipped: Whether to average predictions over the image and its horizontal flip; not available for logo detectors.
+    ///   - averagesFlipped: Whether to average predictions over the image and its horizontal flip; not available for detectors.
     /// - Throws: The errors of `ModelFile.init(contentsOf:)` and of `init(_:threads:averagesFlipped:)`.
     public convenience init(contentsOf url: URL, threads: Int = 1, averagesFlipped: Bool = false) throws {
         try self.init(ModelFile(contentsOf: url), threads: threads, averagesFlipped: averagesFlipped)
@@ -89,7 +89,8 @@ public final class ImageClassifier: Sendable {
 
     /// Whether the confidences of an image sum to 1.
     ///
-    /// It is false for multi-label models, which predict an independent probability for each label, so an image can have several labels.
+    /// It is false for multi-label models, which predict an independent probability for each label, so an image can have several labels, and for
+    /// center-point detectors.
     public var confidencesSumToOne: Bool { model.head.confidencesSumToOne }
 
     /// Classifies the image in a file.

@@ -22,7 +22,7 @@ public enum ImprintError: DescribedError, Equatable {
     case noAveragePooling(network: String)
     /// An output of the network is NaN or infinite.
     case nonFiniteOutput(network: String)
-    /// The network of a logo detector does not accept a level of an image pyramid; width and height are those of the level, in pixels.
+    /// The network of a detector does not accept a scaled image, such as a level of an image pyramid; width and height are in pixels.
     case unsupportedImageSize(network: String, width: Int, height: Int, reason: String)
     /// There is not enough memory for a prediction.
     case outOfMemory(byteCount: Int)
@@ -36,7 +36,7 @@ public enum ImprintError: DescribedError, Equatable {
     case stoppedTooEarly(checkpoint: String?)
     /// A new run would replace the checkpoint of an unfinished run.
     case unfinishedCheckpoint(file: String, epoch: Int, of: Int)
-    /// Saliency maps are not available for logo detectors.
+    /// Saliency maps are not available for detectors.
     case noSaliency(network: String)
     /// Training ended because too many photos became unreadable.
     ///
@@ -62,6 +62,10 @@ public enum ImprintError: DescribedError, Equatable {
     case cannotAddLabel(String, known: [String])
     /// Personalization needs a model that predicts one label per photo, not a multi-label model.
     case cannotPersonalizeMultiLabel(network: String)
+    /// The model is an imported detector, which Imprint can run but not fine-tune or personalize.
+    case cannotTrainImportedDetector(network: String)
+    /// The model is a detector without a label for photos that show no object, so it cannot be evaluated on photos with one label each.
+    case needsBoxes(network: String)
     /// The features of the photos exceed the memory limit.
     case featuresExceedMemoryLimit(byteCount: Int, limit: Int)
     /// A personalization diverged: a parameter became NaN or infinite.
@@ -105,7 +109,7 @@ public enum ImprintError: DescribedError, Equatable {
                 + "inputs are too large. Train the model again with a lower learning rate, or get the file again from "
                 + "its source"
         case .unsupportedImageSize(let network, let width, let height, let reason):
-            "the network \(network.debugDescription) does not accept a pyramid level of \(width)x\(height) pixels: \(reason). "
+            "the network \(network.debugDescription) does not accept an image of \(width)x\(height) pixels: \(reason). "
                 + "Expected a network that accepts any size. Train the detector again, or get the file again from its source"
         case .outOfMemory(let byteCount):
             "a prediction needs \(byteCount / 1_048_576 + 1) MB of memory, which is not available. "
@@ -125,7 +129,7 @@ public enum ImprintError: DescribedError, Equatable {
             "\(file) is the checkpoint of a run in epoch \(epoch) of \(epochs), which a new run would replace. "
                 + "Resume it, choose another folder, or remove it"
         case .noSaliency(let network):
-            "the logo detector \(network.debugDescription) has no saliency map: its detections have boxes instead"
+            "the detector \(network.debugDescription) has no saliency map: its detections have boxes instead"
         case .tooFewReadablePhotos(let reason, let checkpoint):
             "training ended because too many photos became unreadable. \(reason) Put the photos back, then "
                 + (checkpoint.map { "resume from \($0)" } ?? "train again")
@@ -156,6 +160,12 @@ public enum ImprintError: DescribedError, Equatable {
         case .cannotPersonalizeMultiLabel(let network):
             "the network \(network.debugDescription) is that of a multi-label model, which cannot be personalized. Expected a model that "
                 + "predicts one label per photo. Train the multi-label model again with the new photos in its list"
+        case .cannotTrainImportedDetector(let network):
+            "the network \(network.debugDescription) is that of an imported detector, which can be neither fine-tuned nor personalized. "
+                + "Expected a classifier, or a logo detector that Imprint trained"
+        case .needsBoxes(let network):
+            "the network \(network.debugDescription) is that of a detector that finds objects, and assigns no label to a whole photo. "
+                + "Evaluate it on photos with annotated boxes"
         case .featuresExceedMemoryLimit(let byteCount, let limit):
             "the features of the photos need \(byteCount / 1024) KB of memory, "
                 + "more than the limit of \(limit / 1024) KB. Use fewer photos, or raise the limit"

@@ -1,5 +1,6 @@
 public import Foundation
 internal import ImprintCore
+internal import ImprintInterop
 
 /// A list of pretrained base models that `BaseModelInstaller` can install by name.
 ///
@@ -88,6 +89,8 @@ extension BaseModelCatalog {
         public let task: String
         /// The architecture of the network; nil if the file contains it.
         public let architecture: String?
+        /// The kind of a detector that is ready to use, such as "centerface"; nil for a base model to train with.
+        public let detector: String?
         /// The height and width of the input in pixels.
         public let inputSize: Int
         /// The means of red, green and blue that are subtracted from samples from 0 to 255.
@@ -110,6 +113,9 @@ extension BaseModelCatalog {
             if sha256.wholeMatch(of: /[0-9a-f]{64}/) == nil { return "the invalid sha256 \(sha256.debugDescription)" }
             if !(16...16384).contains(inputSize) { return "the invalid inputSize \(inputSize)" }
             if mean.count != 3 || scale.count != 3 { return "a mean or a scale without three values" }
+            if let detector, DetectorKind(rawValue: detector) == nil {
+                return "the unknown detector \(detector.debugDescription)"
+            }
             if parameters < 1 || downloadSize < 1 { return "no parameters or no downloadSize" }
             if license.name.isEmpty || license.statement.isEmpty { return "no license" }
             // They become arguments of pip.

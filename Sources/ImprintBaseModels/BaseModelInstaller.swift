@@ -298,6 +298,7 @@ extension BaseModelInstaller {
         var importer = ModelImporter()
         importer.architecture = source.architecture
         if let entry = source.settings {
+            importer.detector = entry.detector.flatMap(DetectorKind.init)
             importer.inputSize = Size2D(entry.inputSize)
             importer.normalization = ModelImporter.InputNormalization(mean: entry.mean, scale: entry.scale)
         }

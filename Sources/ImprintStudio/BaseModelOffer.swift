@@ -22,7 +22,7 @@ struct BaseModelOffer: Encodable, Sendable {
 
     /// Describes the first base model of a catalog, or nil if the catalog is empty, or if a base model that can be used is installed.
     init?(_ catalog: BaseModelCatalog, installed: InstalledBase?) {
-        guard installed == nil, let entry = catalog.entries.first else { return nil }
+        guard installed == nil, let entry = catalog.entries.first(where: { $0.detector == nil }) else { return nil }
         name = entry.name
         title = Self.title(of: entry.name)
         megabytes = max(Int((Double(entry.downloadSize) / 1e6).rounded()), 1)

@@ -11,6 +11,13 @@ struct BaseModelLine: Encodable {
         case installed, available, damaged, newer
     }
 
+    enum Kind: String, Encodable {
+        /// A base model to train with.
+        case base
+        /// A detector that is ready to use.
+        case detector
+    }
+
     let name: String
     let status: Status
     /// The height and width of the input.
@@ -26,6 +33,7 @@ struct BaseModelLine: Encodable {
     @NullIfMissing private(set) var problem: String? = nil
     /// The size of the model file.
     @NullIfMissing private(set) var bytes: Int? = nil
+    private(set) var kind: Kind = .base
 
     /// Describes an installed base model.
     init(_ base: InstalledBase) {
@@ -40,6 +48,7 @@ struct BaseModelLine: Encodable {
                 input = [model.preprocessing.height, model.preprocessing.width]
                 parameters = model.parameters.layout.trainableCount
                 bytes = try Data(contentsOf: base.file, options: .alwaysMapped).count
+                kind = model.head.isTrainable ? .base : .detector
                 status = .installed
             } catch {
                 (status, problem) = (.damaged, "the model cannot be loaded: \(error)")
@@ -55,6 +64,7 @@ struct BaseModelLine: Encodable {
         status = .available
         input = [entry.inputSize, entry.inputSize]
         (parameters, downloadBytes) = (entry.parameters, entry.downloadSize)
+        kind = entry.detector == nil ? .base : .detector
         (license, licenseStatement) = (entry.license.name, entry.license.statement)
     }
 

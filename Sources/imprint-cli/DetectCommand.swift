@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Foundation
 internal import Imprint
+internal import ImprintBaseModels
 internal import ImprintCore
 internal import ImprintImages
 internal import ImprintModel
@@ -8,23 +9,27 @@ internal import ImprintTraining
 
 struct DetectCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "detect", abstract: "Find all logos in photos, with their bounding boxes.",
+        commandName: "detect", abstract: "Find all logos or other objects in photos, with their bounding boxes.",
         discussion: """
             Examples:
               imprint detect --artwork Logo=logo.png photo.jpg
               imprint detect logo.imprint photo.jpg
               imprint detect logo.imprint photos --annotate checked --crop-to crops
               imprint detect logo.imprint photos --count --csv > counts.csv
+              imprint detect centerface photo.jpg
               find photos -name '*.jpg' | imprint detect logo.imprint --files-from - --json
 
-            A model finds every logo in a photo. With --artwork, nothing is trained: Imprint compares the photos with the image of the logo, \
+            A model finds every logo in a photo. The installed model centerface finds faces (imprint models install centerface). \
+            With --artwork, nothing is trained: Imprint compares the photos with the image of the logo, \
             and finds the best match of each label. A trained model is faster, and knows its logos from photos if there are some.
 
             Boxes are relative to the upright photo: 0 to 1, with the origin in the upper left corner.
             """)
 
     @Argument(
-        help: "The model file of a detector, from imprint train-detector. With --artwork there is no model.")
+        help: ArgumentHelp(
+            "The model file of a detector, from imprint train-detector or imprint import, or the name of an installed one. "
+                + "With --artwork there is no model."))
     var model: String?
 
     @OptionGroup(title: "Photos")
@@ -99,26 +104,32 @@ struct DetectCommand: ParsableCommand {
         let photos = try photoOptions.open()
         let workers = photos.workers(upTo: common.threadCount)
         let threads = common.threadCount / workers.count
-        let (labels, find) = try matchesArtwork ? matcher(threads: threads) : detector(threads: threads)
+        let finder = try matchesArtwork ? matcher(threads: threads) : detector(threads: threads)
         let format = PhotoFormat(
-            noneText: "no logo", separator: "; ", hasBoxes: true, hasVerdicts: false,
-            countedLabels: detectionOutputs.count ? labels : nil)
+            noneText: finder.noneText, separator: "; ", hasBoxes: true, hasVerdicts: false,
+            countedLabels: detectionOutputs.count ? finder.labels : nil)
         let output = try outputs.open(
-            format, inputs: photoOptions, common: common, detections: detectionOutputs, labels: labels)
+            format, inputs: photoOptions, common: common, detections: detectionOutputs, labels: finder.labels)
         let line: (PhotoResult) -> any Encodable =
-            detectionOutputs.count ? { CountLine($0, labels) } : { DetectionLine($0) }
+            detectionOutputs.count ? { CountLine($0, finder.labels) } : { DetectionLine($0) }
         try forEachPhoto(photos, workers, output, verb: "searching", line: line) { photo in
-            (try find(photo), nil)
+            (try finder.find(photo), nil)
         }
     }
 
-    /// Finds the logos in a photo.
-    private typealias Finder = (URL) throws -> [Classification]
+    /// Finds the objects in photos.
+    private struct Finder {
+        /// The labels that objects can have.
+        let labels: [String]
+        /// The text for a photo without objects.
+        var noneText = "no logo"
+        let find: (URL) throws -> [Classification]
+    }
 
-    /// Returns the labels of the logos of the model, and a function that finds them in a photo.
-    private func detector(threads: Int) throws -> ([String], Finder) {
+    /// Returns the finder of a model.
+    private func detector(threads: Int) throws -> Finder {
         let model = model ?? ""
-        let detector = try ImageClassifier(contentsOf: URL(filePath: model), threads: threads)
+        let detector = try ImageClassifier(try installedModel(model), threads: threads)
             .personalized(with: try personalization.map { try Personalization(contentsOf: URL(filePath: $0)) })
         guard detector.model.head.locatesObjects else {
             throw ValidationError(
@@ -129,15 +140,25 @@ struct DetectCommand: ParsableCommand {
         if let threshold { try ConfidenceRule(threshold: threshold).check(detector) }
         var minimum: Float?
         if case .confidence(let value) = threshold { minimum = value }
-        let labels = detector.model.head.logos.map(\.label)
-        return (
-            labels,
-            { [minimum] photo in
-                try detector.detect(photo, minimumConfidence: minimum).map {
-                    Classification(label: $0.label, confidence: $0.confidence, box: $0.box)
-                }
+        let head = detector.model.head
+        return Finder(
+            labels: head.outputLabels(detector.labels), noneText: head.isTrainable ? "no logo" : "no object"
+        ) { [minimum] photo in
+            try detector.detect(photo, minimumConfidence: minimum).map {
+                Classification(label: $0.label, confidence: $0.confidence, box: $0.box)
             }
-        )
+        }
+    }
+
+    /// Returns the model of a file or, if there is no such file, the installed model with this name.
+    private func installedModel(_ text: String) throws -> ModelFile {
+        if !FileManager.default.fileExists(atPath: text) {
+            if BaseModels().installed(named: text) != nil { return try BaseModels().model(named: text) }
+            if BaseModelCatalog.standard[text] != nil {
+                throw ValidationError("\(text) is not installed. imprint models install \(text) installs it.")
+            }
+        }
+        return try ModelFile(contentsOf: URL(filePath: text))
     }
 
     /// Returns the features of --base, or those that come with Imprint.
@@ -151,8 +172,8 @@ struct DetectCommand: ParsableCommand {
         }
     }
 
-    /// Returns the labels of the artwork, and a function that finds its logos in a photo.
-    private func matcher(threads: Int) throws -> ([String], Finder) {
+    /// Returns the finder of artwork.
+    private func matcher(threads: Int) throws -> Finder {
         let minimum: Float =
             switch try threshold?.threshold() {
             case .confidence(let minimum): minimum
@@ -168,7 +189,9 @@ struct DetectCommand: ParsableCommand {
         let matcher = try ArtworkMatcher(
             artwork, features: features, workers: Workers(threads),
             drawingWorkers: Workers(common.threadCount))
-        return (matcher.labels, { photo in try matcher.classify(photo).filter { $0.confidence >= minimum } })
+        return Finder(labels: matcher.labels) { photo in
+            try matcher.classify(photo).filter { $0.confidence >= minimum }
+        }
     }
 }
 

@@ -8,6 +8,7 @@ internal import ImprintTraining
 func hint(for error: any Error) -> String? {
     switch error {
     case ImprintError.noHead: "--base adds a head to networks that end in global average pooling or sigmoids."
+    case ImprintError.needsBoxes: "--annotations names a file or folder of boxes."
     case ImprintError.noAveragePooling: "Leave out --pool-maximum."
     case ImprintError.tooFewReadablePhotos: "A larger --memory keeps more photos in memory."
     case ImprintError.cannotAddLabel: "imprint train-detector --artwork LABEL=FILE trains a detector for it."
@@ -48,6 +49,9 @@ private func hint(for problem: ImportError.Problem) -> String? {
     case .unsuitableModel(_, _, .prototxt?): "Leave out --prototxt."
     case .unsuitableModel(_, _, .architecture?): "Leave out --architecture."
     case .unsuitableModel(_, _, .isBGR?): "Leave out --bgr."
+    case .unsuitableModel(_, _, .detector?): "Leave out --detector."
+    case .unsuitableModel(_, _, .noDetector?):
+        "\(DetectorKind.allCases.map { "--detector \($0.rawValue)" }.joined(separator: " or ")) imports a detector."
     case .missing(_, _, .prototxt?): "--prototxt names the file."
     case .missing(_, _, .architecture?): "--architecture sets it."
     case .missing(_, _, .architectures(let names)?), .unsuitableModel(_, _, .architectures(let names)?):

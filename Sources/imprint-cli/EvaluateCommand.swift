@@ -67,7 +67,7 @@ struct EvaluateCommand: ParsableCommand {
         if let annotations { return try runDetector(classifier, annotations) }
         let data = data ?? ""
         let folder = try labelledPhotos(at: URL(filePath: data), minimumLabels: 1)
-        if classifier.model.isMultiLabel || (folder.isMultiLabel && classifier.model.head == .sigmoid) {
+        if classifier.model.isMultiLabel || (folder.isMultiLabel && !classifier.confidencesSumToOne) {
             return try runMultiLabel(classifier, folder)
         }
         var bar = ProgressBar()

@@ -1,4 +1,4 @@
-internal import ArgumentParser
+public import ArgumentParser
 internal import Foundation
 internal import Imprint
 internal import ImprintCore
@@ -30,13 +30,20 @@ struct ImportCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
+            "The kind of detector in the file: centerface, the face detector CenterFace in ONNX. (default: a classifier)",
+            valueName: "kind"))
+    var detector: DetectorKind?
+
+    @Option(
+        help: ArgumentHelp(
             "The labels in the order of the outputs, separated by commas, or a text file with one label per line.",
             valueName: "labels"))
     var labels: String?
 
     @Option(
         help: ArgumentHelp(
-            "The height and width of the input, if the network accepts other sizes than that in the file.",
+            "The height and width of the input, if the network accepts other sizes than that in the file. A detector sees larger photos "
+                + "scaled down to this size. (default: as in the file; 1280 with --detector)",
             valueName: "pixels"))
     var inputSize: Int?
 
@@ -67,6 +74,9 @@ struct ImportCommand: ParsableCommand {
     func validate() throws {
         try requirePaths([file] + [prototxt].compactMap { $0 })
         try require(inputSize ?? 1, "--input-size", in: 1...16384)
+        if detector != nil && cropAndScale != nil {
+            throw ValidationError("--crop-and-scale is about classifiers; leave it out with --detector.")
+        }
         if let architecture, !ModelImporter.architectures.contains(architecture) {
             throw ValidationError(
                 "--architecture is \(architecture), expected one of "
@@ -84,6 +94,7 @@ struct ImportCommand: ParsableCommand {
         importer.inputSize = inputSize.map { Size2D($0) }
         importer.prototxt = prototxt.map { URL(filePath: $0) }
         importer.architecture = architecture
+        importer.detector = detector
         importer.labels = try labels.map(labelList)
         importer.cropAndScale = cropAndScale
         var notes: [String] = []
@@ -158,6 +169,8 @@ struct ImportCommand: ParsableCommand {
         return list
     }
 }
+
+extension DetectorKind: ExpressibleByArgument {}
 
 private struct Finished: Encodable {
     let event = "finished"

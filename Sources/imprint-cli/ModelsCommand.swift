@@ -70,6 +70,7 @@ struct InstallModelCommand: AsyncParsableCommand {
         discussion: """
             Examples:
               imprint models install efficientnet-lite0
+              imprint models install centerface
               imprint models install net.onnx --name mine
               imprint models install https://example.org/net.imprint --sha256 HEX
             """)
@@ -204,8 +205,10 @@ struct InstallModelCommand: AsyncParsableCommand {
         if common.json { return try Terminal.report(line) }
         let size = TextTable.bytes(try Data(contentsOf: base.file, options: .alwaysMapped).count)
         Terminal.note(
-            "Installed \(base.name) (\(line.parameterText) parameters, \(size)). Train with: imprint train PHOTOS --base \(base.name) "
-                + "--output m.imprint")
+            "Installed \(base.name) (\(line.parameterText) parameters, \(size)). "
+                + (line.kind == .base
+                    ? "Train with: imprint train PHOTOS --base \(base.name) --output m.imprint"
+                    : "Find objects with: imprint detect \(base.name) PHOTOS"))
     }
 }
 

@@ -18,8 +18,8 @@ import Testing
         arguments: [
             (nil, .foreign, "not a model of Imprint"),
             (
-                "3", .newerFormat(found: 3),
-                "was written by a newer Imprint (format 3); this one reads up to 2. Update Imprint"
+                "4", .newerFormat(found: 4),
+                "was written by a newer Imprint (format 4); this one reads up to 3. Update Imprint"
             ),
             ("999", .newerFormat(found: 999), "Update Imprint"),
             ("0", .unknownFormat(found: "0"), "which does not exist"),

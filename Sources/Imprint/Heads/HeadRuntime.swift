@@ -63,6 +63,7 @@ extension ModelHead {
         switch self {
         case .softmax, .sigmoid: ClassifierRuntime(model, workers: workers)
         case .detector(let detector): DetectorRuntime(model, detector)
+        case .centerPoints(let head): CenterPointRuntime(model: model, head: head, workers: workers)
         }
     }
 }

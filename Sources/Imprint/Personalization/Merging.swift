@@ -63,6 +63,7 @@ extension ModelFile {
     ///   - `NetworkError.outOfMemory` if there is not enough memory.
     public func merging(_ personalizations: [Personalization], options: MergeOptions = MergeOptions()) throws -> Merge {
         try options.check()
+        guard head.isTrainable else { throw ImprintError.cannotTrainImportedDetector(network: network.name) }
         guard !personalizations.isEmpty else {
             throw ImprintError.invalidSetting(name: "personalizations", found: "none", expected: "at least one")
         }

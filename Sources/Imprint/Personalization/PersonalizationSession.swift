@@ -55,6 +55,9 @@ public final class PersonalizationSession: Sendable {
         try configuration.check()
         base = try classifier.personalized(with: nil)
         self.configuration = configuration
+        guard base.model.head.isTrainable else {
+            throw ImprintError.cannotTrainImportedDetector(network: base.model.network.name)
+        }
         guard base.model.head != .sigmoid else {
             throw ImprintError.cannotPersonalizeMultiLabel(network: base.model.network.name)
         }

@@ -77,7 +77,8 @@ extension ImageClassifier {
     ///   - url: A JPEG, PNG, WebP or HEIC file.
     ///   - minimumConfidence: The minimum confidence of an object, 0…1; nil for the model's threshold of each label, or 0.5 for a label
     ///     without one.
-    /// - Returns: The objects by descending confidence: at most 100 of each label, with a confidence of at least 0.01.
+    /// - Returns: The objects by descending confidence: at most 100 of each label, or 1,000 of a center-point detector, with a
+    ///   confidence of at least 0.01.
     /// - Throws: `ImprintError.notADetector` if the model classifies whole images, `ImprintError.invalidSetting` if the confidence is not
     ///   within 0…1, `ImageError` if the file cannot be read as an image, `ImprintError.nonFiniteOutput`,
     ///   `ImprintError.unsupportedImageSize`, `ImprintError.outOfMemory`.
@@ -92,7 +93,8 @@ extension ImageClassifier {
     ///   - image: The image, upright and in sRGB.
     ///   - minimumConfidence: The minimum confidence of an object, 0…1; nil for the model's threshold of each label, or 0.5 for a label
     ///     without one.
-    /// - Returns: The objects by descending confidence: at most 100 of each label, with a confidence of at least 0.01.
+    /// - Returns: The objects by descending confidence: at most 100 of each label, or 1,000 of a center-point detector, with a
+    ///   confidence of at least 0.01.
     /// - Throws: The errors of `detect(_:minimumConfidence:)` for a file, except `ImageError`.
     public func detect(
         _ image: RasterImage, minimumConfidence: Float? = nil

@@ -25,7 +25,7 @@ public struct RequestHandler: Sendable {
     ///   - `ImprintError.invalidSetting` if a region of interest is not within the image.
     ///   - `ImprintError.missingMetric` if a model lacks a metric that a rule needs.
     ///   - `ImprintError.nonFiniteOutput` if an output of a network is not finite.
-    ///   - `ImprintError.unsupportedImageSize` if the network of a logo detector does not accept a level of the image pyramid.
+    ///   - `ImprintError.unsupportedImageSize` if the network of a detector does not accept an image of this size.
     ///   - `CancellationError` if the task is cancelled, which is checked before each request.
     @concurrent
     public func perform(_ requests: [ClassificationRequest]) async throws -> [[Classification]] {

@@ -24,6 +24,8 @@ public struct ExportError: DescribedError, Equatable {
         case unsupported(format: String, layers: [UnsupportedLayer])
         /// The network of a logo detector does not accept the images of a pyramid level.
         case pyramidLevel(side: Int, reason: String)
+        /// The model is an imported detector, whose network is only a part of the detection.
+        case detector
         /// A tensor has a value outside the range of float16.
         case exceedsFloat16(tensor: String, value: Float)
         /// The file would exceed protobuf's limit of 2³¹ − 1 bytes.
@@ -49,6 +51,9 @@ public struct ExportError: DescribedError, Equatable {
             case .pyramidLevel(let side, let reason):
                 "the network does not accept a pyramid level of \(side)x\(side) pixels: \(reason). Use a network without dense "
                     + "layers, or larger pyramid levels."
+            case .detector:
+                "the model is an imported detector, and its exported network would have no image sizes, boxes and non-maximum suppression. "
+                    + "Export a classifier or a logo detector."
             case .exceedsFloat16(let tensor, let value):
                 "the tensor \(tensor) has the value \(value), which exceeds float16 (±65504). Export with float32."
             case .tooLarge(let byteCount):

@@ -29,6 +29,10 @@ public struct ImportError: DescribedError, Equatable {
     /// A setting of `ModelImporter` that causes a problem or solves it.
     package enum Setting: Equatable, Sendable {
         case prototxt, architecture, labels, normalization
+        /// The kind of detector, which does not fit the file.
+        case detector
+        /// The kind of detector, which may be missing.
+        case noDetector
         /// The architecture: these fit the tensors of the checkpoint.
         case architectures([String])
         /// The channel order of the normalization.
@@ -101,12 +105,13 @@ extension ImportError.Problem {
 
     /// Returns the error for a model whose output has this shape instead of one score per label.
     static func notScores(_ shape: [Int?]) -> ImportError.Problem {
+        let kinds = DetectorKind.allCases.map(\.rawValue).joined(separator: ", ")
         let lengths = shape.map { $0.map(String.init) ?? "?" }.joined(separator: ", ")
         return .unsuitableModel(
             found: "a model whose output has the shape [\(lengths)]",
             advice:
-                "Expected one score for each label: Imprint imports image classifiers, not detectors or segmentation "
-                + "models")
+                "Expected one score for each label: Imprint imports image classifiers and \(kinds), but no other detectors or "
+                + "segmentation models", setting: .noDetector)
     }
 
     /// The problem as a part of another message.

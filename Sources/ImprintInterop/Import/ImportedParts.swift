@@ -42,21 +42,10 @@ extension ModelImporter {
         }
         let channels = network.input.channels
         let rule = normalization ?? found.normalization ?? defaultNormalization(channels, &notes)
-        let channelNormalization = InputNormalization(
-            mean: try broadcast(rule.mean, channels, "mean"), scale: try broadcast(rule.scale, channels, "scale"))
-        var preprocessing = Preprocessing(
-            width: network.input.width, height: network.input.height, channels: channels,
+        var preprocessing = try preprocessing(
+            for: network, rule,
             cropAndScale: cropAndScale ?? found.description?.preprocessing.cropAndScale ?? .centerCrop)
-        preprocessing.mean = channelNormalization.mean
-        preprocessing.scale = channelNormalization.scale
-        if let problem = preprocessing.problem {
-            guard normalization == nil else {
-                throw ImportError.Problem.missing(
-                    item: "valid input normalization: \(problem)", advice: "Set another mean or scale",
-                    setting: .normalization)
-            }
-            throw ImportError.Problem.malformed(reason: "its preprocessing has \(problem)")
-        }
+        let channelNormalization = InputNormalization(mean: preprocessing.mean, scale: preprocessing.scale)
         let graph =
             ending == .logits
             ? try Network(name: network.name, input: network.input, nodes: network.nodes.dropLast()) : network
@@ -74,6 +63,26 @@ extension ModelImporter {
             model: ModelFile(
                 network: network, parameters: parameters, labels: labels, preprocessing: preprocessing),
             notes: notes + headNotes, headNotes: headNotes)
+    }
+
+    /// Returns the preprocessing with an input normalization for a network.
+    func preprocessing(
+        for network: Network, _ rule: InputNormalization, cropAndScale: CropAndScale
+    ) throws -> Preprocessing {
+        let channels = network.input.channels
+        var preprocessing = Preprocessing(
+            width: network.input.width, height: network.input.height, channels: channels, cropAndScale: cropAndScale)
+        preprocessing.mean = try broadcast(rule.mean, channels, "mean")
+        preprocessing.scale = try broadcast(rule.scale, channels, "scale")
+        if let problem = preprocessing.problem {
+            guard normalization == nil else {
+                throw ImportError.Problem.missing(
+                    item: "valid input normalization: \(problem)", advice: "Set another mean or scale",
+                    setting: .normalization)
+            }
+            throw ImportError.Problem.malformed(reason: "its preprocessing has \(problem)")
+        }
+        return preprocessing
     }
 
     /// Notes about the output layer.
@@ -111,7 +120,7 @@ extension ModelImporter {
     }
 
     /// Returns a unique label for each output.
-    private func labels(for count: Int, _ found: [String]?, _ notes: inout [String]) throws -> [String] {
+    func labels(for count: Int, _ found: [String]?, _ notes: inout [String]) throws -> [String] {
         guard let labels = labels ?? found else {
             notes.append("The file has no labels. Imprint uses the output indices; set the labels to name them.")
             return (0..<count).map(String.init)
@@ -136,20 +145,25 @@ extension ModelImporter {
     func readONNX(_ file: MappedFile) throws -> ImportedModel {
         let model = try ONNXModel(file)
         try ExportedDescription.checkNoDetector(model.metadata)
+        // The graph name usually names the exporter, not the model.
+        let name = URL(filePath: file.path).deletingPathExtension().lastPathComponent
+        if let detector { return try readDetector(detector, model, named: name) }
         var importer: ONNXImporter
         let output: SourceActivation
         do {
             importer = try ONNXImporter(model, size: inputSize, isBGR: normalization?.isBGR ?? false)
-            output = try importer.run(model.graph)
+            guard let first = try importer.run(model.graph, outputs: 1).first else {
+                throw ImportError.Problem.unsuitableModel(
+                    found: "a model without outputs", advice: "Expected an image classifier")
+            }
+            output = first
         } catch let problem as ImportError.Problem {
             throw model.explanation(of: problem) ?? problem
         }
         let description = ExportedDescription(model.metadata)
         let takesSamples = model.metadata["imprint.input"] == "samples"
         let parts = ImportedParts(
-            // The graph name usually names the exporter, not the model.
-            name: URL(filePath: file.path).deletingPathExtension().lastPathComponent, assembler: importer.assembler,
-            output: output, labels: nil,
+            name: name, assembler: importer.assembler, output: output, labels: nil,
             normalization: takesSamples || importer.takesBytes
                 ? InputNormalization(mean: [0], scale: [1])
                 : description.map { InputNormalization(mean: $0.preprocessing.mean, scale: $0.preprocessing.scale) },

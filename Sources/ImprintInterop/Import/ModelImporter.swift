@@ -12,7 +12,9 @@ public import ImprintNetwork
 /// try imported.model.write(to: URL(filePath: "model.imprint"))
 /// ```
 public struct ModelImporter: Sendable {
-    /// The height and width of the network's input; `nil` for the size in the file.
+    /// The height and width of the network's input; `nil` for the size in the file, or 1280x1280 for a detector.
+    ///
+    /// It is the maximum size in which a detector sees an image.
     public var inputSize: Size2D?
     /// The architecture (`deploy.prototxt`) of a Caffe model.
     public var prototxt: URL?
@@ -22,6 +24,8 @@ public struct ModelImporter: Sendable {
     public var labels: [String]?
     /// The input normalization; `nil` for the normalization in the file.
     public var normalization: InputNormalization?
+    /// The kind of detector that the file contains; `nil` for a classifier.
+    public var detector: DetectorKind?
     /// The crop and scale mode; `nil` for the mode in a file that Imprint exported, otherwise a centre crop.
     public var cropAndScale: CropAndScale?
 
@@ -108,6 +112,9 @@ extension ModelImporter {
         if !kind.isCheckpoint && architecture != nil {
             let reason = kind == .caffe ? "whose architecture is its prototxt" : "which contains its architecture"
             throw refuse("an architecture", "\(kind.name), \(reason)", .architecture)
+        }
+        if kind != .onnx, let detector {
+            throw refuse("a kind of detector", "\(kind.name), but \(detector.rawValue) is an ONNX model", .detector)
         }
         if kind == .caffe && normalization?.isBGR == true {
             throw refuse("the BGR setting", "a Caffe model, whose channel order is always BGR", .isBGR)

@@ -81,8 +81,9 @@ struct ONNXImporter {
         )
     }
 
-    /// Converts all nodes and returns the first output of the graph.
-    mutating func run(_ graph: ONNXModel.Graph) throws -> SourceActivation {
+    /// Converts all nodes and returns the first outputs of the graph.
+    /// - Parameter count: The number of outputs to return.
+    mutating func run(_ graph: ONNXModel.Graph, outputs count: Int) throws -> [SourceActivation] {
         var missing = UnsupportedOperators()
         let normalizations = try DecomposedNormalization.all(in: graph)
         let replaced = normalizations.replaced
@@ -105,12 +106,13 @@ struct ONNXImporter {
             for name in folding.release(after: index, reading: node.inputs) { values[name] = nil }
         }
         try missing.check()
-        guard let output = graph.outputs.first, case .activation(let result) = try value(output.name, for: "the graph")
-        else {
-            throw ImportError.Problem.unsuitableModel(
-                found: "a model whose output does not depend on the image", advice: "Expected an image classifier")
+        return try graph.outputs.prefix(count).map { output in
+            guard case .activation(let result) = try value(output.name, for: "the graph") else {
+                throw ImportError.Problem.unsuitableModel(
+                    found: "a model whose output does not depend on the image", advice: "Expected an image classifier")
+            }
+            return result
         }
-        return result
     }
 
     /// Converts a node; errors about unsupported attributes name its operator.

@@ -8,7 +8,7 @@ public import ImprintNetwork
 /// On disk, it is a safetensors file (`*.imprint`); docs/model-file.md specifies the format.
 public struct ModelFile: Sendable {
     /// The newest format that this version of Imprint reads; it writes the oldest format that can store the model.
-    public static let formatVersion = 2
+    public static let formatVersion = 3
 
     /// The storage of parameters.
     public enum Storage: String, Sendable, Codable, CaseIterable {
@@ -28,8 +28,10 @@ public struct ModelFile: Sendable {
     public let labels: [String]
     /// The conversion of an image to the network's input.
     public let preprocessing: Preprocessing
-    /// The rules of a logo detector; nil for a classifier of whole images.
+    /// The rules of a logo detector; nil for other models.
     public let detector: DetectorHead?
+    /// The rules of a center-point detector; nil for other models.
+    public let centerPoints: CenterPointHead?
     /// The training record; nil if it is unknown.
     public let training: TrainingRecord?
     /// The digest of the base model; nil if training started from random parameters.
@@ -55,7 +57,8 @@ public struct ModelFile: Sendable {
     ///   - parameters: The parameters, in the layout of `network`.
     ///   - labels: One label for each network output, all different; for a logo detector one for each logo and one more.
     ///   - preprocessing: The conversion of an image to the network's input.
-    ///   - detector: The rules of a logo detector; nil for a classifier of whole images.
+    ///   - detector: The rules of a logo detector; nil for other models.
+    ///   - centerPoints: The rules of a center-point detector; nil for other models. A model has at most one of both.
     ///   - training: The training record.
     ///   - base: The digest of the base model.
     ///   - rehearsal: The replay features for personalization.
@@ -63,18 +66,21 @@ public struct ModelFile: Sendable {
     ///   - precision: The precision in which `write(to:)` stores the parameters.
     public init(
         network: Network, parameters: Parameters, labels: [String], preprocessing: Preprocessing,
-        detector: DetectorHead? = nil, training: TrainingRecord? = nil, base: String? = nil,
-        rehearsal: Rehearsal? = nil, categories: Categories? = nil, precision: Safetensors.Precision = .float32
+        detector: DetectorHead? = nil, centerPoints: CenterPointHead? = nil, training: TrainingRecord? = nil,
+        base: String? = nil, rehearsal: Rehearsal? = nil, categories: Categories? = nil,
+        precision: Safetensors.Precision = .float32
     ) {
         precondition(
             parameters.layout == ParameterLayout(network),
             "the parameters do not have the layout of the network \(network.name)"
         )
+        precondition(detector == nil || centerPoints == nil, "a model is one kind of detector")
         self.network = network
         self.parameters = parameters
         self.labels = labels
         self.preprocessing = preprocessing
         self.detector = detector
+        self.centerPoints = centerPoints
         self.training = training
         self.base = base
         self.rehearsal = rehearsal
@@ -97,7 +103,8 @@ public struct ModelFile: Sendable {
     ) -> ModelFile {
         var model = ModelFile(
             network: network ?? self.network, parameters: parameters, labels: labels ?? self.labels,
-            preprocessing: preprocessing, detector: detector, training: training, base: base, rehearsal: rehearsal,
+            preprocessing: preprocessing, detector: detector, centerPoints: centerPoints, training: training,
+            base: base, rehearsal: rehearsal,
             categories: categories, precision: precision)
         model.novelty = novelty
         return model
@@ -105,12 +112,13 @@ public struct ModelFile: Sendable {
 }
 
 /// The keys of a model file's metadata.
-private enum Key {
+enum ModelFileKey {
     static let format = "imprint.format"
     static let network = "imprint.network"
     static let labels = "imprint.labels"
     static let preprocessing = "imprint.preprocessing"
     static let detector = "imprint.spotting"
+    static let centerPoints = "imprint.centerPoints"
     static let training = "imprint.training"
     static let digest = "imprint.digest"
     static let checksum = "imprint.checksum"
@@ -118,6 +126,8 @@ private enum Key {
     static let rehearsal = "imprint.rehearsal"
     static let categories = "imprint.categories"
 }
+
+private typealias Key = ModelFileKey
 
 // MARK: Writing
 
@@ -138,12 +148,13 @@ extension ModelFile {
             for entry in parameters.layout.entries { try checkFinite(entry, of: parameters) }
             let tensors = tensors(as: storage)
             var metadata = [
-                Key.format: tensors.contains { $0.elementType == .int8 } ? "2" : "1",
+                Key.format: centerPoints != nil ? "3" : tensors.contains { $0.elementType == .int8 } ? "2" : "1",
                 Key.network: try json(network),
                 Key.labels: try json(labels),
                 Key.preprocessing: try json(preprocessing),
             ]
             metadata[Key.detector] = try detector.map(json)
+            metadata[Key.centerPoints] = try centerPoints.map(json)
             metadata[Key.training] = try training.map(json)
             metadata[Key.base] = base
             metadata[Key.rehearsal] = try rehearsal.map { try json($0.labels) }
@@ -186,9 +197,10 @@ extension ModelFile {
 
 /// The migrations of the metadata to the next format, by the number of the older format.
 ///
-/// Format 2 added int8 tensors and changed nothing else.
+/// Format 2 added int8 tensors, and format 3 center-point detectors; neither changed anything else.
 private let migrations: [Int: @Sendable ([String: String]) throws(ModelFileError.Problem) -> [String: String]] = [
-    1: { metadata throws(ModelFileError.Problem) in metadata }
+    1: { metadata throws(ModelFileError.Problem) in metadata },
+    2: { metadata throws(ModelFileError.Problem) in metadata },
 ]
 
 extension ModelFile {
@@ -220,15 +232,22 @@ extension ModelFile {
         labels = try value(Key.labels, in: metadata)
         preprocessing = try value(Key.preprocessing, in: metadata)
         detector = metadata[Key.detector] == nil ? nil : try value(Key.detector, in: metadata) as DetectorHead
+        centerPoints =
+            metadata[Key.centerPoints] == nil ? nil : try value(Key.centerPoints, in: metadata) as CenterPointHead
+        guard detector == nil || centerPoints == nil else {
+            throw ModelFileError.Problem.invalidMetadata(
+                key: Key.centerPoints, reason: "rules of two kinds of detectors, expected one of them")
+        }
+        let head = ModelHead(network, detector, centerPoints)
         training = metadata[Key.training] == nil ? nil : try value(Key.training, in: metadata) as TrainingRecord
         base = metadata[Key.base]
         categories = metadata[Key.categories] == nil ? nil : try value(Key.categories, in: metadata) as Categories
         // Earlier versions wrote empty categories.
         if categories?.names.isEmpty == true { categories = nil }
-        try checkFit(network, labels, preprocessing, ModelHead(network, detector))
+        try checkFit(network, labels, preprocessing, head)
         try checkCategories(categories, labels)
         novelty = metadata[NoveltyRule.key] == nil ? nil : try value(NoveltyRule.key, in: metadata) as NoveltyRule
-        try checkNovelty(novelty, network, labels, ModelHead(network, detector))
+        try checkNovelty(novelty, network, labels, head)
 
         // The tensors' shapes match the length of the file. So after this comparison, the parameters need at most four times the memory of
         // the file (float16: twice, int8: four times).
@@ -320,65 +339,6 @@ private func migrated(_ metadata: [String: String]) throws(ModelFileError.Proble
         metadata = try migrate(metadata)
     }
     return metadata
-}
-
-/// Checks that the categories fit the labels.
-private func checkCategories(_ categories: Categories?, _ labels: [String]) throws(ModelFileError.Problem) {
-    do throws(CategoriesError) {
-        try categories?.check(labels: labels)
-    } catch {
-        throw .invalidMetadata(key: Key.categories, reason: error.reason)
-    }
-}
-
-/// Checks that the novelty rule fits the network and the labels.
-private func checkNovelty(
-    _ novelty: NoveltyRule?, _ network: Network, _ labels: [String], _ head: ModelHead
-) throws(ModelFileError.Problem) {
-    guard let problem = novelty?.problem(network, head, labelCount: labels.count) else { return }
-    throw .invalidMetadata(key: NoveltyRule.key, reason: problem)
-}
-
-/// Checks that the labels match the network's outputs and the preprocessing its input.
-package func checkFit(
-    _ network: Network, _ labels: [String], _ preprocessing: Preprocessing, _ head: ModelHead
-) throws(ModelFileError.Problem) {
-    switch head {
-    case .detector(let detector):
-        // The same parameters must fit images of any size.
-        let larger = TensorShape(
-            height: 2 * network.input.height, width: 2 * network.input.width, channels: network.input.channels)
-        let atLarger = try? Network(name: network.name, input: larger, nodes: network.nodes)
-        guard preprocessing.channels == 3, atLarger.map(ParameterLayout.init) == ParameterLayout(network) else {
-            throw .invalidMetadata(key: Key.detector, reason: "the network does not accept colour images of any size")
-        }
-        if let problem = detector.problem(maps: network.output.channels, labels: labels) {
-            throw .invalidMetadata(key: Key.detector, reason: problem)
-        }
-    case .softmax, .sigmoid:
-        let outputs: Int
-        do {
-            outputs = try network.labelCount()
-        } catch {
-            throw .notAClassifier(error)
-        }
-        guard labels.count == outputs else { throw .labelCount(found: labels.count, outputs: outputs) }
-    }
-    var seen = Set<String>()
-    for label in labels {
-        guard seen.insert(label).inserted else { throw .duplicateLabel(label) }
-    }
-    if let problem = preprocessing.problem { throw .invalidMetadata(key: Key.preprocessing, reason: problem) }
-    let image = TensorShape(height: preprocessing.height, width: preprocessing.width, channels: preprocessing.channels)
-    guard image == network.input else { throw .inputShape(found: image, expected: network.input) }
-}
-
-/// Checks that all values of a parameter tensor are finite.
-package func checkFinite(
-    _ entry: ParameterLayout.Entry, of parameters: Parameters
-) throws(ModelFileError.Problem) {
-    let isFinite = parameters.withValues(of: entry) { imprint_all_finite($0.baseAddress, $0.count) }
-    guard isFinite != 0 else { throw .notFinite(tensor: entry.name) }
 }
 
 /// Returns the value of a metadata key.

@@ -11,30 +11,45 @@ public enum ModelHead: Hashable, Sendable {
     case sigmoid
     /// The network outputs a heat map per logo.
     case detector(DetectorHead)
+    /// The network outputs a heat map per label, and boxes; such a detector is imported, and Imprint does not train it.
+    case centerPoints(CenterPointHead)
 
     /// Whether the confidences of all labels add up to 1.
-    public var confidencesSumToOne: Bool { self != .sigmoid }
+    public var confidencesSumToOne: Bool {
+        switch self {
+        case .softmax, .detector: true
+        case .sigmoid, .centerPoints: false
+        }
+    }
 
-    /// The rules of a detector; nil for a classifier of whole images.
+    /// The rules of a logo detector; nil for other models.
     public var detector: DetectorHead? {
         if case .detector(let detector) = self { detector } else { nil }
     }
 
     /// Whether predictions come with bounding boxes.
-    public var locatesObjects: Bool { detector != nil }
+    public var locatesObjects: Bool { !seesWholeImage }
+
+    /// Whether Imprint can fine-tune and personalize the model.
+    package var isTrainable: Bool { if case .centerPoints = self { false } else { true } }
 
     /// Whether personalization may add labels.
     ///
-    /// The labels of a detector are those of its logos.
-    package var acceptsNewLabels: Bool { detector == nil }
+    /// The labels of a logo detector are those of its logos.
+    package var acceptsNewLabels: Bool { seesWholeImage }
 
     /// Whether the network receives the whole image in a fixed size.
     ///
-    /// Flip test-time augmentation, occlusion saliency, and augmentation in personalization require it. A detector scans an image pyramid
-    /// instead.
-    package var seesWholeImage: Bool { detector == nil }
+    /// Flip test-time augmentation, occlusion saliency, and augmentation in personalization require it. A logo detector scans an image
+    /// pyramid instead, and a center-point detector sees images of many sizes.
+    package var seesWholeImage: Bool {
+        switch self {
+        case .softmax, .sigmoid: true
+        case .detector, .centerPoints: false
+        }
+    }
 
-    /// The logos of a detector, in the order of the network's outputs; empty for a classifier of whole images.
+    /// The logos of a logo detector, in the order of the network's outputs; empty for other models.
     package var logos: [DetectorHead.Logo] { detector?.logos ?? [] }
 
     /// Whether the model has a label without an output: that of images without any logo, whose logit is 0.
@@ -44,16 +59,16 @@ public enum ModelHead: Hashable, Sendable {
     /// - Parameter labels: The labels of the model.
     package func outputLabels(_ labels: [String]) -> [String] {
         switch self {
-        case .softmax, .sigmoid: labels
+        case .softmax, .sigmoid, .centerPoints: labels
         case .detector(let detector): detector.logos.map(\.label)
         }
     }
 
-    /// Returns the Platt scaling of each output, slope · logit + offset; that of a classifier of whole images changes nothing.
+    /// Returns the Platt scaling of each output, slope · logit + offset; only that of a logo detector changes it.
     /// - Parameter outputs: The number of outputs.
     package func plattScaling(outputs: Int) -> (slopes: [Float], offsets: [Float]) {
         switch self {
-        case .softmax, .sigmoid:
+        case .softmax, .sigmoid, .centerPoints:
             ([Float](repeating: 1, count: outputs), [Float](repeating: 0, count: outputs))
         case .detector(let detector):
             (detector.logos.map(\.slope), detector.logos.map(\.offset))
@@ -65,10 +80,13 @@ extension ModelHead {
     /// Determines the kind of a model.
     /// - Parameters:
     ///   - network: The network.
-    ///   - detector: The rules of a detector; nil for a classifier of whole images.
-    init(_ network: Network, _ detector: DetectorHead?) {
+    ///   - detector: The rules of a logo detector; nil for other models.
+    ///   - centerPoints: The rules of a center-point detector; nil for other models.
+    init(_ network: Network, _ detector: DetectorHead?, _ centerPoints: CenterPointHead?) {
         if let detector {
             self = .detector(detector)
+        } else if let centerPoints {
+            self = .centerPoints(centerPoints)
         } else {
             self = network.nodes.last?.layer is Sigmoid ? .sigmoid : .softmax
         }
@@ -77,5 +95,5 @@ extension ModelHead {
 
 extension ModelFile {
     /// The kind of the model.
-    public var head: ModelHead { ModelHead(network, detector) }
+    public var head: ModelHead { ModelHead(network, detector, centerPoints) }
 }

@@ -67,13 +67,13 @@ extension BaseModels {
         }
     }
 
-    /// The first installed base model in alphabetical order that can be used; nil without one.
+    /// The first installed base model in alphabetical order that can be fine-tuned; nil without one.
     ///
     /// Training starts from it by default; see `ClassifierConfiguration.Start.automatic`.
     /// - Throws: `FileError` if the folder exists but cannot be read.
     public var first: InstalledBase? { get throws { try firstModel { _, _ in }?.base } }
 
-    /// Returns the first installed base model in alphabetical order that can be used, with its model; nil without one.
+    /// Returns the first installed base model in alphabetical order that can be fine-tuned, with its model; nil without one.
     /// - Parameter onSkip: Receives each base model before it that cannot be used, with the error of loading it.
     /// - Throws: `FileError` if the folder exists but cannot be read.
     package func firstModel(
@@ -82,7 +82,8 @@ extension BaseModels {
         for name in try names() {
             guard let (base, result) = load(name) else { continue }
             switch result {
-            case .success(let model): return (base, model)
+            // Other models, such as detectors that are ready to use, are not base models.
+            case .success(let model): if model.head.isTrainable { return (base, model) }
             case .failure(let error): onSkip(base, error)
             }
         }

@@ -25,7 +25,7 @@ public struct DetectionEvaluation: Sendable {
 extension ImageClassifier {
     /// Evaluates a detector on annotated photos.
     /// - Parameters:
-    ///   - annotations: The photos and their boxes; the labels of all boxes are logos of the detector.
+    ///   - annotations: The photos and their boxes; the labels of all boxes are those of the detector.
     ///   - threads: The number of photos to process at the same time.
     ///   - onProgress: A closure that receives the number of processed photos.
     /// - Returns: The metrics of all detections, however low their confidence, and those at the model's thresholds.
@@ -35,7 +35,7 @@ extension ImageClassifier {
         on annotations: BoxAnnotations, threads: Int = 1, onProgress: (Int) -> Void = { _ in }
     ) throws -> DetectionEvaluation {
         guard model.head.locatesObjects else { throw ImprintError.notADetector(network: model.network.name) }
-        let labels = model.head.logos.map(\.label)
+        let labels = model.head.outputLabels(model.labels)
         let unknown = annotations.usedLabels.filter { !labels.contains($0) }
         guard unknown.isEmpty else {
             throw ImprintError.labelMismatch(folder: "the annotations", unknown: unknown, labels: labels)

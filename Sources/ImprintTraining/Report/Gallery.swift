@@ -67,6 +67,8 @@ struct Gallery {
         switch model.head {
         case .softmax, .sigmoid: withSaliencyMaps(results)
         case .detector(let detector): withDetections(results, DetectorPool(model, detector))
+        // It has no evaluation of photos with one label each.
+        case .centerPoints: []
         }
     }
 

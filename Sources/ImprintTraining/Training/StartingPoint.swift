@@ -76,6 +76,9 @@ extension ClassifierConfiguration {
                     cropAndScale: hyperparameters.cropAndScale),
                 baseDigest: nil)
         case .base(let base, let trainableLayers):
+            guard base.head.isTrainable else {
+                throw ImprintError.cannotTrainImportedDetector(network: base.network.name)
+            }
             guard var network = try base.network.replacingHead(labels: labels.count), let head = network.denseHeadName
             else {
                 throw ImprintError.noHead(network: base.network.name)

@@ -31,7 +31,7 @@ import Testing
         let reason = try #require(error).description
         let expected = ImprintError.unsupportedImageSize(network: "maps", width: 48, height: 48, reason: reason)
         #expect(throws: expected) { try classify(nodes) }
-        #expect("\(expected)".contains("does not accept a pyramid level of 48x48 pixels: node \"head\": "))
+        #expect("\(expected)".contains("does not accept an image of 48x48 pixels: node \"head\": "))
     }
 
     @Test("A pyramid level that needs too much memory is an error with the required size")

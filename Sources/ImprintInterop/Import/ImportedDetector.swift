@@ -1,0 +1,82 @@
+public import ImprintModel
+internal import ImprintNetwork
+
+/// A kind of detector that `ModelImporter` can import, with the conventions of the program that it was made for.
+public enum DetectorKind: String, CaseIterable, Hashable, Sendable {
+    /// The face detector CenterFace, an ONNX model.
+    ///
+    /// Its first three outputs are the heat map, the logarithms of height and width, and the vertical and horizontal offset, all with a
+    /// stride of 4 pixels. Further outputs, the landmarks of the faces, are left out. The input has samples from 0 to 255 in the order red,
+    /// green, blue, and sides that are multiples of 32 pixels. Boxes are suppressed from an overlap (IoU) of 0.3.
+    ///
+    /// Source: Xu et al., "CenterFace: Joint Face Detection and Alignment Using Face as Point", 2019.
+    case centerFace = "centerface"
+
+    /// The default labels.
+    var labels: [String] { ["face"] }
+
+    /// The divisor of the sides of images, in pixels.
+    var sideMultiple: Int { 32 }
+
+    /// The default maximum height and width of the images that the network sees.
+    var inputSize: Size2D { 1280 }
+}
+
+extension ModelImporter {
+    /// Imports a detector from an ONNX model.
+    ///
+    /// Its outputs become one: the concatenation of the heat map with a sigmoid, the sizes and the offsets.
+    /// - Parameter name: The name of the network.
+    func readDetector(_ kind: DetectorKind, _ model: ONNXModel, named name: String) throws -> ImportedModel {
+        guard cropAndScale == nil else {
+            throw ImportError.Problem.unsuitableModel(
+                found: "a detector, which sees the whole image at its own aspect ratio",
+                advice: "Import it without a crop and scale mode")
+        }
+        let size = inputSize ?? kind.inputSize
+        guard size.height.isMultiple(of: kind.sideMultiple), size.width.isMultiple(of: kind.sideMultiple) else {
+            throw ImportError.Problem.exceedsLimit(reason: "the sides must be multiples of \(kind.sideMultiple) pixels")
+        }
+        var importer = try ONNXImporter(model, size: size, isBGR: normalization?.isBGR ?? false)
+        let outputs = try importer.run(model.graph, outputs: 3)
+        let rows = outputs.first?.shape.height ?? 0
+        let shapes = outputs.map(\.dimensions)
+        let labelCount = outputs.first?.shape.channels ?? 0
+        let columns = outputs.first?.shape.width ?? 0
+        guard shapes == [[1, labelCount, rows, columns], [1, 2, rows, columns], [1, 2, rows, columns]],
+            rows > 0, size.height.isMultiple(of: rows)
+        else {
+            throw ImportError.Problem.unsuitableModel(
+                found: "a model whose first outputs have the shapes \(shapes.map { "\($0)" }.joined(separator: ", "))",
+                advice:
+                    "Expected the outputs of \(kind.rawValue): a heat map, and two maps with two channels of the same size",
+                setting: .detector)
+        }
+        var (assembler, maps) = (importer.assembler, outputs)
+        switch assembler.ending(of: maps[0]) {
+        case .separateProbabilities: break
+        case .logits: maps[0] = try assembler.add(Sigmoid(), named: "probabilities", to: [maps[0]])
+        case .probabilities:
+            throw ImportError.Problem.unsuitableModel(
+                found: "a model whose heat map ends in a softmax", advice: "Expected a sigmoid", setting: .detector)
+        }
+        let output = try assembler.add(Concat(), named: "output", to: maps)
+        let (network, parameters) = try assembler.finish(output, named: name)
+        var notes: [String] = []
+        let rule = normalization ?? InputNormalization(mean: [0], scale: [1])
+        let imported = ModelFile(
+            network: network, parameters: parameters, labels: try labels(for: labelCount, kind.labels, &notes),
+            preprocessing: try preprocessing(for: network, rule, cropAndScale: .scaleFill),
+            centerPoints: CenterPointHead(
+                stride: size.height / rows, sideMultiple: kind.sideMultiple, maximumOverlap: 0.3))
+        do throws(ModelFileError.Problem) {
+            try checkFit(network, imported.labels, imported.preprocessing, imported.head)
+        } catch {
+            let reason = if case .invalidMetadata(_, let reason) = error { reason } else { "\(error)" }
+            throw ImportError.Problem.unsuitableModel(
+                found: "no \(kind.rawValue), because it has \(reason)", advice: "Import it as another kind of model",
+                setting: .detector)
+        }
+        return ImportedModel(model: imported, notes: notes, headNotes: [])
+    }
+}
