@@ -23,10 +23,10 @@ public enum ModelHead: Hashable, Sendable {
     /// Whether predictions come with bounding boxes.
     public var locatesObjects: Bool { detector != nil }
 
-    /// Whether personalization may add labels.
+    /// Whether whole photos are enough for personalization to add labels.
     ///
-    /// The labels of a detector are those of its logos.
-    package var acceptsNewLabels: Bool { detector == nil }
+    /// A detector must also know where a new logo is: it learns new logos from artwork or boxes.
+    package var learnsLabelsFromPhotos: Bool { detector == nil }
 
     /// Whether the network receives the whole image in a fixed size.
     ///
@@ -49,14 +49,26 @@ public enum ModelHead: Hashable, Sendable {
         }
     }
 
+    /// Returns the head with the labels that a personalization adds.
+    ///
+    /// The column of an added logo contains its Platt scaling, so its logits are log-odds.
+    func adding(labels: [String]) -> ModelHead {
+        guard case .detector(var detector) = self else { return self }
+        detector.logos += labels.map { DetectorHead.Logo(label: $0) }
+        return .detector(detector)
+    }
+
     /// Returns the Platt scaling of each output, slope · logit + offset; that of a classifier of whole images changes nothing.
-    /// - Parameter outputs: The number of outputs.
+    /// - Parameter outputs: The number of outputs, with those of added labels.
     package func plattScaling(outputs: Int) -> (slopes: [Float], offsets: [Float]) {
         switch self {
         case .softmax, .sigmoid:
             ([Float](repeating: 1, count: outputs), [Float](repeating: 0, count: outputs))
         case .detector(let detector):
-            (detector.logos.map(\.slope), detector.logos.map(\.offset))
+            (
+                detector.logos.map(\.slope) + [Float](repeating: 1, count: outputs - detector.logos.count),
+                detector.logos.map(\.offset) + [Float](repeating: 0, count: outputs - detector.logos.count)
+            )
         }
     }
 }
