@@ -6,7 +6,7 @@ public import ImprintModel
 internal import ImprintNetwork
 public import ImprintSynthesis
 
-/// Adds a user's logos to a trained detector, from artwork or from photos with boxes, in seconds.
+/// Adds a user's logos to a trained detector, from artwork or from photos with boxes.
 ///
 /// ```swift
 /// let detector = try ImageClassifier(contentsOf: URL(filePath: "logos.imprint"))
@@ -16,7 +16,7 @@ public import ImprintSynthesis
 /// ```
 ///
 /// The network computes the features of training patches once. Only the weights of the new heat maps are trained on them, so the heat maps of
-/// the other logos, and the boxes, stay bitwise equal. docs/personalization.md describes the method and its accuracy.
+/// the other logos, and the boxes, stay bitwise equal. docs/personalization.md describes the method.
 ///
 /// The same detector, data and seed give a bitwise equal personalization, for any number of threads.
 public struct DetectorPersonalizer {
