@@ -58,8 +58,12 @@ public enum ImprintError: DescribedError, Equatable {
     case unusableCheckpoint(reason: String)
     /// The classifier does not have this label.
     case unknownLabel(String, known: [String])
-    /// Personalization cannot add a label to a logo detector.
+    /// Photos without boxes cannot add a label to a logo detector.
     case cannotAddLabel(String, known: [String])
+    /// The model already has the label of a new logo.
+    case labelExists(String, known: [String])
+    /// The network of a detector does not have the heat maps that training patches need.
+    case unsupportedDetector(network: String, found: String, expected: String)
     /// Personalization needs a model that predicts one label per photo, not a multi-label model.
     case cannotPersonalizeMultiLabel(network: String)
     /// The model is an imported detector, which Imprint can run but not fine-tune or personalize.
@@ -155,8 +159,14 @@ public enum ImprintError: DescribedError, Equatable {
             "\(label.debugDescription) is not a label of the classifier. Use one of its labels: \(abbreviated(known))"
         case .cannotAddLabel(let label, let known):
             "\(label.debugDescription) is not a label of the logo detector, which knows "
-                + "\(known.joined(separator: ", ")). Train a detector with artwork of the new logo, or rename the folder "
-                + "to a known label"
+                + "\(known.joined(separator: ", ")). A detector learns a new logo from its artwork or from photos with boxes. "
+                + "Provide these, or rename the folder to a known label"
+        case .labelExists(let label, let known):
+            "the model already has the label \(label.debugDescription), expected a new label. Its labels are \(abbreviated(known)). "
+                + "Choose another label, or train a detector of all logos again"
+        case .unsupportedDetector(let network, let found, let expected):
+            "the detector \(network.debugDescription) cannot learn new logos: it has \(found), expected \(expected). "
+                + "Train a detector of all logos instead"
         case .cannotPersonalizeMultiLabel(let network):
             "the network \(network.debugDescription) is that of a multi-label model, which cannot be personalized. Expected a model that "
                 + "predicts one label per photo. Train the multi-label model again with the new photos in its list"

@@ -27,18 +27,19 @@ extension Network {
     ///
     /// The heat maps are the output of the network, or the first part of it if the network also predicts boxes. nil if there is no head, or
     /// if it reads the network's input.
-    package var headIndex: Int? {
+    package var headIndex: Int? { headPosition.flatMap { $0 > 0 ? $0 : nil } }
+
+    /// The index in `nodes` of the head, even if the head reads the network's input, as in the part that `splitAtHead()` returns.
+    private var headPosition: Int? {
         let last = nodes.count - 1
         func isMap(_ index: Int) -> Bool {
             (nodes[index].layer as? Convolution).map { $0.kernelSize == 1 && $0.stride == 1 && $0.groups == 1 } ?? false
         }
         let regressesBoxes =
-            last > 2 && nodes[last].layer is Concat
+            last >= 2 && nodes[last].layer is Concat
             && nodes[last].inputs == [nodes[last - 2].name, nodes[last - 1].name]
             && isMap(last - 2) && isMap(last - 1) && nodes[last - 2].inputs == nodes[last - 1].inputs
-        let index =
-            regressesBoxes ? last - 2 : isMap(last) ? last : nodes.firstIndex { $0.name == denseHeadName }
-        return index.flatMap { $0 > 0 ? $0 : nil }
+        return regressesBoxes ? last - 2 : isMap(last) ? last : nodes.firstIndex { $0.name == denseHeadName }
     }
 
     /// The number of input channels of the node at `headIndex`.
@@ -67,12 +68,13 @@ extension Network {
         )
     }
 
-    /// Returns the network with another number of outputs; its head stays a dense layer or a final 1x1 convolution.
+    /// Returns the network with another number of outputs; its head stays a dense layer or the 1x1 convolution of the heat maps.
     ///
-    /// `withDenseHead(outputs:)` gives a network a head of another kind.
+    /// Box regression beside the heat maps stays. `withDenseHead(outputs:)` gives a network a head of another kind.
+    /// - Parameter outputs: The number of outputs of the head, without box regression.
     package func resizingHead(outputs: Int) throws(NetworkError) -> Network {
         var nodes = nodes
-        let index = nodes.firstIndex { $0.name == denseHeadName } ?? nodes.count - 1
+        let index = headPosition ?? nodes.count - 1
         let head = nodes[index]
         func replaced(by layer: any Layer) -> Node { Node(name: head.name, layer: layer, inputs: head.inputs) }
         switch head.layer {
@@ -86,6 +88,33 @@ extension Network {
         default: break
         }
         return try Network(name: name, input: input, nodes: nodes)
+    }
+
+    /// Returns the detector network with more heat maps, which a layer of their own computes.
+    ///
+    /// The other layers do not change, so the results of their matrix products stay bitwise equal. The added heat maps follow those of the
+    /// head in the output.
+    /// - Parameter count: The number of added heat maps.
+    /// - Returns: The network, and the name of the added layer; nil if the head is not a convolution.
+    package func addingHeatMaps(_ count: Int) throws(NetworkError) -> (network: Network, name: String)? {
+        guard let index = headIndex, nodes[index].layer is Convolution else { return nil }
+        let names = Set(nodes.map(\.name))
+        func unused(_ name: String) -> String { names.contains(name) ? unused(name + "_") : name }
+        let name = unused("\(nodes[index].name).added")
+        let head = nodes[index].name
+        let added = Node(
+            name: name, layer: Convolution(outputChannels: count, kernelSize: 1), inputs: nodes[index].inputs)
+        // A concatenation after the head joins the heat maps and the boxes.
+        let output = nodes[(index + 1)...].last
+        let joined = Node(
+            name: output?.name ?? unused("\(head).output"), layer: Concat(),
+            inputs: [head, name] + (output?.inputs.dropFirst() ?? []))
+        return (
+            try Network(
+                name: self.name, input: input,
+                nodes: nodes[...index] + [added] + nodes[(index + 1)...].dropLast() + [joined]),
+            name
+        )
     }
 
     /// Returns the network with its last layer with parameters, and all later nodes, replaced by a dense head and a softmax.

@@ -11,7 +11,7 @@ func hint(for error: any Error) -> String? {
     case ImprintError.needsBoxes: "--annotations names a file or folder of boxes."
     case ImprintError.noAveragePooling: "Leave out --pool-maximum."
     case ImprintError.tooFewReadablePhotos: "A larger --memory keeps more photos in memory."
-    case ImprintError.cannotAddLabel: "imprint train-detector --artwork LABEL=FILE trains a detector for it."
+    case ImprintError.cannotAddLabel: "imprint personalize --artwork LABEL=FILE or --annotations FILE adds it."
     case ImprintError.featuresExceedMemoryLimit: "--memory sets the limit."
     case ImprintError.invalidSetting("averagesFlipped", _, _): "Leave out --mirror."
     case ImprintError.unfinishedCheckpoint, ImprintError.stoppedTooEarly(_?): "--resume continues the run."

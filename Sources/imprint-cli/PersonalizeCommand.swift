@@ -10,20 +10,27 @@ struct PersonalizeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "personalize",
         abstract:
-            "Personalize a model with a user's photos. The result is a small file; the model is not changed.",
+            "Personalize a model with a user's photos or logos. The result is a small file; the model is not changed.",
         discussion: """
             The file has a few kilobytes and contains no photos. Use it with imprint classify, detect or evaluate --personalization. Sub-folders \
-            with new names add labels to the model.
+            with new names add labels to a classifier. A detector learns new logos from artwork or boxes, and its other logos do not change.
 
-            Example:
+            Examples:
               imprint personalize mine.imprint my-photos --output me.personalization
+              imprint personalize logos.imprint --artwork Mine=mine.png --output me.personalization
+              imprint personalize logos.imprint --annotations boxes.json --output me.personalization
             """)
 
     @Argument(help: "The model file.")
     var model: String
 
-    @Argument(help: "The folder of the user's photos: one sub-folder per label, at least one label.")
-    var data: String
+    @Argument(
+        help:
+            "The folder of the user's photos: one sub-folder per label, at least one label. Not with --artwork or --annotations."
+    )
+    var data: String?
+
+    @OptionGroup var logoOptions: NewLogoOptions
 
     @Option(help: ArgumentHelp("The personalization to write.", valueName: "file"))
     var output: String
@@ -79,7 +86,8 @@ struct PersonalizeCommand: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
-        try requirePaths([model, data] + [earlier].compactMap { $0 })
+        try requirePaths([model] + [data, earlier].compactMap { $0 })
+        try logoOptions.check(data: data, photoOptions: photoOptions)
         try require(configuration.problem)
         for correction in corrections where Self.readings(correction).isEmpty {
             throw ValidationError("--not is \(correction), expected a label and a path, as in Logo=photo.jpg.")
@@ -87,7 +95,7 @@ struct PersonalizeCommand: ParsableCommand {
         try checkOutputs(
             [OutputFile(option: "--output", path: output, kind: .personalization)]
                 + [cache].compactMap { $0 }.map { OutputFile(option: "--cache", path: $0, kind: .featureCache) },
-            inputs: [("the model", model)])
+            inputs: [("the model", model)] + logoOptions.inputs)
     }
 
     func run() throws {
@@ -96,6 +104,7 @@ struct PersonalizeCommand: ParsableCommand {
             with: try earlier.map { try Personalization(contentsOf: URL(filePath: $0)) })
         let target = URL(filePath: output)
         try AtomicFile.checkWritable(target)
+        guard let data else { return try learnLogos(classifier, target) }
         let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: 1)
         let corrections = try corrected(labels: classifier.labels)
         let session = try PersonalizationSession(classifier, configuration: configuration)
@@ -160,6 +169,37 @@ struct PersonalizeCommand: ParsableCommand {
     private func teach(
         _ session: PersonalizationSession, _ folder: ImageFolder, _ corrections: [(photo: URL, isNot: String)]
     ) throws -> PersonalizationResult {
+        try learning { control, onProgress in
+            try session.teach(
+                folder, corrections: corrections, cache: cache.map { URL(filePath: $0) }, control: control,
+                onProgress: onProgress)
+        }
+    }
+
+    /// Adds the logos of the artwork and the annotations to a detector.
+    private func learnLogos(_ detector: ImageClassifier, _ target: URL) throws {
+        let personalizer = try logoOptions.personalizer(detector, threads: common.threadCount)
+        let result = try learning(personalizer.run)
+        let bytes = try result.personalization.write(to: target)
+        for image in result.skipped { Terminal.note("Skipped: \(image.reason)") }
+        let (added, known) = (result.personalization.addedLabels, detector.personalization?.addedLabels ?? [])
+        guard !common.json else {
+            return try Terminal.report(
+                FinishedLine(
+                    seconds: result.seconds, bytes: bytes, output: output, base: result.personalization.base,
+                    labels: detector.model.labels + added, added: added, images: result.exampleCount,
+                    skipped: result.skipped.map(SkippedLine.init), leftOut: 0,
+                    ending: PersonalizationResult.Ending.completed.rawValue))
+        }
+        let new = added.filter { !known.contains($0) }
+        let seconds = String(format: "%.1f", result.seconds)
+        Terminal.note("Learned \(shown(new)) in \(seconds) s. Wrote \(output), \((bytes + 1023) / 1024) KB.")
+    }
+
+    /// Runs `body` with a progress bar; Ctrl-C cancels it.
+    private func learning<Value>(
+        _ body: (PersonalizationControl, _ onProgress: (_ done: Int, _ of: Int) -> Void) throws -> Value
+    ) throws -> Value {
         var bar = ProgressBar()
         defer { bar.clear() }
         let control = PersonalizationControl()
@@ -167,9 +207,7 @@ struct PersonalizeCommand: ParsableCommand {
         interrupt.begin()
         defer { interrupt.end() }
         do {
-            return try session.teach(
-                folder, corrections: corrections, cache: cache.map { URL(filePath: $0) }, control: control
-            ) { done, total in
+            return try body(control) { done, total in
                 if Interrupt.isRequested { control.cancel() }
                 bar.draw("learning", done: done, of: total)
             }
@@ -180,6 +218,17 @@ struct PersonalizeCommand: ParsableCommand {
                     + (cache.map { " The features computed so far are in \($0)." } ?? ""))
             throw cache == nil ? ExitCode.failure : Interrupt.exitCode
         }
+    }
+
+    /// The options that apply only to photos with labels, as they were given.
+    private var photoOptions: [String] {
+        let defaults = PersonalizationConfiguration()
+        return (corrections.isEmpty ? [] : ["--not"])
+            + (rehearsalWeight == defaults.rehearsalWeight ? [] : ["--rehearsal-weight"])
+            + (penalty == defaults.penalty ? [] : ["--penalty"]) + (views == defaults.views ? [] : ["--views"])
+            + (blocks == 0 ? [] : ["--blocks"]) + (rank == defaults.rank ? [] : ["--rank"])
+            + [timeLimit.map { _ in "--time-limit" }, memory.map { _ in "--memory" }, cache.map { _ in "--cache" }]
+            .compactMap { $0 } + flag("--background", background)
     }
 
     private func report(_ result: PersonalizationResult, _ session: PersonalizationSession, bytes: Int) throws {

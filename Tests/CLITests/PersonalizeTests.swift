@@ -82,4 +82,70 @@ import Testing
             #expect(try ModelFile(contentsOf: folder.appending(path: "m.imprint")).labels == ["bright", "dark"])
         }
     }
+
+    // MARK: New logos of a detector
+
+    private static let leaf = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures/artwork-leaf.png").path
+
+    @Test("--artwork and --annotations add logos to a detector, and detect and evaluate apply the file")
+    func newLogos() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 2)
+            let model = folder.appending(path: "logos.imprint")
+            try writeRandomDetector(logos: ["crest"], to: model)
+            let before = try Data(contentsOf: model)
+            let result = try imprint(
+                "personalize", "logos.imprint", "--artwork", "Leaf=\(Self.leaf)", "--output", "me", "--json",
+                folder: folder)
+            #expect(result.status == 0 && result.lines.count == 1, "\(result.errors)")
+            let line = try #require(result.lines.last)
+            #expect(line["event"] as? String == "finished" && line["added"] as? [String] == ["Leaf"])
+            #expect(line["labels"] as? [String] == ["dark", "crest", "Leaf"] && line["images"] as? Int == 0)
+            #expect(line["ending"] as? String == "completed" && line["accuracyAfter"] is NSNull)
+            #expect(try Data(contentsOf: model) == before)
+            let detected = try imprint(
+                "detect", "logos.imprint", "photos/dark/0.png", "--personalization", "me", "--threshold", "0", "--json",
+                folder: folder)
+            let detections = try #require(detected.lines.last?["detections"] as? [[String: Any]])
+            #expect(Set(detections.compactMap { $0["label"] as? String }).contains("Leaf"))
+            try Data(
+                #"[{"image": "photos/dark/0.png", "annotations": [{"label": "Leaf", "coordinates": {"x": 8, "y": 8, "width": 8, "height": 8}}]}]"#
+                    .utf8
+            ).write(to: folder.appending(path: "boxes.json"))
+            let evaluated = try imprint(
+                "evaluate", "logos.imprint", "--annotations", "boxes.json", "--personalization", "me", "--json",
+                folder: folder)
+            #expect(evaluated.lines.last?["labels"] as? [String] == ["crest", "Leaf"], "\(evaluated.errors)")
+        }
+    }
+
+    @Test("New logos need a detector without their label, and no options or photos of the other way to personalize")
+    func newLogoErrors() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 2)
+            try writeRandomDetector(logos: ["crest"], to: folder.appending(path: "logos.imprint"))
+            try brightnessModel(labels: ["a", "b"], weights: alternatingWeights(1, labels: 2))
+                .write(to: folder.appending(path: "m.imprint"))
+            let new = ["--artwork", "Leaf=\(Self.leaf)"]
+            let cases: [(String, [String], Int32, String)] = [
+                ("logos.imprint", [], 64, "nothing to learn from, expected a folder of photos, --artwork"),
+                ("logos.imprint", ["--backgrounds", "drawn"], 64, "--backgrounds needs --artwork"),
+                ("logos.imprint", ["photos"] + new, 64, "found both (photos)"),
+                ("logos.imprint", new + ["--views", "2", "--cache", "c"], 64, "--views, --cache: not available with"),
+                ("logos.imprint", ["--artwork", "crest=\(Self.leaf)"], 1, "already has the label \"crest\""),
+                ("logos.imprint", ["--artwork", "dark=\(Self.leaf)"], 1, "already has the label \"dark\""),
+                ("logos.imprint", ["--artwork", "Leaf=missing.png"], 1, "missing.png"),
+                ("logos.imprint", ["--annotations", "missing.json"], 1, "missing.json"),
+                ("logos.imprint", ["photos"], 1, "imprint personalize --artwork LABEL=FILE"),
+                ("m.imprint", new, 1, "expected a detector"),
+            ]
+            for (model, arguments, status, text) in cases {
+                let line = (["personalize", model, "--output", "me"] + arguments).map { "'\($0)'" }.joined(
+                    separator: " ")
+                let result = try shell("\"$imprint\" \(line)", folder: folder)
+                #expect(result.status == status && result.errors.contains(text), "\(line): \(result.errors)")
+            }
+            #expect(!FileManager.default.fileExists(atPath: folder.appending(path: "me").path))
+        }
+    }
 }

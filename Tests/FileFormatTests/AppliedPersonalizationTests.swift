@@ -232,7 +232,8 @@ import Testing
         }
         let detector = try detectorModel()
         for (columns, added, text) in [
-            ([.sample("new", 128)], ["new"], "it adds labels to a logo detector"),
+            ([.sample("other", 128)], ["other"], "it adds the label \"other\", which the model already has"),
+            ([.sample("new", 127)], ["new"], "a column of 127 weights for features of 128"),
             ([.sample("other", 128)], [], "a column for \"other\", which is not a label"),
         ] as [([Personalization.Column], [String], String)] {
             let error = #expect(throws: ModelFileError.self) {
@@ -240,6 +241,23 @@ import Testing
             }
             #expect(error?.description.contains(text) == true, "\(String(describing: error))")
         }
+    }
+
+    @Test("A logo that is added to a detector follows its logos, and its logits are log-odds") func addedLogo() throws {
+        let model = try detectorModel()
+        let result = try model.personalized(with: personalization(of: model, [.sample("new", 128)], added: ["new"]))
+        #expect(result.labels == ["leaf", "crest", "other", "new"])
+        let logos = [DetectorHead.Logo(label: "crest"), .init(label: "leaf"), .init(label: "new", slope: 1, offset: 0)]
+        #expect(result.detector?.logos == logos)
+        let (old, new) = (try #require(model.parameters["head.weight"]), try #require(result.parameters["head.weight"]))
+        let column = Personalization.Column.sample("new", 128)
+        for channel in 0..<128 {
+            #expect(
+                Array(new[(3 * channel)..<(3 * channel + 3)]) == old[(2 * channel)..<(2 * channel + 2)] + [
+                    column.weights[channel]
+                ])
+        }
+        #expect(result.parameters["head.bias"] == (model.parameters["head.bias"] ?? []) + [column.bias])
     }
 
     @Test("A model without a head rejects every personalization, even an empty one") func noHead() throws {

@@ -30,6 +30,31 @@ import Testing
         expectBitwiseEqual(parts, whole, network.name)
     }
 
+    @Test(
+        "Heat maps beside boxes are resized, also in the part after the features; added ones leave the others bitwise equal",
+        arguments: [false, true])
+    func heatMaps(regressesBoxes: Bool) throws {
+        let network = try Network.logoDetector(logos: 2, regressesBoxes: regressesBoxes)
+        let boxes = regressesBoxes ? BoxCode.count : 0
+        #expect(try network.resizingHead(outputs: 5).output.channels == 5 + boxes)
+        let (_, head) = try #require(try network.splitAtHead())
+        #expect(try head.resizingHead(outputs: 3).output.channels == 3 + boxes)
+        let (added, name) = try #require(try network.addingHeatMaps(3))
+        #expect(name == "head.added" && added.output.channels == 5 + boxes)
+        let parameters = try Parameters(added, seed: 4)
+        let images = randomValues(2 * network.input.count, "images")
+        let (before, after) = (
+            try output(network, of: images, parameters), try output(added, of: images, parameters)
+        )
+        for position in 0..<(2 * network.output.pixels) {
+            let (old, new) = (position * (2 + boxes), position * (5 + boxes))
+            expectBitwiseEqual(Array(after[new..<(new + 2)]), Array(before[old..<(old + 2)]), "heat maps")
+            expectBitwiseEqual(
+                Array(after[(new + 5)..<(new + 5 + boxes)]), Array(before[(old + 2)..<(old + 2 + boxes)]), "boxes")
+        }
+        #expect(try Network.logonet(labels: 2, inputSize: 32).addingHeatMaps(1) == nil)
+    }
+
     @Test("A network without a head, or with only a head, cannot be split") func noSplit() throws {
         var net = NetworkBuilder(name: "headless", input: TensorShape(height: 4, width: 4, channels: 3))
         net.add(GlobalAveragePool())

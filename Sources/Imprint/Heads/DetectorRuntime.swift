@@ -17,7 +17,7 @@ final class DetectorRuntime: HeadRuntime {
 
     func predictor(with personalization: Personalization?, averagesFlipped: Bool) throws -> any HeadPredictor {
         guard let personalization else { return DetectorPool(model, detector) }
-        let personalized = try model.personalized(with: personalization)
+        let personalized = try model.predictor(with: personalization)
         return DetectorPool(personalized, personalized.detector ?? detector)
     }
 
@@ -41,8 +41,8 @@ final class DetectorRuntime: HeadRuntime {
 
     func confidences(blocks: Int, with personalization: Personalization?) throws -> ([Float]) -> [Float] {
         let personalized = try personalization.map(model.personalized) ?? model
+        let (detector, labels) = (personalized.detector ?? detector, personalized.labels)
         let extractor = try DetectorFeatures(personalized, detector)
-        let (detector, labels) = (detector, personalized.labels)
         return { detector.confidences(extractor.maximumLogits($0), in: labels) }
     }
 }

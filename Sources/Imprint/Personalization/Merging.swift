@@ -81,7 +81,7 @@ extension ModelFile {
                     label: $0, weights: [Float](repeating: 0, count: channels), bias: 0)
             },
             record: Personalization.Record(examples: [:]))
-        let network = added.isEmpty ? network : try network.resizingHead(outputs: labels.count + added.count)
+        let network = added.isEmpty ? network : try network.resizingHead(outputs: headLabels.count + added.count)
         let merged = try parameters(of: network, with: placeholder)
         average.apply(to: merged, outputs: headLabels.count + added.count)
         for (index, label) in added.enumerated() {
@@ -93,7 +93,7 @@ extension ModelFile {
         }
         return Merge(
             model: with(
-                merged, network: network, labels: labels + added, base: try identity,
+                merged, network: network, addedLabels: added, base: try identity,
                 rehearsal: changesFeatures ? nil : rehearsal),
             userCount: personalizations.count, exampleCount: personalizations.reduce(0) { $0 + $1.record.count },
             clippedCount: average.clippedCount, addedLabels: added, omittedLabels: added.isEmpty ? proposed : [],

@@ -45,7 +45,7 @@ public final class PersonalizationControl: Sendable {
 
     /// Checks for cancellation, and waits while paused if `waits` is true.
     /// - Throws: `CancellationError` if the work is cancelled.
-    func check(waits: Bool = true) throws {
+    package func check(waits: Bool = true) throws {
         while true {
             let semaphore: DispatchSemaphore? = try state.withLock { state in
                 if state.isCancelled { throw CancellationError() }

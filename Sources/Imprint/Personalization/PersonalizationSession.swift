@@ -269,8 +269,8 @@ public final class PersonalizationSession: Sendable {
 }
 
 extension ImageClassifier {
-    /// Whether personalization can add labels; the labels of a logo detector are fixed.
-    package var learnsNewLabels: Bool { model.head.acceptsNewLabels }
+    /// Whether photos can add labels; a logo detector learns new logos only from artwork or boxes.
+    package var learnsNewLabels: Bool { model.head.learnsLabelsFromPhotos }
 
     /// The number of blocks before the head that the personalization changes; a session that continues from it needs at least as many.
     package var changedBlocks: Int { get throws { try personalization.map(model.blocks) ?? 0 } }

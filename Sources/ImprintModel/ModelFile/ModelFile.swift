@@ -95,15 +95,17 @@ public struct ModelFile: Sendable {
     /// - Parameters:
     ///   - parameters: The parameters, in the layout of `network`.
     ///   - network: The network; nil for the same.
-    ///   - labels: The labels; nil for the same.
+    ///   - addedLabels: The labels after those of this model, for the additional outputs of the head.
     ///   - base: The digest of the base model.
     ///   - rehearsal: The replay features for personalization.
     package func with(
-        _ parameters: Parameters, network: Network? = nil, labels: [String]? = nil, base: String?, rehearsal: Rehearsal?
+        _ parameters: Parameters, network: Network? = nil, addedLabels: [String] = [], base: String?,
+        rehearsal: Rehearsal?
     ) -> ModelFile {
         var model = ModelFile(
-            network: network ?? self.network, parameters: parameters, labels: labels ?? self.labels,
-            preprocessing: preprocessing, detector: detector, centerPoints: centerPoints, training: training,
+            network: network ?? self.network, parameters: parameters, labels: labels + addedLabels,
+            preprocessing: preprocessing, detector: head.adding(labels: addedLabels).detector,
+            centerPoints: centerPoints, training: training,
             base: base, rehearsal: rehearsal,
             categories: categories, precision: precision)
         model.novelty = novelty

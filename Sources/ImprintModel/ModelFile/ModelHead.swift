@@ -33,10 +33,10 @@ public enum ModelHead: Hashable, Sendable {
     /// Whether Imprint can fine-tune and personalize the model.
     package var isTrainable: Bool { if case .centerPoints = self { false } else { true } }
 
-    /// Whether personalization may add labels.
+    /// Whether whole photos are enough for personalization to add labels.
     ///
-    /// The labels of a logo detector are those of its logos.
-    package var acceptsNewLabels: Bool { seesWholeImage }
+    /// A detector must also know where a new logo is: it learns new logos from artwork or boxes.
+    package var learnsLabelsFromPhotos: Bool { seesWholeImage }
 
     /// Whether the network receives the whole image in a fixed size.
     ///
@@ -64,14 +64,26 @@ public enum ModelHead: Hashable, Sendable {
         }
     }
 
-    /// Returns the Platt scaling of each output, slope · logit + offset; only that of a logo detector changes it.
-    /// - Parameter outputs: The number of outputs.
+    /// Returns the head with the labels that a personalization adds.
+    ///
+    /// The column of an added logo contains its Platt scaling, so its logits are log-odds.
+    func adding(labels: [String]) -> ModelHead {
+        guard case .detector(var detector) = self else { return self }
+        detector.logos += labels.map { DetectorHead.Logo(label: $0) }
+        return .detector(detector)
+    }
+
+    /// Returns the Platt scaling of each output, slope · logit + offset; that of a classifier of whole images changes nothing.
+    /// - Parameter outputs: The number of outputs, with those of added labels.
     package func plattScaling(outputs: Int) -> (slopes: [Float], offsets: [Float]) {
         switch self {
         case .softmax, .sigmoid, .centerPoints:
             ([Float](repeating: 1, count: outputs), [Float](repeating: 0, count: outputs))
         case .detector(let detector):
-            (detector.logos.map(\.slope), detector.logos.map(\.offset))
+            (
+                detector.logos.map(\.slope) + [Float](repeating: 1, count: outputs - detector.logos.count),
+                detector.logos.map(\.offset) + [Float](repeating: 0, count: outputs - detector.logos.count)
+            )
         }
     }
 }

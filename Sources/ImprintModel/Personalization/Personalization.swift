@@ -145,11 +145,41 @@ extension ModelFile {
     /// - Throws: `ModelFileError` if the personalization was made for another model or does not fit, `NetworkError.outOfMemory`.
     public func personalized(with personalization: Personalization) throws -> ModelFile {
         try check(personalization)
-        let labels = labels + personalization.addedLabels
-        let network =
-            personalization.addedLabels.isEmpty ? network : try network.resizingHead(outputs: labels.count)
+        let outputs = headLabels.count + personalization.addedLabels.count
+        let network = personalization.addedLabels.isEmpty ? network : try network.resizingHead(outputs: outputs)
+        return try with(personalization, network, try parameters(of: network, with: personalization))
+    }
+
+    /// Returns a detector with a personalization applied, for predictions only: a layer of its own computes the heat maps of added logos.
+    ///
+    /// The heat maps of the other logos and the boxes are bitwise equal to those without the added logos. In the model of
+    /// `personalized(with:)`, one matrix product computes all heat maps, and the width of a product may change the last bits of its columns.
+    /// - Throws: The errors of `personalized(with:)`.
+    package func predictor(with personalization: Personalization) throws -> ModelFile {
+        try check(personalization)
+        let added = personalization.addedLabels
+        guard !added.isEmpty, let (network, name) = try network.addingHeatMaps(added.count) else {
+            return try personalized(with: personalization)
+        }
+        let others = Personalization(
+            base: personalization.base, addedLabels: [],
+            columns: personalization.columns.filter { !added.contains($0.label) }, factors: personalization.factors,
+            record: personalization.record)
+        let parameters = try parameters(of: network, with: others)
+        let columns = added.compactMap { label in personalization.columns.first { $0.label == label } }
+        parameters["\(name).weight"] = (0..<(columns.first?.weights.count ?? 0)).flatMap { row in
+            columns.map { $0.weights[row] }
+        }
+        parameters["\(name).bias"] = columns.map(\.bias)
+        return try with(personalization, network, parameters)
+    }
+
+    /// Returns the model with a personalization, whose network and parameters are already changed.
+    private func with(
+        _ personalization: Personalization, _ network: Network, _ parameters: Parameters
+    ) throws -> ModelFile {
         var model = with(
-            try parameters(of: network, with: personalization), network: network, labels: labels, base: try identity,
+            parameters, network: network, addedLabels: personalization.addedLabels, base: try identity,
             rehearsal: rehearsal)
         // Adapters change the features that the rule was calibrated on.
         if !personalization.factors.isEmpty { model.novelty = nil }
@@ -243,7 +273,6 @@ extension ModelFile {
         if let label = added.first(where: labels.contains) {
             return "it adds the label \(label.debugDescription), which the model already has"
         }
-        if !head.acceptsNewLabels && !added.isEmpty { return "it adds labels to a logo detector" }
         let known = Set(headLabels + added)
         for column in personalization.columns {
             guard known.contains(column.label) else {

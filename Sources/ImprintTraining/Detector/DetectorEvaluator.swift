@@ -15,6 +15,9 @@ struct DetectorEvaluator {
     let workers: Workers
     /// The maximum number of held-out composites for a calibration.
     let compositeCount: Int
+    /// The rules of the detector, whose logos are not used.
+    var detector = DetectorHead.logoDetector(logos: [], regressesBoxes: true)
+    var preprocessing = Preprocessing.logoDetector
 
     /// Detects logos in images; the threads share the images.
     /// - Returns: The detections of each logo in each image, or nil for an unreadable photo.
@@ -29,8 +32,7 @@ struct DetectorEvaluator {
         let parts = workers.parallelMap(workers.count) { worker in
             Result { () -> [(Int, [PyramidScanner.Scan]?)] in
                 let scanner = PyramidScanner(
-                    network, parameters: parameters, preprocessing: .logoDetector,
-                    detector: .logoDetector(logos: [], regressesBoxes: true), shapes: 1)
+                    network, parameters: parameters, preprocessing: preprocessing, detector: detector, shapes: 1)
                 return try stride(from: worker, to: order.count, by: workers.count).map { turn in
                     let index = order[turn]
                     return (index, try image(of: sources[index]).map { try scanner.scan($0, peaks: peaks) })
@@ -48,6 +50,19 @@ struct DetectorEvaluator {
         } catch {
             try photos.unreadable.add(source, error)
             return nil
+        }
+    }
+
+    /// Mines hard negatives: the six strongest false detections of each logo in each image; a detection of several logos counts once.
+    func mine(
+        _ images: [KnownImage], _ network: Network, _ parameters: Parameters
+    ) throws -> [DetectorPatches.Detection] {
+        let limit = 6
+        return try scan(images.map(\.source), network, parameters, peaks: limit).enumerated().flatMap { index, scans in
+            guard let scans else { return [DetectorPatches.Detection]() }
+            return PyramidScanner.nonMaximumSuppression(scans.flatMap(\.peaks), limit * scans.count)
+                .filter { !images[index].hasObject(at: $0) }
+                .map { DetectorPatches.Detection(imageIndex: index, peak: $0) }
         }
     }
 
@@ -107,7 +122,9 @@ struct DetectorEvaluator {
                 label: logos[logo], slope: Float(curve.slope), offset: Float(curve.offset),
                 threshold: threshold(scores, curve))
         }
-        return .logoDetector(logos: outputs, regressesBoxes: true)
+        var head = detector
+        head.logos = outputs
+        return head
     }
 
     /// Returns the minimum confidence of a detection with the highest F1, or nil if all scores or none are of the logo.

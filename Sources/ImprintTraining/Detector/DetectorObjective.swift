@@ -49,7 +49,9 @@ final class DetectorObjective: TrainingObjective {
 
     func beginRound(_ round: Int, at step: Int, evaluationParameters: Parameters) throws {
         guard step == 0 else { return }
-        if phases[round].mined > 0 { patches.mined = try mine(evaluationParameters) }
+        if phases[round].mined > 0 {
+            patches.mined = try evaluator.mine(patches.negatives, network, evaluationParameters)
+        }
         if phases[round].located > 0 { patches.located = try locate(evaluationParameters) }
     }
 
@@ -73,19 +75,6 @@ final class DetectorObjective: TrainingObjective {
     }
 
     // MARK: Hard-negative mining
-
-    /// Returns the six strongest false detections of each logo in each negative; a detection of several logos counts once.
-    private func mine(_ parameters: Parameters) throws -> [DetectorPatches.Detection] {
-        let limit = 6
-        return try evaluator.scan(patches.negatives.map(\.source), network, parameters, peaks: limit).enumerated()
-            .flatMap { index, scans in
-                guard let scans else { return [DetectorPatches.Detection]() }
-                let image = patches.negatives[index]
-                return PyramidScanner.nonMaximumSuppression(scans.flatMap(\.peaks), limit * scans.count)
-                    .filter { !image.hasObject(at: $0) }
-                    .map { DetectorPatches.Detection(imageIndex: index, peak: $0) }
-            }
-    }
 
     /// Returns the strongest detection of its logo in each photo that shows one.
     private func locate(_ parameters: Parameters) throws -> [DetectorPatches.Detection] {

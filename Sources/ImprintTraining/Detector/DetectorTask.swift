@@ -202,9 +202,27 @@ struct DetectorTask: TrainingTask {
             network: network, parameters: best, labels: labels, preprocessing: .logoDetector, detector: head,
             training: record, precision: configuration.precision)
         let modelWithRehearsal = try model.addingRehearsal(
-            photos.training.map { (.file($0.url), labels.firstIndex(of: $0.label) ?? 0) },
+            photos.training.map { (.file($0.url), labels.firstIndex(of: $0.label) ?? 0) }
+                + replayedComposites(objective.patches),
             count: configuration.rehearsalImages, seed: configuration.seed, workers: workers)
         return (modelWithRehearsal, evaluation)
+    }
+
+    /// The maximum number of composites of a logo for replay: a model file needs 6 KB for each.
+    private static let replayedCompositeCount = 32
+
+    /// Returns composites of the labels that no training photo has, so that personalization replays every label.
+    private func replayedComposites(_ patches: DetectorPatches) throws -> [(photo: ImageSource, label: Int)] {
+        let count = min(Self.replayedCompositeCount, configuration.rehearsalImages)
+        return try labels.enumerated().flatMap { index, label -> [(photo: ImageSource, label: Int)] in
+            let logo = logos.firstIndex(of: label)
+            let isShown = photos.training.contains { $0.label == label || logo.map($0.logos.contains) ?? false }
+            guard count > 0, !isShown else { return [] }
+            let composites = try (logo.map { [$0] } ?? Array(logos.indices)).flatMap {
+                try patches.heldOutComposites(count, of: $0, isPositive: logo != nil)
+            }
+            return try composites.map { (.image(try $0.image()), index) }
+        }
     }
 
     private func counts(_ photos: [DetectorPhotos.Item]) -> [String: Int] {

@@ -35,7 +35,7 @@ extension ImageClassifier {
         on annotations: BoxAnnotations, threads: Int = 1, onProgress: (Int) -> Void = { _ in }
     ) throws -> DetectionEvaluation {
         guard model.head.locatesObjects else { throw ImprintError.notADetector(network: model.network.name) }
-        let labels = model.head.outputLabels(model.labels)
+        let labels = model.head.outputLabels(model.labels) + (personalization?.addedLabels ?? [])
         let unknown = annotations.usedLabels.filter { !labels.contains($0) }
         guard unknown.isEmpty else {
             throw ImprintError.labelMismatch(folder: "the annotations", unknown: unknown, labels: labels)

@@ -1,0 +1,315 @@
+public import Foundation
+public import Imprint
+internal import ImprintCore
+public import ImprintImages
+public import ImprintModel
+internal import ImprintNetwork
+public import ImprintSynthesis
+
+/// Adds a user's logos to a trained detector, from artwork or from photos with boxes.
+///
+/// ```swift
+/// let detector = try ImageClassifier(contentsOf: URL(filePath: "logos.imprint"))
+/// let result = try DetectorPersonalizer(detector, artwork: ["Mine": [try Artwork(contentsOf: mine)]]).run()
+/// try result.personalization.write(to: file)
+/// let objects = try detector.personalized(with: result.personalization).detect(photo)
+/// ```
+///
+/// The network computes the features of training patches once. Only the weights of the new heat maps are trained on them, so the heat maps of
+/// the other logos, and the boxes, stay bitwise equal. docs/personalization.md describes the method.
+///
+/// The same detector, data and seed give a bitwise equal personalization, for any number of threads.
+public struct DetectorPersonalizer {
+    /// The settings.
+    public struct Configuration: Hashable, Sendable {
+        /// The random seed.
+        public var seed: UInt64 = 0
+        /// The number of threads, 1…256; the result does not depend on it.
+        public var threads = Processors.coreCount
+        /// The maximum memory for photos, in bytes.
+        ///
+        /// Nil means half of the available memory, at most 512 MB. The result does not depend on it.
+        public var memoryLimit: Int?
+        /// The amount of training, relative to the default.
+        package var scale = 1.0
+
+        /// Creates the default configuration.
+        public init() {}
+    }
+
+    /// The result of adding logos.
+    public struct Result: Sendable {
+        /// The personalization: that of the detector, if it had one, with the new logos.
+        public let personalization: Personalization
+        /// The number of photos with boxes of new logos.
+        public let exampleCount: Int
+        /// The photos that could not be read.
+        public let skipped: [SkippedImage]
+        /// The duration in seconds.
+        public let seconds: Double
+    }
+
+    /// The detector with its personalization, if it has one, as one model.
+    private let model: ModelFile
+    private let head: DetectorHead
+    private let base: String
+    private let earlier: Personalization?
+    private let artwork: [String: [Artwork]]
+    /// The photos with boxes of new logos, and the photos without any.
+    private let annotations: BoxAnnotations?
+    private let backgrounds: [URL]
+    /// The labels of the new logos, in order.
+    private let logos: [String]
+    private let exampleCounts: [String: Int]
+    private let configuration: Configuration
+    private let workers: Workers
+
+    /// Creates a personalizer.
+    /// - Parameters:
+    ///   - detector: The detector. If it has a personalization, the result contains that one too.
+    ///   - artwork: The artwork of new logos by label; several artworks of one label are variants of one logo.
+    ///   - annotations: Photos with the boxes of all objects of new logos, with or without artwork. Boxes of logos that the detector knows are
+    ///     examples of what is not a new logo.
+    ///   - backgrounds: Photos that show none of the new logos, for composites and as negatives; they may show the other logos. Patterns are
+    ///     drawn if there are none.
+    ///   - configuration: The settings.
+    /// - Throws:
+    ///   - `ImprintError.notADetector` if the model classifies whole images.
+    ///   - `ImprintError.labelExists` if the model has a label of the artwork, or all labels of the annotations.
+    ///   - `ImprintError.unsupportedDetector` if the network is not like that of a detector of Imprint.
+    ///   - `ImprintError.invalidSetting` if there are no logos, or a setting is out of range.
+    public init(
+        _ detector: ImageClassifier, artwork: [String: [Artwork]], annotations: BoxAnnotations? = nil,
+        backgrounds: [URL] = [], configuration: Configuration = Configuration()
+    ) throws {
+        try configuration.check()
+        earlier = detector.personalization
+        base = try detector.model.identity
+        model = try earlier.map(detector.model.personalized) ?? detector.model
+        guard let head = model.detector else {
+            throw ImprintError.notADetector(network: model.network.name)
+        }
+        self.head = head
+        let known = model.labels
+        if let label = artwork.keys.sorted(by: precedes).first(where: known.contains) {
+            throw ImprintError.labelExists(label, known: known)
+        }
+        let annotated = annotations?.usedLabels ?? []
+        let logos = Set(artwork.keys).union(annotated).subtracting(known).sorted(by: precedes)
+        if logos.isEmpty, let label = annotated.first { throw ImprintError.labelExists(label, known: known) }
+        guard !logos.isEmpty, artwork.values.allSatisfy({ !$0.isEmpty }) else {
+            throw ImprintError.invalidSetting(
+                name: "artwork", found: "empty", expected: "artwork of a new logo, or photos with its boxes")
+        }
+        try head.checkLearnsLogos(model.network)
+        (self.logos, self.artwork, self.backgrounds, self.configuration) = (logos, artwork, backgrounds, configuration)
+        workers = Workers(configuration.threads)
+        let photos = (annotations?.photos ?? []).map { photo in
+            var photo = photo
+            photo.objects.removeAll { !logos.contains($0.label) }
+            return photo
+        }
+        exampleCounts = Dictionary(
+            photos.flatMap { Set($0.objects.map(\.label)) }.map { ($0, 1) }
+                + artwork.map { ($0.key, $0.value.count) }, uniquingKeysWith: +)
+        let negatives = backgrounds.map { AnnotatedPhoto(url: $0, width: 1, height: 1, objects: []) }
+        self.annotations =
+            photos.isEmpty && negatives.isEmpty
+            ? nil
+            : BoxAnnotations(labels: logos, photos: photos + negatives, skipped: annotations?.skipped ?? [])
+    }
+
+    /// Trains the heat maps of the new logos.
+    /// - Parameters:
+    ///   - control: A control to pause or cancel the call from another thread.
+    ///   - onProgress: A closure that receives the number of processed training patches and their total, on the caller's thread.
+    /// - Throws: `ImageError` if too few photos can be read, `ImprintError.personalizationDiverged` if a parameter is not finite,
+    ///   `ImprintError.outOfMemory`, `CancellationError` if `control` is cancelled.
+    public func run(
+        control: PersonalizationControl = PersonalizationControl(),
+        onProgress: (_ done: Int, _ of: Int) -> Void = { _, _ in }
+    ) throws -> Result {
+        let clock = RunClock()
+        let photos = try readPhotos()
+        try control.check()
+        let originals = Dictionary(
+            photos.negatives.compactMap { photo in photo.original.map { (photo.url, $0) } },
+            uniquingKeysWith: { first, _ in first })
+        let backdrops = try Backdrops(
+            backgrounds, size: 224, seed: configuration.seed, workers: workers,
+            inMemory: { originals[backgrounds[$0]] })
+        let patches = patches(photos, backdrops)
+        let evaluator = DetectorEvaluator(
+            labels: model.labels + logos, logos: logos, photos: photos, workers: workers,
+            compositeCount: max(Int(100 * configuration.scale), 2), detector: head,
+            preprocessing: model.preprocessing)
+        let trained: (LogoHeadObjective.Head, DetectorHead)
+        do {
+            trained = try train(patches, evaluator, hasBoxes: photos.hasObjects, control, onProgress)
+        } catch is TrainingDivergedError {
+            throw ImprintError.personalizationDiverged
+        }
+        let personalization = try personalization(trained.0, trained.1)
+        guard personalization.isFinite else { throw ImprintError.personalizationDiverged }
+        return Result(
+            personalization: personalization, exampleCount: photos.training.count { $0.objects?.isEmpty == false },
+            skipped: (annotations?.skipped ?? []) + photos.skipped + photos.unreadable.all, seconds: clock.seconds)
+    }
+
+    // MARK: Data
+
+    /// Reads the annotated photos and the backgrounds.
+    private func readPhotos() throws -> DetectorPhotos {
+        guard let annotations else { return DetectorPhotos() }
+        let none = model.labels.first { label in !head.logos.contains { $0.label == label } } ?? ImageFolder.noLogoLabel
+        let source = try DetectorSource(
+            ImageFolder(withoutPhotosOf: [none]).adding(labels: logos), noLogoLabel: none, annotations: annotations)
+        var detectorConfiguration = DetectorConfiguration()
+        detectorConfiguration.validation = .none
+        detectorConfiguration.keepsGroupsTogether = false
+        detectorConfiguration.seed = configuration.seed
+        detectorConfiguration.threads = configuration.threads
+        detectorConfiguration.memoryLimit = configuration.memoryLimit
+        return try DetectorPhotos(
+            source, detectorConfiguration, logos: logos, earlier: nil, workers: workers, onEvent: { _ in })
+    }
+
+    /// The number of drawn negatives if there are no background photos.
+    private static let drawnNegativeCount = 120
+
+    private func patches(_ photos: DetectorPhotos, _ backdrops: Backdrops) -> DetectorPatches {
+        var negatives = photos.negatives.map { KnownImage(source: $0.source, objects: $0.objects ?? []) }
+        if backgrounds.isEmpty {
+            let count = max(Int(Double(Self.drawnNegativeCount) * configuration.scale), 1)
+            negatives += workers.parallelMap(count) { index in
+                KnownImage(source: PatchSource(backdrops.background(at: index, seed: configuration.seed)))
+            }
+        }
+        let compositors = logos.enumerated().compactMap { index, logo in
+            artwork[logo].map { artworks in
+                (
+                    logo: index,
+                    compositor: Compositor(
+                        artworks: artworks, backdrops: backdrops, seed: configuration.seed, label: logo)
+                )
+            }
+        }
+        return DetectorPatches(
+            compositors: compositors, negatives: negatives, positives: [], unreadable: photos.unreadable,
+            seed: configuration.seed, workers: workers, batchSize: PatchFeatures.batchSize,
+            poolSize: max(Int(400 * configuration.scale), 2))
+    }
+
+    /// Returns the base's replay features as samples without a new logo.
+    private func replay(_ shape: TensorShape) -> HeadSamples {
+        var samples = HeadSamples(shape)
+        guard let rehearsal = model.rehearsal else { return samples }
+        let length = rehearsal.positions * rehearsal.channels
+        for photo in rehearsal.labels.indices {
+            // The positions of a photo take the place of the cells of a patch.
+            let values = rehearsal.features[(photo * length)..<((photo + 1) * length)]
+            let repeated = (0..<shape.pixels).lazy.flatMap { cell in
+                let start = values.startIndex + cell % rehearsal.positions * rehearsal.channels
+                return values[start..<(start + rehearsal.channels)]
+            }
+            samples.add(repeated, [[]])
+        }
+        return samples
+    }
+
+    // MARK: Training
+
+    private func train(
+        _ patches: DetectorPatches, _ evaluator: DetectorEvaluator, hasBoxes: Bool, _ control: PersonalizationControl,
+        _ onProgress: (Int, Int) -> Void
+    ) throws -> (LogoHeadObjective.Head, DetectorHead) {
+        let phases = DetectorPhase.standard(
+            hasLogoPhotos: false, hasBoxes: hasBoxes, hasArtwork: !artwork.isEmpty, scale: 1)
+        // More logos need more patches, as in training.
+        let scale = configuration.scale * DetectorHyperparameters.scale(logos: logos.count)
+        func round(_ phase: DetectorPhase, batches: Double, steps: Double) -> Round {
+            Round(
+                phase: phase, batches: max(Int(batches * scale), 1), steps: max(Int(steps * scale.squareRoot()), 1))
+        }
+        let rounds = [round(phases[0], batches: 36, steps: 300), round(phases[1], batches: 24, steps: 500)]
+        let extractor = try PatchFeatures(model, workers: workers)
+        let total = rounds.reduce(0) { $0 + $1.batches } * PatchFeatures.batchSize
+        let replay = replay(extractor.shape)
+        var samples = HeadSamples(extractor.shape)
+        func train(_ round: Round) throws -> LogoHeadObjective.Head {
+            for _ in 0..<round.batches {
+                try control.check()
+                try extractor.add(patches, round.phase, step: samples.count / PatchFeatures.batchSize, to: &samples)
+                onProgress(samples.count, total)
+            }
+            return try LogoHeadObjective(
+                logos: logos.count, samples, replay: replay, seed: configuration.seed, workers: workers
+            ).run(steps: round.steps) {
+                try control.check(waits: false)
+                return false
+            }
+        }
+        var trained = try train(rounds[0])
+        for round in rounds.dropFirst() {
+            let (network, parameters) = try newHeadNetwork(trained)
+            patches.mined = try evaluator.mine(patches.negatives, network, parameters)
+            trained = try train(round)
+        }
+        try control.check()
+        let (network, parameters) = try newHeadNetwork(trained)
+        return (trained, try evaluator.head(network, parameters, patches, []))
+    }
+
+    /// A round of training: its kinds of patches, the batches of patches that it adds, and the steps of the head on all patches so far.
+    private struct Round {
+        let phase: DetectorPhase
+        let batches: Int
+        let steps: Int
+    }
+
+    /// Returns the detector with the heat maps of only the new logos.
+    private func newHeadNetwork(_ trained: LogoHeadObjective.Head) throws -> (Network, Parameters) {
+        let network = try model.network.resizingHead(outputs: logos.count)
+        let parameters = try Parameters(ParameterLayout(network))
+        parameters.load(from: model.parameters)
+        let name = model.network.headIndex.map { model.network.nodes[$0].name } ?? ""
+        parameters["\(name).weight"] = trained.weight
+        parameters["\(name).bias"] = trained.bias
+        return (network, parameters)
+    }
+
+    /// Returns the personalization; the columns of new logos contain the Platt scaling, so their logits are log-odds.
+    private func personalization(
+        _ trained: LogoHeadObjective.Head, _ calibrated: DetectorHead
+    ) throws -> Personalization {
+        let columns = logos.indices.map { logo in
+            let (slope, offset) = (calibrated.logos[logo].slope, calibrated.logos[logo].offset)
+            return Personalization.Column(
+                label: logos[logo],
+                weights: stride(from: logo, to: trained.weight.count, by: logos.count).map {
+                    slope * trained.weight[$0]
+                },
+                bias: slope * trained.bias[logo] + offset)
+        }
+        var record = earlier?.record ?? Personalization.Record(examples: [:])
+        record.examples.merge(exampleCounts, uniquingKeysWith: +)
+        return Personalization(
+            base: base, addedLabels: (earlier?.addedLabels ?? []) + logos, columns: (earlier?.columns ?? []) + columns,
+            factors: earlier?.factors ?? [], record: record)
+    }
+}
+
+extension DetectorPersonalizer.Configuration {
+    fileprivate func check() throws(ImprintError) {
+        let problem = HyperparameterProblem.first(of: [
+            .init("threads", threads, in: Processors.threadRange),
+            .init("memoryLimit", memoryLimit ?? 0, memoryLimit ?? 0 >= 0, "at least 0"),
+        ])
+        if let problem { throw problem.error }
+    }
+}
+
+extension DetectorPhotos {
+    /// Whether a photo has an object.
+    fileprivate var hasObjects: Bool { training.contains { $0.objects?.isEmpty == false } }
+}

@@ -1,0 +1,88 @@
+internal import Imprint
+internal import ImprintCore
+internal import ImprintImages
+internal import ImprintModel
+internal import ImprintNetwork
+
+/// Computes the inputs of a detector's head for training patches.
+final class PatchFeatures {
+    /// The number of patches of a batch.
+    static let batchSize = 64
+
+    private let plan: ExecutionPlan
+    private let preprocessing: Preprocessing
+    private let workers: Workers
+    private var memory: [UInt8]
+
+    /// The shape of the features of a patch, [rows, columns, channels].
+    var shape: TensorShape { plan.network.output }
+
+    init(_ model: ModelFile, workers: Workers) throws {
+        guard let features = try model.network.patchFeatures() else {
+            throw ImprintError.noHead(network: model.network.name)
+        }
+        let parameters = try Parameters(ParameterLayout(features))
+        parameters.load(from: model.parameters)
+        plan = try ExecutionPlan(
+            features, parameters: parameters,
+            options: ExecutionPlan.Options(batchSize: Self.batchSize, workers: workers).limitingThreads(for: features))
+        preprocessing = model.preprocessing
+        self.workers = workers
+        memory = Array(repeating: 0, count: Self.batchSize * DetectorHead.patchSide * DetectorHead.patchSide * 3)
+    }
+
+    /// Adds the features of a batch of patches.
+    func add(
+        _ patches: DetectorPatches, _ phase: DetectorPhase, step: Int, to samples: inout HeadSamples
+    ) throws {
+        let count = memory.count / Self.batchSize
+        let targets = try memory.withUnsafeMutableBufferPointer { memory in
+            let targets = try patches.fill(memory, of: phase, step: step)
+            let input = plan.input
+            workers.parallelForEach(Self.batchSize) { patch, _ in
+                preprocessing.normalize(
+                    UnsafeBufferPointer(rebasing: memory[(patch * count)..<((patch + 1) * count)]),
+                    into: UnsafeMutableBufferPointer(rebasing: input[(patch * count)..<((patch + 1) * count)]))
+            }
+            return targets
+        }
+        plan.forward(count: Self.batchSize)
+        guard plan.output.allSatisfy(\.isFinite) else {
+            throw ImprintError.nonFiniteOutput(network: plan.network.name)
+        }
+        samples.add(plan.output, targets)
+    }
+}
+
+extension Network {
+    /// Returns the layers before the head, for training patches; nil without a head.
+    fileprivate func patchFeatures() throws(NetworkError) -> Network? {
+        guard let features = try splitAtHead()?.features else { return nil }
+        let side = DetectorHead.patchSide
+        return try Network(
+            name: name, input: TensorShape(height: side, width: side, channels: 3), nodes: features.nodes)
+    }
+}
+
+extension DetectorHead {
+    /// Checks that new heat maps of a network can be trained on patches.
+    /// - Throws: `ImprintError.unsupportedDetector` if not, `NetworkError` if the network does not accept patches.
+    func checkLearnsLogos(_ network: Network) throws {
+        func unsupported(_ found: String, _ expected: String) -> ImprintError {
+            .unsupportedDetector(network: network.name, found: found, expected: expected)
+        }
+        let cells = Self.patchSide / Self.heatMapStride
+        guard let features = try network.patchFeatures(), let head = network.headIndex.map({ network.nodes[$0] }) else {
+            throw unsupported("no heat maps", "a convolution with a kernel of 1x1 that computes them")
+        }
+        guard stride == Self.heatMapStride, (features.output.height, features.output.width) == (cells, cells) else {
+            let (height, width) = (features.output.height, features.output.width)
+            throw unsupported(
+                "a stride of \(stride) pixels and heat maps of \(height)x\(width) for a patch of 96x96",
+                "a stride of \(Self.heatMapStride) and \(cells)x\(cells)")
+        }
+        guard (head.layer as? Convolution)?.hasBias == true else {
+            throw unsupported("heat maps without a bias", "a bias for each logo")
+        }
+    }
+}

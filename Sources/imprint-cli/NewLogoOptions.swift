@@ -1,0 +1,66 @@
+internal import ArgumentParser
+internal import Foundation
+internal import Imprint
+internal import ImprintImages
+internal import ImprintTraining
+
+/// The data of logos that a personalization adds to a detector.
+struct NewLogoOptions: ParsableArguments {
+    @OptionGroup var artworkOptions: ArtworkOptions
+
+    @Option(help: BackgroundSource.help(default: "drawn"))
+    var backgrounds: BackgroundSource?
+
+    @Option(
+        help: ArgumentHelp(
+            "The bounding boxes of all new logos in some photos: a file or folder in the format of COCO, Create ML, YOLO or Pascal VOC. Boxes "
+                + "of logos that the model knows are examples of what is not a new logo.", valueName: "file"))
+    var annotations: String?
+
+    /// Whether there is no artwork and there are no boxes.
+    private var isEmpty: Bool { artworkOptions.artwork.isEmpty && annotations == nil }
+
+    /// Checks that there is either a folder of photos or a new logo.
+    /// - Parameters:
+    ///   - data: The folder of photos.
+    ///   - photoOptions: The given options that apply only to a folder of photos.
+    func check(data: String?, photoOptions: [String]) throws {
+        try requirePaths([annotations, backgrounds?.description].compactMap { $0 })
+        guard !isEmpty else {
+            if backgrounds != nil {
+                throw ValidationError(
+                    "--backgrounds needs --artwork LABEL=FILE or --annotations FILE, which are missing.")
+            }
+            if data == nil {
+                throw ValidationError(
+                    "There is nothing to learn from, expected a folder of photos, --artwork LABEL=FILE or --annotations FILE."
+                )
+            }
+            return
+        }
+        if let data {
+            throw ValidationError(
+                "personalize learns from a folder of photos or from new logos, found both (\(data)). Leave out one of them; --resume adds "
+                    + "the second to the first.")
+        }
+        if !photoOptions.isEmpty {
+            throw ValidationError(
+                "\(photoOptions.joined(separator: ", ")): not available with --artwork or --annotations. Leave out one of them."
+            )
+        }
+    }
+
+    /// The files that the output must not replace, with their descriptions.
+    var inputs: [(role: String, path: String)] { artworkOptions.artwork.map { ("the artwork", $0.source) } }
+
+    /// Reads the data.
+    func personalizer(_ detector: ImageClassifier, threads: Int) throws -> DetectorPersonalizer {
+        let boxes = try annotations.map { try BoxAnnotations(contentsOf: URL(filePath: $0)) }
+        for warning in boxes?.warnings ?? [] { Terminal.warn("Note: \(warning)") }
+        var configuration = DetectorPersonalizer.Configuration()
+        configuration.threads = threads
+        return try DetectorPersonalizer(
+            detector, artwork: artworkOptions.load(), annotations: boxes, backgrounds: backgrounds?.files() ?? [],
+            configuration: configuration)
+    }
+}
