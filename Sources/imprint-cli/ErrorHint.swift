@@ -10,6 +10,7 @@ func hint(for error: any Error) -> String? {
     case ImprintError.noHead: "--base adds a head to networks that end in global average pooling or sigmoids."
     case ImprintError.noAveragePooling: "Leave out --pool-maximum."
     case ImprintError.tooFewReadablePhotos: "A larger --memory keeps more photos in memory."
+    case ImprintError.notADetector: "imprint train-detector trains a detector; imprint classify runs other models."
     case ImprintError.cannotAddLabel: "imprint train-detector --artwork LABEL=FILE trains a detector for it."
     case ImprintError.featuresExceedMemoryLimit: "--memory sets the limit."
     case ImprintError.invalidSetting("averagesFlipped", _, _): "Leave out --mirror."

@@ -103,7 +103,7 @@ extension ImageClassifier {
     }
 
     /// Throws if the model classifies whole images.
-    func checkLocatesObjects() throws(ImprintError) {
+    package func checkLocatesObjects() throws(ImprintError) {
         guard model.head.locatesObjects else { throw .notADetector(network: model.network.name) }
     }
 
