@@ -98,7 +98,8 @@ public enum ImprintError: DescribedError, Equatable {
             "training diverged in epoch \(epoch): the loss is not finite at a learning rate of \(learningRate). "
                 + "Train again with a lower learning rate, for example \(learningRate / 4)"
         case .notADetector(let network):
-            "the model with the network \(network) classifies whole images and has no boxes, expected a detector"
+            "the model with the network \(network) classifies whole images and has no boxes, expected a detector. "
+                + "Choose the model file of a detector, or train one"
         case .noHead(let network):
             "the network \(network.debugDescription) has no head to train: "
                 + "it does not end in a dense layer and a softmax"

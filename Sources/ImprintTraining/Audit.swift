@@ -44,6 +44,8 @@ public struct Audit: Sendable {
     public let groups: Int
     /// The number of photos in these groups.
     public let imagesInGroups: Int
+    /// The objects of each label of annotated photos; empty for photos with labels.
+    public let objects: [LabelObjects]
     /// The leakage of a random split; nil with a validation folder, or if the automatic rule holds out no images.
     public let randomSplit: Leakage?
 
@@ -74,15 +76,54 @@ public struct Audit: Sendable {
         onProgress: (Int) -> Void = { _ in }
     ) {
         let folders = [folder] + (validation.map { [$0] } ?? [])
+        self.init(
+            folders, parts: folders.enumerated().flatMap { index, folder in folder.items.map { _ in index } },
+            workers: workers, onProgress: onProgress)
+    }
+
+    /// Audits annotated photos and their boxes.
+    /// - Parameters:
+    ///   - annotations: The photos, with recorded problems.
+    ///   - validation: The validation photos. Without them, folders such as "train" and "val" split the photos.
+    ///   - workers: The thread pool.
+    ///   - onProgress: Called from time to time with the number of photos read so far.
+    package init(
+        _ annotations: BoxAnnotations, validation: BoxAnnotations? = nil, workers: Workers,
+        onProgress: (Int) -> Void = { _ in }
+    ) {
+        let all = [annotations] + (validation.map { [$0] } ?? [])
+        let splits = annotations.splits
+        let names = Set(splits.compactMap { $0 }).sorted { first, second in
+            (first.hasPrefix("train") ? 0 : 1, first) < (second.hasPrefix("train") ? 0 : 1, second)
+        }
+        let parts =
+            if let validation {
+                annotations.photos.map { _ in 0 } + validation.photos.map { _ in 1 }
+            } else {
+                splits.map { name in names.firstIndex { $0 == name } ?? 0 }
+            }
+        self.init(
+            all.map { AnnotatedSource($0) }, parts: parts, boxes: all.map(BoxAudit.init), workers: workers,
+            onProgress: onProgress)
+    }
+
+    /// Audits sources of photos.
+    /// - Parameters:
+    ///   - parts: The part of the dataset split that each photo of all sources belongs to, 0 for training.
+    ///   - boxes: The findings about the boxes of each source, if they are annotated.
+    private init(
+        _ folders: [any TrainingSource], parts: [Int], boxes: [BoxAudit] = [], workers: Workers,
+        onProgress: (Int) -> Void
+    ) {
         let groups = ImageGroups(folders, workers: workers, onProgress: onProgress)
-        let photos = Photo.list(folders, groups, workers)
+        let photos = Photo.list(folders, parts, groups, workers)
         let names = Set(folders.flatMap(\.labels)).sorted {
             $0.unicodeScalars.lexicographicallyPrecedes($1.unicodeScalars)
         }
         labels = names.map { name in
             LabelCount(
-                label: name, images: photos.count { $0.labels.contains(name) && $0.folder == 0 },
-                validationImages: photos.count { $0.labels.contains(name) && $0.folder == 1 })
+                label: name, images: photos.count { $0.labels.contains(name) && $0.part == 0 },
+                validationImages: photos.count { $0.labels.contains(name) && $0.part > 0 })
         }
         images = photos.count
         ignored = folders.reduce(0) { $0 + $1.ignored.count }
@@ -95,10 +136,17 @@ public struct Audit: Sendable {
         (self.orientations, self.profiles) = (orientations, profiles)
         self.groups = groups.groups.count
         imagesInGroups = groups.groups.reduce(0) { $0 + $1.count }
-        let leaks = folder.randomSplitLeaks(.automatic, seed: 0, groups: groups)
-        randomSplit =
-            validation == nil && leaks.of > 0 ? Leakage(images: leaks.of, leaked: leaks.images) : nil
-        let found = Self.findings(photos.compactMap(\.failure) + photos.flatMap(\.warnings), groups, photos)
+        let leaks =
+            parts.allSatisfy { $0 == 0 }
+            ? folders[0].randomSplitLeaks(.automatic, seed: 0, groups: groups) : (images: 0, of: 0)
+        randomSplit = leaks.of > 0 ? Leakage(images: leaks.of, leaked: leaks.images) : nil
+        objects = boxes.first?.objects ?? []
+        // A detector sees the whole photo.
+        let single = photos.flatMap(\.warnings).filter { boxes.isEmpty || $0.kind != .outsideCrop }
+        let found =
+            Self.findings(photos.compactMap(\.failure) + single, groups, photos) + (boxes.first?.findings ?? [])
+            // Few objects are enough to validate.
+            + boxes.dropFirst().flatMap(\.findings).filter { $0.kind != .fewObjects }
         findings = Finding.Kind.allCases.flatMap { kind in found.filter { $0.kind == kind } }
     }
 
@@ -120,9 +168,11 @@ public struct Audit: Sendable {
         findings += groups.copies.map { finding(.copies, $0) }
         let nearDuplicates = Set(groups.nearDuplicates)
         for indices in groups.groups {
-            let validation = indices.filter { photos[$0].folder == 1 }
-            if !validation.isEmpty && validation.count < indices.count {
-                findings.append(finding(.acrossSplits, validation + indices.filter { photos[$0].folder == 0 }))
+            if Set(indices.map { photos[$0].part }).count > 1 {
+                let byPart = indices.enumerated().sorted { first, second in
+                    (-photos[first.element].part, first.offset) < (-photos[second.element].part, second.offset)
+                }
+                findings.append(finding(.acrossSplits, byPart.map(\.element)))
             }
             if !nearDuplicates.contains(indices) { findings.append(finding(.bursts, indices)) }
         }
@@ -134,20 +184,20 @@ public struct Audit: Sendable {
 private struct Photo {
     let url: URL
     let labels: [String]
-    /// 0 for a training photo, 1 for a validation photo.
-    let folder: Int
+    /// The part of the dataset split: 0 for a training photo.
+    let part: Int
     /// The metadata of the file; nil if it cannot be read.
     let facts: ImageInformation?
     let sketch: Result<ImageSketch, ImageError>
 
-    static func list(_ folders: [any TrainingSource], _ groups: ImageGroups, _ workers: Workers) -> [Photo] {
-        let items = folders.enumerated().flatMap { index, folder in
-            folder.items.map { (index, $0, $0.labels.map { folder.labels[$0] }) }
-        }
+    static func list(
+        _ folders: [any TrainingSource], _ parts: [Int], _ groups: ImageGroups, _ workers: Workers
+    ) -> [Photo] {
+        let items = folders.flatMap { folder in folder.items.map { ($0, $0.labels.map { folder.labels[$0] }) } }
         return workers.parallelMap(items.count) { index in
-            let (folder, photo, labels) = items[index]
+            let (photo, labels) = items[index]
             return Photo(
-                url: photo.url, labels: labels, folder: folder,
+                url: photo.url, labels: labels, part: parts[index],
                 facts: photo.content == nil ? try? ImageFile.information(of: photo.url) : nil,
                 sketch: groups.sketches[index])
         }
@@ -156,8 +206,7 @@ private struct Photo {
     /// The finding that makes the photo unusable; nil if it is usable.
     var failure: Audit.Finding? {
         guard case .failure(let error) = sketch else { return nil }
-        let kind: Audit.Finding.Kind = if case .truncated = error { .truncated } else { .unreadable }
-        return Audit.Finding(kind: kind, files: [url], reason: "\(error)")
+        return Audit.Finding(unreadable: SkippedImage(url: url, reason: error))
     }
 
     /// The findings about a usable photo.

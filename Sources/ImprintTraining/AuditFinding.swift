@@ -1,4 +1,5 @@
 public import Foundation
+public import ImprintImages
 
 extension Audit {
     /// A finding about one photo, or about a group of related photos.
@@ -27,6 +28,34 @@ extension Audit {
             case bursts
             /// A photo whose subject is probably outside the centre crop.
             case outsideCrop
+            /// An annotated photo that does not exist.
+            case missing
+            /// An annotated photo whose boxes may refer to the upright or to the stored picture.
+            case ambiguousOrientation
+            /// An annotated photo that has another size than its annotation states.
+            case otherSize
+            /// A box with a coordinate that is not a finite number.
+            case nonFiniteBoxes
+            /// A box without width or height.
+            case emptyBoxes
+            /// A box with a negative width or height.
+            case swappedBoxes
+            /// A box outside of its photo.
+            case outsideBoxes
+            /// A box that extends beyond its photo.
+            case clippedBoxes
+            /// Boxes of one label that are almost equal.
+            case duplicateBoxes
+            /// Boxes of different labels that are almost equal.
+            case conflictingBoxes
+            /// A box that is too small for a detector.
+            case smallBoxes
+            /// A box that is too wide or too high for a detector.
+            case elongatedBoxes
+            /// An annotated photo without boxes.
+            case withoutBoxes
+            /// A label with fewer than `Audit.minimumObjects` objects.
+            case fewObjects
         }
 
         /// The kind of the finding.
@@ -35,6 +64,18 @@ extension Audit {
         public let files: [URL]
         /// The details; empty if the kind needs none.
         public let reason: String
+        /// The boxes that the finding is about, in the first of the files; empty for other findings, and for boxes that cannot be used.
+        public let boxes: [NormalizedRectangle]
+
+        init(kind: Kind, files: [URL], reason: String, boxes: [NormalizedRectangle] = []) {
+            (self.kind, self.files, self.reason, self.boxes) = (kind, files, reason, boxes)
+        }
+
+        /// Creates the finding about a photo that cannot be read.
+        init(unreadable image: SkippedImage) {
+            let kind: Kind = if case .truncated = image.reason { .truncated } else { .unreadable }
+            self.init(kind: kind, files: [image.url], reason: "\(image.reason)")
+        }
 
         /// The file names with as many parent folders as distinguish them, at least the label's ("cat/IMG_1.jpg").
         public var names: [String] {
@@ -62,6 +103,20 @@ extension Audit.Finding.Kind {
         case .nearDuplicates: "Near-duplicates"
         case .bursts: "Bursts"
         case .outsideCrop: "Subject probably outside the centre crop"
+        case .missing: "Missing photos"
+        case .ambiguousOrientation: "Boxes of an ambiguous orientation"
+        case .otherSize: "Photos of another size than stated"
+        case .nonFiniteBoxes: "Boxes that are not finite numbers"
+        case .emptyBoxes: "Boxes without area"
+        case .swappedBoxes: "Boxes of negative size"
+        case .outsideBoxes: "Boxes outside of the photo"
+        case .clippedBoxes: "Boxes that extend beyond the photo"
+        case .duplicateBoxes: "Duplicate boxes"
+        case .conflictingBoxes: "Objects with two labels"
+        case .smallBoxes: "Objects that are too small to detect"
+        case .elongatedBoxes: "Objects that are too long and narrow to detect"
+        case .withoutBoxes: "Photos without boxes"
+        case .fewObjects: "Labels with few objects"
         }
     }
 
@@ -69,11 +124,10 @@ extension Audit.Finding.Kind {
     public var advice: String {
         switch self {
         case .acrossLabels:
-            "Near-duplicates in the folders of different labels. Check that each label is right; a small subject may be the only "
-                + "difference."
+            "Near-duplicates with different labels. Check that each label is right; a small subject may be the only difference."
         case .acrossSplits:
             "Validation photos that are near-duplicates of training photos, or of the same burst. They make the validation "
-                + "accuracy too high; move each group into one of the two folders."
+                + "accuracy too high; move each group into one part of the split."
         case .unreadable: "Training and evaluation skip these files. Remove, replace or convert them."
         case .truncated: "Training and evaluation skip these photos. Copy them again from their source."
         case .animated: "Training and evaluation use only the first frame."
@@ -89,6 +143,34 @@ extension Audit.Finding.Kind {
         case .outsideCrop:
             "A guess: at least half of the contrast lies outside the central square, and it is twice as dense there. If the "
                 + "subject is outside, train with the scaling scale-fit, or crop the photos."
+        case .missing:
+            "Training and evaluation skip these photos and their boxes. Check the folder of the photos and the file names."
+        case .ambiguousOrientation:
+            "Nothing shows whether the boxes refer to the upright or to the stored picture; upright is assumed. If it is wrong, state "
+                + "the size of the stored picture, or save the photos upright."
+        case .otherSize:
+            "The boxes are scaled from the stated to the actual size. Check that these are the annotated photos."
+        case .nonFiniteBoxes: "Training and evaluation drop these boxes. Annotate the objects again."
+        case .emptyBoxes: "Training and evaluation drop these boxes. Remove them, or annotate the objects again."
+        case .swappedBoxes:
+            "Training and evaluation drop these boxes. The corners may be swapped; export the annotations again."
+        case .outsideBoxes:
+            "Training and evaluation drop these boxes. Check that they are in the right unit, and belong to this photo."
+        case .clippedBoxes: "The boxes are clipped to the photo. Check that they are in the right unit."
+        case .duplicateBoxes:
+            "Boxes of one label with an IoU above .9, in which a detector can find only one object. Remove all but one of them."
+        case .conflictingBoxes:
+            "Boxes of different labels with an IoU above .9. Check the labels, and remove the wrong box."
+        case .smallBoxes:
+            "These objects have less than \(Audit.minimumObjectSide) pixels in the largest scaled copy of a photo that a detector "
+                + "scans. Crop the photos, or take them from closer up."
+        case .elongatedBoxes:
+            "One side of these objects is more than \(Audit.maximumAspectRatio) times as long as the other, so that one of them does "
+                + "not fit a detector. Annotate parts of the objects."
+        case .withoutBoxes:
+            "Photos without objects are useful as background. Check that the objects in these photos were not overlooked."
+        case .fewObjects:
+            "Labels with less than \(Audit.minimumObjects) objects. A detector learns them badly; annotate more photos of them."
         }
     }
 }

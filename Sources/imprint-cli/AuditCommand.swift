@@ -8,14 +8,30 @@ internal import ImprintTraining
 
 struct AuditCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "audit", abstract: "Check a folder or list of photos for problems before training.")
+        commandName: "audit", abstract: "Check photos and their boxes for problems before training.",
+        discussion: """
+            Examples:
+              imprint audit photos
+              imprint audit photos --validation test --report audit.html
+              imprint audit --annotations boxes.json
+            """)
 
     @Argument(
         help: ArgumentHelp(
-            "The photos: a folder with one sub-folder per label, or a CSV or JSON list.", valueName: "data"))
-    var data: String
+            "The photos: a folder with one sub-folder per label, or a CSV or JSON list. With --annotations: the folder of the photos, if "
+                + "they are not beside the annotations.", valueName: "data"))
+    var data: String?
 
-    @Option(help: ArgumentHelp("A folder or list of validation photos to compare with.", valueName: "folder"))
+    @Option(
+        help: ArgumentHelp(
+            "The bounding boxes of photos: a file or folder in the format of COCO, Create ML, YOLO or Pascal VOC. (default: photos with "
+                + "labels)", valueName: "file"))
+    var annotations: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "A folder or list of validation photos to compare with; with --annotations, their annotations.",
+            valueName: "folder"))
     var validation: String?
 
     @Option(help: ArgumentHelp("An HTML report of the findings to write.", valueName: "file.html"))
@@ -24,7 +40,10 @@ struct AuditCommand: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
-        try requirePaths([data, validation ?? data])
+        try requirePaths([data, annotations, validation].compactMap { $0 })
+        if data == nil && annotations == nil {
+            throw ValidationError("There are no photos; name a folder or list of photos, or --annotations FILE.")
+        }
         if let report { try checkOutputs([OutputFile(option: "--report", path: report, kind: .auditReport)]) }
     }
 
@@ -32,16 +51,11 @@ struct AuditCommand: ParsableCommand {
         let clock = ContinuousClock()
         let start = clock.now
         if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
-        let folder = try labelledPhotos(at: URL(filePath: data), minimumLabels: 1)
-        let other = try validation.map { try labelledPhotos(at: URL(filePath: $0), minimumLabels: 1) }
         let workers = Workers(common.threadCount)
-        var bar = ProgressBar()
-        defer { bar.clear() }
-        let total = folder.items.count + (other?.items.count ?? 0)
-        let audit = Audit(folder, validation: other, workers: workers) { bar.draw("reading", done: $0, of: total) }
-        bar.clear()
+        let audit = try annotations.map { try self.audit(annotations: $0, workers) } ?? self.audit(data ?? "", workers)
         if let report {
-            try AuditReport(audit, title: "Audit of \(data)", workers: workers).write(to: URL(filePath: report))
+            let title = "Audit of \(annotations ?? data ?? "")"
+            try AuditReport(audit, title: title, workers: workers).write(to: URL(filePath: report))
         }
         if common.json {
             for finding in audit.findings { try Terminal.emit(FindingLine(finding)) }
@@ -51,19 +65,39 @@ struct AuditCommand: ParsableCommand {
         }
     }
 
+    /// Audits photos with labels.
+    private func audit(_ data: String, _ workers: Workers) throws -> Audit {
+        let folder = try labelledPhotos(at: URL(filePath: data), minimumLabels: 1)
+        let other = try validation.map { try labelledPhotos(at: URL(filePath: $0), minimumLabels: 1) }
+        var bar = ProgressBar()
+        defer { bar.clear() }
+        let total = folder.items.count + (other?.items.count ?? 0)
+        return Audit(folder, validation: other, workers: workers) { bar.draw("reading", done: $0, of: total) }
+    }
+
+    /// Audits photos with boxes.
+    private func audit(annotations: String, _ workers: Workers) throws -> Audit {
+        let folder = data.map { URL(filePath: $0) }
+        let boxes = try BoxAnnotations(
+            contentsOf: URL(filePath: annotations), photos: folder, recordsProblems: true)
+        let other = try validation.map {
+            try BoxAnnotations(contentsOf: URL(filePath: $0), photos: nil, recordsProblems: true)
+        }
+        for warning in boxes.warnings + (other?.warnings ?? []) { Terminal.warn("Note: \(warning)") }
+        var bar = ProgressBar()
+        defer { bar.clear() }
+        let total = boxes.photos.count + (other?.photos.count ?? 0)
+        return Audit(boxes, validation: other, workers: workers) { bar.draw("reading", done: $0, of: total) }
+    }
+
     /// The maximum number of findings of a kind in the text output; JSON and the report list all of them.
     private static let findingLimit = 10
 
     private func text(_ audit: Audit) -> String {
-        var lines = ["\(audit.images) photos of \(audit.labels.count) labels"]
-        let names = audit.labels.map { shown($0.label) }
-        let width = names.map(\.count).max() ?? 0
-        for (name, label) in zip(names, audit.labels) {
-            let padding = String(repeating: " ", count: width - name.count)
-            let validation = validation == nil ? "" : " for training, \(label.validationImages) for validation"
-            lines.append("  \(name)\(padding)  \(label.images)\(validation)")
-        }
-        if let imbalance = audit.imbalance, imbalance >= 2 {
+        var lines =
+            annotations == nil
+            ? ["\(audit.images) photos of \(audit.labels.count) labels"] + photoCounts(audit) : objectCounts(audit)
+        if annotations == nil, let imbalance = audit.imbalance, imbalance >= 2 {
             lines.append(
                 String(format: "the largest label has %.1f times as many photos as the smallest", imbalance)
                     + ": a model may favour it; add photos of the small labels")
@@ -95,9 +129,36 @@ struct AuditCommand: ParsableCommand {
         return lines.joined(separator: "\n")
     }
 
+    private func photoCounts(_ audit: Audit) -> [String] {
+        let names = audit.labels.map { shown($0.label) }
+        let width = names.map(\.count).max() ?? 0
+        return zip(names, audit.labels).map { name, label in
+            let padding = String(repeating: " ", count: width - name.count)
+            let validation = validation == nil ? "" : " for training, \(label.validationImages) for validation"
+            return "  \(name)\(padding)  \(label.images)\(validation)"
+        }
+    }
+
+    private func objectCounts(_ audit: Audit) -> [String] {
+        func text(_ values: [Double], _ format: String) -> [String] {
+            values.isEmpty ? ["–", "–"] : [values[0], values[2]].map { String(format: format, $0) }
+        }
+        let cells = audit.objects.map {
+            ["\($0.objects)", "\($0.photos)"] + text($0.sizes, "%.0f") + text($0.aspectRatios, "%.2f")
+        }
+        let total = audit.objects.reduce(0) { $0 + $1.objects }
+        let table = LabelTable(audit.objects.map(\.label))
+        return [
+            "\(TextTable.counted(audit.images, "photo")) with \(TextTable.counted(total, "object")) of "
+                + TextTable.counted(audit.objects.count, "label"), "",
+            table.text(["objects", "photos", "min. size", "max. size", "min. w/h", "max. w/h"], cells), "",
+            "size: the longer side in the largest scaled copy that a detector scans, in pixels",
+        ]
+    }
+
     private func description(_ finding: Audit.Finding) -> String {
-        // The reason already names the file.
-        if finding.kind == .unreadable || finding.kind == .truncated { return finding.reason }
+        // The reason already names the file, or there is none.
+        if [.unreadable, .truncated, .fewObjects].contains(finding.kind) { return finding.reason }
         let limit = 6
         let more = finding.files.count > limit ? " and \(finding.files.count - limit) more" : ""
         return finding.names.prefix(limit).joined(separator: ", ") + more
@@ -110,8 +171,11 @@ private struct FindingLine: Encodable {
     let kind: Audit.Finding.Kind
     let files: [String]
     let reason: String
+    /// Only for findings about boxes.
+    let boxes: [NormalizedRectangle]?
 
     init(_ finding: Audit.Finding) {
+        boxes = finding.boxes.isEmpty ? nil : finding.boxes
         kind = finding.kind
         files = finding.files.map { $0.path(percentEncoded: false) }
         reason = finding.reason
@@ -122,6 +186,8 @@ private struct FinishedLine: Encodable {
     let event = "finished"
     let images: Int
     let labels: [Audit.LabelCount]
+    /// Only with --annotations.
+    let objects: [Audit.LabelObjects]?
     let findings: [String: Int]
     let ignored: Int
     let orientations: [String: Int]
@@ -135,6 +201,7 @@ private struct FinishedLine: Encodable {
     init(_ audit: Audit, seconds: Double) {
         images = audit.images
         labels = audit.labels
+        objects = audit.objects.isEmpty ? nil : audit.objects
         findings = Dictionary(audit.findings.map { ($0.kind.rawValue, 1) }, uniquingKeysWith: +)
         ignored = audit.ignored
         orientations = Dictionary(uniqueKeysWithValues: audit.orientations.map { ("\($0.key.rawValue)", $0.value) })

@@ -96,11 +96,7 @@ struct ClassifyCommand: ParsableCommand {
             threshold: try threshold?.threshold() ?? defaultThreshold(classifier), minimumPrecision: minimumPrecision,
             minimumRecall: minimumRecall)
         try rule.check(classifier)
-        if boxes && !classifier.model.head.locatesObjects {
-            throw ValidationError(
-                "--boxes: \(model) classifies whole photos and has no boxes, expected a detector. Train one with imprint train-detector."
-            )
-        }
+        if boxes { try requireDetector(classifier, "--boxes: \(model)", otherwise: "leave out --boxes") }
         let categories = try categories.map { try self.categories($0, of: classifier) }
         let output = try outputs.open(
             PhotoFormat(

@@ -8,6 +8,8 @@ extension CrossValidationMonitor {
             try Terminal.report(MergedLine(FoldLine(fold), FoldMetricsLine(evaluation)))
         case .multiLabel(let evaluation):
             try Terminal.report(MergedLine(FoldLine(fold), MultiLabelEvaluationLine(evaluation)))
+        case .detection(let evaluation):
+            try Terminal.report(MergedLine(FoldLine(fold), DetectionEvaluationLine(evaluation)))
         }
     }
 
@@ -19,6 +21,8 @@ extension CrossValidationMonitor {
             try Terminal.report(MergedLine(line, PooledMetricsLine(evaluation, metrics)))
         case .multiLabel(let evaluation, let metrics):
             try Terminal.report(MergedLine(line, PooledMultiLabelLine(evaluation, metrics)))
+        case .detection(let evaluation, let metrics):
+            try Terminal.report(MergedLine(line, PooledDetectionLine(evaluation, metrics)))
         }
     }
 }
@@ -157,6 +161,37 @@ private struct PooledMultiLabelLine: Encodable {
         seedDeviation = metrics?.seedDeviation
         accuracy = evaluation.accuracy
         perLabel = evaluation.perLabel
+    }
+}
+
+/// The pooled metrics of detectors, with the keys of `DetectionEvaluationLine`.
+private struct PooledDetectionLine: Encodable {
+    /// `null` if there are no objects.
+    @NullIfMissing var meanAveragePrecision50: Double?
+    @NullIfMissing var meanAveragePrecision50Interval: [Double]?
+    @NullIfMissing var meanAveragePrecision: Double?
+    @NullIfMissing var precision: Double?
+    @NullIfMissing var precisionInterval: [Double]?
+    @NullIfMissing var recall: Double?
+    @NullIfMissing var recallInterval: [Double]?
+    /// The deviations of the mAP@.5.
+    @NullIfMissing var foldDeviation: Double?
+    @NullIfMissing var seedDeviation: Double?
+    let objects: Int
+    let perLabel: [DetectionLabelLine]
+
+    init(_ evaluation: DetectionEvaluation, _ metrics: CrossValidationResult.DetectorMetrics?) {
+        meanAveragePrecision50 = metrics?.meanAveragePrecision50?.value
+        meanAveragePrecision50Interval = metrics?.meanAveragePrecision50?.bounds
+        meanAveragePrecision = metrics?.meanAveragePrecision
+        precision = metrics?.precision?.value
+        precisionInterval = metrics?.precision?.bounds
+        recall = metrics?.recall?.value
+        recallInterval = metrics?.recall?.bounds
+        foldDeviation = metrics?.foldDeviation
+        seedDeviation = metrics?.seedDeviation
+        objects = evaluation.metrics.objectCount
+        perLabel = DetectionLabelLine.lines(evaluation)
     }
 }
 

@@ -10,6 +10,7 @@ enum CrossValidationTable {
         case .singleLabel:
             row("fold", "photos", ["accuracy", "95 % interval", "log loss", "ECE", "AUC"], "time")
         case .multiLabel: row("fold", "photos", ["mAP", "micro F1", "macro F1"], "time")
+        case .detection: row("fold", "photos", ["mAP@.5", "mAP@.5:.95", "precision", "recall"], "time")
         }
     }
 
@@ -28,6 +29,12 @@ enum CrossValidationTable {
                     number(evaluation.meanAveragePrecision), Terminal.percent(evaluation.microF1),
                     Terminal.percent(evaluation.macroF1),
                 ]
+            case .detection(let evaluation):
+                [
+                    number(evaluation.metrics.meanAveragePrecision50), number(evaluation.metrics.meanAveragePrecision),
+                    LabelTable.share(evaluation.operatingPoint.total.precision),
+                    LabelTable.share(evaluation.operatingPoint.total.recall),
+                ]
             }
         return row(
             showsSeeds ? "\(fold.seed)/\(fold.number)" : "\(fold.number)", "\(fold.result.imageCount)", metrics,
@@ -39,6 +46,7 @@ enum CrossValidationTable {
         switch result.pooled {
         case .singleLabel(_, let metrics): metrics.map { summary(result, $0) }
         case .multiLabel(_, let metrics): metrics.map { summary(result, $0) }
+        case .detection(_, let metrics): metrics.map { summary(result, $0) }
         }
     }
 
@@ -86,6 +94,32 @@ enum CrossValidationTable {
         return lines.joined(separator: "\n")
     }
 
+    private static func summary(
+        _ result: CrossValidationResult, _ metrics: CrossValidationResult.DetectorMetrics
+    ) -> String {
+        let all = [
+            number(metrics.meanAveragePrecision50?.value), number(metrics.meanAveragePrecision),
+            LabelTable.share(metrics.precision?.value), LabelTable.share(metrics.recall?.value),
+        ]
+        func share(_ estimate: CrossValidationResult.Estimate?) -> String {
+            estimate.map { "\(Terminal.percent($0.value)) (\(text($0.interval)))" } ?? "–"
+        }
+        var lines = [
+            row(result, all), "",
+            "mAP@.5 "
+                + (metrics.meanAveragePrecision50.map { "\(number($0.value)) (95 % interval \(range($0.interval)))" }
+                    ?? "–")
+                + ", \(pooling(result))",
+            "precision \(share(metrics.precision)), recall \(share(metrics.recall))",
+        ]
+        let deviations = [("folds", metrics.foldDeviation), ("seeds", metrics.seedDeviation)]
+            .compactMap { name, value in value.map { "\(number($0)) over \(name)" } }
+        if !deviations.isEmpty {
+            lines.append("standard deviation of the mAP@.5: " + deviations.joined(separator: ", "))
+        }
+        return lines.joined(separator: "\n")
+    }
+
     /// Returns the row of all folds.
     private static func row(_ result: CrossValidationResult, _ metrics: [String]) -> String {
         row(
@@ -115,7 +149,12 @@ enum CrossValidationTable {
 
     /// Formats a row of the table; that of models with one label per photo is 80 columns wide.
     private static func row(_ fold: String, _ photos: String, _ metrics: [String], _ time: String) -> String {
-        let widths = metrics.count == 5 ? [8, 8, 10, 17, 10, 9, 9, 9] : [8, 8, 10, 10, 10, 9]
+        let widths =
+            switch metrics.count {
+            case 5: [8, 8, 10, 17, 10, 9, 9, 9]
+            case 4: [8, 8, 10, 12, 11, 10, 9]
+            default: [8, 8, 10, 10, 10, 9]
+            }
         return zip([fold, photos] + metrics + [time], widths).map { cell, width in
             String(repeating: " ", count: max(width - cell.count, 1)) + cell
         }.joined()

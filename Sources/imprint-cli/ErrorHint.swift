@@ -11,6 +11,7 @@ func hint(for error: any Error) -> String? {
     case ImprintError.needsBoxes: "--annotations names a file or folder of boxes."
     case ImprintError.noAveragePooling: "Leave out --pool-maximum."
     case ImprintError.tooFewReadablePhotos: "A larger --memory keeps more photos in memory."
+    case ImprintError.notADetector: "imprint train-detector trains a detector; imprint classify runs other models."
     case ImprintError.cannotAddLabel: "imprint personalize --artwork LABEL=FILE or --annotations FILE adds it."
     case ImprintError.featuresExceedMemoryLimit: "--memory sets the limit."
     case ImprintError.invalidSetting("averagesFlipped", _, _): "Leave out --mirror."

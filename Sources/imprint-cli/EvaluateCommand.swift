@@ -13,7 +13,7 @@ struct EvaluateCommand: ParsableCommand {
             Examples:
               imprint evaluate m.imprint test.csv
               imprint evaluate m.imprint photos --unknown others
-              imprint evaluate logos.imprint --annotations boxes.json
+              imprint evaluate logos.imprint --annotations boxes.json --report r.html
             """)
 
     @Argument(help: "The model file.")
@@ -49,15 +49,15 @@ struct EvaluateCommand: ParsableCommand {
             throw ValidationError("There are no photos; name a folder or list of photos, or --annotations FILE.")
         }
         if annotations != nil {
-            let unsupported = [report.map { _ in "--report" }, unknownPhotos.unknown.map { _ in "--unknown" }]
-            if let option = unsupported.compactMap({ $0 }).first {
-                throw ValidationError("\(option) is not available with --annotations. Leave out one of them.")
+            if unknownPhotos.unknown != nil {
+                throw ValidationError("--unknown is not available with --annotations. Leave out one of them.")
             }
         }
         try checkOutputs(
             [report].compactMap { $0 }.map { OutputFile(option: "--report", path: $0, kind: .trainingReport) },
             inputs: [("the model", model)]
-                + [classifierOptions.personalization].compactMap { $0 }.map { ("the personalization", $0) })
+                + [classifierOptions.personalization].compactMap { $0 }.map { ("the personalization", $0) }
+                + [annotations].compactMap { $0 }.map { ("the annotations", $0) })
     }
 
     func run() throws {
@@ -95,15 +95,15 @@ struct EvaluateCommand: ParsableCommand {
 extension EvaluateCommand {
     func write(
         _ report: String, _ classifier: ImageClassifier, _ evaluation: Evaluation? = nil,
-        multiLabel: MultiLabelEvaluation? = nil
+        multiLabel: MultiLabelEvaluation? = nil, detection: DetectionEvaluation? = nil
     ) throws {
         let model = try classifier.personalization.map { try classifier.model.personalized(with: $0) }
         let command =
-            ["imprint", "evaluate", self.model, data ?? ""]
+            ["imprint", "evaluate", self.model] + [data].compactMap { $0 } + option("--annotations", annotations)
             + option("--personalization", classifierOptions.personalization)
             + flag("--mirror", classifierOptions.mirror)
         let page = Report(
-            model ?? classifier.model, evaluation: evaluation, multiLabel: multiLabel,
+            model ?? classifier.model, evaluation: evaluation, multiLabel: multiLabel, detection: detection,
             command: command.map(shellQuoted).joined(separator: " "), threads: common.threadCount)
         try page.write(to: URL(filePath: report))
         Terminal.note("Wrote \(report).")

@@ -6,6 +6,7 @@ internal import ImprintTraining
 extension EvaluateCommand {
     /// Evaluates a detector on photos with bounding boxes.
     func runDetector(_ detector: ImageClassifier, _ annotationPath: String) throws {
+        try requireDetector(detector, model, otherwise: "evaluate the model on labelled photos")
         let annotations = try BoxAnnotations(
             contentsOf: URL(filePath: annotationPath), photos: data.map { URL(filePath: $0) })
         for warning in annotations.warnings { Terminal.warn("Note: \(warning)") }
@@ -16,6 +17,7 @@ extension EvaluateCommand {
         }
         bar.clear()
         for image in evaluation.skipped { Terminal.note("Skipped: \(image.reason)") }
+        if let report { try write(vacantPath(report, .trainingReport), detector, detection: evaluation) }
         guard common.json else {
             let table = DetectionTable(evaluation)
             return try Terminal.show(table.text + (images ? "\n\n" + table.worstMistakes(10) : ""))
@@ -37,40 +39,31 @@ struct DetectionTable {
 
     init(_ evaluation: DetectionEvaluation) {
         self.evaluation = evaluation
-        let metrics = evaluation.metrics
-        let point = evaluation.operatingPoint
-        func value(_ value: Double?) -> String { value.map { String(format: "%.4f", $0) } ?? "–" }
-        func share(_ value: Double?) -> String { value.map { Terminal.percent($0) } ?? "–" }
+        let (metrics, point) = (evaluation.metrics, evaluation.operatingPoint)
+        let (area, share) = (LabelTable.decimal, LabelTable.share)
         let interval = metrics.meanAveragePrecision50Interval().map {
-            " (95 % confidence interval \(value($0.lowerBound)) to \(value($0.upperBound)))"
+            " (95 % confidence interval \(area($0.lowerBound)) to \(area($0.upperBound)))"
         }
         let falsePositives = point.falsePositivesPerEmptyPhoto.map {
-            String(format: ", %.3f false positives per photo without objects", $0)
+            String(format: "%.3f false positives per photo without objects", $0)
         }
-        let summary = [
-            "mAP@.5 \(value(metrics.meanAveragePrecision50))\(interval ?? "")",
-            "mAP@.5:.95 \(value(metrics.meanAveragePrecision)), mAP@.75 \(value(metrics.meanAveragePrecision75)), "
-                + "AR@100 \(value(metrics.averageRecall100))",
-            "\(metrics.objectCount) objects in \(metrics.photoCount) photos, \(metrics.emptyPhotos.count) without objects",
-            "at the model's thresholds: precision \(share(point.total.precision)), recall \(share(point.total.recall))"
-                + (falsePositives ?? ""),
-        ]
-        let names = metrics.labels.map { cut(visible($0), to: 20) }
-        let width = max(names.map(\.count).max() ?? 0, "label".count)
-        func row(_ name: String, _ cells: [String]) -> String {
-            right(name, width) + cells.map { right($0, 10) }.joined()
+        let summary =
+            [
+                "mAP@.5 \(area(metrics.meanAveragePrecision50))\(interval ?? "")",
+                "mAP@.5:.95 \(area(metrics.meanAveragePrecision)), mAP@.75 \(area(metrics.meanAveragePrecision75)), "
+                    + "AR@100 \(area(metrics.averageRecall100))",
+                "\(TextTable.counted(metrics.objectCount, "object")) in \(TextTable.counted(metrics.photoCount, "photo")), "
+                    + "\(metrics.emptyPhotos.count) without objects",
+                "at the model's thresholds: precision \(share(point.total.precision)), recall \(share(point.total.recall))",
+            ] + [falsePositives].compactMap { $0 }
+        let rows = zip(metrics.perLabel, point.perLabel).map { label, counts in
+            [
+                area(label.averagePrecision50), area(label.averagePrecision), share(counts.precision),
+                share(counts.recall), "\(label.objectCount)",
+            ]
         }
-        let rows = metrics.perLabel.indices.map { index in
-            let (label, counts) = (metrics.perLabel[index], point.perLabel[index])
-            return row(
-                names[index],
-                [
-                    value(label.averagePrecision50), value(label.averagePrecision), share(counts.precision),
-                    share(counts.recall), "\(label.objectCount)",
-                ])
-        }
-        let header = row("label", ["AP@.5", "AP@.5:.95", "precision", "recall", "objects"])
-        text = (summary + [""] + [header] + rows).joined(separator: "\n")
+        let table = LabelTable(metrics.labels).text(["AP@.5", "AP@.5:.95", "precision", "recall", "objects"], rows)
+        text = (summary + ["", table]).joined(separator: "\n")
     }
 
     /// Returns the objects that were not found and the most confident false positives.
@@ -93,7 +86,34 @@ private struct DetectionImageLine: Encodable {
     let detections: [DetectedObject]
 }
 
-private struct DetectionEvaluationLine: Encodable {
+/// The metrics of a label: those of `DetectionMetrics.LabelMetrics`, and those at its threshold.
+struct DetectionLabelLine: Encodable {
+    let metrics: DetectionMetrics.LabelMetrics
+    let counts: DetectionMetrics.Counts
+
+    private enum CodingKeys: String, CodingKey {
+        case precision, recall, truePositives, falsePositives, falseNegatives
+    }
+
+    static func lines(_ evaluation: DetectionEvaluation) -> [DetectionLabelLine] {
+        zip(evaluation.metrics.perLabel, evaluation.operatingPoint.perLabel).map {
+            DetectionLabelLine(metrics: $0, counts: $1)
+        }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        try metrics.encode(to: encoder)
+        var values = encoder.container(keyedBy: CodingKeys.self)
+        try values.encode(counts.precision, forKey: .precision)
+        try values.encode(counts.recall, forKey: .recall)
+        try values.encode(counts.truePositives, forKey: .truePositives)
+        try values.encode(counts.falsePositives, forKey: .falsePositives)
+        try values.encode(counts.falseNegatives, forKey: .falseNegatives)
+    }
+}
+
+/// The evaluation of a detector as JSON.
+struct DetectionEvaluationLine: Encodable {
     @NullIfMissing var meanAveragePrecision: Double?
     @NullIfMissing var meanAveragePrecision50: Double?
     @NullIfMissing var meanAveragePrecision75: Double?
@@ -110,7 +130,10 @@ private struct DetectionEvaluationLine: Encodable {
     let objects: Int
     let labels: [String]
     let thresholds: [Double]
-    let perLabel: [DetectionMetrics.LabelMetrics]
+    let truePositives: Int
+    let falsePositives: Int
+    let falseNegatives: Int
+    let perLabel: [DetectionLabelLine]
     let skipped: [SkippedLine]
 
     init(_ evaluation: DetectionEvaluation) {
@@ -131,7 +154,10 @@ private struct DetectionEvaluationLine: Encodable {
         objects = metrics.objectCount
         labels = metrics.labels
         thresholds = evaluation.thresholds
-        perLabel = metrics.perLabel
+        truePositives = point.total.truePositives
+        falsePositives = point.total.falsePositives
+        falseNegatives = point.total.falseNegatives
+        perLabel = DetectionLabelLine.lines(evaluation)
         skipped = evaluation.skipped.map(SkippedLine.init)
     }
 }

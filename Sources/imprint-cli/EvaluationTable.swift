@@ -6,14 +6,11 @@ internal import ImprintTraining
 /// Formats an evaluation as text of at most 80 columns, apart from file names.
 struct EvaluationTable {
     private let evaluation: Evaluation
-    /// The labels, truncated if they are long.
-    private let names: [String]
-    private let nameWidth: Int
+    private let table: LabelTable
 
     init(_ evaluation: Evaluation) {
         self.evaluation = evaluation
-        names = evaluation.labels.map { cut(visible($0), to: 20) }
-        nameWidth = max(names.map(\.count).max() ?? 0, "label".count)
+        table = LabelTable(evaluation.labels)
     }
 
     /// The summary, the metrics of each label and the confusion matrix.
@@ -37,34 +34,26 @@ struct EvaluationTable {
     }
 
     private var labelTable: String {
-        func share(_ value: Double?) -> String { value.map { Terminal.percent($0) } ?? "–" }
-        func area(_ value: Double?) -> String { value.map { String(format: "%.4f", $0) } ?? "–" }
-        func row(_ name: String, _ cells: [String]) -> String {
-            right(name, nameWidth) + cells.map { right($0, 10) }.joined()
-        }
-        let header = row("label", ["precision", "recall", "F1", "AUC", "AP", "count"])
-        let rows = zip(names, evaluation.perLabel).map { name, label in
-            row(
-                name,
+        let (area, share) = (LabelTable.decimal, LabelTable.share)
+        return table.text(
+            ["precision", "recall", "F1", "AUC", "AP", "count"],
+            evaluation.perLabel.map { label in
                 [
                     share(label.precision), share(label.recall), share(label.f1), area(label.auc),
                     area(label.averagePrecision), "\(label.count)",
-                ])
-        }
-        return ([header] + rows).joined(separator: "\n")
+                ]
+            })
     }
 
     /// The confusion matrix or, if it is too wide, the most frequent confusions.
     private var confusion: String {
         let matrix = evaluation.confusion
-        let columns = names.map { cut($0, to: 12) }
+        let columns = table.names.map { cut($0, to: 12) }
         let digits = String(evaluation.results.count).count
         let width = max(columns.map(\.count).max() ?? 0, digits) + 2
-        guard nameWidth + columns.count * width <= 80 else { return confusedPairs(matrix) }
-        let header = right("", nameWidth) + columns.map { right($0, width) }.joined()
-        let rows = zip(names, matrix).map { name, row in
-            right(name, nameWidth) + row.map { right("\($0)", width) }.joined()
-        }
+        guard table.nameWidth + columns.count * width <= 80 else { return confusedPairs(matrix) }
+        let header = table.row("", columns, width: width)
+        let rows = zip(table.names, matrix).map { name, row in table.row(name, row.map { "\($0)" }, width: width) }
         return (["confusion matrix: rows are true labels, columns are predicted labels", header] + rows)
             .joined(separator: "\n")
     }
@@ -79,7 +68,7 @@ struct EvaluationTable {
         pairs.sort { ($1.count, $0.label, $0.predicted) < ($0.count, $1.label, $1.predicted) }
         guard !pairs.isEmpty else { return "confusions: none" }
         let lines = pairs.prefix(10).map { pair in
-            right("\(pair.count)", 6) + "  \(names[pair.label]), predicted as \(names[pair.predicted])"
+            right("\(pair.count)", 6) + "  \(table.names[pair.label]), predicted as \(table.names[pair.predicted])"
         }
         return (["most frequent confusions (--json prints the whole matrix)"] + lines).joined(separator: "\n")
     }
@@ -89,8 +78,8 @@ struct EvaluationTable {
         let mistakes = evaluation.worstMistakes(count)
         guard !mistakes.isEmpty else { return "worst mistakes: none" }
         let lines = mistakes.map { mistake in
-            right(names[mistake.predicted], nameWidth)
-                + right(Terminal.percent(mistake.confidences[mistake.predicted]), 10)
+            table.row(
+                table.names[mistake.predicted], [Terminal.percent(mistake.confidences[mistake.predicted])], width: 10)
                 + "  \(visible(mistake.url.path(percentEncoded: false)))"
         }
         return (["worst mistakes: predicted label, confidence, photo"] + lines).joined(separator: "\n")

@@ -41,8 +41,7 @@ struct MultiLabelTable {
 
     init(_ evaluation: MultiLabelEvaluation) {
         self.evaluation = evaluation
-        func area(_ value: Double?) -> String { value.map { String(format: "%.4f", $0) } ?? "–" }
-        func share(_ value: Double?) -> String { value.map { Terminal.percent($0) } ?? "–" }
+        let (area, share) = (LabelTable.decimal, LabelTable.share)
         let interval = evaluation.meanAveragePrecisionInterval().map {
             " (95 % confidence interval \(area($0.lowerBound)) to \(area($0.upperBound)))"
         }
@@ -52,22 +51,15 @@ struct MultiLabelTable {
             "micro F1 \(Terminal.percent(evaluation.microF1)), macro F1 \(Terminal.percent(evaluation.macroF1)), "
                 + "correct label decisions \(Terminal.percent(evaluation.accuracy))",
         ]
-        let names = evaluation.labels.map { cut(visible($0), to: 20) }
-        let width = max(names.map(\.count).max() ?? 0, "label".count)
-        func row(_ name: String, _ cells: [String]) -> String {
-            right(name, width) + cells.map { right($0, 10) }.joined()
+        let rows = zip(evaluation.perLabel, evaluation.thresholds).map { label, threshold in
+            [
+                String(format: "%.3f", threshold), share(label.precision), share(label.recall), share(label.f1),
+                area(label.averagePrecision), "\(label.count)",
+            ]
         }
-        let rows = evaluation.labels.indices.map { index in
-            let label = evaluation.perLabel[index]
-            return row(
-                names[index],
-                [
-                    String(format: "%.3f", evaluation.thresholds[index]), share(label.precision), share(label.recall),
-                    share(label.f1), area(label.averagePrecision), "\(label.count)",
-                ])
-        }
-        let header = row("label", ["threshold", "precision", "recall", "F1", "AP", "count"])
-        text = (summary + ["", header] + rows).joined(separator: "\n")
+        let table = LabelTable(evaluation.labels).text(
+            ["threshold", "precision", "recall", "F1", "AP", "count"], rows)
+        text = (summary + ["", table]).joined(separator: "\n")
     }
 
     /// Returns the photos with the most wrong label decisions, and these labels.

@@ -43,6 +43,18 @@ struct ClassifierOptions: ParsableArguments {
     }
 }
 
+/// Checks that a model is a detector.
+/// - Parameters:
+///   - path: The model file.
+///   - alternative: What the user can do with a classifier instead.
+func requireDetector(_ classifier: ImageClassifier, _ path: String, otherwise alternative: String) throws {
+    guard classifier.model.head.locatesObjects else {
+        throw ValidationError(
+            "\(path): the model classifies whole photos and has no boxes, expected a detector. Train one with "
+                + "imprint train-detector, or \(alternative).")
+    }
+}
+
 /// Checks that a value is in its range.
 func require<Value: Comparable>(_ value: Value, _ option: String, in range: ClosedRange<Value>) throws {
     guard range.contains(value) else {

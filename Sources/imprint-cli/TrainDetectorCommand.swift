@@ -3,6 +3,7 @@ internal import Foundation
 internal import Imprint
 internal import ImprintImages
 internal import ImprintModel
+internal import ImprintSynthesis
 internal import ImprintTraining
 
 struct TrainDetectorCommand: AsyncParsableCommand {
@@ -40,7 +41,8 @@ struct TrainDetectorCommand: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp(
             "The bounding boxes of all objects in some photos: a file or folder in the format of COCO, Create ML, YOLO or Pascal VOC. The "
-                + "photos are beside it.", valueName: "file"))
+                + "photos are beside it. --validation then names other annotations, or a folder of some of these photos.",
+            valueName: "file"))
     var annotations: String?
 
     @OptionGroup var runOptions: TrainingRunOptions
@@ -61,14 +63,10 @@ struct TrainDetectorCommand: AsyncParsableCommand {
             throw ValidationError(
                 "There is nothing to learn from, expected --artwork LABEL=FILE or --annotations FILE.")
         }
-        if annotations != nil {
-            if runOptions.crossValidation.folds != nil {
-                throw ValidationError("--folds is not available with --annotations. Leave out one of them.")
-            }
-            if dataset.validationFolder != nil {
-                throw ValidationError(
-                    "--validation is a folder, which has no boxes. With --annotations, name the share of the photos.")
-            }
+        if annotations != nil, runOptions.crossValidation.folds != nil, photos != nil || data != nil {
+            throw ValidationError(
+                "--folds splits the photos of --annotations, and cannot keep similar photos of --photos out of the training of a fold. "
+                    + "Leave out --photos.")
         }
         if photos != nil, let data {
             throw ValidationError("Unexpected argument \"\(data)\": --photos already names the folder of photos.")
@@ -81,25 +79,27 @@ struct TrainDetectorCommand: AsyncParsableCommand {
                     + "them out.")
         }
         try runOptions.crossValidation.checkValidation(dataset)
-        if photoFolder == nil && runOptions.crossValidation.folds != nil {
+        if photoFolder == nil && annotations == nil && runOptions.crossValidation.folds != nil {
             throw ValidationError("--folds: there are no photos to split into folds. Name a folder with --photos.")
         }
-        try runOptions.checkOutputs(inputs: artworkOptions.artwork.map { ("the artwork", $0.source) })
+        try runOptions.checkOutputs(
+            inputs: artworkOptions.artwork.map { ("the artwork", $0.source) }
+                + [annotations].compactMap { $0 }.map { ("the annotations", $0) })
     }
 
     func run() async throws {
         let artwork = try artworkOptions.load()
         let hasNoPhotos = photos == nil && data == nil
-        let boxes = try annotations.map { try BoxAnnotations(contentsOf: URL(filePath: $0)) }
-        for warning in boxes?.warnings ?? [] { Terminal.warn("Note: \(warning)") }
-        for image in boxes?.skipped ?? [] { Terminal.note("Skipped: \(image.reason)") }
+        let (boxes, validationBoxes) = try readAnnotations()
+        // With boxes, it is not a folder of labelled photos.
+        let validationFolder = boxes == nil ? dataset.validationFolder : nil
         let labels = artworkOptions.labels + (boxes?.usedLabels ?? []).filter { !artworkOptions.labels.contains($0) }
         let folder = try photoFolder.map { try ImageFolder(at: URL(filePath: $0), logos: labels) }
         if let folder { noteMissingLogos(in: folder) }
         try runOptions.prepare(photoFolders: [folder?.url, dataset.validationFolder])
         var configuration = DetectorConfiguration()
         configuration.hyperparameters = try hyperparameters()
-        configuration.validationFolder = dataset.validationFolder
+        configuration.validationFolder = validationFolder
         configuration.threads = runOptions.common.threadCount
         configuration.precision = dataset.precision
         configuration.memoryLimit = try dataset.memory?.byteCount()
@@ -110,21 +110,60 @@ struct TrainDetectorCommand: AsyncParsableCommand {
             + option("--output", runOptions.output) + runOptions.crossValidation.arguments
             + option("--epochs", epochs) + dataset.arguments
         let backgrounds = hasNoPhotos ? nil : try backgrounds?.files()
-        if let folder, let options = try runOptions.crossValidation.options() {
-            let validation = CrossValidation(
-                artwork: artwork, photos: folder, backgrounds: backgrounds, configuration: configuration,
-                options: options)
-            try await CrossValidationSession(options: runOptions, photos: folder, command: command).run(validation)
+        if let options = try runOptions.crossValidation.options() {
+            let (validation, photos) = try crossValidation(artwork, boxes, folder, configuration, options)
+            try await CrossValidationSession(options: runOptions, photos: photos, command: command).run(validation)
             if runOptions.output == nil { return }
         }
         let trainer = DetectorTrainer(
-            artwork: artwork, photos: folder, annotations: boxes, backgrounds: backgrounds,
-            configuration: configuration,
+            artwork: artwork, photos: folder, annotations: boxes, validation: validationBoxes,
+            backgrounds: backgrounds, configuration: configuration,
             checkpoints: runOptions.checkpoints)
         try await TrainingSession(
-            options: runOptions, folder: folder, validationFolder: dataset.validationFolder,
+            options: runOptions, folder: folder, validationFolder: validationFolder,
             logos: labels, command: command
         ).run(trainer, epochs: epochs)
+    }
+
+    /// Returns the cross-validation on the photos with boxes or, without boxes, on the labelled photos; and the photos.
+    private func crossValidation(
+        _ artwork: [String: [Artwork]], _ boxes: BoxAnnotations?, _ folder: ImageFolder?,
+        _ configuration: DetectorConfiguration, _ options: CrossValidation.Options
+    ) throws -> (CrossValidation, any TrainingSource) {
+        if let boxes {
+            let validation = CrossValidation(
+                artwork: artwork, annotations: boxes, backgrounds: try backgrounds?.files(),
+                configuration: configuration,
+                options: options)
+            return (validation, AnnotatedSource(boxes))
+        }
+        guard let folder else { preconditionFailure("--folds needs photos") }
+        let hasNoPhotos = photos == nil && data == nil
+        let validation = CrossValidation(
+            artwork: artwork, photos: folder, backgrounds: hasNoPhotos ? nil : try backgrounds?.files(),
+            configuration: configuration, options: options)
+        return (validation, folder)
+    }
+
+    /// Reads the photos with boxes, and those of the validation set if --validation names them.
+    private func readAnnotations() throws -> (training: BoxAnnotations?, validation: BoxAnnotations?) {
+        func read(_ url: URL) throws -> BoxAnnotations {
+            let boxes = try BoxAnnotations(contentsOf: url)
+            for warning in boxes.warnings { Terminal.warn("Note: \(warning)") }
+            for image in boxes.skipped { Terminal.note("Skipped: \(image.reason)") }
+            return boxes
+        }
+        guard let annotations else { return (nil, nil) }
+        let boxes = try read(URL(filePath: annotations))
+        guard let url = dataset.validationFolder else { return (boxes, nil) }
+        let (training, validation) = boxes.split(validationFolder: url)
+        if validation.photos.isEmpty { return (boxes, try read(url)) }
+        guard !training.photos.isEmpty else {
+            throw ValidationError(
+                "--validation: \(url.displayPath) has all \(validation.photos.count) photos of --annotations, expected a part of them. "
+                    + "Name a smaller folder, or a fraction such as 0.15.")
+        }
+        return (training, validation)
     }
 
     /// Notes each logo without a sub-folder of photos, because a misspelt name turns its photos into background.

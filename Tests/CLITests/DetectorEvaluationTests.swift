@@ -42,7 +42,16 @@ import Testing
             let text = try imprint(
                 "evaluate", "d.imprint", "photos", "--annotations", "boxes.json", "--images", folder: folder)
             #expect(text.status == 0 && text.output.hasPrefix("mAP@.5 "), "\(text.errors)")
-            #expect(text.output.contains("1 objects in 2 photos") || text.output.contains("1 object in 2 photos"))
+            #expect(text.output.contains("1 object in 2 photos, 1 without objects"))
+            let lines = text.output.split(separator: "\n").prefix { !$0.hasPrefix("worst mistakes") }
+            #expect(lines.allSatisfy { $0.count <= 80 }, "\(text.output)")
+            for (label, objects) in zip(perLabel, [0, 1]) {
+                let counts = ["truePositives", "falsePositives", "falseNegatives"].map { label[$0] as? Int ?? -1 }
+                #expect(counts[0] + counts[2] == objects && counts[1] >= 0, "\(label)")
+                #expect(label["recall"] is NSNull == (objects == 0) && label.keys.contains("precision"))
+            }
+            let total = perLabel.compactMap { $0["falsePositives"] as? Int }.reduce(0, +)
+            #expect(line["falsePositives"] as? Int == total)
         }
     }
 
@@ -50,20 +59,83 @@ import Testing
         try withDetector(label: "tree") { folder in
             let other = try imprint(
                 "evaluate", "d.imprint", "photos", "--annotations", "boxes.json", folder: folder)
-            #expect(other.status == 1 && other.errors.contains("tree") && other.output.isEmpty, "\(other.errors)")
+            #expect(other.status == 1 && other.output.isEmpty)
+            #expect(
+                other.errors.contains("boxes.json has labels that the model does not have: tree"), "\(other.errors)")
             let missing = try imprint("evaluate", "d.imprint", "--annotations", "boxes.json", folder: folder)
             #expect(missing.status == 1 && missing.errors.contains("boxes.json"), "\(missing.errors)")
             let nothing = try imprint("evaluate", "d.imprint", folder: folder)
             #expect(nothing.status == 64 && nothing.errors.contains("--annotations"))
-            let report = try imprint(
-                "evaluate", "d.imprint", "--annotations", "boxes.json", "--report", "r.html", folder: folder)
-            #expect(report.status == 64 && report.errors.contains("--report is not available"))
+            let file = try imprint("evaluate", "d.imprint", "d.imprint", "--annotations", "boxes.json", folder: folder)
+            #expect(file.status == 1 && file.errors.contains("found a file. Expected the folder of the photos"))
+            let over = try imprint(
+                "evaluate", "d.imprint", "photos", "--annotations", "boxes.json", "--report", "boxes.json",
+                folder: folder)
+            #expect(over.status == 64 && over.errors.contains("the file is the annotations"), "\(over.errors)")
         }
         try withDetector { folder in
             try writeBrightnessModel(photos: [:], to: folder)
             let classifier = try imprint(
-                "evaluate", "m.imprint", "photos", "--annotations", "boxes.json", folder: folder)
-            #expect(classifier.status == 1 && classifier.errors.contains("expected a detector"))
+                "evaluate", "m.imprint", "photos", "--annotations", "missing.json", folder: folder)
+            #expect(classifier.status == 64 && classifier.errors.contains("expected a detector"))
+        }
+    }
+
+    @Test("evaluate --annotations fails if more than half of the photos are missing") func mostPhotosMissing() throws {
+        try withDetector { folder in
+            func missing(_ count: Int) throws -> CommandOutput {
+                let photos = (0..<count).map { "{\"id\": \(10 + $0), \"file_name\": \"missing-\($0).png\"}, " }
+                let text = try String(contentsOf: folder.appending(path: "boxes.json"), encoding: .utf8)
+                try Data(text.replacing("\"images\": [", with: "\"images\": [\(photos.joined())").utf8)
+                    .write(to: folder.appending(path: "more.json"))
+                return try imprint("evaluate", "d.imprint", "photos", "--annotations", "more.json", folder: folder)
+            }
+            let half = try missing(2)
+            #expect(half.status == 0 && half.errors.contains("Skipped: "), "\(half.errors)")
+            let most = try missing(3)
+            #expect(most.status == 1 && most.output.isEmpty)
+            #expect(most.errors.contains("3 of 5 images cannot be read, expected at most half"), "\(most.errors)")
+        }
+    }
+
+    @Test("evaluate --annotations --report writes a page with the mistakes and their boxes") func report() throws {
+        try withDetector { folder in
+            let run = try imprint(
+                "evaluate", "d.imprint", "photos", "--annotations", "boxes.json", "--report", "r.html", folder: folder)
+            #expect(run.status == 0 && run.errors.contains("Wrote r.html."), "\(run.errors)")
+            let html = try String(contentsOf: folder.appending(path: "r.html"), encoding: .utf8)
+            #expect(html.contains("mean average precision (mAP@.5) of 1 object in 2 photos"))
+            #expect(html.contains("<section id=\"mistakes\"") && html.contains("class=\"mistake\""))
+            #expect(html.contains("imprint evaluate d.imprint photos --annotations boxes.json"))
+            for word in ["<script", "http:", "https:", "url("] { #expect(!html.contains(word), "\(word)") }
+        }
+    }
+
+    @Test("audit --annotations prints findings about boxes, as text and as JSON") func audit() throws {
+        try withDetector { folder in
+            let text = try String(contentsOf: folder.appending(path: "boxes.json"), encoding: .utf8)
+            let more = "{\"id\": 2, \"image_id\": 1, \"category_id\": 7, \"bbox\": [5, 5, 0, 6]}, "
+            try Data(text.replacing("\"annotations\": [", with: "\"annotations\": [\(more)").utf8)
+                .write(to: folder.appending(path: "boxes.json"))
+            let json = try imprint(
+                "audit", "photos", "--annotations", "boxes.json", "--report", "a.html", "--json", folder: folder)
+            #expect(json.status == 0, "\(json.errors)")
+            let finished = try #require(json.lines.last)
+            let findings = try #require(finished["findings"] as? [String: Int])
+            #expect(findings["emptyBoxes"] == 1 && findings["withoutBoxes"] == 1 && findings["fewObjects"] == 2)
+            let objects = try #require(finished["objects"] as? [[String: Any]])
+            #expect(objects.map { $0["objects"] as? Int } == [1, 0])
+            #expect((objects[0]["sizes"] as? [Double])?.count == 3)
+            let empty = json.lines.first { $0["kind"] as? String == "emptyBoxes" }
+            #expect(empty?["reason"] as? String == "annotation 2: leaf, x 5, y 5, 0 x 6 pixels", "\(json.output)")
+            let page = try String(contentsOf: folder.appending(path: "a.html"), encoding: .utf8)
+            #expect(page.contains("Boxes without area"))
+            let output = try imprint("audit", "photos", "--annotations", "boxes.json", folder: folder)
+            #expect(
+                output.status == 0 && output.output.hasPrefix("2 photos with 1 object of 2 labels"), "\(output.output)")
+            #expect(output.output.contains("Labels with few objects: 2"))
+            let none = try imprint("audit", folder: folder)
+            #expect(none.status == 64 && none.errors.contains("--annotations FILE"))
         }
     }
 
@@ -88,10 +160,14 @@ import Testing
             for (options, text) in [
                 ([], "expected --artwork LABEL=FILE or --annotations FILE"),
                 (
-                    ["--annotations", "photos/boxes.json", "--folds", "3"],
-                    "--folds is not available with --annotations"
+                    ["--annotations", "photos/boxes.json", "--photos", "photos", "--folds", "3"],
+                    "Leave out --photos"
                 ),
-                (["--annotations", "photos/boxes.json", "--validation", "photos"], "--validation is a folder"),
+                (["--annotations", "photos/boxes.json", "--folds", "2", "--validation", "photos"], "--validation 0.1"),
+                (
+                    ["--annotations", "photos/boxes.json", "--validation", "photos"],
+                    "has all 2 photos of --annotations"
+                ),
             ] {
                 let invalid = try run(
                     tool, ["train-detector", "--output", "x.imprint"] + options, folder: folder)

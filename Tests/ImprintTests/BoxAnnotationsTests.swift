@@ -71,6 +71,7 @@ import Testing
             let text = annotations.warnings.joined(separator: "\n")
             #expect(annotations.warnings.count == 3)
             for part in ["(labels/val/c.txt)", "(plot.png)", "(train and val)"] { #expect(text.contains(part)) }
+            #expect(text.contains("to read one split, choose the folder of its photos"))
             let split = folder.appending(path: "images/train")
             #expect(try BoxAnnotations(contentsOf: folder, photos: split).warnings.isEmpty)
         }
@@ -209,6 +210,35 @@ import Testing
         }
     }
 
+    @Test("Ids are compared exactly, and long ones are cut in messages") func longIDs() throws {
+        // As floating-point numbers, both ids are equal.
+        let categories = """
+            {"id": 18446744073709551615, "name": "cat"}, {"id": 18446744073709551614, "name": "dog"}
+            """
+        let boxes = [("18446744073709551614", 1), ("18446744073709551615", 2)].map {
+            cocoBox("20, 10, 40, 20", category: $0, id: $1)
+        }
+        try withAnnotatedPhotos(["set.json": cocoText(boxes.joined(separator: ","), categories: categories)]) {
+            folder in
+            let photos = try BoxAnnotations(contentsOf: folder).photos
+            #expect(photos.map(boxTexts) == [["dog 20 10 40 20", "cat 20 10 40 20"]])
+            let long = "\"" + String(repeating: "x", count: 100_000) + "\""
+            try writeAnnotations(["set.json": cocoText(cocoBox("1, 2, 3, 4", category: long))], in: folder)
+            let error = #expect(throws: BoxAnnotationsError.self) { try BoxAnnotations(contentsOf: folder) }
+            #expect(error?.description.count ?? .max < 500)
+        }
+    }
+
+    @Test("A warning shows only the beginning of a long name") func longNames() throws {
+        let name = String(repeating: "x", count: 100_000)
+        let categories = "{\"id\": 1, \"name\": \"cat\"}, {\"id\": 2, \"name\": \"\(name)\"}"
+        try withAnnotatedPhotos(["set.json": cocoText(cocoBox("1, 2, 3, 4"), categories: categories)]) { folder in
+            let annotations = try BoxAnnotations(contentsOf: folder)
+            #expect(annotations.labels.contains(name) && annotations.warnings.count == 1)
+            #expect(annotations.warnings[0].count < 500)
+        }
+    }
+
     @Test("JSON that is nested deeply is an error", arguments: ["[", "{\"a\":", "[{\"image\":", "{\"images\":["])
     func nestedJSON(opening: String) throws {
         try withAnnotatedPhotos(["set.json": String(repeating: opening, count: 200_000)]) { folder in
@@ -226,6 +256,11 @@ import Testing
             #expect(message().contains("2 JSON files"))
             try writeAnnotations(["data.yaml": "kpt_shape: [17, 3]\nnames: [a]"], in: folder)
             #expect(message().contains("keypoints"))
+            let file = folder.appending(path: "data.yaml")
+            let notFolder = #expect(throws: BoxAnnotationsError.self) {
+                try BoxAnnotations(contentsOf: folder, photos: file)
+            }
+            #expect(notFolder == .noPhotoFolder(file: file, found: "a file"))
             let missing = folder.appending(path: "missing")
             for (url, photos) in [(missing, nil), (folder, missing)] as [(URL, URL?)] {
                 _ = #expect(throws: BoxAnnotationsError.self) { try BoxAnnotations(contentsOf: url, photos: photos) }

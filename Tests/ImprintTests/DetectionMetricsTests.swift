@@ -119,6 +119,22 @@ private func expectEqual(
         }
     }
 
+    @Test(
+        "Each point of a precision–recall curve is the operating point of its threshold", arguments: ReferenceCase.all)
+    private func curves(_ reference: ReferenceCase) {
+        let metrics = reference.metrics
+        let curves = metrics.precisionRecall
+        #expect(Set(curves.keys) == Set(metrics.perLabel.filter { $0.objectCount > 0 }.map(\.label)))
+        for (index, label) in metrics.labels.enumerated() {
+            let curve = curves[label] ?? []
+            #expect(curve.map(\.threshold) == curve.map(\.threshold).sorted() && curve.count <= 100)
+            for point in curve where metrics.predictions.allSatisfy({ $0.detections.count <= 100 }) {
+                let counts = metrics.operatingPoint(threshold: point.threshold).perLabel[index]
+                #expect(counts.precision == point.precision && counts.recall == point.recall)
+            }
+        }
+    }
+
     @Test("mAP@.5 of a resample", arguments: ReferenceCase.all.filter { $0.resampled != nil })
     private func resampled(_ reference: ReferenceCase) {
         let found = reference.metrics.meanAveragePrecision50(weights: reference.weights)

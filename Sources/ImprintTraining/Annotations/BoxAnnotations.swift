@@ -31,6 +31,9 @@ public struct BoxAnnotations: Sendable {
     /// The photos that are missing or unreadable, with the reasons; their boxes are not in `photos`.
     public let skipped: [SkippedImage]
 
+    /// The path of the annotations, for messages.
+    package let name: String
+
     /// The labels that at least one box has; a file may list categories that it does not use.
     package var usedLabels: [String] {
         let used = Set(photos.flatMap(\.objects).map(\.label))
@@ -40,11 +43,20 @@ public struct BoxAnnotations: Sendable {
     /// The maximum size of an annotation file in bytes (512 MiB), because the whole file is read into memory.
     package static let byteLimit = 512 << 20
 
+    /// The memory for reading an annotation file, relative to its size: the file, the decoder's index of its values, and the entries.
+    static let memoryFactor = 8
+
+    /// The problems of boxes and photos, if they were recorded.
+    package let problems: [BoxProblem]
+
     /// Creates annotations from photos in memory.
     package init(
-        labels: [String], photos: [AnnotatedPhoto], warnings: [String] = [], skipped: [SkippedImage] = []
+        labels: [String], photos: [AnnotatedPhoto], warnings: [String] = [], skipped: [SkippedImage] = [],
+        name: String = "the data set"
     ) {
         (self.labels, self.photos, self.warnings, self.skipped) = (labels, photos, warnings, skipped)
+        self.name = name
+        problems = []
     }
 
     /// Reads annotations; the photos are not decoded, only their sizes are read.
@@ -57,12 +69,22 @@ public struct BoxAnnotations: Sendable {
     /// - Throws: `BoxAnnotationsError` if a file is invalid, no photo can be read, or no box can be used; `ImageError`
     ///   if the folder of the photos cannot be read.
     public init(contentsOf url: URL, photos: URL? = nil) throws {
-        if let photos, FileStatus(photos)?.isFolder != true {
-            throw BoxAnnotationsError.unreadable(file: photos, reason: "there is no such folder")
+        try self.init(contentsOf: url, photos: photos, recordsProblems: false)
+    }
+
+    /// Reads annotations.
+    /// - Parameter recordsProblems: Whether `problems` has each box or photo that `warnings` count.
+    package init(contentsOf url: URL, photos: URL?, recordsProblems: Bool) throws {
+        if let photos {
+            let status = FileStatus(photos)
+            guard status?.isFolder == true else {
+                throw BoxAnnotationsError.noPhotoFolder(
+                    file: photos, found: status == nil ? "no such folder" : "a file")
+            }
         }
         let (source, contents) = try Self.contents(of: url, photos: photos)
         guard !contents.photos.isEmpty else { throw BoxAnnotationsError.noPhotos(file: source) }
-        var collector = BoxCollector(source: source, warnings: contents.warnings)
+        var collector = BoxCollector(source: source, warnings: contents.warnings, recordsProblems: recordsProblems)
         collector.add(contents.photos)
         guard !collector.photos.isEmpty else {
             throw BoxAnnotationsError.noReadablePhotos(
@@ -74,8 +96,18 @@ public struct BoxAnnotations: Sendable {
         labels = Set(contents.labels).sorted(by: precedes)
         collector.warnAboutLabelsWithoutBoxes(labels)
         self.photos = collector.photos
-        warnings = collector.warnings.lines(file: source)
+        warnings = collector.warnings.lines(file: source, hidden: recordsProblems ? AnnotationWarnings.audited : [])
         skipped = collector.skipped
+        name = source.displayPath
+        problems = collector.problems
+    }
+
+    /// Throws `ImageError.tooManyUnreadable` if more than half of all photos are missing or unreadable.
+    /// - Parameter skipped: The missing and unreadable photos, including those of `skipped`; nil for these only.
+    func checkEnoughAreReadable(skipped: [SkippedImage]? = nil) throws(ImageError) {
+        let (skipped, total) = (skipped ?? self.skipped, photos.count + self.skipped.count)
+        guard SkippedImage.areTooMany(skipped.count, of: total) else { return }
+        throw .tooManyUnreadable(images: total, skipped: skipped)
     }
 
     /// Reads the file or folder in the format that its content has.
@@ -132,6 +164,10 @@ func annotationData(_ url: URL) throws(BoxAnnotationsError) -> Data {
     guard status.isFile else { throw .unreadable(file: url, reason: "it is not a regular file") }
     guard status.size <= BoxAnnotations.byteLimit else {
         throw .tooLarge(file: url, byteCount: status.size, limit: BoxAnnotations.byteLimit)
+    }
+    let needed = BoxAnnotations.memoryFactor * status.size
+    guard SystemMemory.allows(needed) else {
+        throw .tooLargeForMemory(file: url, byteCount: status.size, needed: needed)
     }
     do {
         let data = try Data(contentsOf: url)

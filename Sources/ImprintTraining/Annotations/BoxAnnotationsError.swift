@@ -8,6 +8,10 @@ public enum BoxAnnotationsError: DescribedError, Equatable {
     case unreadable(file: URL, reason: String)
     /// A file is larger than `limit` bytes.
     case tooLarge(file: URL, byteCount: Int, limit: Int)
+    /// Reading a file needs more memory than is available, in bytes.
+    case tooLargeForMemory(file: URL, byteCount: Int, needed: Int)
+    /// The folder of the photos is a file or does not exist; `found` describes it.
+    case noPhotoFolder(file: URL, found: String)
     /// A file or folder has none of the known formats; `found` describes it.
     case unknownFormat(file: URL, found: String)
     /// A file cannot be parsed; `format` is JSON, XML, YAML or text.
@@ -38,6 +42,11 @@ public enum BoxAnnotationsError: DescribedError, Equatable {
             "\(file.displayPath): cannot be read: \(reason). Expected an annotation file or a folder. Check the path."
         case .tooLarge(let file, let byteCount, let limit):
             "\(file.displayPath): the file has \(byteCount) bytes. Expected at most \(limit). Split the data set."
+        case .tooLargeForMemory(let file, let byteCount, let needed):
+            "\(file.displayPath): the file has \(byteCount) bytes, and reading it needs \(SystemMemory.text(needed)) of memory, "
+                + "which is not available. Free memory, or split the data set."
+        case .noPhotoFolder(let file, let found):
+            "\(file.displayPath): found \(found). Expected the folder of the photos. Check the path."
         case .unknownFormat(let file, let found):
             "\(file.displayPath): found \(found). Expected COCO or Create ML JSON, a Pascal VOC file or folder of XML, "
                 + "or a YOLO folder with data.yaml."

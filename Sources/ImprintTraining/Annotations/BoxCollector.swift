@@ -1,4 +1,4 @@
-internal import Foundation
+package import Foundation
 internal import ImprintCore
 internal import ImprintImages
 
@@ -53,26 +53,63 @@ struct AnnotationWarnings {
         case withoutBoxes = "labels without boxes"
         case unusedTextFile = "text files without a photo"
         case unusedPhoto = "ignored images that are outside of the folders images and have no text file"
-        case severalSplits = "read the photos of several splits together"
+        case severalSplits =
+            "read the photos of several splits together; to read one split, choose the folder of its photos"
     }
 
     private var counts: [Kind: Int] = [:]
     private var examples: [Kind: [String]] = [:]
 
+    /// The maximum length of an example; names and ids may have any length.
+    private static let exampleLength = 80
+
     /// Adds a case of a problem; `example` is evaluated only if it is shown.
     mutating func add(_ kind: Kind, _ example: @autoclosure () -> String) {
         counts[kind, default: 0] += 1
-        if examples[kind, default: []].count < 3 { examples[kind, default: []].append(example()) }
+        guard examples[kind, default: []].count < 3 else { return }
+        examples[kind, default: []].append(abbreviated(example(), Self.exampleLength))
     }
 
+    /// The kinds of problems that an audit reports one by one.
+    static let audited: Set<Kind> = [
+        .clipped, .notFinite, .notPositive, .outside, .ambiguous, .scaled, .withoutBoxes, .severalSplits,
+    ]
+
     /// Returns a line for each kind of problem.
-    func lines(file: URL) -> [String] {
+    /// - Parameter hidden: The kinds to leave out.
+    func lines(file: URL, hidden: Set<Kind> = []) -> [String] {
         Kind.allCases.compactMap { kind in
-            guard let count = counts[kind], let examples = examples[kind] else { return nil }
+            guard !hidden.contains(kind), let count = counts[kind], let examples = examples[kind] else { return nil }
             let rest = count > examples.count ? " and \(count - examples.count) more" : ""
             return "\(file.displayPath): \(kind.rawValue): \(count) (\(examples.joined(separator: ", "))\(rest))"
         }
     }
+}
+
+/// A problem of a box or of the photo that boxes refer to, which reading has resolved.
+package struct BoxProblem: Hashable, Sendable {
+    /// The kind of a problem.
+    package enum Kind: Hashable, Sendable {
+        /// A box that was clipped to its photo.
+        case clipped
+        /// A box with a coordinate that is not a finite number.
+        case notFinite
+        /// A box without area.
+        case empty
+        /// A box whose right edge is left of its left edge, or its lower edge above its upper edge.
+        case swapped
+        /// A box outside of its photo.
+        case outside
+        /// A photo with an EXIF orientation whose boxes may refer to the upright or to the stored picture.
+        case ambiguousOrientation
+        /// A photo that has another size than the annotations state.
+        case otherSize
+    }
+
+    package let kind: Kind
+    package let photo: URL
+    /// The entry and the values, as in "line 3: cat, x 5, y 5, 0 x 4 pixels".
+    package let details: String
 }
 
 /// Compares annotations with the photos and converts the boxes.
@@ -83,10 +120,20 @@ struct BoxCollector {
     private(set) var photos: [AnnotatedPhoto] = []
     private(set) var skipped: [SkippedImage] = []
     private(set) var keptBoxes = 0
+    /// The problems of boxes and photos, if they are recorded.
+    private(set) var problems: [BoxProblem] = []
+    private let recordsProblems: Bool
     /// The first box that was dropped because of its coordinates.
     private(set) var firstDropped: (file: URL, entry: String, problem: String)?
 
-    init(source: URL, warnings: AnnotationWarnings) { (self.source, self.warnings) = (source, warnings) }
+    init(source: URL, warnings: AnnotationWarnings, recordsProblems: Bool) {
+        (self.source, self.warnings, self.recordsProblems) = (source, warnings, recordsProblems)
+    }
+
+    /// Records a problem, with details that are only evaluated if they are needed.
+    private mutating func record(_ kind: BoxProblem.Kind, _ photo: URL, _ details: @autoclosure () -> String) {
+        if recordsProblems { problems.append(BoxProblem(kind: kind, photo: photo, details: details())) }
+    }
 
     /// Adds photos; reads the header of each of their files once.
     mutating func add(_ stated: [StatedPhoto]) {
@@ -143,7 +190,7 @@ struct BoxCollector {
             stated = nil
         }
         guard let stated else {
-            if header.orientation != .up { warnings.add(.ambiguous, name) }
+            if header.orientation != .up { addAmbiguous(photo.url, header, "no size is stated") }
             return actual
         }
         // If the orientation swaps the sides, a landscape photo is stored as portrait, even if it was scaled since.
@@ -152,14 +199,22 @@ struct BoxCollector {
         let isStored = showsFrame && (stated.width > stated.height) != (actual.width > actual.height)
         let expected = isStored ? (actual.height, actual.width) : (actual.width, actual.height)
         if isStored { warnings.add(.rotated, name) }
-        if header.orientation != .up, !showsFrame { warnings.add(.ambiguous, name) }
+        if header.orientation != .up, !showsFrame {
+            addAmbiguous(photo.url, header, "the stated size is that of the upright and of the stored picture")
+        }
         if (stated.width, stated.height) != expected {
-            warnings.add(
-                .scaled,
-                "\(name): stated \(number(stated.width))x\(number(stated.height)), "
-                    + "actual \(number(expected.0))x\(number(expected.1))")
+            let sizes =
+                "stated \(number(stated.width))x\(number(stated.height)), "
+                + "actual \(number(expected.0))x\(number(expected.1))"
+            warnings.add(.scaled, "\(name): \(sizes)")
+            record(.otherSize, photo.url, sizes)
         }
         return (stated.width, stated.height, isStored ? header.orientation : .up)
+    }
+
+    private mutating func addAmbiguous(_ photo: URL, _ header: ImageInformation, _ reason: String) {
+        warnings.add(.ambiguous, photo.lastPathComponent)
+        record(.ambiguousOrientation, photo, "EXIF orientation \(header.orientation.rawValue); \(reason)")
     }
 
     /// Clips a box to its photo, and converts it to fractions of the upright photo; nil if it is not usable.
@@ -168,21 +223,31 @@ struct BoxCollector {
     ) -> NormalizedRectangle? {
         let isOfPhoto = photo.source == source
         let example = "\(box.entry) of \((isOfPhoto ? photo.url : photo.source).lastPathComponent)"
-        func drop(_ kind: AnnotationWarnings.Kind, _ problem: String) -> NormalizedRectangle? {
+        let unit = photo.isInPixels ? " pixels" : ""
+        func details() -> String {
+            "\(box.entry): \(abbreviated(box.label)), x \(number(box.x)), y \(number(box.y)), "
+                + "\(number(box.width)) x \(number(box.height))\(unit)"
+        }
+        func drop(
+            _ kind: AnnotationWarnings.Kind, _ problemKind: BoxProblem.Kind, _ problem: String
+        ) -> NormalizedRectangle? {
             warnings.add(kind, example)
+            record(problemKind, photo.url, details())
             if firstDropped == nil { firstDropped = (photo.source, box.entry, problem) }
             return nil
         }
         let (right, bottom) = (box.x + box.width, box.y + box.height)
         guard box.x.isFinite, box.y.isFinite, box.width.isFinite, box.height.isFinite, right.isFinite, bottom.isFinite
-        else { return drop(.notFinite, "a box with a coordinate that is not a finite number") }
-        let unit = photo.isInPixels ? " pixels" : ""
-        guard box.width > 0 else { return drop(.notPositive, "a box with a width of \(number(box.width))\(unit)") }
-        guard box.height > 0 else { return drop(.notPositive, "a box with a height of \(number(box.height))\(unit)") }
+        else { return drop(.notFinite, .notFinite, "a box with a coordinate that is not a finite number") }
+        for (name, size) in [("width", box.width), ("height", box.height)] where size <= 0 {
+            return drop(
+                .notPositive, min(box.width, box.height) < 0 ? .swapped : .empty,
+                "a box with a \(name) of \(number(size))\(unit)")
+        }
         let (columns, rows) = photo.isInPixels ? (frame.width, frame.height) : (1, 1)
         let edges = (left: box.x / columns, top: box.y / rows, right: right / columns, bottom: bottom / rows)
         guard edges.left < 1, edges.top < 1, edges.right > 0, edges.bottom > 0 else {
-            return drop(.outside, "a box outside of the photo")
+            return drop(.outside, .outside, "a box outside of the photo")
         }
         let excess = max(
             max(-edges.left, edges.right - 1) * frame.width, max(-edges.top, edges.bottom - 1) * frame.height)
@@ -191,10 +256,13 @@ struct BoxCollector {
             storedWith: frame.orientation)
         // The part inside can be too narrow for the precision of a rectangle.
         guard clipped.width > 0, clipped.height > 0 else {
-            return drop(.notPositive, "a box of almost no width or height inside the photo")
+            return drop(.notPositive, .empty, "a box of almost no width or height inside the photo")
         }
         // Half a hundredth of a pixel is a rounding error of numbers in text.
-        if excess > 1.005 { warnings.add(.clipped, example) }
+        if excess > 1.005 {
+            warnings.add(.clipped, example)
+            record(.clipped, photo.url, details())
+        }
         return clipped
     }
 }
@@ -226,6 +294,11 @@ extension NormalizedRectangle {
             }
         self.init(x: Float(x.0), y: Float(y.0), width: Float(x.1 - x.0), height: Float(y.1 - y.0))
     }
+}
+
+/// Truncates a text of a file, which may have any length, for a message.
+func abbreviated(_ text: String, _ length: Int = 40) -> String {
+    text.count > length ? text.prefix(length - 1) + "…" : text
 }
 
 /// Formats a number without decimals if it is an integer.

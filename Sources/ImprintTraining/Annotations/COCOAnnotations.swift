@@ -26,13 +26,13 @@ struct COCOAnnotations {
                     expected: "the path of a photo")
             }
             guard indices.updateValue(index, forKey: image.id) == nil else {
-                throw .duplicateID(file: file, entry: entry, id: image.id.text)
+                throw .duplicateID(file: file, entry: entry, id: image.id.shown)
             }
             let size = image.width.flatMap { width in image.height.map { (width, $0) } }
             photos.append(StatedPhoto(url: finder.url(image.fileName), source: file, size: size, isInPixels: true))
         }
         for (index, annotation) in content.annotations.enumerated() {
-            let entry = annotation.id.map { "annotation \($0.text)" } ?? "annotations[\(index)]"
+            let entry = annotation.id.map { "annotation \($0.shown)" } ?? "annotations[\(index)]"
             guard annotation.bbox.count == 4 else {
                 throw .invalidEntry(
                     file: file, entry: entry, found: "the bbox has \(annotation.bbox.count) numbers",
@@ -40,11 +40,11 @@ struct COCOAnnotations {
             }
             guard let label = names[annotation.categoryID] else {
                 throw .unknownClass(
-                    file: file, entry: entry, id: annotation.categoryID.text,
+                    file: file, entry: entry, id: annotation.categoryID.shown,
                     known: "the id of one of the \(content.categories.count) categories")
             }
             guard let photo = indices[annotation.imageID] else {
-                warnings.add(.unknownImage, "\(entry), image_id \(annotation.imageID.text)")
+                warnings.add(.unknownImage, "\(entry), image_id \(annotation.imageID.shown)")
                 continue
             }
             let box = annotation.bbox
@@ -68,7 +68,7 @@ struct COCOAnnotations {
             }
             if !unique.insert(name).inserted { warnings.add(.equalNames, name) }
             guard names.updateValue(name, forKey: category.id) == nil else {
-                throw .duplicateID(file: file, entry: entry, id: category.id.text)
+                throw .duplicateID(file: file, entry: entry, id: category.id.shown)
             }
         }
         return names
@@ -114,11 +114,16 @@ struct COCOAnnotations {
 
     /// An id; most tools write integers, some write strings.
     private struct ID: Decodable, Hashable {
-        let text: String
+        private let text: String
+
+        /// The id as messages show it.
+        var shown: String { abbreviated(text) }
 
         init(from decoder: any Decoder) throws {
             let container = try decoder.singleValueContainer()
             if let integer = try? container.decode(Int.self) {
+                text = "\(integer)"
+            } else if let integer = try? container.decode(UInt64.self) {
                 text = "\(integer)"
             } else if let number = try? container.decode(Double.self) {
                 text = "\(number)"
@@ -220,7 +225,7 @@ extension BoxAnnotations {
         return try encoder.encode(file)
     }
 
-    private static func commonFolder(of paths: [[String]]) -> [String] {
+    static func commonFolder(of paths: [[String]]) -> [String] {
         guard var common = paths.first?.dropLast() else { return [] }
         for path in paths {
             common = common.prefix(zip(common, path.dropLast()).prefix { $0 == $1 }.count)

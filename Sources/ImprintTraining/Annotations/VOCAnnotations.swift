@@ -2,6 +2,9 @@ internal import Foundation
 internal import ImprintImages
 
 /// A reader of the Pascal VOC format: one XML file per photo.
+///
+/// The numbers of a box are the positions of its edges from the upper left corner of the photo, as LabelImg, CVAT and Roboflow write them. The
+/// original data set counts pixels from 1, so its boxes are up to one pixel off.
 struct VOCAnnotations {
     private let files: [URL]
     private let photos: URL?
@@ -91,9 +94,11 @@ private struct VOCFile {
             while let event = try scanner.next() {
                 switch event {
                 case .start(let name): try start(name, scanner.path)
-                case .end(let name, let text):
+                // Deeper elements are parts of an object, or unknown.
+                case .end(let name, let text) where scanner.path.count < 4:
                     let value = text.trimmingCharacters(in: .whitespacesAndNewlines)
                     try end((scanner.path.dropFirst() + [name]).joined(separator: "/"), value)
+                case .end: break
                 }
             }
         } catch let problem as XMLScanner.Problem {

@@ -86,6 +86,25 @@ public struct CrossValidation: Sendable {
         training = FoldTraining(artwork, photos, backgrounds, configuration)
     }
 
+    /// Creates the cross-validation of a detector on photos with boxes.
+    ///
+    /// The results are `CrossValidationResult.detectionEvaluation` and `CrossValidationResult.detectorMetrics`.
+    /// - Parameters:
+    ///   - artwork: The artwork by label, as for `DetectorTrainer`; may be empty.
+    ///   - annotations: The photos with the boxes of all objects.
+    ///   - backgrounds: The backgrounds of composites, as for `DetectorTrainer`; photos of the fold that is evaluated are left out.
+    ///   - configuration: The hyperparameters; a separate validation folder is an error.
+    ///   - options: The number of folds and other settings.
+    public init(
+        artwork: [String: [Artwork]] = [:], annotations: BoxAnnotations, backgrounds: [URL]? = nil,
+        configuration: DetectorConfiguration = DetectorConfiguration(), options: Options = Options()
+    ) {
+        let annotations = annotations.withoutUnusedLabels
+        photos = AnnotatedSource(annotations)
+        self.options = options
+        training = FoldTraining(artwork, annotations, backgrounds, configuration)
+    }
+
     /// Starts the cross-validation on a background thread.
     /// - Returns: The run's events.
     public func start() -> CrossValidationRun { start(shouldStop: { false }) }

@@ -61,6 +61,8 @@ public struct CrossValidationFold: Sendable {
     public var evaluation: Evaluation? { result.singleLabel }
     /// The evaluation of a multi-label model on the photos of the fold, at the thresholds of this model, or nil for other models.
     public var multiLabelEvaluation: MultiLabelEvaluation? { result.multiLabel }
+    /// The evaluation of a detector on the annotated photos of the fold, or nil for other models.
+    public var detectionEvaluation: DetectionEvaluation? { result.detection }
 }
 
 /// The result of a cross-validation.
@@ -103,6 +105,22 @@ public struct CrossValidationResult: Sendable {
         public let seedDeviation: Double?
     }
 
+    /// The metrics of the pooled detections of detectors on annotated photos.
+    public struct DetectorMetrics: Sendable, Hashable {
+        /// The mean average precision at IoU .5 over the detections of all folds, or nil without objects.
+        public let meanAveragePrecision50: Estimate?
+        /// The mean of the mean average precisions at IoU .50, .55 … .95, or nil without objects.
+        public let meanAveragePrecision: Double?
+        /// The share of the detections that are correct, at the thresholds of each fold's model; nil without detections.
+        public let precision: Estimate?
+        /// The share of the objects that were found, at the thresholds of each fold's model; nil without objects.
+        public let recall: Estimate?
+        /// The standard deviation of the mAP@.5 over all folds, or nil for one fold.
+        public let foldDeviation: Double?
+        /// The standard deviation over the repeats of their mAP@.5, or nil for one repeat.
+        public let seedDeviation: Double?
+    }
+
     /// The finished folds, by repeat and number.
     public let folds: [CrossValidationFold]
     /// The predictions of all finished folds, pooled, with their metrics.
@@ -120,6 +138,15 @@ public struct CrossValidationResult: Sendable {
     ///
     /// The predicted labels are those at the thresholds of each fold's model. With several seeds, each photo occurs once for each of them.
     public var multiLabelEvaluation: MultiLabelEvaluation? { pooled.evaluation.multiLabel }
+    /// The detections of detectors in annotated photos for all finished folds, pooled, or nil for other models.
+    ///
+    /// The operating point has the sums of the counts at the thresholds of each fold's model. With several seeds, each photo occurs once for
+    /// each of them.
+    public var detectionEvaluation: DetectionEvaluation? { pooled.evaluation.detection }
+    /// The metrics of the pooled detections, or nil for other models and if no fold is finished.
+    public var detectorMetrics: DetectorMetrics? {
+        if case .detection(_, let metrics) = pooled { metrics } else { nil }
+    }
     /// The metrics of the pooled predictions, or nil for multi-label models and if no fold is finished.
     public var metrics: Metrics? {
         if case .singleLabel(_, let metrics) = pooled { metrics } else { nil }

@@ -28,7 +28,8 @@ struct CrossValidationRunner {
         let settings = try training.settings()
         let store = try options.keptFolds.map {
             try FoldStore(
-                $0, settings: self.settings(settings), photos: photos, isMultiLabel: training.isMultiLabel)
+                $0, settings: self.settings(settings), photos: photos, kind: training.kind,
+                annotations: training.annotations)
         }
         let groups = try PhotoGroups(
             photos, additional: options.groups, keepsGroupsTogether: training.keepsGroupsTogether,
@@ -137,7 +138,7 @@ struct CrossValidationRunner {
         let skipped = (groups.skipped + folds.flatMap(\.result.skipped)).filter { seen.insert($0.url).inserted }
         let pooled = PooledEvaluation(
             seeds.map { seed in folds.filter { $0.seed == seed } }.filter { !$0.isEmpty },
-            isMultiLabel: training.isMultiLabel, labels: folds.first?.result.labels ?? photos.labels, skipped: skipped
+            kind: training.kind, labels: folds.first?.result.labels ?? photos.labels, skipped: skipped
         ) { url in
             indices[url].flatMap { groups.groupOfPhoto[$0] } ?? 0
         }

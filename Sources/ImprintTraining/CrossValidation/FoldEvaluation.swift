@@ -7,6 +7,11 @@ package enum FoldEvaluation: Sendable {
     case singleLabel(Evaluation)
     /// The evaluation of multi-label models.
     case multiLabel(MultiLabelEvaluation)
+    /// The evaluation of detectors on annotated photos.
+    case detection(DetectionEvaluation)
+
+    /// A kind of models.
+    enum Kind { case singleLabel, multiLabel, detection }
 
     package var singleLabel: Evaluation? {
         if case .singleLabel(let evaluation) = self { evaluation } else { nil }
@@ -16,21 +21,29 @@ package enum FoldEvaluation: Sendable {
         if case .multiLabel(let evaluation) = self { evaluation } else { nil }
     }
 
+    package var detection: DetectionEvaluation? {
+        if case .detection(let evaluation) = self { evaluation } else { nil }
+    }
+
     /// The labels, in the order of the models' outputs.
     package var labels: [String] {
         switch self {
         case .singleLabel(let evaluation): evaluation.labels
         case .multiLabel(let evaluation): evaluation.labels
+        case .detection(let evaluation): evaluation.metrics.labels
         }
     }
 
     /// The predictions for the readable photos: the indices of the true and of the predicted labels, and the confidences.
+    ///
+    /// The confidence of a detector in a label is that of its best detection, or 0.
     package var predictions: [(url: URL, labels: [Int], predicted: [Int], confidences: [Float])] {
         switch self {
         case .singleLabel(let evaluation):
             evaluation.results.map { ($0.url, [$0.label], [$0.predicted], $0.confidences) }
         case .multiLabel(let evaluation):
             zip(evaluation.results, evaluation.predicted).map { ($0.url, $0.labels, $1, $0.confidences) }
+        case .detection(let evaluation): evaluation.predictions
         }
     }
 
@@ -39,6 +52,7 @@ package enum FoldEvaluation: Sendable {
         switch self {
         case .singleLabel(let evaluation): evaluation.results.count
         case .multiLabel(let evaluation): evaluation.results.count
+        case .detection(let evaluation): evaluation.metrics.photoCount
         }
     }
 
@@ -47,6 +61,7 @@ package enum FoldEvaluation: Sendable {
         switch self {
         case .singleLabel(let evaluation): evaluation.skipped
         case .multiLabel(let evaluation): evaluation.skipped
+        case .detection(let evaluation): evaluation.skipped
         }
     }
 }
@@ -57,11 +72,14 @@ package enum PooledEvaluation: Sendable {
     case singleLabel(Evaluation, CrossValidationResult.Metrics?)
     /// The predictions of multi-label models.
     case multiLabel(MultiLabelEvaluation, CrossValidationResult.MultiLabelMetrics?)
+    /// The detections of detectors in annotated photos.
+    case detection(DetectionEvaluation, CrossValidationResult.DetectorMetrics?)
 
     package var evaluation: FoldEvaluation {
         switch self {
         case .singleLabel(let evaluation, _): .singleLabel(evaluation)
         case .multiLabel(let evaluation, _): .multiLabel(evaluation)
+        case .detection(let evaluation, _): .detection(evaluation)
         }
     }
 
@@ -71,7 +89,7 @@ package enum PooledEvaluation: Sendable {
     ///   - skipped: The photos that could not be read.
     ///   - group: Returns the group of a photo.
     init(
-        _ repeats: [[CrossValidationFold]], isMultiLabel: Bool, labels: [String], skipped: [SkippedImage],
+        _ repeats: [[CrossValidationFold]], kind: FoldEvaluation.Kind, labels: [String], skipped: [SkippedImage],
         group: (URL) -> Int
     ) {
         // Only groups with predictions are resampled; there are others if the run was stopped.
@@ -82,7 +100,8 @@ package enum PooledEvaluation: Sendable {
             present[group] = position
             return position
         }
-        if isMultiLabel {
+        switch kind {
+        case .multiLabel:
             let folds = repeats.map { $0.compactMap(\.multiLabelEvaluation) }
             let pooled = folds.map { MultiLabelEvaluation(pooling: $0, labels: labels, skipped: []) }
             let predictions = pooled.map { evaluation in
@@ -94,7 +113,19 @@ package enum PooledEvaluation: Sendable {
                     predictions, groupCount: present.count,
                     foldValues: folds.joined().compactMap(\.meanAveragePrecision),
                     seedValues: pooled.compactMap(\.meanAveragePrecision)))
-        } else {
+        case .detection:
+            let folds = repeats.map { $0.compactMap(\.detectionEvaluation) }
+            let pooled = folds.map { DetectionEvaluation(pooling: $0, labels: labels, skipped: []).metrics }
+            let detections = zip(folds, pooled).map { folds, metrics in
+                GroupedDetections(
+                    folds, pooled: metrics, groups: metrics.predictions.map { position($0.photo.url) })
+            }
+            self = .detection(
+                DetectionEvaluation(pooling: Array(folds.joined()), labels: labels, skipped: skipped),
+                CrossValidationResult.DetectorMetrics(
+                    detections, pooled: pooled, groupCount: present.count,
+                    foldValues: folds.joined().compactMap(\.metrics.meanAveragePrecision50)))
+        case .singleLabel:
             let folds = repeats.map { $0.compactMap(\.evaluation) }
             let pooled = folds.map { Evaluation(labels: labels, results: $0.flatMap(\.results), skipped: []) }
             let predictions = pooled.map { evaluation in
@@ -106,6 +137,27 @@ package enum PooledEvaluation: Sendable {
                 CrossValidationResult.Metrics(
                     predictions, groupCount: present.count, foldAccuracies: folds.joined().map(\.accuracy),
                     seedAccuracies: pooled.map(\.accuracy)))
+        }
+    }
+}
+
+extension DetectionEvaluation {
+    /// The labels of the objects in each photo, the labels that a detection reaches the threshold of, and the best confidence in each label.
+    ///
+    /// Pooled evaluations have no thresholds, and no predicted labels.
+    fileprivate var predictions: [(url: URL, labels: [Int], predicted: [Int], confidences: [Float])] {
+        let labels = metrics.labels
+        return metrics.predictions.map { photo, detections in
+            let shown = Set(photo.objects.map(\.label))
+            var confidences = [String: Float]()
+            for detection in detections {
+                confidences[detection.label] = max(confidences[detection.label] ?? 0, detection.confidence)
+            }
+            let best = labels.map { confidences[$0] ?? 0 }
+            return (
+                photo.url, labels.indices.filter { shown.contains(labels[$0]) },
+                thresholds.indices.filter { confidences[labels[$0]] != nil && Double(best[$0]) >= thresholds[$0] }, best
+            )
         }
     }
 }

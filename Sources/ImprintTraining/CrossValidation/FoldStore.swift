@@ -11,7 +11,9 @@ struct FoldStore {
 
     private let folder: URL
     private let photos: any TrainingSource
-    private let isMultiLabel: Bool
+    private let kind: FoldEvaluation.Kind
+    /// The annotated photos by their locations, if detectors are evaluated by their boxes.
+    private let annotated: [URL: AnnotatedPhoto]
     /// The paths of the photos in their source, by their locations.
     private let paths: [URL: String]
     /// The indices of the photos by their paths.
@@ -20,10 +22,15 @@ struct FoldStore {
     /// Opens or creates the folder.
     /// - Throws: `CrossValidationError.otherSettings` if the folder has other settings; `CrossValidationError.unusableFold` if its settings
     ///   cannot be read; `FileError`.
-    init(_ folder: URL, settings: [String: String], photos: any TrainingSource, isMultiLabel: Bool) throws {
+    init(
+        _ folder: URL, settings: [String: String], photos: any TrainingSource, kind: FoldEvaluation.Kind,
+        annotations: BoxAnnotations? = nil
+    ) throws {
         self.folder = folder
         self.photos = photos
-        self.isMultiLabel = isMultiLabel
+        self.kind = kind
+        annotated = Dictionary(
+            (annotations?.photos ?? []).map { ($0.url, $0) }, uniquingKeysWith: { first, _ in first })
         paths = photos.pathsByURL
         indices = Dictionary(photos.items.enumerated().map { (photos.path(of: $1), $0) }) { first, _ in first }
         try AtomicFile.makeFolder(folder)
@@ -80,15 +87,32 @@ struct FoldStore {
                 url: url, reason: .unreadable(file: url, reason: "it was unreadable when the fold was evaluated"))
         }
         let evaluation: FoldEvaluation
-        if isMultiLabel {
+        switch kind {
+        case .multiLabel, .detection:
             guard let thresholds = kept.thresholds, thresholds.count == kept.labels.count,
                 thresholds.allSatisfy((0...1).contains)
             else {
                 throw unusable("it has no threshold for each label")
             }
-            evaluation = .multiLabel(
-                MultiLabelEvaluation(labels: kept.labels, thresholds: thresholds, results: results, skipped: skipped))
-        } else {
+            guard kind == .detection else {
+                evaluation = .multiLabel(
+                    MultiLabelEvaluation(
+                        labels: kept.labels, thresholds: thresholds, results: results, skipped: skipped))
+                break
+            }
+            let predictions: [DetectionMetrics.Prediction] = try zip(kept.images, results).map { image, result in
+                guard let photo = annotated[result.url], let detections = image.detections,
+                    detections.allSatisfy({ $0.isValid && kept.labels.contains($0.label) })
+                else {
+                    throw unusable("\(image.file) has no valid detections")
+                }
+                return (photo: photo, detections: detections)
+            }
+            evaluation = .detection(
+                DetectionEvaluation(
+                    DetectionMetrics(labels: kept.labels, predictions: predictions), thresholds: thresholds,
+                    skipped: skipped))
+        case .singleLabel:
             let results = results.map {
                 Evaluation.Result(url: $0.url, label: $0.labels[0], confidences: $0.confidences)
             }
@@ -103,15 +127,18 @@ struct FoldStore {
     func save(_ fold: CrossValidationFold, _ model: ModelFile) throws {
         try model.write(to: file(fold.number, fold.seed, "imprint"))
         let labels = fold.result.labels
-        let images = fold.result.predictions.map { photo in
+        let detections = fold.detectionEvaluation?.metrics.predictions
+        let images = fold.result.predictions.enumerated().map { index, photo in
             let names = photo.labels.map { labels[$0] }
             return KeptFold.Image(
-                file: paths[photo.url] ?? photo.url.displayPath, label: isMultiLabel ? nil : names[0],
-                labels: isMultiLabel ? names : nil, correct: photo.labels == photo.predicted,
-                classifications: zip(labels, photo.confidences).map { .init(label: $0, confidence: $1) })
+                file: paths[photo.url] ?? photo.url.displayPath, label: kind == .singleLabel ? names[0] : nil,
+                labels: kind == .singleLabel ? nil : names, correct: photo.labels == photo.predicted,
+                classifications: zip(labels, photo.confidences).map { .init(label: $0, confidence: $1) },
+                detections: detections?[index].detections)
         }
         let kept = KeptFold(
-            seconds: fold.seconds, labels: labels, thresholds: fold.multiLabelEvaluation?.thresholds, images: images)
+            seconds: fold.seconds, labels: labels,
+            thresholds: fold.multiLabelEvaluation?.thresholds ?? fold.detectionEvaluation?.thresholds, images: images)
         try AtomicFile.write(try Self.json(kept), to: file(fold.number, fold.seed, "json"))
     }
 
@@ -152,9 +179,11 @@ private struct KeptFold: Codable {
         let correct: Bool
         /// The confidence in each label.
         let classifications: [Confidence]
+        /// All detections of a detector, or nil for other models.
+        let detections: [DetectedObject]?
 
         private enum CodingKeys: String, CodingKey {
-            case file, label, labels, correct
+            case file, label, labels, correct, detections
             case classifications = "observations"
         }
 
@@ -165,7 +194,15 @@ private struct KeptFold: Codable {
     let seconds: Double
     /// The labels of the model, in the order of its outputs.
     let labels: [String]
-    /// The threshold of each label of a multi-label model, or nil for other models.
+    /// The threshold of each label of a multi-label model or a detector, or nil for other models.
     let thresholds: [Double]?
     let images: [Image]
+}
+
+extension DetectedObject {
+    /// Whether the confidence and the box are in their ranges; a box that was clipped may have no area.
+    fileprivate var isValid: Bool {
+        // Comparisons with NaN are false.
+        (0...1).contains(confidence) && [box.x, box.y, box.width, box.height].allSatisfy((0...1).contains)
+    }
 }

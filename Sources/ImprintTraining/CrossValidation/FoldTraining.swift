@@ -14,8 +14,10 @@ struct FoldTraining: Sendable {
     let keepsGroupsTogether: Bool
     let validationFolder: URL?
     let trainsDetector: Bool
-    /// Whether the models predict an independent probability for each label.
-    let isMultiLabel: Bool
+    /// The kind of the models.
+    let kind: FoldEvaluation.Kind
+    /// The annotated photos, if detectors are evaluated by their boxes.
+    let annotations: BoxAnnotations?
     /// Checks the configuration, and returns the settings that the model of a fold depends on, without the seed, by name.
     let settings: @Sendable () throws -> [String: String]
     /// Returns the trainer of a fold, from its training photos, the photos to evaluate on, and the seed.
@@ -29,7 +31,8 @@ struct FoldTraining: Sendable {
         validationFolder = configuration.validationFolder
         trainsDetector = false
         let isMultiLabel = configuration.isMultiLabel || photos.isMultiLabel
-        self.isMultiLabel = isMultiLabel
+        kind = isMultiLabel ? .multiLabel : .singleLabel
+        annotations = nil
         settings = {
             var configuration = configuration
             configuration.isMultiLabel = isMultiLabel
@@ -70,7 +73,8 @@ struct FoldTraining: Sendable {
         keepsGroupsTogether = configuration.keepsGroupsTogether
         validationFolder = configuration.validationFolder
         trainsDetector = true
-        isMultiLabel = false
+        kind = .singleLabel
+        annotations = nil
         settings = {
             let task = try DetectorTask(
                 artwork: artwork, photos: photos, backgrounds: backgrounds, configuration: configuration)
@@ -80,18 +84,55 @@ struct FoldTraining: Sendable {
         trainer = { training, evaluated, seed in
             var configuration = configuration
             configuration.seed = seed
-            let heldOut = Set(evaluated.map { $0.url.resolvingSymlinksInPath() })
-            let others = backgrounds.map { $0.filter { !heldOut.contains($0.resolvingSymlinksInPath()) } }
+            let others = Self.backgrounds(backgrounds, without: evaluated)
             return DetectorTrainer(
                 artwork: artwork, photos: photos.selecting(training), backgrounds: others, configuration: configuration)
         }
+    }
+
+    init(
+        _ artwork: [String: [Artwork]], _ annotations: BoxAnnotations, _ backgrounds: [URL]?,
+        _ configuration: DetectorConfiguration
+    ) {
+        seed = configuration.seed
+        threads = configuration.threads
+        keepsGroupsTogether = configuration.keepsGroupsTogether
+        validationFolder = configuration.validationFolder
+        trainsDetector = true
+        kind = .detection
+        self.annotations = annotations
+        settings = {
+            let task = try DetectorTask(
+                artwork: artwork, photos: nil, annotations: annotations, backgrounds: backgrounds,
+                configuration: configuration)
+            let texts = HyperparameterText.list(configuration.hyperparameters)
+            return Self.settings(task.fingerprint, texts, configuration.precision)
+        }
+        trainer = { training, evaluated, seed in
+            var configuration = configuration
+            configuration.seed = seed
+            return DetectorTrainer(
+                artwork: artwork, photos: nil, annotations: annotations.selecting(training),
+                backgrounds: Self.backgrounds(backgrounds, without: evaluated), configuration: configuration)
+        }
+    }
+
+    /// Returns the backgrounds of composites that are not photos of the fold that is evaluated.
+    private static func backgrounds(_ backgrounds: [URL]?, without evaluated: [TrainingPhoto]) -> [URL]? {
+        let heldOut = Set(evaluated.map { $0.url.resolvingSymlinksInPath() })
+        return backgrounds.map { $0.filter { !heldOut.contains($0.resolvingSymlinksInPath()) } }
     }
 
     /// Evaluates the model of a fold on the photos of the fold; see `ImageClassifier.evaluate(on:threads:onProgress:)`.
     func evaluate(
         _ classifier: ImageClassifier, on photos: TrainingSubset, onProgress: (Int) -> Void
     ) throws -> FoldEvaluation {
-        isMultiLabel
+        if let annotations {
+            return .detection(
+                try classifier.evaluate(
+                    on: annotations.selecting(photos.items), threads: threads, onProgress: onProgress))
+        }
+        return kind == .multiLabel
             ? .multiLabel(try classifier.evaluateMultiLabel(on: photos, threads: threads, onProgress: onProgress))
             : .singleLabel(try classifier.evaluate(on: photos, threads: threads, onProgress: onProgress))
     }

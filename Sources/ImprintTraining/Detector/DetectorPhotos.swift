@@ -42,10 +42,14 @@ struct DetectorPhotos {
     let checkpointImages: Checkpoint.Images
 
     init(
-        _ folder: DetectorSource, _ configuration: DetectorConfiguration, logos: [String],
+        _ folder: DetectorSource, validation annotated: DetectorSource?, _ configuration: DetectorConfiguration,
+        logos: [String],
         earlier: Checkpoint.Images?, workers: Workers, onEvent: (TrainingEvent) -> Void
     ) throws {
-        let split = try DatasetSplit(folder, configuration.split(logos: logos), earlier: earlier, onEvent: onEvent)
+        var rule = configuration.split(logos: logos)
+        if let annotated { rule.validation = .source(annotated) }
+        let split = try DatasetSplit(folder, rule, earlier: earlier, onEvent: onEvent)
+        let allObjects = folder.objects.merging(annotated?.objects ?? [:]) { first, _ in first }
         SystemMemory.returnFreed()
         let total = split.training.count + split.validation.count
         var room = configuration.memoryLimit ?? min(SystemMemory.available / 2, Self.defaultMemoryLimit)
@@ -71,7 +75,7 @@ struct DetectorPhotos {
                         let source =
                             fits ? PatchSource(image) : PatchSource(item.url, width: image.width, height: image.height)
                         let label = folder.labels[item.label]
-                        let objects = folder.objects[item.url]?.compactMap { object in
+                        let objects = allObjects[item.url]?.compactMap { object in
                             logos.firstIndex(of: object.label).map { KnownObject(logo: $0, object.box, in: source) }
                         }
                         let shown =

@@ -13,6 +13,8 @@ struct DetectorTask: TrainingTask {
     private let logos: [String]
     /// The photos, with the labels of all logos, even of those without photos.
     private let source: DetectorSource
+    /// The annotated photos of the validation set; nil if it is a part of the photos, or a folder.
+    private let validationSource: DetectorSource?
     private let hasPhotos: Bool
     private let hasBoxes: Bool
     private let backgrounds: [URL]?
@@ -26,14 +28,20 @@ struct DetectorTask: TrainingTask {
     private let objective = Holder<DetectorObjective>()
 
     init(
-        artwork: [String: [Artwork]], photos: ImageFolder?, annotations: BoxAnnotations? = nil, backgrounds: [URL]?,
-        configuration: DetectorConfiguration
+        artwork: [String: [Artwork]], photos: ImageFolder?, annotations: BoxAnnotations? = nil,
+        validation: BoxAnnotations? = nil, backgrounds: [URL]?, configuration: DetectorConfiguration
     ) throws {
         try configuration.check()
-        if annotations != nil, configuration.validationFolder != nil {
+        if annotations != nil || validation != nil, configuration.validationFolder != nil {
             throw ImprintError.invalidSetting(
                 name: "validationFolder", found: "a folder", expected: "none, because it would have no boxes")
         }
+        if validation != nil, photos == nil, annotations == nil {
+            throw ImprintError.invalidSetting(
+                name: "validation", found: "annotated photos", expected: "none without photos to train on")
+        }
+        try annotations?.checkEnoughAreReadable()
+        try validation?.checkEnoughAreReadable()
         self.artwork = artwork
         self.backgrounds = backgrounds
         self.configuration = configuration
@@ -54,6 +62,14 @@ struct DetectorTask: TrainingTask {
         }
         let source = try DetectorSource(folder, noLogoLabel: others[0], annotations: annotations)
         self.source = source
+        let unknown = (validation?.usedLabels ?? []).filter { !logos.contains($0) }
+        if let validation, !unknown.isEmpty {
+            throw ImprintError.labelMismatch(folder: validation.name, unknown: unknown, labels: logos)
+        }
+        validationSource = try validation.map {
+            let noPhotos = ImageFolder(withoutPhotosOf: []).adding(labels: folder.labels)
+            return try DetectorSource(noPhotos, noLogoLabel: others[0], annotations: $0)
+        }
         network = try Network.logoDetector(logos: logos.count, regressesBoxes: true)
         let backgroundsText =
             backgrounds.map {
@@ -68,7 +84,9 @@ struct DetectorTask: TrainingTask {
             if annotations != nil { data["boxes"] = String(source.digest.prefix(12)) }
             return data
         }
-        fingerprint = configuration.fingerprint(data: data(\.digest))
+        var fingerprint = configuration.fingerprint(data: data(\.digest))
+        if validation != nil { fingerprint["validation"] = "photos with boxes" }
+        self.fingerprint = fingerprint
         versionOneFingerprint = configuration.versionOneFingerprint(data: data(\.versionOneDigest))
     }
 
@@ -97,7 +115,8 @@ struct DetectorTask: TrainingTask {
         let photos =
             hasPhotos
             ? try DetectorPhotos(
-                source, configuration, logos: logos, earlier: earlier, workers: workers, onEvent: onEvent)
+                source, validation: validationSource, configuration, logos: logos, earlier: earlier, workers: workers,
+                onEvent: onEvent)
             : DetectorPhotos()
         let backdrops = try backdrops(photos)
         parts = (photos, backdrops)

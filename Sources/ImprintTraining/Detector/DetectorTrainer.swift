@@ -24,6 +24,7 @@ public struct DetectorTrainer: BlockingTrainer {
     private let artwork: [String: [Artwork]]
     private let photos: ImageFolder?
     private let annotations: BoxAnnotations?
+    private let validation: BoxAnnotations?
     private let backgrounds: [URL]?
     private let configuration: DetectorConfiguration
     private let checkpoints: CheckpointOptions?
@@ -34,19 +35,23 @@ public struct DetectorTrainer: BlockingTrainer {
     ///   - photos: The photos: exactly one label without artwork, whose photos show none of the logos, and any of the labels with
     ///     artwork; see `ImageFolder.init(at:logos:)`. Nil to train on artwork and drawn backgrounds only.
     ///   - annotations: Photos with the boxes of all objects of all labels, with or without artwork; a photo may show several objects.
+    ///   - validation: The annotated photos of the validation set, with labels of the other photos or of artwork. Nil to hold out a part of
+    ///     the photos, or to use `DetectorConfiguration.validationFolder`.
     ///   - backgrounds: Photos without a logo, used as backgrounds of composites, or an empty array for drawn patterns. Nil to use the
     ///     photos without a logo, or drawn patterns if there are no photos.
     ///   - configuration: The hyperparameters.
     ///   - checkpoints: The folder and interval of checkpoints, and whether to resume; nil to save no checkpoints.
     public init(
         artwork: [String: [Artwork]], photos: ImageFolder?, annotations: BoxAnnotations? = nil,
-        backgrounds: [URL]? = nil, configuration: DetectorConfiguration = DetectorConfiguration(),
+        validation: BoxAnnotations? = nil, backgrounds: [URL]? = nil,
+        configuration: DetectorConfiguration = DetectorConfiguration(),
         checkpoints: CheckpointOptions? = nil
     ) {
         precondition(
             (!artwork.isEmpty || annotations != nil) && artwork.values.allSatisfy { !$0.isEmpty },
             "there is at least one logo with artwork or boxes, and no empty list of artwork")
         self.annotations = annotations
+        self.validation = validation
         self.artwork = artwork
         self.photos = photos
         self.backgrounds = backgrounds
@@ -62,8 +67,8 @@ public struct DetectorTrainer: BlockingTrainer {
         onEvent: @escaping (TrainingEvent) -> Void, shouldStop: @escaping () -> Bool
     ) throws -> TrainingResult {
         let task = try DetectorTask(
-            artwork: artwork, photos: photos, annotations: annotations, backgrounds: backgrounds,
-            configuration: configuration)
+            artwork: artwork, photos: photos, annotations: annotations, validation: validation,
+            backgrounds: backgrounds, configuration: configuration)
         return try TrainingRunner(task, checkpoints: checkpoints, onEvent: onEvent, shouldStop: shouldStop).run()
     }
 }

@@ -20,6 +20,22 @@ public struct DetectionEvaluation: Sendable {
         self.skipped = skipped
         operatingPoint = metrics.operatingPoint(thresholds: thresholds)
     }
+
+    /// Pools the evaluations of several models with the same labels, such as those of the folds of a cross-validation.
+    ///
+    /// The metrics are those of the detections of all models together. The operating point has the sums of the counts at the thresholds of
+    /// each model, and no thresholds.
+    init(pooling evaluations: [DetectionEvaluation], labels: [String], skipped: [SkippedImage]) {
+        metrics = DetectionMetrics(labels: labels, predictions: evaluations.flatMap(\.metrics.predictions))
+        thresholds = []
+        self.skipped = skipped
+        operatingPoint = DetectionMetrics.OperatingPoint(pooling: evaluations, labels: labels)
+    }
+
+    /// The thresholds by their labels.
+    var thresholdsByLabel: [String: Double] {
+        Dictionary(zip(metrics.labels, thresholds), uniquingKeysWith: { first, _ in first })
+    }
 }
 
 extension ImageClassifier {
@@ -30,15 +46,16 @@ extension ImageClassifier {
     ///   - onProgress: A closure that receives the number of processed photos.
     /// - Returns: The metrics of all detections, however low their confidence, and those at the model's thresholds.
     /// - Throws: `ImprintError.notADetector` if the model classifies whole images, `ImprintError.labelMismatch` if the annotations have
-    ///   other labels, `ImageError` if no photo is readable, and the errors of `detect(_:minimumConfidence:)`.
+    ///   other labels, `ImageError` if more than half of the photos are unreadable or missing, and the errors of `detect(_:minimumConfidence:)`.
     public func evaluate(
         on annotations: BoxAnnotations, threads: Int = 1, onProgress: (Int) -> Void = { _ in }
     ) throws -> DetectionEvaluation {
-        guard model.head.locatesObjects else { throw ImprintError.notADetector(network: model.network.name) }
+        try checkLocatesObjects()
+        try annotations.checkEnoughAreReadable()
         let labels = model.head.outputLabels(model.labels) + (personalization?.addedLabels ?? [])
         let unknown = annotations.usedLabels.filter { !labels.contains($0) }
         guard unknown.isEmpty else {
-            throw ImprintError.labelMismatch(folder: "the annotations", unknown: unknown, labels: labels)
+            throw ImprintError.labelMismatch(folder: annotations.name, unknown: unknown, labels: labels)
         }
         let workers = Workers(threads)
         let photos = annotations.photos
@@ -58,7 +75,7 @@ extension ImageClassifier {
             }
             onProgress(start + portion.count)
         }
-        if predictions.isEmpty, let first = skipped.first { throw first.reason }
+        try annotations.checkEnoughAreReadable(skipped: skipped)
         return DetectionEvaluation(
             DetectionMetrics(labels: labels, predictions: predictions),
             thresholds: labels.map(detectionThreshold), skipped: skipped)

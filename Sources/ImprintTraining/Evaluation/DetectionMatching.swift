@@ -1,5 +1,6 @@
 internal import Imprint
 internal import ImprintImages
+internal import ImprintModel
 
 /// A bounding box in pixels.
 struct PixelBox {
@@ -160,6 +161,25 @@ struct DetectionRanking {
                 Entry(photo: match.photo, confidence: $0.confidence, hits: $0.hits, ignored: $0.ignored)
             }
         }.sorted { $0.confidence > $1.confidence }
+    }
+
+    /// The precision–recall curve at IoU .5 by ascending confidence thresholds, or nil if there are no objects.
+    ///
+    /// A detection of a crowd counts neither as correct nor as wrong. Detections of equal confidence share a point.
+    var precisionRecallCurve: [TrainingRecord.PrecisionRecallPoint]? {
+        guard objectCount > 0 else { return nil }
+        let counted = entries.filter { $0.ignored & 1 == 0 }
+        var points: [TrainingRecord.PrecisionRecallPoint] = []
+        var hits = 0
+        for (index, entry) in counted.enumerated() {
+            hits += Int(entry.hits & 1)
+            guard index + 1 == counted.count || counted[index + 1].confidence != entry.confidence else { continue }
+            points.append(
+                TrainingRecord.PrecisionRecallPoint(
+                    threshold: Double(entry.confidence), precision: Double(hits) / Double(index + 1),
+                    recall: Double(hits) / Double(objectCount)))
+        }
+        return points.reversed()
     }
 
     /// Returns the average precision at an IoU threshold, or nil if there are no objects.

@@ -1,5 +1,6 @@
 public import Imprint
 internal import ImprintCore
+public import ImprintModel
 
 /// The metrics of an object detector on annotated photos, equal to those of COCO.
 ///
@@ -150,6 +151,14 @@ public struct DetectionMetrics: Sendable {
             count + match.detections.prefix(maximumDetections).reduce(0) { $0 + $1.hits.nonzeroBitCount }
         }
         return Double(hits) / Double(objects * DetectionMatches.iouThresholds.count)
+    }
+
+    /// The precision–recall curve at IoU .5 of every label that has objects: at most 100 points by ascending thresholds.
+    public var precisionRecall: [String: [TrainingRecord.PrecisionRecallPoint]] {
+        Dictionary(
+            uniqueKeysWithValues: zip(labels, rankings).compactMap { label, ranking in
+                ranking.precisionRecallCurve.map { (label, thinned($0, to: 100)) }
+            })
     }
 
     // MARK: Bootstrap

@@ -38,6 +38,17 @@ extension DetectionMetrics {
         public let falsePositivesPerEmptyPhoto: Double?
     }
 
+    /// Returns the counts of all labels together in each photo, in the order of `predictions`.
+    /// - Parameter thresholds: The minimum confidence of each label, in the order of `labels`.
+    func countsByPhoto(thresholds: [Double]) -> [Counts] {
+        check(thresholds)
+        var counts = predictions.map { _ in Counts() }
+        for (matches, threshold) in zip(matches, thresholds) {
+            for match in matches { counts[match.photo].add(match, threshold) }
+        }
+        return counts
+    }
+
     /// An object that was not found.
     public struct MissedObject: Hashable, Sendable {
         /// The photo of the object.
@@ -64,22 +75,11 @@ extension DetectionMetrics {
         check(thresholds)
         var perLabel: [Counts] = []
         for (matches, threshold) in zip(matches, thresholds) {
-            var counts = Counts()
-            for match in matches {
-                let hits = match.objects.count { Self.reaches($0.confidence, threshold) }
-                counts.truePositives += hits
-                counts.falseNegatives += match.objects.count - hits
-                counts.falsePositives += Self.falsePositives(match, threshold).count
-            }
-            perLabel.append(counts)
+            perLabel.append(matches.reduce(into: Counts()) { $0.add($1, threshold) })
         }
         return OperatingPoint(
             thresholds: thresholds, perLabel: perLabel,
-            total: perLabel.reduce(into: Counts()) { total, counts in
-                total.truePositives += counts.truePositives
-                total.falsePositives += counts.falsePositives
-                total.falseNegatives += counts.falseNegatives
-            },
+            total: perLabel.reduce(into: Counts()) { $0.add($1) },
             falsePositivesPerEmptyPhoto: falsePositivesPerEmptyPhoto(thresholds))
     }
 
@@ -143,15 +143,50 @@ extension DetectionMetrics {
     }
 
     /// Returns the detections of a photo that reach the threshold and match neither an object nor a crowd at IoU .5.
-    private static func falsePositives(_ match: DetectionMatches, _ threshold: Double) -> [DetectionMatches.Detection] {
+    fileprivate static func falsePositives(
+        _ match: DetectionMatches, _ threshold: Double
+    ) -> [DetectionMatches.Detection] {
         match.detections.filter { ($0.hits | $0.ignored) & 1 == 0 && reaches($0.confidence, threshold) }
     }
 
-    private static func reaches(_ confidence: Float?, _ threshold: Double) -> Bool {
+    fileprivate static func reaches(_ confidence: Float?, _ threshold: Double) -> Bool {
         confidence.map { Double($0) >= threshold } ?? false
     }
 
     private func check(_ thresholds: [Double]) {
         precondition(thresholds.count == labels.count, "\(labels.count) labels, but \(thresholds.count) thresholds")
+    }
+}
+
+extension DetectionMetrics.Counts {
+    /// Adds other counts, each as often as a weight.
+    mutating func add(_ other: DetectionMetrics.Counts, weight: Int = 1) {
+        truePositives += weight * other.truePositives
+        falsePositives += weight * other.falsePositives
+        falseNegatives += weight * other.falseNegatives
+    }
+
+    /// Adds the counts of a label in a photo.
+    fileprivate mutating func add(_ match: DetectionMatches, _ threshold: Double) {
+        let hits = match.objects.count { DetectionMetrics.reaches($0.confidence, threshold) }
+        truePositives += hits
+        falseNegatives += match.objects.count - hits
+        falsePositives += DetectionMetrics.falsePositives(match, threshold).count
+    }
+}
+
+extension DetectionMetrics.OperatingPoint {
+    /// Adds up the counts of evaluations with the same labels.
+    init(pooling evaluations: [DetectionEvaluation], labels: [String]) {
+        let points = evaluations.map(\.operatingPoint)
+        perLabel = labels.indices.map { label in
+            points.reduce(into: DetectionMetrics.Counts()) { $0.add($1.perLabel[label]) }
+        }
+        total = points.reduce(into: DetectionMetrics.Counts()) { $0.add($1.total) }
+        thresholds = []
+        let counts = evaluations.map { Double($0.metrics.emptyPhotos.count) }
+        let wrong = zip(points, counts).map { ($0.falsePositivesPerEmptyPhoto ?? 0) * $1 }
+        let emptyPhotos = counts.reduce(0, +)
+        falsePositivesPerEmptyPhoto = emptyPhotos > 0 ? wrong.reduce(0, +) / emptyPhotos : nil
     }
 }

@@ -41,7 +41,7 @@ extension Ranking {
 /// Returns at most `limit` points of a curve by ascending thresholds.
 ///
 /// These are the first point and, for each of evenly spaced recalls, the point with the highest threshold that reaches it.
-private func thinned(
+func thinned(
     _ curve: [TrainingRecord.PrecisionRecallPoint], to limit: Int
 ) -> [TrainingRecord.PrecisionRecallPoint] {
     guard curve.count > limit, let first = curve.first, let last = curve.last else { return curve }

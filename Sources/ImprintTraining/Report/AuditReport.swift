@@ -120,7 +120,9 @@ package struct AuditReport: Sendable {
             content = "<div class=\"groups\">\n\(groups.joined(separator: "\n"))\n</div>"
         } else {
             let photos = shown.flatMap { finding in
-                zip(finding.files, finding.names).map { figure($0, $1, kind, finding.reason, thumbnails) }
+                zip(finding.files, finding.names).map {
+                    figure($0, $1, kind, finding.reason, thumbnails, boxes: finding.boxes)
+                }
             }
             content = "<div class=\"photos\">\(photos.joined(separator: "\n"))</div>"
         }
@@ -129,28 +131,36 @@ package struct AuditReport: Sendable {
     }
 
     private static func figure(
-        _ file: URL, _ name: String, _ kind: Audit.Finding.Kind, _ reason: String, _ thumbnails: [URL: Thumbnail]
+        _ file: URL, _ name: String, _ kind: Audit.Finding.Kind, _ reason: String, _ thumbnails: [URL: Thumbnail],
+        boxes: [NormalizedRectangle] = []
     ) -> String {
         let folders = name.split(separator: "/").dropLast().joined(separator: "/")
         let image =
-            thumbnails[file].map { photo($0, showsCrop: kind == .outsideCrop, name: file.lastPathComponent) } ?? ""
+            thumbnails[file].map { photo($0, showsCrop: kind == .outsideCrop, name: file.lastPathComponent, boxes) }
+            ?? ""
         let lines = [folders, file.lastPathComponent] + (reason.isEmpty ? [] : [reason])
         return "<figure>\(image)<figcaption>\(lines.map(isolated).joined(separator: "<br>"))</figcaption></figure>"
     }
 
-    private static func photo(_ thumbnail: Thumbnail, showsCrop: Bool, name: String) -> String {
-        let style = showsCrop ? "photo crop \(thumbnail.isWide ? "wide" : "tall")" : "photo"
-        return "<span class=\"\(style)\">\(thumbnail.html(alternative: name))</span>"
+    private static func photo(
+        _ thumbnail: Thumbnail, showsCrop: Bool, name: String, _ boxes: [NormalizedRectangle]
+    ) -> String {
+        let style =
+            showsCrop ? "photo crop \(thumbnail.isWide ? "wide" : "tall")" : boxes.isEmpty ? "photo" : "photo boxed"
+        let size = (width: Float(thumbnail.width), height: Float(thumbnail.height))
+        let overlay =
+            boxes.isEmpty ? "" : BoxOverlay.svg(boxes.map { ($0.scaled(size.width, size.height), "mistake") }, size)
+        return "<span class=\"\(style)\">\(thumbnail.html(alternative: name))\(overlay)</span>"
     }
 }
 
 extension Audit.Finding.Kind {
-    fileprivate var showsPhotos: Bool { self != .unreadable && self != .truncated }
+    fileprivate var showsPhotos: Bool { ![.unreadable, .truncated, .missing, .fewObjects].contains(self) }
 
     fileprivate var isAboutGroups: Bool {
         switch self {
         case .acrossLabels, .acrossSplits, .copies, .nearDuplicates, .bursts: true
-        case .unreadable, .truncated, .animated, .unusableColors, .tiny, .outsideCrop: false
+        default: false
         }
     }
 }

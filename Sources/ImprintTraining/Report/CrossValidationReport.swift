@@ -11,7 +11,7 @@ extension Report {
     /// Creates the page of a cross-validation, and reads the photos that it shows.
     ///
     /// It has the metrics of the folds and of the pooled predictions, but neither training curves nor saliency maps, which belong to one model.
-    /// For multi-label models it has no confusion matrix, no reliability diagram and no mistakes.
+    /// For multi-label models and detectors on annotated photos it has no confusion matrix, no reliability diagram and no mistakes.
     /// - Parameters:
     ///   - result: The result, with at least one finished fold.
     ///   - command: The command line that repeats the run.
@@ -44,6 +44,15 @@ extension Report {
                         + LabelMetricsTable.curves(
                             best.precisionRecall, thresholds: best.thresholdsByLabel, labels: best.labels)
                 ))
+        case .detection(let evaluation, _):
+            parts.append(
+                (
+                    "labels", "Results by label",
+                    LabelMetricsTable.html(evaluation)
+                        + LabelMetricsTable.curves(
+                            evaluation.metrics.precisionRecall, thresholds: [:], labels: evaluation.metrics.labels,
+                            threshold: nil)
+                ))
         }
         parts.append(("repeat", "Repeat this run", command.map { "<pre>\(escaped($0))</pre>" } ?? ""))
         let sections = parts.filter { !$0.html.isEmpty }
@@ -75,6 +84,12 @@ extension Report {
             case .multiLabel(_, let metrics):
                 estimate = metrics?.meanAveragePrecision
                 meaning = "mean average precision (mAP) of \(predictions)"
+                deviations = [("folds", metrics?.foldDeviation), ("seeds", metrics?.seedDeviation)]
+            case .detection(let evaluation, let metrics):
+                estimate = metrics?.meanAveragePrecision50
+                meaning =
+                    "mean average precision (mAP@.5) of \(counted(evaluation.metrics.objectCount, "object")) in "
+                    + counted(evaluation.metrics.photoCount, "photo")
                 deviations = [("folds", metrics?.foldDeviation), ("seeds", metrics?.seedDeviation)]
             }
         }
@@ -144,6 +159,12 @@ extension Report {
                     "The intervals of the folds treat photos as independent; that of all folds is a bootstrap over groups of "
                         + "near-duplicates and bursts. F1 is that at the thresholds of each fold's model."
                 )
+            case .detection:
+                (
+                    ["mAP@.5", "95 % interval", "mAP@.5:.95", "precision", "recall"],
+                    "The intervals of the folds treat photos as independent; that of all folds is a bootstrap over groups of "
+                        + "near-duplicates and bursts. Precision and recall are those at the thresholds of each fold's model."
+                )
             }
         let heads = ([showsSeeds ? "seed/fold" : "fold", "photos"] + metrics).map { "<th scope=\"col\">\($0)</th>" }
         let table = """
@@ -174,6 +195,13 @@ extension Report {
                 evaluation.meanAveragePrecisionInterval().map(interval) ?? "–", percent(evaluation.microF1),
                 percent(evaluation.macroF1),
             ]
+        case .detection(let evaluation):
+            [
+                percent(evaluation.metrics.meanAveragePrecision50),
+                evaluation.metrics.meanAveragePrecision50Interval().map(interval) ?? "–",
+                percent(evaluation.metrics.meanAveragePrecision), percent(evaluation.operatingPoint.total.precision),
+                percent(evaluation.operatingPoint.total.recall),
+            ]
         }
     }
 
@@ -194,6 +222,15 @@ extension Report {
                     percent(metrics.meanAveragePrecision?.value),
                     metrics.meanAveragePrecision.map { interval($0.interval) } ?? "–", percent(metrics.microF1.value),
                     percent(metrics.macroF1.value),
+                ]
+            }
+        case .detection(_, let metrics):
+            metrics.map { metrics in
+                [
+                    percent(metrics.meanAveragePrecision50?.value),
+                    metrics.meanAveragePrecision50.map { interval($0.interval) } ?? "–",
+                    percent(metrics.meanAveragePrecision), percent(metrics.precision?.value),
+                    percent(metrics.recall?.value),
                 ]
             }
         }

@@ -69,8 +69,10 @@ enum LabelMetricsTable {
     }
 
     /// Returns the precision–recall curves, each with the threshold of the label; of many labels, those with the lowest F1.
+    /// - Parameter threshold: The description of the thresholds; nil without any.
     static func curves(
-        _ curves: [String: [TrainingRecord.PrecisionRecallPoint]], thresholds: [String: Double], labels: [String]
+        _ curves: [String: [TrainingRecord.PrecisionRecallPoint]], thresholds: [String: Double], labels: [String],
+        threshold: String? = "the threshold with the highest F1"
     ) -> String {
         let figures = labels.compactMap { label in
             Figure(label: label, curve: curves[label] ?? [], threshold: thresholds[label])
@@ -83,8 +85,8 @@ enum LabelMetricsTable {
             ? "<p class=\"more\">The \(curveLimit) labels of \(figures.count) with the lowest F1.</p>" : ""
         return """
             <h3>Precision–recall curves</h3>
-            <p class="advice">A higher confidence threshold lowers the recall and usually raises the precision. The ring is the \
-            threshold with the highest F1.</p>
+            <p class="advice">A higher confidence threshold lowers the recall and usually raises the precision. \
+            \(threshold.map { "The ring is \($0)." } ?? "")</p>
             <div class="multiples">
             \(worst.map { figures[$0].html }.joined(separator: "\n"))
             </div>

@@ -24,23 +24,27 @@ public struct Report: Sendable {
     ///     page has no confusion matrix, no reliability diagram and no mistakes.
     ///   - multiLabel: The evaluation of a multi-label model, instead of `evaluation`. The page then has no confusion matrix, no reliability
     ///     diagram and no mistakes.
+    ///   - detection: The evaluation of a detector on annotated photos, instead of `evaluation`; its mistakes are shown with boxes.
     ///   - audit: The audit of the data set.
     ///   - command: The command line that repeats the run.
     ///   - remark: A note about the command.
     ///   - seconds: The training time in seconds.
     ///   - threads: The number of threads.
     public init(
-        _ model: ModelFile, evaluation: Evaluation? = nil, multiLabel: MultiLabelEvaluation? = nil, audit: Audit? = nil,
+        _ model: ModelFile, evaluation: Evaluation? = nil, multiLabel: MultiLabelEvaluation? = nil,
+        detection: DetectionEvaluation? = nil, audit: Audit? = nil,
         command: String? = nil, remark: String? = nil, seconds: Double? = nil, threads: Int = 1
     ) {
         self.init(
-            model, evaluation: evaluation, multiLabel: multiLabel, audit: audit, command: command, remark: remark,
+            model, evaluation: evaluation, multiLabel: multiLabel, detection: detection, audit: audit, command: command,
+            remark: remark,
             seconds: seconds,
             workers: Workers(threads))
     }
 
     package init(
-        _ model: ModelFile, evaluation: Evaluation? = nil, multiLabel: MultiLabelEvaluation? = nil, audit: Audit? = nil,
+        _ model: ModelFile, evaluation: Evaluation? = nil, multiLabel: MultiLabelEvaluation? = nil,
+        detection: DetectionEvaluation? = nil, audit: Audit? = nil,
         command: String? = nil, remark: String? = nil, seconds: Double? = nil, workers: Workers
     ) {
         let evaluated = evaluation?.labels ?? multiLabel?.labels
@@ -51,9 +55,13 @@ public struct Report: Sendable {
         var labels = ""
         if let evaluation { labels += LabelMetricsTable.html(evaluation) }
         if let multiLabel { labels += LabelMetricsTable.html(multiLabel) }
+        if let detection { labels += LabelMetricsTable.html(detection) }
         labels += LabelMetricsTable.curves(
-            evaluation?.precisionRecall ?? multiLabel?.precisionRecall ?? record?.precisionRecall ?? [:],
-            thresholds: record?.thresholds ?? evaluation?.thresholds ?? [:], labels: model.labels)
+            detection?.metrics.precisionRecall ?? evaluation?.precisionRecall ?? multiLabel?.precisionRecall ?? record?
+                .precisionRecall ?? [:],
+            thresholds: detection?.thresholdsByLabel ?? record?.thresholds ?? evaluation?.thresholds ?? [:],
+            labels: model.labels,
+            threshold: detection == nil ? "the threshold with the highest F1" : "the threshold of the model")
         let sections = [
             Section("curves", "Training curves", TrainingCurves.html(record?.history ?? [], kept: record?.kept)),
             Section(
@@ -64,7 +72,9 @@ public struct Report: Sendable {
                 "reliability", "Reliability",
                 evaluation.map { ReliabilityDiagram.html($0, calibration: record?.calibration) } ?? ""),
             Section(
-                "mistakes", "Mistakes", evaluation.map { Gallery(model, workers: workers).html($0) } ?? ""),
+                "mistakes", "Mistakes",
+                evaluation.map { Gallery(model, workers: workers).html($0) }
+                    ?? detection.map { DetectionGallery($0, workers: workers).html() } ?? ""),
             Section(
                 "photos", "Data set",
                 DataSection.html(
@@ -81,8 +91,8 @@ public struct Report: Sendable {
             Page(
                 title: "\(model.network.name): \(name)", kind: .trainingReport,
                 header: ReportHead(
-                    model, name: name, evaluation: evaluation, multiLabel: multiLabel, seconds: seconds,
-                    links: sections.map { ($0.id, $0.title) }
+                    model, name: name, evaluation: evaluation, multiLabel: multiLabel, detection: detection,
+                    seconds: seconds, links: sections.map { ($0.id, $0.title) }
                 ).html,
                 body: sections.map { Page.section($0.title, id: $0.id, $0.html) }.joined(separator: "\n")
             ).html

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import ImprintCore
+internal import ImprintImages
 internal import ImprintModel
 
 /// The header of a report: the model, its accuracy and the links to the sections.
@@ -7,13 +8,13 @@ struct ReportHead {
     let html: String
 
     init(
-        _ model: ModelFile, name: String, evaluation: Evaluation?, multiLabel: MultiLabelEvaluation?, seconds: Double?,
-        links: [(id: String, title: String)]
+        _ model: ModelFile, name: String, evaluation: Evaluation?, multiLabel: MultiLabelEvaluation?,
+        detection: DetectionEvaluation?, seconds: Double?, links: [(id: String, title: String)]
     ) {
         let record = model.training
         let score = evaluation.map(Score.init) ?? record.flatMap { Score($0, model.labels) }
         let number =
-            multiLabel.map(Self.score)
+            multiLabel.map(Self.score) ?? detection.map(Self.score)
             ?? score.map { score in
                 """
                 <div><p class="score">\(percent(score.accuracy))</p>
@@ -22,7 +23,9 @@ struct ReportHead {
                 \(percent(score.interval.upperBound))</span></p></div>
                 """
             }
-        let facts = Self.facts(model, evaluation, seconds: seconds).map {
+        let facts = Self.facts(
+            model, skipped: evaluation?.skipped ?? multiLabel?.skipped ?? detection?.skipped ?? [], seconds: seconds
+        ).map {
             "<div><dt>\($0.0)</dt><dd>\($0.1)</dd></div>"
         }
         let links = links.map { "<li><a href=\"#\($0.id)\">\(escaped($0.title))</a></li>" }
@@ -51,8 +54,21 @@ struct ReportHead {
             """
     }
 
+    /// Returns the mean average precision of a detector.
+    private static func score(_ evaluation: DetectionEvaluation) -> String {
+        let metrics = evaluation.metrics
+        let interval = metrics.meanAveragePrecision50Interval().map {
+            "<br><span class=\"more\">95 % confidence interval: \(percent($0.lowerBound)) to \(percent($0.upperBound))</span>"
+        }
+        return """
+            <div><p class="score">\(percent(metrics.meanAveragePrecision50))</p>
+            <p>mean average precision (mAP@.5) of \(counted(metrics.objectCount, "object")) in \
+            \(counted(metrics.photoCount, "photo"))\(interval ?? "")</p></div>
+            """
+    }
+
     private static func facts(
-        _ model: ModelFile, _ evaluation: Evaluation?, seconds: Double?
+        _ model: ModelFile, skipped: [SkippedImage], seconds: Double?
     ) -> [(String, String)] {
         var facts: [(String, String)] = []
         let counts = DataSection.counts(model.training, model.labels)
@@ -60,9 +76,7 @@ struct ReportHead {
         let validation = counts.reduce(0) { $0 + $1.validationImages }
         if training > 0 { facts.append(("training photos", grouped(training))) }
         if validation > 0 { facts.append(("validation photos", grouped(validation))) }
-        if let skipped = evaluation?.skipped.count, skipped > 0 {
-            facts.append(("unreadable photos", grouped(skipped)))
-        }
+        if !skipped.isEmpty { facts.append(("unreadable photos", grouped(skipped.count))) }
         if let history = model.training?.history {
             facts.append(("epochs", "\(history.count)"))
             if let kept = model.training?.kept { facts.append(("epoch of the model", "\(kept.epoch)")) }

@@ -84,6 +84,12 @@ extension Page {
         .gallery figure { font-size: .85rem; line-height: 1.35; min-width: 0 } .gallery figcaption { margin-top: .4rem; overflow-wrap: anywhere }
         .gallery figcaption p { margin: 0 } .gallery .file { color: var(--soft) }
         .pair { display: grid; grid-template-columns: 1fr 1fr; gap: 2px } .pair img { display: block; width: 100%; height: auto; background: var(--panel) }
+        .boxed { position: relative; display: block; overflow: hidden; align-self: start } .boxed svg { position: absolute; inset: 0; height: 100% }
+        .boxed rect { fill: none; stroke: #4cc38a; stroke-width: 1.5; vector-effect: non-scaling-stroke } .boxed .detection { stroke: #4c9eff }
+        .boxed .mistake { stroke: #ff6b4a; stroke-width: 2.5 } .boxed .under { stroke: #000; stroke-width: 3.5; stroke-opacity: .55 }
+        .boxed .under.mistake { stroke-width: 5 } .box-key::before { content: ""; display: inline-block; width: .8rem; height: .6rem;
+          border: 2px solid #2f9e6a; margin-right: .35rem } .box-key.detection::before { border-color: #2f7fe0 }
+        .box-key.mistake::before { border-color: #e0502f; border-width: 3px }
         .missing { grid-column: 1 / -1; display: grid; place-items: center; min-height: 8rem; padding: 1rem; background: var(--panel);
           color: var(--soft); text-align: center; overflow-wrap: anywhere }
         .ramp { display: flex; align-items: center; gap: .6rem; color: var(--soft); font-size: .85rem; margin: .75rem 0 1.25rem }

@@ -120,6 +120,8 @@ struct DatasetSplitRule {
         case split(ValidationRule)
         /// A separate folder; `logos` are the labels of a detector's logos, nil for a classifier.
         case folder(URL, logos: [String]?)
+        /// Other photos, with the labels of the training photos.
+        case source(any TrainingSource)
     }
 
     var validation: Validation

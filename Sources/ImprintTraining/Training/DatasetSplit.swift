@@ -50,15 +50,10 @@ struct DatasetSplit {
             (training, validation) = folder.split(share, seed: seed, groups: groups)
             leakage = folder.avoidedLeakage(share, seed: seed, groups: groups)
         case .folder(let url, let logos):
-            let other = try validationPhotos(at: url, for: folder, logos: logos)
-            let unknown = other.labels.filter { !folder.labels.contains($0) }
-            guard unknown.isEmpty else {
-                throw ImprintError.labelMismatch(
-                    folder: url.path(percentEncoded: false), unknown: unknown, labels: folder.labels)
-            }
-            let labelIndices = other.labels.map { label in folder.labels.firstIndex(of: label) ?? 0 }
-            validation = other.items.map { $0.mapping(labelIndices) }
-            folders.append(other)
+            try validate(on: try validationPhotos(at: url, for: folder, logos: logos), named: url.displayPath)
+        case .source(let source): try validate(on: source, named: source.name)
+        }
+        if folders.count > 1 {
             if let earlier, earlier.digests == folders.map(\.digest) {
                 leakage = earlier.leakage.flatMap(TrainingStart.Leakage.init)
             } else if rule.keepsGroupsTogether {
@@ -67,6 +62,18 @@ struct DatasetSplit {
                 leakage = .found(images: leaks, of: validation.count)
             }
         }
+    }
+
+    /// Adds a separate source of validation photos.
+    private mutating func validate(on other: any TrainingSource, named name: String) throws {
+        let labels = folders[0].labels
+        let unknown = other.labels.filter { !labels.contains($0) }
+        guard unknown.isEmpty else {
+            throw ImprintError.labelMismatch(folder: name, unknown: unknown, labels: labels)
+        }
+        let labelIndices = other.labels.map { label in labels.firstIndex(of: label) ?? 0 }
+        validation = other.items.map { $0.mapping(labelIndices) }
+        folders.append(other)
     }
 }
 

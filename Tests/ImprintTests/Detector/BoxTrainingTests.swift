@@ -90,65 +90,17 @@ import Testing
 
     // MARK: Training
 
-    /// Writes noise photos with 0 to 2 bright frames or discs, and returns their annotations.
-    private func annotations(in folder: URL, count: Int, seed: UInt64) throws -> BoxAnnotations {
-        let photos = try (0..<count).map { index in
-            var random = RandomStream(seed: seed, "boxes", index)
-            var image = RasterImage(width: 140, height: 100, channels: 3)
-            for sample in image.samples.indices { image.samples[sample] = UInt8(90 + random.index(below: 60)) }
-            let objects = (0..<(index % 3)).map { number in
-                let side = 30 + random.index(below: 12)
-                let (left, top) = (5 + 68 * number + random.index(below: 20), 5 + random.index(below: 45))
-                let isFrame = random.chance(0.5)
-                for row in 0..<side {
-                    for column in 0..<side {
-                        let (dx, dy) = (2 * column - side, 2 * row - side)
-                        let isPainted =
-                            isFrame ? max(abs(dx), abs(dy)) > side / 2 : dx * dx + dy * dy < side * side
-                        guard isPainted else { continue }
-                        for channel in 0..<3 {
-                            image.samples[((top + row) * 140 + left + column) * 3 + channel] = isFrame ? 250 : 10
-                        }
-                    }
-                }
-                return AnnotatedPhoto.Object(
-                    label: isFrame ? "frame" : "disc",
-                    box: NormalizedRectangle(
-                        x: Float(left) / 140, y: Float(top) / 100, width: Float(side) / 140, height: Float(side) / 100))
-            }
-            let url = folder.appending(path: "\(seed)-\(index).png")
-            try ImageFile.write(image, to: url)
-            return AnnotatedPhoto(url: url, width: 140, height: 100, objects: objects)
-        }
-        return BoxAnnotations(labels: ["disc", "frame"], photos: photos)
-    }
-
-    private func configuration(steps: Int) -> DetectorConfiguration {
-        var configuration = DetectorConfiguration()
-        configuration.keepsGroupsTogether = false
-        configuration.rehearsalImages = 0
-        configuration.phases = [
-            DetectorPhase(
-                steps: steps, learningRate: 3e-3, composites: 0, hardNegatives: 0, background: 0.4, mined: 0,
-                located: 0.6),
-            DetectorPhase(
-                steps: steps, learningRate: 2e-3, composites: 0, hardNegatives: 0, background: 0.3, mined: 0.2,
-                located: 0.5),
-        ]
-        return configuration
-    }
-
     @Test("A detector that is trained on boxes only finds several objects in new photos") func boxesOnly() throws {
         try withTemporaryFolder { folder in
             let trainer = DetectorTrainer(
-                artwork: [:], photos: nil, annotations: try annotations(in: folder, count: 45, seed: 1),
-                configuration: configuration(steps: 120))
+                artwork: [:], photos: nil, annotations: try annotatedFramesAndDiscs(in: folder, count: 45, seed: 1),
+                configuration: boxConfiguration(steps: 120))
             var recipe: TrainingRecipe?
             let result = try trainer.train(
                 onEvent: { if case .started(let event) = $0 { recipe = event.recipe } }, shouldStop: { false })
             #expect(recipe == .boxes && result.model.labels == ["disc", "frame", "none"])
-            let test = try annotations(in: folder, count: 30, seed: 2)
             #expect(result.model.head.logos.allSatisfy { $0.threshold != nil })
+            let test = try annotatedFramesAndDiscs(in: folder, count: 30, seed: 2)
             let evaluation = try ImageClassifier(result.model).evaluate(on: test)
             #expect(evaluation.metrics.objectCount == 30)
             #expect((evaluation.metrics.meanAveragePrecision50 ?? 0) > 0.8)
@@ -157,13 +109,13 @@ import Testing
 
     @Test("Boxes change the fingerprint of a run, and a validation folder is rejected") func settings() throws {
         try withTemporaryFolder { folder in
-            let annotations = try annotations(in: folder, count: 6, seed: 1)
+            let annotations = try annotatedFramesAndDiscs(in: folder, count: 6, seed: 1)
             func task(
                 _ annotations: BoxAnnotations, _ change: (inout DetectorConfiguration) -> Void = { _ in }
             ) throws
                 -> DetectorTask
             {
-                var configuration = configuration(steps: 1)
+                var configuration = boxConfiguration(steps: 1)
                 change(&configuration)
                 return try DetectorTask(
                     artwork: [:], photos: nil, annotations: annotations, backgrounds: nil, configuration: configuration)
@@ -172,6 +124,37 @@ import Testing
             #expect(try task(annotations).fingerprint == task(annotations).fingerprint)
             #expect(try task(annotations).fingerprint["boxes"] != task(fewer).fingerprint["boxes"])
             #expect(throws: ImprintError.self) { _ = try task(annotations) { $0.validationFolder = folder } }
+        }
+    }
+
+    @Test("Annotated validation photos are validated on, and their labels must be known") func validation() throws {
+        try withTemporaryFolder { folder in
+            let all = try annotatedFramesAndDiscs(in: folder, count: 12, seed: 1)
+            let other = try annotatedFramesAndDiscs(in: folder.appending(path: "val"), count: 6, seed: 2)
+            let joined = BoxAnnotations(labels: all.labels, photos: all.photos + other.photos)
+            let (training, validation) = joined.split(validationFolder: folder.appending(path: "val"))
+            #expect(training.photos == all.photos && validation.photos == other.photos)
+            func result(_ validation: BoxAnnotations) throws -> TrainingResult {
+                try DetectorTrainer(
+                    artwork: [:], photos: nil, annotations: training, validation: validation,
+                    configuration: boxConfiguration(steps: 1)
+                ).train(onEvent: { _ in }, shouldStop: { false })
+            }
+            let evaluation = try #require(try result(validation).evaluation)
+            #expect(Set(evaluation.results.map(\.url)) == Set(other.photos.map(\.url)))
+            let foreign = AnnotatedPhoto.Object(
+                label: "x", box: NormalizedRectangle(x: 0, y: 0, width: 0.5, height: 0.5))
+            var photo = other.photos[0]
+            photo.objects.append(foreign)
+            let error = ImprintError.labelMismatch(folder: "the data set", unknown: ["x"], labels: ["disc", "frame"])
+            #expect(throws: error) { try result(BoxAnnotations(labels: ["x"] + all.labels, photos: [photo])) }
+            let missing = (0..<7).map {
+                let url = folder.appending(path: "missing-\($0).png")
+                return SkippedImage(url: url, reason: .unreadable(file: url, reason: "it is missing"))
+            }
+            #expect(throws: ImageError.tooManyUnreadable(images: 13, skipped: missing)) {
+                try result(BoxAnnotations(labels: all.labels, photos: other.photos, skipped: missing))
+            }
         }
     }
 

@@ -1,0 +1,88 @@
+public import Foundation
+internal import ImprintCore
+package import ImprintImages
+
+/// Annotated photos as a source of photos, each with the labels of its objects or none.
+package struct AnnotatedSource: TrainingSource {
+    package let name: String
+    package let labels: [String]
+    package let items: [TrainingPhoto]
+    /// The SHA-256 digest of a line with the path, the size and the objects for every photo, in hexadecimal.
+    package let digest: String
+    private let paths: [URL: String]
+
+    /// Creates a source.
+    package init(_ annotations: BoxAnnotations) {
+        let indices = Dictionary(
+            annotations.labels.enumerated().map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
+        let paths = annotations.relativePaths
+        var hash = SHA256()
+        for (photo, path) in zip(annotations.photos, paths) {
+            let objects = photo.objects.map { object in
+                let box = object.box
+                return
+                    "\t\(object.label)\t\(box.x) \(box.y) \(box.width) \(box.height)\(object.isCrowd ? " crowd" : "")"
+            }
+            hash.update("\(path)\t\(photo.width)x\(photo.height)\(objects.joined())\n".utf8Span.span.bytes)
+        }
+        name = annotations.name
+        labels = annotations.labels
+        items = annotations.photos.map { photo in
+            TrainingPhoto(url: photo.url, labels: photo.objects.compactMap { indices[$0.label] })
+        }
+        digest = hash.hexadecimal
+        self.paths = Dictionary(zip(annotations.photos.map(\.url), paths), uniquingKeysWith: { first, _ in first })
+    }
+
+    package func path(of item: TrainingPhoto) -> String { paths[item.url] ?? item.url.displayPath }
+}
+
+extension BoxAnnotations {
+    /// Splits the photos into a training set and a validation set.
+    /// - Parameter validationFolder: The folder with the photos of the validation set, in it or in its sub-folders.
+    /// - Returns: The annotations of both sets; one of them may have no photos.
+    public func split(validationFolder: URL) -> (training: BoxAnnotations, validation: BoxAnnotations) {
+        let folder = validationFolder.resolvingSymlinksInPath().standardizedFileURL.pathComponents
+        func isValidation(_ photo: URL) -> Bool {
+            photo.resolvingSymlinksInPath().standardizedFileURL.pathComponents.starts(with: folder)
+        }
+        return (selecting { !isValidation($0) }, selecting(isValidation))
+    }
+
+    /// Returns the annotations of some of the photos, with the same labels.
+    func selecting(_ isIncluded: (URL) -> Bool) -> BoxAnnotations {
+        BoxAnnotations(
+            labels: labels, photos: photos.filter { isIncluded($0.url) },
+            skipped: skipped.filter { isIncluded($0.url) },
+            name: name)
+    }
+
+    /// Returns the annotations of the photos at some locations.
+    func selecting(_ photos: [TrainingPhoto]) -> BoxAnnotations {
+        selecting(Set(photos.map(\.url)).contains)
+    }
+
+    /// The same photos, without labels that no box has.
+    package var withoutUnusedLabels: BoxAnnotations {
+        BoxAnnotations(labels: usedLabels, photos: photos, warnings: warnings, skipped: skipped, name: name)
+    }
+
+    /// The paths of the photos, relative to the deepest folder that has all of them.
+    package var relativePaths: [String] {
+        let paths = photos.map { $0.url.standardizedFileURL.pathComponents }
+        let base = Self.commonFolder(of: paths).count
+        return paths.map { $0.dropFirst(base).joined(separator: "/") }
+    }
+
+    /// The part of the dataset split that each photo belongs to, by the name of a folder, such as "train" or "val2017"; nil if no folder has
+    /// such a name.
+    var splits: [String?] {
+        let names = ["train", "training", "val", "valid", "validation", "test"]
+        return relativePaths.map { path in
+            path.split(separator: "/").dropLast().map { $0.lowercased() }.first { folder in
+                let digits = folder.reversed().prefix(while: \.isNumber).count
+                return names.contains(String(folder.dropLast(digits)))
+            }
+        }
+    }
+}

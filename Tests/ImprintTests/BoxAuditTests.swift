@@ -1,0 +1,128 @@
+import Foundation
+import ImprintCore
+import ImprintImages
+import ImprintTraining
+import TestSupport
+import Testing
+
+@Suite("Audit of boxes") struct BoxAuditTests {
+    private func audit(_ folder: URL, validation: URL? = nil) throws -> Audit {
+        let annotations = try BoxAnnotations(contentsOf: folder, photos: nil, recordsProblems: true)
+        let other = try validation.map { try BoxAnnotations(contentsOf: $0, photos: nil, recordsProblems: true) }
+        return Audit(annotations, validation: other, workers: Workers(2))
+    }
+
+    private func findings(_ audit: Audit, _ kind: Audit.Finding.Kind) -> [Audit.Finding] {
+        audit.findings.filter { $0.kind == kind }
+    }
+
+    /// A valid box that an audit has no finding about, apart from the number of objects.
+    private static let valid = cocoBox("60, 10, 40, 40", id: 1)
+
+    @Test(
+        "A box that cannot be used is a finding with its values",
+        arguments: [
+            ("5, 5, 0, 4", Audit.Finding.Kind.emptyBoxes, "cat, x 5, y 5, 0 x 4 pixels"),
+            ("5, 5, 3, -4", .swappedBoxes, "cat, x 5, y 5, 3 x -4 pixels"),
+            ("5, 5, -3, 0", .swappedBoxes, "cat, x 5, y 5, -3 x 0 pixels"),
+            ("1e308, 5, 1e308, 4", .nonFiniteBoxes, "cat, x 1e+308, y 5, 1e+308 x 4 pixels"),
+            ("200, 5, 3, 4", .outsideBoxes, "cat, x 200, y 5, 3 x 4 pixels"),
+            ("-9.5, 40, 49.5, 40", .clippedBoxes, "cat, x -9.5, y 40, 49.5 x 40 pixels"),
+        ])
+    func unusable(numbers: String, kind: Audit.Finding.Kind, details: String) throws {
+        try withAnnotatedPhotos(["set.json": cocoText("\(Self.valid), \(cocoBox(numbers))")]) { folder in
+            let audit = try audit(folder)
+            #expect(findings(audit, kind).map(\.reason) == ["annotation 12: \(details)"])
+            #expect(findings(audit, kind).first?.names.first?.hasSuffix("a.png") == true)
+            #expect(Set(audit.findings.map(\.kind)) == [kind, .fewObjects])
+        }
+    }
+
+    @Test(
+        "Almost equal boxes, and boxes that a detector cannot see, are findings",
+        arguments: [
+            ([("60, 10, 40, 40", "cat"), ("61, 10, 40, 40", "cat")], Audit.Finding.Kind.duplicateBoxes),
+            ([("61, 10, 40, 40", "cat"), ("60, 10, 40, 40", "dog")], .conflictingBoxes),
+            ([("60, 10, 40, 40", "cat"), ("70, 10, 40, 40", "cat")], nil),
+            // The largest copy of a photo of 200x100 pixels has 769x385 pixels.
+            ([("60, 10, 7, 7", "cat")], .smallBoxes), ([("60, 10, 8, 8", "cat")], nil),
+            ([("10, 10, 161, 20", "cat")], .elongatedBoxes), ([("10, 2, 9, 90", "cat")], .elongatedBoxes),
+            ([("10, 10, 159, 20", "cat")], nil),
+        ])
+    func geometry(boxes: [(String, String)], kind: Audit.Finding.Kind?) throws {
+        let text = boxes.enumerated().map {
+            cocoBox($1.0, category: $1.1 == "cat" ? "1" : "2", id: $0 + 1)
+        }.joined(separator: ",")
+        let categories = "{\"id\": 1, \"name\": \"cat\"}, {\"id\": 2, \"name\": \"dog\"}"
+        try withAnnotatedPhotos(["set.json": cocoText(text, categories: categories)]) { folder in
+            let audit = try audit(folder)
+            #expect(Set(audit.findings.map(\.kind)) == Set([.fewObjects, kind].compactMap { $0 }))
+            let found = kind.map { findings(audit, $0) } ?? []
+            #expect(found.allSatisfy { $0.boxes.count == boxes.count && $0.reason.contains("pixels") })
+            #expect(found.count <= 1)
+        }
+    }
+
+    @Test("Missing, unreadable, resized and rotated photos, photos without boxes and rare labels are findings")
+    func photos() throws {
+        let images = ["a.png", "b.jpg", "c.png", "d.png", "e.png"].enumerated()
+            .map { "{\"id\": \($0 + 7), \"file_name\": \"\($1)\"}" }
+        let sized = "{\"id\": 20, \"file_name\": \"f.png\", \"width\": 100, \"height\": 50}"
+        let boxes = [
+            Self.valid, cocoBox("60, 10, 40, 40", image: "8", id: 2), cocoBox("60, 10, 20, 20", image: "20", id: 3),
+        ]
+        let text = cocoText(boxes.joined(separator: ","), images: (images + [sized]).joined(separator: ","))
+        try withAnnotatedPhotos(["set.json": text, "d.png": "text"]) { folder in
+            try writeAnnotatedPhoto(folder.appending(path: "b.jpg"), orientation: .down)
+            try writeAnnotatedPhoto(folder.appending(path: "e.png"))
+            try writeAnnotatedPhoto(folder.appending(path: "f.png"))
+            let audit = try audit(folder)
+            func files(_ kind: Audit.Finding.Kind) -> [[String]] {
+                findings(audit, kind).map { $0.files.map(\.lastPathComponent) }
+            }
+            #expect(files(.missing) == [["c.png"]] && files(.unreadable) == [["d.png"]])
+            #expect(files(.withoutBoxes) == [["e.png"]] && files(.ambiguousOrientation) == [["b.jpg"]])
+            #expect(files(.otherSize) == [["f.png"]])
+            #expect(findings(audit, .fewObjects).map(\.reason) == ["cat: 3 objects in 3 photos"])
+            #expect(audit.images == 4 && audit.objects.map(\.objects) == [3])
+            #expect(audit.objects[0].aspectRatios.allSatisfy { abs($0 - 1) < 1e-5 })
+            #expect(audit.objects[0].sizes.map { $0.rounded() } == [154, 154, 154])
+            #expect(findings(audit, .outsideCrop).isEmpty)
+        }
+    }
+
+    @Test("Near-duplicates in the folders of several splits, or in a validation set, are leakage") func splits() throws
+    {
+        try withTemporaryFolder { root in
+            let (folder, validation) = (root.appending(path: "set"), root.appending(path: "other"))
+            let files = [
+                "data.yaml": "names: [cat]", "labels/train/a.txt": "0 .5 .5 .5 .5", "labels/val/b.txt": "0 .5 .5 .4 .4",
+                "labels/val/c.txt": "0 .5 .5 .4 .4",
+            ]
+            try writeAnnotations(files, in: folder)
+            for (path, seed) in [("train/a", 1), ("val/b", 1), ("val/c", 2)] {
+                var stream = RandomStream(seed: UInt64(seed), "noise")
+                var image = RasterImage(width: 64, height: 64)
+                for index in image.samples.indices { image.samples[index] = UInt8(stream.index(below: 256)) }
+                try writeFile(Data(ImageFile.encodePNG(image)), to: folder.appending(path: "images/\(path).png"))
+            }
+            let audit = try audit(folder)
+            let leaks = findings(audit, .acrossSplits)
+            #expect(leaks.map { $0.files.map(\.lastPathComponent) } == [["b.png", "a.png"]])
+            #expect(audit.randomSplit == nil && audit.labels.map(\.validationImages) == [2])
+            try writeAnnotations(["images/a.txt": "0 .5 .5 .4 .4", "data.yaml": "names: [cat]"], in: validation)
+            try FileManager.default.copyItem(
+                at: folder.appending(path: "images/val/c.png"), to: validation.appending(path: "images/a.png"))
+            let compared = try self.audit(folder, validation: validation)
+            #expect(findings(compared, .acrossSplits).map(\.files.count) == [2])
+            #expect(findings(compared, .fewObjects).count == 1)
+        }
+    }
+
+    @Test("Thousands of equal boxes are compared in a short time") func manyBoxes() throws {
+        let boxes = (0..<3000).map { cocoBox("60, 10, 40, 40", id: $0) }.joined(separator: ",")
+        try withAnnotatedPhotos(["set.json": cocoText(boxes)]) { folder in
+            #expect(findings(try audit(folder), .duplicateBoxes).count == 2999)
+        }
+    }
+}
