@@ -203,6 +203,8 @@ extension DetectedObject {
     /// Whether the confidence and the box are in their ranges; a box that was clipped may have no area.
     fileprivate var isValid: Bool {
         // Comparisons with NaN are false.
-        (0...1).contains(confidence) && [box.x, box.y, box.width, box.height].allSatisfy((0...1).contains)
+        [confidence, box.x, box.y, box.width, box.height].allSatisfy { (value: Float) in
+            (0...1).contains(value)
+        }
     }
 }

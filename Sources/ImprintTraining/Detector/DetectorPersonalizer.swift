@@ -171,7 +171,8 @@ public struct DetectorPersonalizer {
         detectorConfiguration.threads = configuration.threads
         detectorConfiguration.memoryLimit = configuration.memoryLimit
         return try DetectorPhotos(
-            source, detectorConfiguration, logos: logos, earlier: nil, workers: workers, onEvent: { _ in })
+            source, validation: nil, detectorConfiguration, logos: logos, earlier: nil, workers: workers,
+            onEvent: { _ in })
     }
 
     /// The number of drawn negatives if there are no background photos.
