@@ -27,7 +27,8 @@ import Testing
         if isConcatenation {
             net.add(Concat(), named: "output", to: [heat, boxes])
         } else {
-            net.add(Convolution(outputChannels: maps + 4, kernelSize: 1), named: "output", to: [heat])
+            net.add(Concat(), named: "joined", to: [heat, boxes])
+            net.add(Convolution(outputChannels: maps + 4, kernelSize: 1), named: "output")
         }
         let network = try net.network()
         return ModelFile(

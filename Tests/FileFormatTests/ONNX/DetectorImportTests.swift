@@ -65,7 +65,13 @@ import Testing
         #expect(model.preprocessing.mean == [0, 0, 0] && model.preprocessing.scale == [1, 1, 1])
         #expect(model.parameters.layout["marks.weight"] == nil)
         let samples = (0..<(64 * 64 * 3)).map { UInt8($0 * 37 % 251) }
-        let found = try model.result(samples)
+        let plan = try ExecutionPlan(
+            model.network, parameters: model.parameters,
+            options: ExecutionPlan.Options(batchSize: 1, mode: .prediction))
+        model.preprocessing.normalize(
+            RasterImage(width: 64, height: 64, channels: 3, samples: samples), into: plan.input)
+        plan.forward(count: 1)
+        let found = Array(plan.output)
         for position in [0, 17, 255] {
             let (row, column) = (position / 16, position % 16)
             let means = (0..<3).map { channel in
