@@ -211,16 +211,15 @@ extension CoreMLDetectorExporter {
         let (step, side) = (Float(detector.stride) / Float(level.side), Float(level.side))
         let span = detector.span / side
         let (rows, columns) = (map.height, map.width)
+        // The centre of the first position is that of the first pixel.
+        let start = 0.5 / side
         guard detector.regressesBoxes else {
-            // The centre of a square is that of a pixel.
-            let start = 0.5 / side - 0.5 / Float(self.side)
             return constant([rows * columns, 4], named: "\(prefix)boxes") {
                 (0..<rows).flatMap { row in
                     (0..<columns).flatMap { [start + Float($0) * step, start + Float(row) * step, span, span] }
                 }
             }
         }
-        let start = 0.5 / side
         let centers =
             (0..<rows).flatMap { _ in (0..<columns).map { start + Float($0) * step } }
             + (0..<rows).flatMap { row in [Float](repeating: start + Float(row) * step, count: columns) }

@@ -264,7 +264,7 @@ extension ONNXExporter {
         let stride = number("\(prefix)stride", Float(detector.stride))
         let (half, span) = (number("\(prefix)half", 0.5), number("\(prefix)span", detector.span))
         var cells = addGrid(maps, prefix)
-        var (center, size): (String, String)
+        let size: String
         let logos = detector.logos.count
         if let codes {
             let offsets = channels(logos..<(logos + 2), of: codes, named: "\(prefix)offsets")
@@ -281,8 +281,7 @@ extension ONNXExporter {
         }
         let pixels = graph.node("Mul", [cells, stride], named: "\(prefix)pixels")
         let centers = graph.node("Add", [pixels, half], named: "\(prefix)levelCenter")
-        center = graph.node("Mul", [centers, scale], named: "\(prefix)center")
-        if codes == nil { center = graph.node("Sub", [center, half], named: "\(prefix)squareCenter") }
+        let center = graph.node("Mul", [centers, scale], named: "\(prefix)center")
         let reach = graph.node("Mul", [size, half], named: "\(prefix)reach")
         let edges = [
             graph.node("Sub", [center, reach], named: "\(prefix)leftTop"),

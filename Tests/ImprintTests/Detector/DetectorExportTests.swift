@@ -221,10 +221,12 @@ struct DetectorExportTests {
             confidences.enumerated().filter { $0.element > 0 }.map { (logo: $0.offset, values: [$0.element] + box) }
         }
         #expect(rows.count == expected.count)
-        for peak in expected {
-            let isFound = rows.contains { $0.logo == peak.logo && maximumDifference($0.values, peak.values) < 0.01 }
-            #expect(isFound, "\(peak)")
+        // Samples of the smaller pyramid level may differ by 1, so that a few confidences differ.
+        let missing = expected.filter { peak in
+            !rows.contains { $0.logo == peak.logo && maximumDifference($0.values, peak.values) < 0.01 }
         }
+        #expect(missing.count <= max(expected.count / 50, 1), "\(missing)")
+        #expect(!expected.isEmpty)
     }
 }
 
