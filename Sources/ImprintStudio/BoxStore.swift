@@ -151,10 +151,17 @@ final class BoxStore: Sendable {
             var photos = state.photos
             let removed = photos.remove(at: try Self.index(of: name, state))
             if removed.isAnnotated { try write(photos, &state) }
-            try FileManager.default.removeItem(at: url(name))
+            try removeIfPresent(url(name))
             state.photos = photos
             state.version += 1
         }
+    }
+
+    /// Removes a file; another program may have removed it.
+    private func removeIfPresent(_ file: URL) throws {
+        do {
+            try FileManager.default.removeItem(at: file)
+        } catch CocoaError.fileNoSuchFile {}
     }
 
     /// The short side of a thumbnail, in pixels.
@@ -198,7 +205,7 @@ final class BoxStore: Sendable {
         }
         let annotations = annotations(of: photos)
         if annotations.photos.isEmpty {
-            try? FileManager.default.removeItem(at: file)
+            try removeIfPresent(file)
         } else {
             try AtomicFile.write([UInt8](try annotations.cocoData(relativeTo: folder)), to: file)
         }

@@ -84,6 +84,9 @@ package final class Studio: Sendable {
             return .failure(.unprocessableContent, "\(error)")
         } catch let error as FileError {
             return .failure(.internalServerError, "\(error)")
+        } catch let error as CocoaError {
+            // Foundation copies, moves and removes files.
+            return .failure(.internalServerError, error.localizedDescription)
         }
     }
 

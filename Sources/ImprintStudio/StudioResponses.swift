@@ -38,7 +38,7 @@ struct ModelResponse: Encodable {
         labels = classifier?.labels ?? []
         personalizes = trainer.initialClassifier != nil
         learnsNewLabels = trainer.initialClassifier?.learnsNewLabels ?? true
-        objectLabels = classifier.flatMap { $0.locatesObjects ? $0.model.head.outputLabels($0.labels) : nil }
+        objectLabels = classifier?.objectLabels
         self.learned = learned?.kind.rawValue
         learnedFile = Self.fileName(learned?.kind)
         base = trainer.base.map { BaseModelOffer.title(of: $0.name) }

@@ -50,7 +50,7 @@ struct TrainingStatus: Encodable, Sendable {
 
     mutating func end(_ stage: Stage, _ message: String, _ comparison: BaseComparison? = nil) {
         change { ($0.stage, $0.message, $0.comparison) = (stage, message, comparison) }
-        if stage == .none { sheet = nil }
+        if stage == .none { (points, fraction, sheet) = ([], nil, nil) }
     }
 
     private mutating func change(_ body: (inout TrainingStatus) -> Void) {

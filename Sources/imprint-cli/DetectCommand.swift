@@ -131,18 +131,13 @@ struct DetectCommand: ParsableCommand {
         let model = model ?? ""
         let detector = try ImageClassifier(try installedModel(model), threads: threads)
             .personalized(with: try personalization.map { try Personalization(contentsOf: URL(filePath: $0)) })
-        guard detector.model.head.locatesObjects else {
-            throw ValidationError(
-                "\(model): the model classifies whole photos and has no boxes, expected a detector. Train one with "
-                    + "imprint train-detector, or use imprint classify.")
-        }
+        try requireDetector(detector, model, otherwise: "use imprint classify")
         let threshold = try threshold?.threshold()
-        if let threshold { try ConfidenceRule(threshold: threshold).check(detector) }
         var minimum: Float?
         if case .confidence(let value) = threshold { minimum = value }
-        let head = detector.model.head
         return Finder(
-            labels: head.outputLabels(detector.labels), noneText: head.isTrainable ? "no logo" : "no object"
+            labels: detector.objectLabels ?? [],
+            noneText: detector.model.head.isTrainable ? "no logo" : "no object"
         ) { [minimum] photo in
             try detector.detect(photo, minimumConfidence: minimum).map {
                 Classification(label: $0.label, confidence: $0.confidence, box: $0.box)

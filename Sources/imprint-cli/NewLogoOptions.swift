@@ -51,7 +51,10 @@ struct NewLogoOptions: ParsableArguments {
     }
 
     /// The files that the output must not replace, with their descriptions.
-    var inputs: [(role: String, path: String)] { artworkOptions.artwork.map { ("the artwork", $0.source) } }
+    var inputs: [(role: String, path: String)] {
+        artworkOptions.artwork.map { ("the artwork", $0.source) }
+            + (annotations.map { [("the annotations", $0)] } ?? [])
+    }
 
     /// Reads the data.
     func personalizer(_ detector: ImageClassifier, threads: Int) throws -> DetectorPersonalizer {

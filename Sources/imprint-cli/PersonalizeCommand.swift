@@ -13,7 +13,7 @@ struct PersonalizeCommand: ParsableCommand {
             "Personalize a model with a user's photos or logos. The result is a small file; the model is not changed.",
         discussion: """
             The file has a few kilobytes and contains no photos. Use it with imprint classify, detect or evaluate --personalization. Sub-folders \
-            with new names add labels to a classifier. A detector learns new logos from artwork or boxes, and its other logos do not change.
+            with new names add labels to a classifier. A detector learns new logos from artwork or boxes; the heat maps of its other logos do not change.
 
             Examples:
               imprint personalize mine.imprint my-photos --output me.personalization

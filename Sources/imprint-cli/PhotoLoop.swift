@@ -28,26 +28,32 @@ func forEachPhoto(
     defer { interrupt.end() }
     try output.begin()
     defer { progress.clear() }
-    try workers.forEachInOrder(window: 4 * workers.count) { isStopped in
-        try photos.next { isStopped() || Interrupt.isRequested }
-    } _: { photo in
-        Swift.Result {
-            if let problem = photo.problem { throw PhotoFailure(description: "\(photo.path): \(problem)") }
-            let (classifications, verdict) = try photo.wrappingFailures { try classify(photo.url) }
-            let result = PhotoResult(file: photo.path, classifications: classifications, verdict: verdict)
-            return try output.prepared(result, of: photo)
+    do {
+        try workers.forEachInOrder(window: 4 * workers.count) { isStopped in
+            try photos.next { isStopped() || Interrupt.isRequested }
+        } _: { photo in
+            Swift.Result {
+                if let problem = photo.problem { throw PhotoFailure(description: "\(photo.path): \(problem)") }
+                let (classifications, verdict) = try photo.wrappingFailures { try classify(photo.url) }
+                let result = PhotoResult(file: photo.path, classifications: classifications, verdict: verdict)
+                return try output.prepared(result, of: photo)
+            }
+        } receive: { photo, outcome in
+            progress.done += 1
+            do {
+                try output.write(outcome.get(), of: photo, line: line)
+            } catch let error where error is ImageError || error is PhotoFailure {
+                progress.clear()
+                progress.failures += 1
+                isFailure = isFailure || photos.isStrict || !photo.isListed
+                try output.write(error, of: photo)
+            }
+            progress.draw()
         }
-    } receive: { photo, outcome in
-        progress.done += 1
-        do {
-            try output.write(outcome.get(), of: photo, line: line)
-        } catch let error where error is ImageError || error is PhotoFailure {
-            progress.clear()
-            progress.failures += 1
-            isFailure = isFailure || photos.isStrict || !photo.isListed
-            try output.write(error, of: photo)
-        }
-        progress.draw()
+    } catch {
+        // The results so far are kept; the error of the loop is the one to report.
+        try? output.finish()
+        throw error
     }
     progress.clear()
     try output.finish()

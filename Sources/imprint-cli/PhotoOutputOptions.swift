@@ -43,6 +43,7 @@ struct PhotoOutputOptions: ParsableArguments {
             }
         }
         for (_, path) in folders { try AtomicFile.makeFolder(URL(filePath: path)) }
+        if let coco = detections?.coco { try AtomicFile.checkWritable(URL(filePath: coco)) }
         return PhotoOutput(
             format, style: common.json ? .json : csv ? .csv : .text,
             copies: copyTo.map { SortedCopies(in: $0, noneName: format.noneText) },

@@ -42,6 +42,10 @@ import Testing
             #expect(text.output.hasPrefix("photos/bright/0.png: \(expected[0][0]) bright/light, "))
             let total = expected.reduce(0) { $0 + $1[1] }
             #expect(text.errors.contains("Total: ") && text.errors.contains(", \(total) leaf."), "\(text.errors)")
+            // This detector has no thresholds, so auto means 0.5.
+            let auto = try imprint("detect", "d.imprint", "photos", "--threshold", "auto", "--count", folder: folder)
+            let half = try imprint("detect", "d.imprint", "photos", "--threshold", "0.5", "--count", folder: folder)
+            #expect(auto.status == 0 && auto.output == half.output, "\(auto.errors)")
             let none = try imprint("detect", "d.imprint", "photos", "--threshold", "1", "--count", folder: folder)
             #expect(none.output.hasPrefix("photos/bright/0.png: no logo\n") && none.errors.contains("Total: no logo."))
         }
@@ -94,6 +98,9 @@ import Testing
             let object = try JSONSerialization.jsonObject(with: Data(contentsOf: file)) as? [String: Any]
             let first = try #require((object?["annotations"] as? [[String: Any]])?.first)
             #expect(first["score"] as? Double == found[0][0]["confidence"] as? Double)
+            let missing = arguments.map { $0 == "boxes.json" ? "missing/boxes.json" : $0 }
+            let unwritable = try TestSupport.run(tool, missing, folder: folder)
+            #expect(unwritable.status == 1 && unwritable.output.isEmpty && unwritable.errors.contains("missing"))
             // An earlier file of detections is replaced, but no other file.
             #expect(try TestSupport.run(tool, arguments, folder: folder).status == 0)
             try Data("{}".utf8).write(to: file)

@@ -12,11 +12,11 @@ package final class PyramidScanner {
     package struct Peak: Hashable, Codable, Sendable {
         /// The logit.
         package var score: Float
-        /// The horizontal center, in pixels of the image; 0 is the centre of the first pixel.
+        /// The horizontal centre, in pixels of the image; 0 is the centre of the first pixel.
         package var x: Float
-        /// The vertical center, in pixels of the image; 0 is the centre of the first pixel.
+        /// The vertical centre, in pixels of the image; 0 is the centre of the first pixel.
         package var y: Float
-        /// The side of the network's window around the center, in pixels of the image.
+        /// The side of the network's window around the centre, in pixels of the image.
         package var side: Float
         /// The bounding box that the network predicts; nil without box regression.
         package var box: Box?

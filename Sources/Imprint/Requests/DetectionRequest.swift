@@ -32,8 +32,8 @@ public struct DetectionRequest: Sendable {
     ///
     /// Use `RequestHandler` to perform several requests on the same image.
     /// - Parameter source: The image.
-    /// - Returns: The objects by descending confidence: at most 100 of each label, with a confidence of at least 0.01. Their boxes are
-    ///   relative to the whole image.
+    /// - Returns: The objects by descending confidence: at most 100 of each label, or 1,000 of a center-point detector, with a confidence of
+    ///   at least 0.01. Their boxes are relative to the whole image.
     /// - Throws: The errors of `RequestHandler.detect(_:)`.
     public func perform(on source: ImageSource) async throws -> [DetectedObject] {
         try await RequestHandler(source).detect([self])[0]
@@ -109,6 +109,11 @@ extension ImageClassifier {
         if let minimumConfidence, !(0...1).contains(minimumConfidence) {
             throw .invalidSetting(name: "minimumConfidence", found: "\(minimumConfidence)", expected: "0 to 1")
         }
+    }
+
+    /// The labels that objects can have, with those that a personalization adds; nil if the model classifies whole images.
+    package var objectLabels: [String]? {
+        locatesObjects ? model.head.outputLabels(model.labels) + (personalization?.addedLabels ?? []) : nil
     }
 
     /// Throws if the model classifies whole images.

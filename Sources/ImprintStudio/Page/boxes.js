@@ -97,7 +97,9 @@ function load(photo) {
 
 async function show(name) {
   await save();
-  load(content.photos[indexOf(name)]);
+  const photo = content.photos[indexOf(name)];
+  if (!photo) throw new Error("The photo was deleted in another tab.");
+  load(photo);
   showList();
   focusOn(find("editor-title"));
 }
@@ -172,8 +174,9 @@ async function add(files) {
 async function detect() {
   const { name } = open;
   setText("editor-state", "Detecting …");
-  const photo = await (await fetch(photoURL(name))).blob();
-  const { objects = [] } = await server.classify(photo);
+  const response = await fetch(photoURL(name));
+  if (!response.ok) throw new Error("The photo cannot be read. It may have been deleted in another tab.");
+  const { objects = [] } = await server.classify(await response.blob());
   if (open?.name !== name) return;
   const count = editor.addDetections(objects);
   showMessage(count ? `Added ${boxCount(count)} from ${objects.length} detected objects. Correct them.`

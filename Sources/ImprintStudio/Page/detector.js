@@ -37,6 +37,7 @@ function show() {
 
 async function addArtwork(files) {
   const field = find("artwork-label"), label = field.value.trim();
+  if (!files.length) return;
   field.setCustomValidity(label ? "" : "Type the label of the logo first.");
   if (!field.reportValidity()) return;
   const errors = [];

@@ -83,6 +83,10 @@ public struct DetectorPersonalizer {
         backgrounds: [URL] = [], configuration: Configuration = Configuration()
     ) throws {
         try configuration.check()
+        guard detector.model.head.isTrainable else {
+            throw ImprintError.cannotTrainImportedDetector(network: detector.model.network.name)
+        }
+        try annotations?.checkEnoughAreReadable()
         earlier = detector.personalization
         base = try detector.model.identity
         model = try earlier.map(detector.model.personalized) ?? detector.model
@@ -246,6 +250,8 @@ public struct DetectorPersonalizer {
             return try LogoHeadObjective(
                 logos: logos.count, samples, replay: replay, seed: configuration.seed, workers: workers
             ).run(steps: round.steps) {
+                // The caller may cancel in its closure.
+                onProgress(samples.count, total)
                 try control.check(waits: false)
                 return false
             }
@@ -256,6 +262,7 @@ public struct DetectorPersonalizer {
             patches.mined = try evaluator.mine(patches.negatives, network, parameters)
             trained = try train(round)
         }
+        onProgress(samples.count, total)
         try control.check()
         let (network, parameters) = try newHeadNetwork(trained)
         return (trained, try evaluator.head(network, parameters, patches, []))

@@ -52,7 +52,7 @@ extension ImageClassifier {
     ) throws -> DetectionEvaluation {
         try checkLocatesObjects()
         try annotations.checkEnoughAreReadable()
-        let labels = model.head.outputLabels(model.labels) + (personalization?.addedLabels ?? [])
+        let labels = objectLabels ?? []
         let unknown = annotations.usedLabels.filter { !labels.contains($0) }
         guard unknown.isEmpty else {
             throw ImprintError.labelMismatch(folder: annotations.name, unknown: unknown, labels: labels)
