@@ -6,7 +6,7 @@ internal import ImprintModel
 internal import ImprintSynthesis
 internal import ImprintTraining
 
-/// What a detector learns from: photos with boxes, and the artwork of logos.
+/// The training data of a detector: photos with boxes, and the artwork of logos.
 struct DetectorData: Sendable {
     /// The minimum number of photos with boxes to train without artwork.
     static let minimumPhotoCount = 5

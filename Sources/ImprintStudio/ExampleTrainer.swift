@@ -56,9 +56,9 @@ final class ExampleTrainer: Sendable {
     var classifier: ImageClassifier? { state.withLock { $0.classifier } }
     var status: TrainingStatus { state.withLock { $0.status } }
     var examples: Examples { state.withLock { $0.examples } }
-    /// The file of the learned model and its kind, or nil if there is none.
+    /// The file of the learned model and its kind; nil before training.
     var learned: (file: Data, kind: LearnedKind)? { state.withLock { $0.learned } }
-    /// The contact sheet of the images that a detector learns from, as a JPEG; nil if there is none.
+    /// The contact sheet of the images that a detector learns from, as a JPEG; nil without a contact sheet.
     var sheet: Data? { state.withLock { $0.sheet } }
 
     /// The installed base model that new models start from, or nil if there is none or if the studio has an initial classifier.

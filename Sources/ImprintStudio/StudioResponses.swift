@@ -16,7 +16,7 @@ struct ModelResponse: Encodable {
     let learnsNewLabels: Bool
     /// The labels of the objects that the model in use finds; nil for a classifier of whole images.
     let objectLabels: [String]?
-    /// The kind of the learned model, which can be saved or discarded; nil if there is none.
+    /// The kind of the learned model, which can be saved or discarded; nil before training.
     let learned: String?
     /// The name of the file of the learned model.
     let learnedFile: String

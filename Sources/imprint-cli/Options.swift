@@ -46,7 +46,7 @@ struct ClassifierOptions: ParsableArguments {
 /// Checks that a model is a detector.
 /// - Parameters:
 ///   - path: The model file.
-///   - alternative: What the user can do with a classifier instead.
+///   - alternative: The advice for a user who has a classifier.
 func requireDetector(_ classifier: ImageClassifier, _ path: String, otherwise alternative: String) throws {
     guard classifier.model.head.locatesObjects else {
         throw ValidationError(

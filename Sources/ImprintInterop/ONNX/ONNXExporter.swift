@@ -104,7 +104,7 @@ struct ONNXExporter {
 
     /// Encodes the message ModelProto.
     /// - Parameters:
-    ///   - kind: What the model is, the start of the graph's description.
+    ///   - kind: The kind of model, the start of the graph's description.
     ///   - extra: Metadata besides that of every model.
     func message(
         kind: String, input: [ONNXGraph.Length], outputs: [ONNXGraph.Output], extra: [(key: String, value: String)] = []

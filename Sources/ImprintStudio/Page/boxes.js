@@ -126,7 +126,7 @@ async function save() {
         update(next);
         tabs.postMessage("changed");
       } catch (error) {
-        // Another tab has changed or deleted the photo, or the boxes are not valid: show what is stored.
+        // Another tab has changed or deleted the photo, or the boxes are not valid: show the stored boxes.
         if (error.isRejection) await refresh(true);
         else isChanged = true;
         throw error;
