@@ -6,7 +6,7 @@ internal import ImprintImages
 internal import ImprintNetwork
 internal import Synchronization
 
-/// A folder of verified models, and marks one as in use.
+/// A folder of verified models with one current model.
 ///
 /// ```swift
 /// let store = try ModelStore(at: folder)
