@@ -1,4 +1,4 @@
-"""The networks of Imprint in PyTorch, with the same layers and shapes; see docs/networks.md."""
+"""The networks of Imprint in PyTorch, with the same layers and shapes; see docs/reference/networks.md."""
 
 from torch import nn
 

@@ -1,7 +1,7 @@
 import Foundation
 import PackagePlugin
 
-/// Generates a Swift type for every model file among a target's resources; docs/typed-models.md explains its use.
+/// Generates a Swift type for every model file among a target's resources; docs/how-to/typed-models.md explains its use.
 @main
 struct ImprintModels: BuildToolPlugin {
     func createBuildCommands(context: PluginContext, target: any Target) throws -> [Command] {

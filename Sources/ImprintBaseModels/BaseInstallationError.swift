@@ -58,7 +58,7 @@ public enum BaseInstallationError: DescribedError, Equatable {
         case .unsupportedURL(let url):
             "\(url): the URL is not supported. Expected an https URL, or an http URL of this computer. Download the file, then install it."
         case .invalidCatalog(let reason):
-            "The catalog of base models is invalid: \(reason). docs/base-models.md describes its format."
+            "The catalog of base models is invalid: \(reason). docs/how-to/base-models.md describes its format."
         case .wrongDigest(let source, let found, let expected):
             "\(source): the file has the SHA-256 \(found), expected \(expected). It was damaged or replaced and is not installed. "
                 + "Install again, or check the digest."

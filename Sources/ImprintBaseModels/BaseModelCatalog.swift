@@ -4,7 +4,7 @@ internal import ImprintInterop
 
 /// A list of pretrained base models that `BaseModelInstaller` can install by name.
 ///
-/// `standard` comes with Imprint (`Catalog/base-models.json`). docs/base-models.md describes the format.
+/// `standard` comes with Imprint (`Catalog/base-models.json`). docs/how-to/base-models.md describes the format.
 public struct BaseModelCatalog: Sendable {
     /// The entries in the order of the file.
     public let entries: [Entry]

@@ -2,7 +2,7 @@ internal import Foundation
 
 /// The metadata of a model file that a generated type needs.
 ///
-/// docs/model-file.md specifies the file. Imprint verifies the whole file whenever it is loaded.
+/// docs/reference/model-file.md specifies the file. Imprint verifies the whole file whenever it is loaded.
 struct ModelMetadata: Equatable {
     /// The newest supported format, equal to `ModelFile.formatVersion`.
     static let newestFormat = 3

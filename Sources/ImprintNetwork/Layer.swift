@@ -12,7 +12,7 @@ package import ImprintCore
 /// LayerRegistry.register(Scale.self)
 /// ```
 ///
-/// docs/adding-a-layer.md explains each step with an example.
+/// docs/how-to/adding-a-layer.md explains each step with an example.
 public protocol Layer: Codable, Hashable, Sendable {
     /// The name of this kind of layer in the model file, such as "convolution". Never change it.
     static var kind: String { get }

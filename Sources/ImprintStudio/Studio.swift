@@ -12,7 +12,7 @@ package import ImprintTraining
 /// A web page on this machine that classifies camera images with a model, and trains or personalizes the model.
 ///
 /// The studio listens only on 127.0.0.1, and only browsers that open `url` with its token have access. It runs until `stop()`
-/// or until the object is released. Photos stay in memory, except those with boxes; see docs/studio.md.
+/// or until the object is released. Photos stay in memory, except those with boxes; see docs/how-to/studio.md.
 package final class Studio: Sendable {
     /// The default port; if it is in use, the studio takes the next free one.
     package static let defaultPort = 8094

@@ -8,7 +8,7 @@ internal import ImprintNetwork
 internal import ImprintSynthesis
 internal import ImprintTraining
 
-/// Trains the logo features that come with Imprint; docs/matching.md has the commands.
+/// Trains the logo features that come with Imprint; docs/explanation/matching.md has the commands.
 struct LogoFeatureTrainer: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "LogoFeatureTrainer", abstract: "Train features that find logos by their artwork.")

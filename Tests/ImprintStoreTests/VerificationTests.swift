@@ -53,7 +53,7 @@ import Testing
         try await withTemporaryFolder { folder in
             let file = folder.appending(path: "model.imprint")
             try model.bytes.write(to: file)
-            // The commands of docs/model-store.md.
+            // The commands of docs/how-to/model-store.md.
             let process = Process()
             process.executableURL = URL(filePath: "/bin/sh")
             process.currentDirectoryURL = folder

@@ -31,7 +31,7 @@ private func training(photos: URL, model: URL, photo: URL) async throws {
 }
 
 private func detectorTraining(photos: URL, leaf: URL, crest: URL, others: URL, model: URL) async throws {
-    // Example of docs/logo-detection.md begins
+    // Example of docs/how-to/logo-detection.md begins
     let trainer = DetectorTrainer(
         artwork: ["Leaf": [try Artwork(contentsOf: leaf)], "Crest": [try Artwork(contentsOf: crest)]],
         photos: try ImageFolder(at: photos, minimumClasses: 1), backgrounds: try ImageFolder.images(in: others))
@@ -42,7 +42,7 @@ private func detectorTraining(photos: URL, leaf: URL, crest: URL, others: URL, m
 }
 
 private func personalization(base: URL, photo: URL, otherPhoto: URL, thirdPhoto: URL, file: URL) throws {
-    // Example of docs/personalization.md begins
+    // Example of docs/how-to/personalization.md begins
     let session = try PersonalizationSession(ImageClassifier(contentsOf: base))
     try session.teach(photo, as: "MyLogo")
     try session.correct(otherPhoto, isNot: "MyLogo")
@@ -53,7 +53,7 @@ private func personalization(base: URL, photo: URL, otherPhoto: URL, thirdPhoto:
 }
 
 private func requests(classifier: ImageClassifier, upload: Data) async throws {
-    // Example of docs/apps.md begins
+    // Example of docs/how-to/apps.md begins
     var request = ClassificationRequest(classifier, rule: ConfidenceRule(threshold: .confidence(0.5)))
     request.regionOfInterest = NormalizedRectangle(x: 0.25, y: 0, width: 0.5, height: 1)
     let classifications = try await request.perform(on: .data(upload))
@@ -62,7 +62,7 @@ private func requests(classifier: ImageClassifier, upload: Data) async throws {
 }
 
 private func detection(photo: URL) async throws {
-    // Example of docs/apps.md begins
+    // Example of docs/how-to/apps.md begins
     let detector = try ImageClassifier(contentsOf: URL(filePath: "logos.imprint"))
     for object in try await DetectionRequest(detector).perform(on: .file(photo)) {
         print(object.label, object.confidence, object.box)
@@ -79,7 +79,7 @@ private struct Overlay {
 }
 
 private func tracking(detector: ImageClassifier, camera: Camera, overlay: Overlay) async throws {
-    // Example of docs/apps.md begins
+    // Example of docs/how-to/apps.md begins
     let request = DetectionRequest(detector)
     for try await element in request.detections(for: camera.frames, every: .milliseconds(100)) {
         for tracked in element.objects {
@@ -90,7 +90,7 @@ private func tracking(detector: ImageClassifier, camera: Camera, overlay: Overla
 }
 
 private func tracker(request: DetectionRequest, camera: Camera) throws -> DetectionStream {
-    // Example of docs/apps.md begins
+    // Example of docs/how-to/apps.md begins
     let tracker = try ObjectTracker(minimumOverlap: 0.2, maximumMissedFrames: 10)
     let stream = request.detections(for: camera.frames, every: .zero, tracker: tracker)
     // Example ends

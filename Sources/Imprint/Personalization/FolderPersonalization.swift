@@ -40,7 +40,7 @@ extension PersonalizationSession {
     /// - Parameters:
     ///   - folder: The photos by label. Labels that the model does not know are added.
     ///   - corrections: Photos that do not have a label.
-    ///   - cache: A file that caches the features of photos; nil for no cache. See docs/personalization.md.
+    ///   - cache: A file that caches the features of photos; nil for no cache. See docs/how-to/personalization.md.
     ///   - control: A control to pause, resume or cancel the call from another thread.
     ///   - onProgress: A closure that receives the number of processed photos and the total number.
     /// - Returns: The result; its `accuracy` compares the classifier before and after.

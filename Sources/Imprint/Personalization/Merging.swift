@@ -46,7 +46,7 @@ extension ModelFile {
     /// `MergeOptions.clip` C scales each Δᵢ down to ‖Δᵢ‖ ≤ C. With `MergeOptions.noise` z, w becomes w + (Σ wᵢ Δᵢ + noise) / Σ wᵢ, where
     /// the noise has a standard deviation of z · C, wᵢ = min(nᵢ / n̂, 1), and n̂ is the median of nᵢ (McMahan et al., "Learning differentially
     /// private recurrent language models", 2018). Noise is added to each parameter of the head and of every layer for which a user has
-    /// factors, and added labels are omitted. See docs/merging.md for the privacy guarantee.
+    /// factors, and added labels are omitted. See docs/how-to/merging.md for the privacy guarantee.
     ///
     /// ```swift
     /// let merge = try base.merging(personalizations, options: MergeOptions(clip: 1, noise: 1))

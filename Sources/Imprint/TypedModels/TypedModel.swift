@@ -2,7 +2,7 @@ public import Foundation
 
 /// A model whose labels are a Swift type, so that the compiler checks them.
 ///
-/// The plugin ImprintModels generates a conforming type for each model file in a target's resources; see docs/typed-models.md.
+/// The plugin ImprintModels generates a conforming type for each model file in a target's resources; see docs/how-to/typed-models.md.
 ///
 /// ```swift
 /// let logo = try Logo()

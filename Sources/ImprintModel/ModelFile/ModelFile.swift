@@ -5,7 +5,7 @@ public import ImprintNetwork
 
 /// A complete model in one file: network, parameters, labels, preprocessing and training record.
 ///
-/// On disk, it is a safetensors file (`*.imprint`); docs/model-file.md specifies the format.
+/// On disk, it is a safetensors file (`*.imprint`); docs/reference/model-file.md specifies the format.
 public struct ModelFile: Sendable {
     /// The newest format that this version of Imprint reads; it writes the oldest format that can store the model.
     public static let formatVersion = 3

@@ -37,7 +37,7 @@ struct Winograd {
     private let blockRows: Int
     var blockTiles: Int { blockRows * Int(tiles.tile_columns) }
 
-    /// Whether Winograd is the faster algorithm for a convolution; docs/engine.md has the measurements behind the rule.
+    /// Whether Winograd is the faster algorithm for a convolution; docs/explanation/engine.md has the measurements behind the rule.
     static func isWorthwhile(_ layer: Convolution, over input: TensorShape, predicting batch: Int?) -> Bool {
         let window = layer.window.kernelWindow(over: input)
         guard

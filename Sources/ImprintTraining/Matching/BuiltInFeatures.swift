@@ -6,7 +6,7 @@ public import ImprintModel
 internal import ImprintSynthesis
 
 extension LocalFeatures {
-    /// Returns the features that come with Imprint: a part of EfficientNet-Lite0 that was fine-tuned to find logos (docs/matching.md).
+    /// Returns the features that come with Imprint: a part of EfficientNet-Lite0 that was fine-tuned to find logos (docs/explanation/matching.md).
     /// - Throws: `NetworkError.outOfMemory`.
     public static func builtIn() throws -> LocalFeatures {
         let model = try ModelFile(embedded: imprint_logo_features, named: "the built-in logo features")

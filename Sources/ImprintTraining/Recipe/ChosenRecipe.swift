@@ -155,7 +155,7 @@ extension ClassifierConfiguration {
         configuration.start = .base(base, trainableLayers: .all)
         set(.epochs, \.epochs, decision.epochs)
         set(.augmentation, \.augmentation, decision.augmentation)
-        // On photos of clothing, AdamW is 2 points more accurate than SGD; see docs/transfer.md.
+        // On photos of clothing, AdamW is 2 points more accurate than SGD; see docs/explanation/transfer.md.
         set(.optimizer, \.optimizer, .adamW)
         set(.learningRate, \.learningRate, 0.001)
         set(.weightDecay, \.weightDecay, 0.01)

@@ -4,7 +4,7 @@ public import ImprintModel
 
 /// An HTML report of a training run: metrics, training curves, mistakes, the data set and the command that repeats the run.
 ///
-/// The page is one self-contained file with thumbnails of the photos, without scripts, external fonts or other network requests. docs/report.md
+/// The page is one self-contained file with thumbnails of the photos, without scripts, external fonts or other network requests. docs/how-to/report.md
 /// explains how to read it.
 ///
 /// ```swift

@@ -2,7 +2,7 @@
 
     check_safetensors.py describe FILE   prints metadata and tensors as JSON (values as exact hexadecimal floats)
     check_safetensors.py write FILE      writes the file that the Swift test reads
-    check_safetensors.py digest FILE     prints the digest of the tensors, computed as docs/model-file.md specifies
+    check_safetensors.py digest FILE     prints the digest of the tensors, computed as docs/reference/model-file.md specifies
 
 Needs: pip install safetensors numpy (written against safetensors 0.6, numpy 2).
 """
