@@ -30,7 +30,7 @@ struct DrawCommand: ParsableCommand {
     @Option(help: "With --artwork: the height and width of the images, in pixels. (default: 320)")
     var size: Int?
 
-    @Option(help: "The output folder; with a recipe, it gets one sub-folder per label.")
+    @Option(name: .shortAndLong, help: "The output folder; with a recipe, it gets one sub-folder per label.")
     var output: String
 
     @Option(

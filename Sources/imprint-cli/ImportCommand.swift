@@ -10,13 +10,20 @@ internal import ImprintNetwork
 struct ImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
-        abstract: "Convert an ONNX, Core ML, Caffe or PyTorch model to a model file, to run, fine-tune and personalize."
-    )
+        abstract:
+            "Convert an ONNX, Core ML, Caffe or PyTorch model to a model file, to run, fine-tune and personalize.",
+        discussion: """
+            Examples:
+              imprint import model.onnx --output m.imprint --labels labels.txt
+              imprint import Model.mlpackage --output m.imprint
+              imprint import net.caffemodel --prototxt deploy.prototxt --output m.imprint
+              imprint import weights.pth --architecture resnet-18 --output m.imprint
+            """)
 
     @Argument(help: "An ONNX file, a Core ML file or package, a .caffemodel, or a PyTorch checkpoint.")
     var file: String
 
-    @Option(help: ArgumentHelp("The model file to write.", valueName: "file"))
+    @Option(name: .shortAndLong, help: ArgumentHelp("The model file to write.", valueName: "file"))
     var output: String
 
     @Option(help: ArgumentHelp("The deploy.prototxt file with the network of a Caffe model.", valueName: "file"))

@@ -150,7 +150,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         func read(_ url: URL) throws -> BoxAnnotations {
             let boxes = try BoxAnnotations(contentsOf: url)
             for warning in boxes.warnings { Terminal.warn("Note: \(warning)") }
-            for image in boxes.skipped { Terminal.note("Skipped: \(image.reason)") }
+            for image in boxes.skipped { Terminal.warn("Skipped: \(image.reason)") }
             return boxes
         }
         guard let annotations else { return (nil, nil) }
