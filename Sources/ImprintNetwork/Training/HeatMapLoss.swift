@@ -19,7 +19,7 @@
 ///
 /// Here m are the logits of a logo over the cells of a patch, s = log Σ exp m − ln 2 is a smooth maximum of all logits, y is 1 if the patch
 /// shows the logo and otherwise 0, and softplus(x) = log(1 + eˣ). Near cells lie within `nearDistance` of the centre of a logo, far cells
-/// beyond `farDistance` of all of them. docs/how-to/logo-detection.md describes the training.
+/// beyond `farDistance` of all of them. docs/explanation/detection.md describes the training.
 package struct HeatMapLoss: Sendable {
     /// A logo that a patch shows.
     package struct Target: Sendable, Hashable {

@@ -16,7 +16,7 @@ public import ImprintSynthesis
 /// ```
 ///
 /// The network computes the features of training patches once. Only the weights of the new heat maps are trained on them, so the heat maps of
-/// the other logos, and the boxes, stay bitwise equal. docs/how-to/personalization.md describes the method.
+/// the other logos, and the boxes, stay bitwise equal. docs/explanation/personalization.md describes the method.
 ///
 /// The same detector, data and seed give a bitwise equal personalization, for any number of threads.
 public struct DetectorPersonalizer {
