@@ -33,12 +33,13 @@ def main():
     parser.add_argument("--only-draw", action="store_true", help="draw, but do not train")
     parser.add_argument("--model", help="the model to evaluate; without it, one is trained")
     args, options = parse_arguments(parser)
-    annotations = draw(args)
+    logos = TEN_LOGOS if args.ten else LOGOS
+    annotations = draw(args, logos, args.different)
     if args.only_draw:
         return
     model = args.model or str(args.output / "logos.imprint")
     if not args.model:
-        artwork_options = [option for logo in names(args) for option in ("--artwork", f"{logo}={args.output / logo}.png")]
+        artwork_options = [option for logo in logos for option in ("--artwork", f"{logo}={args.output / logo}.png")]
         finished = run_json(
             args.imprint, "train-detector", *artwork_options, "--output", model, "--seed", str(args.seed), "--json", *options)[-1]
         print(f"trained in {finished['seconds']:.0f} s")
@@ -49,21 +50,17 @@ def main():
     count(args, model, annotations)
 
 
-def names(args):
-    return TEN_LOGOS if args.ten else LOGOS
-
-
-def draw(args):
+def draw(args, logos=LOGOS, different=False):
     """Draws artwork and scenes, and returns the annotations; each scene depends only on the seed and its number."""
     args.output.mkdir(parents=True, exist_ok=True)
-    logos = {name: logo() for name, logo in names(args).items()}
+    logos = {name: logo() for name, logo in logos.items()}
     for name, layers in logos.items():
         artwork(layers).save(args.output / f"{name}.png")
     categories = {name: number for number, name in enumerate(logos, 1)}
     images, annotations = [], []
     for number in range(args.test):
         generator = random.Random(f"{args.seed} boxes {number}")
-        image, objects = scene_of_several(generator, logos, 2 + number % 5 if args.different else number % 7, args.different)
+        image, objects = scene_of_several(generator, logos, 2 + number % 5 if different else number % 7, different)
         name = f"{number:04}.jpg"
         save(generator, image, args.output / name)
         images.append({"id": number + 1, "file_name": name, "width": image.width, "height": image.height})
