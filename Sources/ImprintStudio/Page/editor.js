@@ -21,14 +21,15 @@ const minimumSide = 0.004;
 
 const clamp = (value, low, high) => Math.max(low, Math.min(value, high));
 
-/** Returns the box between two points. */
-function between(one, other) {
-  const [x, y] = [Math.min(one.x, other.x), Math.min(one.y, other.y)];
-  return { x, y, width: Math.max(Math.abs(one.x - other.x), minimumSide), height: Math.max(Math.abs(one.y - other.y), minimumSide) };
-}
-
 /** Returns a box of the same size inside the photo. */
 const inside = (box) => ({ ...box, x: clamp(box.x, 0, 1 - box.width), y: clamp(box.y, 0, 1 - box.height) });
+
+/** Returns the box between two points, as far as the photo reaches. */
+function between(...points) {
+  const [xs, ys] = ["x", "y"].map((axis) => points.map((point) => clamp(point[axis], 0, 1)));
+  const [x, y] = [Math.min(...xs), Math.min(...ys)];
+  return inside({ x, y, width: Math.max(Math.max(...xs) - x, minimumSide), height: Math.max(Math.max(...ys) - y, minimumSide) });
+}
 
 /** Returns a box with its sides moved; they stay inside the photo and in order. */
 function resized(box, { left = 0, top = 0, right = 0, bottom = 0 }) {
@@ -145,10 +146,10 @@ function create(box) {
   onEdit();
 }
 
-/** Returns the position of a pointer, relative to the photo. */
+/** Returns the position of a pointer, relative to the photo: outside of it, less than 0 or more than 1, so that a moved side follows the pointer. */
 function position(event) {
   const { left, top, width, height } = paper.getBoundingClientRect();
-  return { x: clamp((event.clientX - left) / width, 0, 1), y: clamp((event.clientY - top) / height, 0, 1) };
+  return { x: (event.clientX - left) / width, y: (event.clientY - top) / height };
 }
 
 paper.addEventListener("pointerdown", (event) => {
@@ -181,11 +182,17 @@ paper.addEventListener("pointermove", (event) => {
   updateElements(part);
 });
 
-function endDrag(event, isCancelled) {
-  if (!drag || event.pointerId !== drag.startEvent.pointerId) return;
-  const { kind, part, start, box, hasMoved, frame } = drag;
+/** Ends the current drag, and removes the frame of a box that is being drawn. */
+function takeDrag() {
+  const taken = drag;
+  taken?.frame?.remove();
   drag = null;
-  frame?.remove();
+  return taken;
+}
+
+function endDrag(event, isCancelled) {
+  if (event.pointerId !== drag?.startEvent.pointerId) return;
+  const { kind, part, start, box, hasMoved } = takeDrag();
   if (isCancelled) {
     if (part && kind !== "draw") {
       part.box = box;
@@ -193,7 +200,7 @@ function endDrag(event, isCancelled) {
     }
     return;
   }
-  if (kind === "draw" && hasMoved) return create(inside(between(start, position(event))));
+  if (kind === "draw" && hasMoved) return create(between(start, position(event)));
   if (part) part.element.focus();
   else {
     document.activeElement?.blur?.();
@@ -202,18 +209,20 @@ function endDrag(event, isCancelled) {
   if (hasMoved) onEdit();
 }
 paper.addEventListener("pointerup", (event) => endDrag(event, false));
-paper.addEventListener("pointercancel", (event) => endDrag(event, true));
+// The capture is also lost without a `pointerup`, for example if another panel hides the photo.
+for (const name of ["pointercancel", "lostpointercapture"]) paper.addEventListener(name, (event) => endDrag(event, true));
 // Browsers would drag the photo.
 paper.addEventListener("dragstart", (event) => event.preventDefault());
 
 export const editor = {
   /** Shows the boxes of a photo; `handler` is called after each edit. */
   open(objects, handler) {
+    takeDrag();
     for (const part of boxes) {
       part.element.remove();
       part.row.remove();
     }
-    [boxes, selected, drag, onEdit] = [[], null, null, handler];
+    [boxes, selected, onEdit] = [[], null, handler];
     for (const object of objects) attach({ ...object, box: { ...object.box } });
   },
 

@@ -1,0 +1,102 @@
+import Foundation
+import ImprintImages
+import ImprintStudio
+import ImprintTraining
+import TestSupport
+import Testing
+
+/// The editor of boxes: drags and the storage of edits.
+@Suite("Box editor of the studio", .enabled(if: Browser.isAvailable, Browser.skipReason))
+struct StudioBoxEditorTests {
+    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
+    private static let labels = "[...document.querySelectorAll('#box-list input')].map(field => field.value)"
+    private static let names =
+        "[...document.querySelectorAll('#paper .box')].map(box => box.getAttribute('aria-label'))"
+
+    /// Writes photos of 160 x 120 pixels.
+    private func write(_ count: Int, to folder: URL) throws -> [URL] {
+        try (1...count).map { index in
+            let file = folder.appending(path: "\(index).png")
+            try ImageFile.write(
+                StudioSamples.image(.stripes, seed: UInt64(index), width: 160, height: 120), to: file)
+            return file
+        }
+    }
+
+    /// Opens the panel and adds the photos; the last one is in the editor.
+    private static func open(_ photos: [URL]) -> [Browser.Step] {
+        [.click("#tab-annotate")]
+            + photos.enumerated().flatMap { index, photo in
+                [
+                    .choose("#box-files", photo),
+                    .wait("\(text("editor-title")) === 'Photo \(index + 1) of \(index + 1)'"),
+                ]
+            } + [.wait("document.getElementById('paper-image').naturalWidth === 160")]
+    }
+
+    /// Stores a box of a photo as another page does, and notifies the pages.
+    private static func store(_ label: String, in name: String, revision: Int) -> String {
+        """
+        fetch('boxes?name=\(name)', { method: 'PUT', body: JSON.stringify({ revision: \(revision), isBackground: false,
+          objects: [{ label: '\(label)', box: { x: 0.1, y: 0.1, width: 0.2, height: 0.2 } }] }) })
+          .then(() => new BroadcastChannel('imprint-boxes').postMessage('changed')).then(() => 1)
+        """
+    }
+
+    /// Defines a function that sends a pointer event to an element, at a position in fractions of the photo.
+    private static let point = """
+        (() => { const paper = document.getElementById('paper'); paper.setPointerCapture = () => {};
+          window.point = (kind, x, y, target = paper) => {
+            const { left, top, width, height } = paper.getBoundingClientRect();
+            target.dispatchEvent(new PointerEvent(kind, { pointerId: 9, button: 0, bubbles: true, cancelable: true,
+              clientX: left + x * width, clientY: top + y * height })) };
+          return 1 })()
+        """
+
+    private struct Dragged: Decodable, Sendable {
+        let end: Double
+        let frames: Int
+        let drawn: [String]
+        let resized: [String]
+    }
+
+    @Test("The frame of a drag stays in the photo, ends with a change of the boxes, and follows the pointer exactly")
+    func drag() async throws {
+        try await StudioSamples.withStudio(hasModel: false) { studio, folder in
+            let sight: Browser.Sight<Dragged> = try await StudioSamples.look(
+                studio, Browser.View(),
+                Self.open(try write(1, to: folder)) + [
+                    .note("point", Self.point),
+                    .note(
+                        "end",
+                        """
+                        (() => { point('pointerdown', 0.999, 0.2); point('pointermove', 1.4, 0.6);
+                          const { left, width } = document.querySelector('.drawn').style;
+                          return parseFloat(left) + parseFloat(width) })()
+                        """),
+                    // Another page changes the boxes during the drag.
+                    .note("other", Self.store("Crest", in: "00001.png", revision: 0)),
+                    .wait("\(Self.labels).length === 1"),
+                    .note("frames", "document.querySelectorAll('.drawn').length"),
+                    // The end of the old drag changes nothing, and the next drag is not ignored.
+                    .note("late", "(point('pointerup', 1.4, 0.6), 1)"),
+                    .drag("#paper", from: [0.5, 0.5], to: [0.9, 0.9]), .wait("\(Self.labels).length === 2"),
+                    .note("drawn", Self.names),
+                    // The pointer takes a corner 1.2 % outside of it, and leaves the photo.
+                    .note(
+                        "grab",
+                        """
+                        (() => { const corner = document.querySelector('.box.selected .se');
+                          point('pointerdown', 0.912, 0.912, corner); point('pointermove', 1.2, 1.2); point('pointerup', 1.2, 1.2);
+                          return 1 })()
+                        """),
+                    .note("resized", Self.names),
+                ])
+            let seen = sight.values
+            #expect(seen.end <= 100.001 && seen.frames == 0)
+            #expect(seen.drawn.last == "Box 2, no label: lower right, at 50 %, 50 %, 40 % wide, 40 % high")
+            #expect(seen.resized.last == "Box 2, no label: lower right, at 50 %, 50 %, 50 % wide, 50 % high")
+            #expect(sight.console == [])
+        }
+    }
+}
