@@ -99,4 +99,76 @@ struct StudioBoxEditorTests {
             #expect(sight.console == [])
         }
     }
+
+    /// Defines a function that presses an arrow key on the selected box some times at once.
+    private static let press = """
+        (() => { window.press = count => { for (let index = 0; index < count; index++) {
+            document.querySelector('.box.selected').dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', bubbles: true })) } };
+          return 1 })()
+        """
+
+    /// Adds a box with a label to the open photo, and waits until it is stored.
+    private static func addBox(_ label: String) -> [Browser.Step] {
+        [
+            .click("#box-add"), .wait("document.activeElement.placeholder === 'Label'"), .type(label), .key("Enter"),
+            .wait("\(text("editor-state")).startsWith('Saved')"),
+        ]
+    }
+
+    private struct Stored: Decodable, Sendable {
+        let requests: Int
+        let answer: [String]
+        let onNavigation: Double
+        let onReload: [String]
+        let retried: String
+        let said: String
+        let saidThen: String
+    }
+
+    @Test("Edits are stored after a pause, on navigation and when the page is closed, and again after a failure")
+    func storage() async throws {
+        try await StudioSamples.withStudio(hasModel: false) { studio, folder in
+            let isSaved = "\(Self.text("editor-state")) === 'Saved: 1 box.'"
+            let sight: Browser.Sight<Stored> = try await StudioSamples.look(
+                studio, Browser.View(),
+                Self.open(try write(2, to: folder)) + Self.addBox("Leaf") + [
+                    .note("press", Self.press),
+                    .note(
+                        "spy",
+                        """
+                        (() => { const ask = window.fetch; window.requests = 0; window.fetch = async (path, options) => {
+                          if (options?.method !== 'PUT') return ask(path, options);
+                          window.requests += 1;
+                          if (window.isCut) throw new TypeError('cut');
+                          const answer = await ask(path, options);
+                          window.answer = Object.keys(await answer.clone().json()).sort();
+                          return answer };
+                          return 1 })()
+                        """),
+                    .note("keys", "(press(20), 1)"), .wait(isSaved), .note("requests", "window.requests"),
+                    .note("answer", "window.answer"),
+                    // Another photo is opened before the end of the pause.
+                    .note("more", "(press(1), document.querySelector('#box-photos button').click(), 1)"),
+                    .wait("\(Self.text("editor-title")) === 'Photo 1 of 2'"),
+                    .note("onNavigation", "fetch('boxes').then(one => one.json()).then(one => one.photos[1].objects[0].box.x)"),
+                    // The request for an edit fails, and the page repeats it.
+                    .click("#box-photos li:last-child button"),
+                    .wait("\(Self.text("editor-title")) === 'Photo 2 of 2'"), .click("#box-list input"), .key("Enter"),
+                    .note("cut", "(window.isCut = true, press(1), 1)"),
+                    .wait("\(Self.text("editor-state")) === 'Not saved.'"), .note("said", Self.text("said")),
+                    .note("repaired", "(window.isCut = false, 1)"), .wait(isSaved),
+                    .note("retried", Self.text("editor-state")), .note("saidThen", Self.text("said")),
+                    // The page is loaded again before the end of the pause.
+                    .note("last", "(press(1), 1)"), .reload(), .wait("document.body.dataset.ready === 'true'"),
+                    .click("#tab-annotate"), .click("#box-photos li:last-child button"),
+                    .wait("\(Self.labels).length === 1"), .note("onReload", Self.names),
+                ])
+            let seen = sight.values
+            #expect(seen.requests == 1 && seen.answer == ["photo", "shortage", "version"])
+            #expect(abs(seen.onNavigation - 0.56) < 1e-4)
+            #expect(seen.said.hasPrefix("The studio has ended and does not respond.") && seen.saidThen == "")
+            #expect(seen.onReload == ["Box 1, Leaf: centre, at 58 %, 35 %, 30 % wide, 30 % high"])
+            #expect(sight.console == [])
+        }
+    }
 }

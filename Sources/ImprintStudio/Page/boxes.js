@@ -1,7 +1,7 @@
 // Photos with boxes: adds photos, edits and stores their boxes.
 
 import { editor } from "./editor.js";
-import { attempt, find, focusOn, make, publish, setText, showMessage, subscribe, updateList } from "./parts.js";
+import { attempt, find, focusOn, handleFailure, make, publish, setText, showMessage, subscribe, updateList } from "./parts.js";
 import { server } from "./server.js";
 import { currentImage } from "./source.js";
 
@@ -9,8 +9,14 @@ import { currentImage } from "./source.js";
 let content = { version: -1, photos: [], artwork: [], problems: [] };
 /** The photo in the editor, if any. */
 let open = null;
+/** The time without further edits after which the page stores them, in milliseconds. */
+const saveDelay = 300;
 /** Whether the editor has changes that are not sent yet. */
 let isChanged = false;
+/** The timer of the next attempt to store the changes. */
+let timer = 0;
+/** The number of consecutive failed attempts. */
+let failures = 0;
 /** The request that stores the boxes, if one is running. */
 let saving = null;
 let modelLabels = [];
@@ -57,7 +63,7 @@ function showEditorState() {
   const unnamed = editor.count - editor.objects.length;
   find("background-field").hidden = editor.count > 0;
   setText("editor-state", unnamed ? `${boxCount(unnamed)} without a label: type a label to save.`
-    : saving ? "Saving …" : isChanged ? "Not saved." : editor.count ? `Saved: ${boxCount(editor.count)}.` : "");
+    : failures ? "Not saved." : saving || isChanged ? "Saving …" : editor.count ? `Saved: ${boxCount(editor.count)}.` : "");
 }
 
 /** Shows a response of the studio, and the boxes of the open photo if another tab has changed them. */
@@ -73,9 +79,30 @@ function update(next) {
   showList();
 }
 
+/** Shows the response to an edit, which has only the edited photo. */
+async function updatePhoto({ photo, version, shortage }) {
+  // The response lacks the changes of other tabs.
+  if (version !== content.version + 1) return refresh();
+  return update({ ...content, version, shortage, photos: content.photos.map((other) => (other.name === photo.name ? photo : other)) });
+}
+
+/** Stores the edits after a pause. */
+function scheduleSave(delay = saveDelay) {
+  clearTimeout(timer);
+  timer = setTimeout(() => attempt(save), delay);
+}
+
+function handleEdit() {
+  isChanged = true;
+  if (editor.count) find("background").checked = false;
+  scheduleSave();
+  showEditorState();
+}
+
 /** Shows a photo and its boxes in the editor. */
 function load(photo) {
   open = { name: photo.name, revision: photo.revision };
+  [isChanged, failures] = [false, 0];
   const image = find("paper-image");
   if (image.dataset.name !== photo.name) {
     image.dataset.name = photo.name;
@@ -87,11 +114,7 @@ function load(photo) {
   find("editor-title").textContent = `Photo ${indexOf(photo.name) + 1} of ${content.photos.length}`;
   find("background").checked = photo.isBackground;
   find("editor").hidden = false;
-  editor.open(photo.objects, () => {
-    isChanged = true;
-    if (editor.count) find("background").checked = false;
-    attempt(save);
-  });
+  editor.open(photo.objects, handleEdit);
   showEditorState();
 }
 
@@ -106,13 +129,14 @@ async function show(name) {
 
 function close() {
   open = null;
-  isChanged = false;
+  [isChanged, failures] = [false, 0];
   find("editor").hidden = true;
   delete find("paper-image").dataset.name;
 }
 
 /** Stores the boxes of the open photo; changes during a request are stored after it. */
 async function save() {
+  clearTimeout(timer);
   showEditorState();
   if (saving) return saving;
   saving = (async () => {
@@ -122,13 +146,16 @@ async function save() {
       const edit = { revision, objects: editor.objects, isBackground: find("background").checked };
       try {
         const next = await server.editBoxes(name, edit);
-        if (open?.name === name) open.revision = next.photos.find((photo) => photo.name === name)?.revision ?? revision;
-        update(next);
+        if (open?.name === name) open.revision = next.photo.revision;
+        if (failures) showMessage("");
+        failures = 0;
         tabs.postMessage("changed");
+        await updatePhoto(next);
       } catch (error) {
+        [isChanged, failures] = [true, failures + 1];
         // Another tab has changed or deleted the photo, or the boxes are not valid: show the stored boxes.
         if (error.isRejection) await refresh(true);
-        else isChanged = true;
+        else scheduleSave(handleFailure(error, failures));
         throw error;
       }
     }
@@ -139,7 +166,12 @@ async function save() {
     saving = null;
     showEditorState();
   }
+  // Another tab may have changed the boxes meanwhile.
+  update(content);
 }
+
+/** Stores the edits of the open photo now, for example before training. */
+export const saveBoxes = () => save();
 
 /** Reads the photos; `discards` shows the stored boxes in the editor instead of the edited ones. */
 async function refresh(discards = false) {
@@ -203,17 +235,24 @@ find("annotate").addEventListener("drop", (event) => {
 });
 find("box-add").addEventListener("click", () => editor.addInMiddle());
 find("box-detect").addEventListener("click", () => attempt(detect));
-find("background").addEventListener("change", () => {
-  isChanged = true;
-  attempt(save);
-});
+find("background").addEventListener("change", handleEdit);
+addEventListener("pagehide", () => { if (isChanged) attempt(save); });
+document.addEventListener("visibilitychange", () => { if (document.hidden && isChanged) attempt(save); });
+addEventListener("beforeunload", (event) => { if (failures) event.preventDefault(); });
 find("box-delete").addEventListener("click", () => attempt(async () => {
   const { name } = open, index = indexOf(name);
   if (!confirm(`Delete this photo and its boxes permanently?`)) return;
   // Edits of a deleted photo are not sent.
+  clearTimeout(timer);
+  const hadChanges = isChanged;
   isChanged = false;
   await saving?.catch(() => {});
-  update(await server.removeBoxPhoto(name));
+  try {
+    update(await server.removeBoxPhoto(name));
+  } catch (error) {
+    if (hadChanges && open?.name === name) handleEdit();
+    throw error;
+  }
   tabs.postMessage("changed");
   const next = content.photos[Math.min(index, content.photos.length - 1)];
   if (next) await show(next.name);

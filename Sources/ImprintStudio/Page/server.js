@@ -31,7 +31,11 @@ async function send(method, path, parameters = {}, body = undefined) {
   let response;
   try {
     // The studio rejects requests for another run.
-    response = await fetch(query ? `${path}?${query}` : path, { method, body, headers: run ? { "Imprint-Run": run } : {} });
+    response = await fetch(query ? `${path}?${query}` : path, {
+      method, body, headers: run ? { "Imprint-Run": run } : {},
+      // An edit is also stored if the page is closed meanwhile; browsers limit the size of such requests to 64 KB.
+      keepalive: typeof body === "string" && body.length < 20000,
+    });
   } catch {
     throw new RequestError("The studio has ended and does not respond.", false);
   }
