@@ -167,8 +167,66 @@ struct StudioBoxEditorTests {
             #expect(seen.requests == 1 && seen.answer == ["photo", "shortage", "version"])
             #expect(abs(seen.onNavigation - 0.56) < 1e-4)
             #expect(seen.said.hasPrefix("The studio has ended and does not respond.") && seen.saidThen == "")
-            #expect(seen.onReload == ["Box 1, Leaf: centre, at 58 %, 35 %, 30 % wide, 30 % high"])
+            #expect(seen.onReload == ["Box 1, Leaf: right, at 58 %, 35 %, 30 % wide, 30 % high"])
             #expect(sight.console == [])
+        }
+    }
+
+    private struct Drafts: Decodable, Sendable {
+        let said: String
+        let summaries: [String]
+        let back: [String]
+        let afterReload: [String]
+        let invalid: String
+        let title: String
+        let kept: [String]
+        let stored: [String]
+    }
+
+    @Test("Boxes without a label and boxes that cannot be stored are kept")
+    func drafts() async throws {
+        try await StudioSamples.withStudio(hasModel: false) { studio, folder in
+            let summaries =
+                "[...document.querySelectorAll('#box-photos button')].map(button => button.getAttribute('aria-label'))"
+            func show(_ index: Int) -> [Browser.Step] {
+                [
+                    .click("#box-photos li:nth-child(\(index)) button"),
+                    .wait("\(Self.text("editor-title")) === 'Photo \(index) of 2'"),
+                ]
+            }
+            let sight: Browser.Sight<Drafts> = try await StudioSamples.look(
+                studio, Browser.View(),
+                Self.open(try write(2, to: folder)) + [
+                    .drag("#paper", from: [0.1, 0.1], to: [0.4, 0.5]),
+                    .wait("document.activeElement.placeholder === 'Label'"),
+                ] + show(1) + [
+                    .note("said", Self.text("said")), .note("summaries", summaries),
+                ] + show(2) + [
+                    .note("back", Self.names),
+                    .reload(), .wait("document.body.dataset.ready === 'true'"), .click("#tab-annotate"),
+                    .click("#box-photos li:last-child button"), .wait("\(Self.labels).length === 1"),
+                    .note("afterReload", Self.names),
+                    // The studio rejects this label. The photo stays, with the edit.
+                    .click("#box-list input"), .type("none"), .key("Enter"),
+                    .wait("\(Self.text("editor-state")) === 'Not saved.'"),
+                    .click("#box-photos li:first-child button"),
+                    .wait("\(Self.text("said")).includes('none')"), .note("invalid", Self.text("said")),
+                    .note("title", Self.text("editor-title")), .note("kept", Self.labels),
+                    .note("select", "document.querySelector('#box-list input').select()"),
+                    .click("#box-list input"), .note("all", "document.activeElement.select()"), .type("Leaf"),
+                    .key("Enter"), .wait("\(Self.text("editor-state")) === 'Saved: 1 box.'"),
+                    .note("stored", summaries),
+                ])
+            let seen = sight.values
+            #expect(seen.said.hasPrefix("The photo that you left has 1 box without a label."))
+            #expect(seen.summaries == ["Photo 1: no boxes yet", "Photo 2: 1 box without a label"])
+            #expect(seen.back == ["Box 1, no label: upper left, at 10 %, 10 %, 30 % wide, 40 % high"])
+            #expect(seen.afterReload == seen.back)
+            #expect(seen.invalid.contains("is for photos that show no object"))
+            #expect(seen.title == "Photo 2 of 2" && seen.kept == ["none"])
+            #expect(seen.stored == ["Photo 1: no boxes yet", "Photo 2: 1 box"])
+            // The browser itself logs the rejected requests.
+            #expect(sight.console.allSatisfy { $0.contains("400") })
         }
     }
 }

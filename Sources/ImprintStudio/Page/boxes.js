@@ -20,6 +20,8 @@ let failures = 0;
 /** The request that stores the boxes, if one is running. */
 let saving = null;
 let modelLabels = [];
+/** The boxes without a label, by the file path of their photo, stored for this tab so that they survive a reload. */
+const drafts = new Map(Object.entries(JSON.parse(sessionStorage.getItem("box-drafts") ?? "{}")));
 
 /** Notifies the other tabs of this studio of changes. */
 const tabs = new BroadcastChannel("imprint-boxes");
@@ -28,9 +30,19 @@ const photoURL = (name, parameters = "") => `box-photo?name=${encodeURIComponent
 const indexOf = (name) => content.photos.findIndex((photo) => photo.name === name);
 const boxCount = (count) => (count === 1 ? "1 box" : `${count} boxes`);
 
+const draftKey = (name) => `${content.file}/${name}`;
+const draftsOf = (name) => drafts.get(draftKey(name)) ?? [];
+
+/** Changes the boxes without a label and stores them. */
+function updateDrafts(change) {
+  change();
+  sessionStorage.setItem("box-drafts", JSON.stringify(Object.fromEntries(drafts)));
+}
+
 function summary(photo) {
-  if (photo.objects.length) return boxCount(photo.objects.length);
-  return photo.isBackground ? "no objects" : "no boxes yet";
+  const count = draftsOf(photo.name).length;
+  if (!photo.objects.length) return count ? `${boxCount(count)} without a label` : photo.isBackground ? "no objects" : "no boxes yet";
+  return `${boxCount(photo.objects.length)}${count ? `, ${count} without a label` : ""}`;
 }
 
 function thumbnail({ name }) {
@@ -70,6 +82,9 @@ function showEditorState() {
 function update(next) {
   if (next.version < content.version) return;
   content = next;
+  const names = new Set(content.photos.map(({ name }) => draftKey(name)));
+  const deleted = [...drafts.keys()].filter((key) => key.startsWith(draftKey("")) && !names.has(key));
+  if (deleted.length) updateDrafts(() => { for (const key of deleted) drafts.delete(key); });
   publish("boxes", content);
   if (open) {
     const photo = content.photos[indexOf(open.name)];
@@ -95,6 +110,10 @@ function scheduleSave(delay = saveDelay) {
 function handleEdit() {
   isChanged = true;
   if (editor.count) find("background").checked = false;
+  updateDrafts(() => {
+    if (editor.drafts.length) drafts.set(draftKey(open.name), editor.drafts);
+    else drafts.delete(draftKey(open.name));
+  });
   scheduleSave();
   showEditorState();
 }
@@ -114,14 +133,17 @@ function load(photo) {
   find("editor-title").textContent = `Photo ${indexOf(photo.name) + 1} of ${content.photos.length}`;
   find("background").checked = photo.isBackground;
   find("editor").hidden = false;
-  editor.open(photo.objects, handleEdit);
+  editor.open([...photo.objects, ...draftsOf(photo.name).map((box) => ({ label: "", box }))], handleEdit);
   showEditorState();
 }
 
+/** Shows another photo after the edits of the open one are stored: if that fails, the open one stays with its edits. */
 async function show(name) {
   await save();
   const photo = content.photos[indexOf(name)];
   if (!photo) throw new Error("The photo was deleted in another tab.");
+  const count = open && open.name !== name ? draftsOf(open.name).length : 0;
+  if (count) showMessage(`The photo that you left has ${boxCount(count)} without a label. This tab keeps them, but the studio stores only boxes with a label.`);
   load(photo);
   showList();
   focusOn(find("editor-title"));
@@ -153,9 +175,9 @@ async function save() {
         await updatePhoto(next);
       } catch (error) {
         [isChanged, failures] = [true, failures + 1];
-        // Another tab has changed or deleted the photo, or the boxes are not valid: show the stored boxes.
-        if (error.isRejection) await refresh(true);
-        else scheduleSave(handleFailure(error, failures));
+        // Another tab has changed or deleted the photo: show the stored boxes. Boxes that are not valid stay in the editor.
+        if (error.status === 404 || error.status === 409) await refresh(true);
+        else if (!error.isRejection) scheduleSave(handleFailure(error, failures));
         throw error;
       }
     }

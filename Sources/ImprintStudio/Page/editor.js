@@ -231,6 +231,9 @@ export const editor = {
     return boxes.filter(({ label }) => label).map(({ label, box, isCrowd }) => ({ label, box, ...isCrowd ? { isCrowd } : {} }));
   },
 
+  /** The boxes without a label. */
+  get drafts() { return boxes.filter(({ label }) => !label).map(({ box }) => box); },
+
   /** The number of boxes, with and without a label. */
   get count() { return boxes.length; },
 

@@ -2,9 +2,10 @@
 
 /** A failed request with the message of the studio; `isRejection` means that a retry would fail in the same way. */
 class RequestError extends Error {
-  constructor(message, isRejection = true) {
+  constructor(message, { isRejection = true, status } = {}) {
     super(message);
     this.isRejection = isRejection;
+    this.status = status;
   }
 }
 
@@ -37,13 +38,13 @@ async function send(method, path, parameters = {}, body = undefined) {
       keepalive: typeof body === "string" && body.length < 20000,
     });
   } catch {
-    throw new RequestError("The studio has ended and does not respond.", false);
+    throw new RequestError("The studio has ended and does not respond.", { isRejection: false });
   }
   const responseRun = response.headers.get("Imprint-Run");
   if (responseRun && run && responseRun !== run) return reloadPage();
   run ??= responseRun;
   const value = await response.json().catch(() => ({ error: `The studio responded with status ${response.status}.` }));
-  if (!response.ok) throw new RequestError(value.error);
+  if (!response.ok) throw new RequestError(value.error, { status: response.status });
   return value;
 }
 
