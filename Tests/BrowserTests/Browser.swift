@@ -43,7 +43,7 @@ enum Browser {
         /// Drags from one position to another in an element, in fractions of it, with the mouse or a finger.
         case drag(_ selector: String, from: [Double], to: [Double], isTouch: Bool = false)
         /// Presses a key until a condition, if any, is true.
-        case key(_ key: String, until: String? = nil, shift: Bool = false)
+        case key(_ key: String, until: String? = nil, shift: Bool = false, control: Bool = false)
         case type(_ text: String)
         /// Chooses a file in a file input.
         case choose(_ selector: String, URL)
@@ -59,7 +59,7 @@ enum Browser {
         case page(Int, signal: URL? = nil)
 
         private enum Key: String, CodingKey {
-            case wait, note, value, click, until, key, shift, type, choose, path, accessibility, reload,
+            case wait, note, value, click, until, key, shift, control, type, choose, path, accessibility, reload,
                 first, behind, page, signal, drag, from, to, touch
         }
 
@@ -78,10 +78,11 @@ enum Browser {
                 try values.encode(start, forKey: .from)
                 try values.encode(end, forKey: .to)
                 try values.encode(isTouch, forKey: .touch)
-            case .key(let key, let condition, let shift):
+            case .key(let key, let condition, let shift, let control):
                 try values.encode(key, forKey: .key)
                 try values.encodeIfPresent(condition, forKey: .until)
                 try values.encode(shift, forKey: .shift)
+                try values.encode(control, forKey: .control)
             case .type(let text): try values.encode(text, forKey: .type)
             case .choose(let selector, let file):
                 try values.encode(selector, forKey: .choose)

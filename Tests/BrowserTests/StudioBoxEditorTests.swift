@@ -229,4 +229,71 @@ struct StudioBoxEditorTests {
             #expect(sight.console.allSatisfy { $0.contains("400") })
         }
     }
+
+    private struct Undone: Decodable, Sendable {
+        let steps: [[String]]
+        let isDisabled: [Bool]
+        let isFocusKept: Bool
+        let text: String
+        let stored: [String]
+        let mine: [String]
+        let overflow: Int
+    }
+
+    @Test("Edits are undone and repeated by keys and buttons", arguments: StudioTests.widths)
+    func undo(width: Int) async throws {
+        try await StudioSamples.withStudio(hasModel: false) { studio, folder in
+            let note = "(window.steps ??= []).push(\(Self.names))"
+            let disabled = "['box-undo', 'box-redo'].map(id => document.getElementById(id).disabled)"
+            let undo = Browser.Step.key("z", control: true)
+            let sight: Browser.Sight<Undone> = try await StudioSamples.look(
+                studio, Browser.View(width: width),
+                Self.open(try write(1, to: folder)) + [
+                    // Draw, label, move by keys, resize and delete.
+                    .drag("#paper", from: [0.1, 0.1], to: [0.4, 0.5]),
+                    .wait("document.activeElement.placeholder === 'Label'"), .type("Leaf"), .key("Enter"),
+                    .wait("document.activeElement.className.includes('box')"),
+                    .note("press", Self.press), .note("keys", "(press(10), 1)"),
+                    .drag(".box.selected .se", from: [0.5, 0.5], to: [4, 0.5]), .note("length", note),
+                    .key("Delete"), .wait("\(Self.labels).length === 0"), .note("isDisabled", disabled),
+                    undo, .note("length", note), undo, .note("length", note),
+                    // All arrow keys are one step.
+                    undo, .note("length", note), undo, .note("length", note),
+                    // Without the box, the focus is still in the editor.
+                    undo, .note("length", note),
+                    .note("isFocusKept", "document.getElementById('editor').contains(document.activeElement)"),
+                    .key("Z", shift: true, control: true), .key("y", control: true), .click("#box-redo"),
+                    .note("length", note), .note("steps", "window.steps"),
+                    // The label field undoes its own text.
+                    .click("#box-list input"), .type("s"), undo, .note("text", "\(Self.names)[0]"),
+                    .note("reset", "(document.activeElement.value = 'Leaf', 1)"), .key("Enter"),
+                    .wait("\(Self.text("editor-state")) === 'Saved: 1 box.'"),
+                    // Another page replaces the box, and undo brings the own one back.
+                    .note("other", "fetch('boxes').then(one => one.json()).then(one => window.revision = one.photos[0].revision)"),
+                    .note(
+                        "store",
+                        """
+                        fetch('boxes?name=00001.png', { method: 'PUT', body: JSON.stringify({ revision: window.revision, isBackground: false,
+                          objects: [{ label: 'Crest', box: { x: 0.1, y: 0.1, width: 0.2, height: 0.2 } }] }) })
+                          .then(() => new BroadcastChannel('imprint-boxes').postMessage('changed')).then(() => 1)
+                        """),
+                    .wait("\(Self.labels)[0] === 'Crest'"), .click("#box-undo"), .note("mine", Self.names),
+                    .wait("\(Self.text("editor-state")) === 'Saved: 1 box.'"),
+                    .note("stored", "fetch('boxes').then(one => one.json()).then(one => one.photos[0].objects.map(one => one.label))"),
+                    .note("overflow", "document.scrollingElement.scrollWidth - innerWidth"),
+                ])
+            let seen = sight.values
+            let moved = "Box 1, Leaf: upper centre, at 20 %, 10 %, 30 % wide, 40 % high"
+            #expect(seen.steps.count == 7)
+            #expect(seen.steps.first?.first?.hasPrefix("Box 1, Leaf: ") == true && seen.steps[0] != [moved])
+            #expect(seen.isDisabled == [false, true])
+            #expect(seen.steps[1] == seen.steps[0] && seen.steps[2] == [moved])
+            #expect(seen.steps[3] == ["Box 1, Leaf: upper left, at 10 %, 10 %, 30 % wide, 40 % high"])
+            #expect(seen.steps[4] == ["Box 1, no label: upper left, at 10 %, 10 %, 30 % wide, 40 % high"])
+            #expect(seen.steps[5] == [] && seen.isFocusKept)
+            #expect(seen.steps[6] == [moved] && seen.text == moved && seen.mine == [moved])
+            #expect(seen.stored == ["Leaf"] && seen.overflow <= 0)
+            #expect(sight.console == [])
+        }
+    }
 }

@@ -74,8 +74,8 @@ function showList() {
 function showEditorState() {
   const unnamed = editor.count - editor.objects.length;
   find("background-field").hidden = editor.count > 0;
-  setText("editor-state", unnamed ? `${boxCount(unnamed)} without a label: type a label to save.`
-    : failures ? "Not saved." : saving || isChanged ? "Saving …" : editor.count ? `Saved: ${boxCount(editor.count)}.` : "");
+  setText("editor-state", failures ? "Not saved."
+    : unnamed ? `${boxCount(unnamed)} without a label: type a label to save.` : saving || isChanged ? "Saving …" : editor.count ? `Saved: ${boxCount(editor.count)}.` : "");
 }
 
 /** Shows a response of the studio, and the boxes of the open photo if another tab has changed them. */
@@ -110,13 +110,15 @@ function scheduleSave(delay = saveDelay) {
 function handleEdit() {
   isChanged = true;
   if (editor.count) find("background").checked = false;
-  updateDrafts(() => {
-    if (editor.drafts.length) drafts.set(draftKey(open.name), editor.drafts);
-    else drafts.delete(draftKey(open.name));
-  });
+  const key = draftKey(open.name), unnamed = editor.drafts;
+  if (unnamed.length) updateDrafts(() => drafts.set(key, unnamed));
+  else if (drafts.has(key)) updateDrafts(() => drafts.delete(key));
   scheduleSave();
   showEditorState();
 }
+
+/** The edited properties as they are sent, to tell whether they have changed. */
+const editedText = () => JSON.stringify([editor.objects, find("background").checked]);
 
 /** Shows a photo and its boxes in the editor. */
 function load(photo) {
@@ -133,7 +135,8 @@ function load(photo) {
   find("editor-title").textContent = `Photo ${indexOf(photo.name) + 1} of ${content.photos.length}`;
   find("background").checked = photo.isBackground;
   find("editor").hidden = false;
-  editor.open([...photo.objects, ...draftsOf(photo.name).map((box) => ({ label: "", box }))], handleEdit);
+  editor.open([...photo.objects, ...draftsOf(photo.name).map((box) => ({ label: "", box }))], handleEdit, open.name);
+  open.storedText = editedText();
   showEditorState();
 }
 
@@ -153,6 +156,7 @@ function close() {
   open = null;
   [isChanged, failures] = [false, 0];
   find("editor").hidden = true;
+  editor.open([], () => {}, null);
   delete find("paper-image").dataset.name;
 }
 
@@ -164,11 +168,15 @@ async function save() {
   saving = (async () => {
     while (isChanged && open) {
       isChanged = false;
-      const { name, revision } = open;
+      const { name, revision, storedText } = open, text = editedText();
+      if (text === storedText) {
+        failures = 0;
+        continue;
+      }
       const edit = { revision, objects: editor.objects, isBackground: find("background").checked };
       try {
         const next = await server.editBoxes(name, edit);
-        if (open?.name === name) open.revision = next.photo.revision;
+        if (open?.name === name) Object.assign(open, { revision: next.photo.revision, storedText: text });
         if (failures) showMessage("");
         failures = 0;
         tabs.postMessage("changed");
@@ -176,8 +184,10 @@ async function save() {
       } catch (error) {
         [isChanged, failures] = [true, failures + 1];
         // Another tab has changed or deleted the photo: show the stored boxes. Boxes that are not valid stay in the editor.
-        if (error.status === 404 || error.status === 409) await refresh(true);
-        else if (!error.isRejection) scheduleSave(handleFailure(error, failures));
+        if (error.status === 404 || error.status === 409) {
+          await refresh(true);
+          if (open?.name === name) error.message += " Undo brings back your edit.";
+        } else if (!error.isRejection) scheduleSave(handleFailure(error, failures));
         throw error;
       }
     }
@@ -256,6 +266,18 @@ find("annotate").addEventListener("drop", (event) => {
   attempt(() => add([...event.dataTransfer.files]));
 });
 find("box-add").addEventListener("click", () => editor.addInMiddle());
+find("box-undo").addEventListener("click", () => editor.undo());
+find("box-redo").addEventListener("click", () => editor.redo());
+document.addEventListener("keydown", (event) => {
+  if (!open || !find("editor").checkVisibility() || event.altKey || !(event.ctrlKey || event.metaKey)) return;
+  // A text that is being edited has an undo of its own.
+  if (event.target.matches?.("input:not([type=checkbox]), select") && !editor.isUneditedLabel(event.target)) return;
+  const key = event.key.toLowerCase();
+  if (key === "z" && !event.shiftKey) editor.undo();
+  else if (key === "y" || key === "z") editor.redo();
+  else return;
+  event.preventDefault();
+});
 find("box-detect").addEventListener("click", () => attempt(detect));
 find("background").addEventListener("change", handleEdit);
 addEventListener("pagehide", () => { if (isChanged) attempt(save); });

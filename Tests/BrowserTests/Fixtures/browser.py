@@ -15,7 +15,8 @@ A file of steps is a JSON array of user actions. Each step is an object with one
     "click"          a selector; presses the mouse on the element until the expression "until", if any, is true
     "drag"           the selector of an element; drags from the position "from" to "to", in fractions of the element, with the
                      mouse or, if "touch" is true, with a finger
-    "key"            a key; presses it until the expression "until", if any, is true, with the shift key if "shift" is true
+    "key"            a key; presses it until the expression "until", if any, is true, with the shift key if "shift" is true, and with
+                     the control key if "control" is true
     "type"           a text to enter
     "choose"         the selector of a file input; chooses the file "path"
     "accessibility"  a name; records the role and name of all elements that assistive technology sees
@@ -286,13 +287,13 @@ class Browser:
             self.call("Input.dispatchMouseEvent", type="mouseMoved", **point, **mouse)
         self.call("Input.dispatchMouseEvent", type="mouseReleased", **points[-1], **mouse)
 
-    def key(self, name, until, shift):
+    def key(self, name, until, shift, control):
         """Presses a key until an expression is true."""
         codes = {
             "Tab": 9, "Enter": 13, " ": 32, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Home": 36, "End": 35,
-            "Delete": 46,
+            "Delete": 46, "y": 89, "z": 90, "Z": 90,
         }
-        key = {"key": name, "windowsVirtualKeyCode": codes[name], "modifiers": 8 if shift else 0}
+        key = {"key": name, "windowsVirtualKeyCode": codes[name], "modifiers": (8 if shift else 0) + (2 if control else 0)}
         text = {"Enter": "\r", " ": " "}.get(name)
         self.call("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", **key, **({"text": text} if text else {}))
         if until:
@@ -317,7 +318,7 @@ class Browser:
         elif "drag" in step:
             self.drag(step["drag"], step["from"], step["to"], step.get("touch", False))
         elif "key" in step:
-            self.key(step["key"], step.get("until"), step.get("shift", False))
+            self.key(step["key"], step.get("until"), step.get("shift", False), step.get("control", False))
         elif "type" in step:
             self.call("Input.insertText", text=step["type"])
         elif "choose" in step:
