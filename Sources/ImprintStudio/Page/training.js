@@ -114,7 +114,8 @@ function introduction(model) {
     return `Add two or more classes, collect examples of each, and train your own model.${start}`;
   }
   if (model.learnsNewLabels) return "Personalize the model with a few examples of its labels or of new labels. Training takes about a second.";
-  return `The model detects logos and cannot learn new labels. Collect examples of its labels: ${model.labels.map(quoted).join(", ")}.`;
+  return `The model is a detector. Collect examples of its labels: ${model.labels.map(quoted).join(", ")}. It learns new labels from artwork or boxes: `
+    + "train a new detector in the panel Boxes, or personalize the model outside of the studio with artwork or photos with boxes.";
 }
 
 /** Fetches the model in use, and notifies all parts of the page. */
