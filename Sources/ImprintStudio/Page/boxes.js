@@ -238,14 +238,17 @@ async function add(files) {
 async function detect() {
   const { name } = open;
   setText("editor-state", "Detecting …");
-  const response = await fetch(photoURL(name));
-  if (!response.ok) throw new Error("The photo cannot be read. It may have been deleted in another tab.");
-  const { objects = [] } = await server.classify(await response.blob());
-  if (open?.name !== name) return;
-  const count = editor.addDetections(objects);
-  showMessage(count ? `Added ${boxCount(count)} from ${objects.length} detected objects. Correct them.`
-    : objects.length ? "There are boxes for all detected objects already." : "The model detects no objects in this photo.");
-  showEditorState();
+  try {
+    const response = await fetch(photoURL(name));
+    if (!response.ok) throw new Error("The photo cannot be read. It may have been deleted in another tab.");
+    const { objects = [] } = await server.classify(await response.blob());
+    if (open?.name !== name) return;
+    const count = editor.addDetections(objects);
+    showMessage(count ? `Added ${boxCount(count)} from ${objects.length} detected objects. Correct them.`
+      : objects.length ? "There are boxes for all detected objects already." : "The model detects no objects in this photo.");
+  } finally {
+    showEditorState();
+  }
 }
 
 find("box-files").addEventListener("change", (event) => {

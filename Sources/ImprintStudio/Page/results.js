@@ -43,8 +43,12 @@ function showText() {
   const threshold = Number(find("alt-threshold").value);
   const confident = result ? shownLabels(result).filter(({ confidence }) => confidence >= threshold) : [];
   const labels = confident.slice(0, 3).map(({ label }) => label), last = labels.pop();
-  find("alt").textContent = !result ? "–" : result.rejected ? "The photo is unlike the training photos: none of the labels." : !last ? `No label with a confidence of at least ${Math.round(threshold * 100)} %.`
-    : `Photo that may show ${labels.length ? `${labels.join(", ")} and ${last}` : last}.`;
+  const text = !result ? "–" : result.rejected ? "The photo is unlike the training photos: none of the labels."
+    : !last ? `No label with a confidence of at least ${Math.round(threshold * 100)} %.`
+      : `Photo that may show ${labels.length ? `${labels.join(", ")} and ${last}` : last}.`;
+  // The clipboard has the previous text.
+  if (text !== find("alt").textContent) setText("copied", "");
+  find("alt").textContent = text;
   find("copy").disabled = !last || result.rejected;
 }
 

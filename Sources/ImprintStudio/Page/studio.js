@@ -32,11 +32,19 @@ for (const [index, tab] of tabs.entries()) {
   });
 }
 
+// A message belongs to the latest action: the next one clears it.
+const controls = "button, a, label, input, select, .box";
+const isPassive = ({ key, ctrlKey, metaKey, altKey }) => ctrlKey || metaKey || altKey || ["Tab", "Shift", "Control", "Alt", "Meta"].includes(key);
+for (const name of ["pointerdown", "keydown"]) {
+  document.addEventListener(name, (event) => { if (event.target.closest?.(controls) && !isPassive(event)) showMessage(""); }, { capture: true });
+}
+
 openHistory();
 openBoxes();
 for (let failures = 1; ; failures += 1) {
   try {
     await openTraining();
+    if (failures > 1) showMessage("");
     break;
   } catch (error) {
     await delay(handleFailure(error, failures));

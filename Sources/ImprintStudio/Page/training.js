@@ -166,6 +166,7 @@ async function follow(status) {
     if (stage !== "running") break;
     try {
       status = await server.trainingStatus(status.version);
+      if (failures) showMessage("");
       failures = 0;
     } catch (error) {
       failures += 1;

@@ -1,0 +1,59 @@
+import Foundation
+import Imprint
+import ImprintStudio
+import TestSupport
+import Testing
+
+/// The messages of the page: they agree with what the page shows.
+@Suite("Messages of the studio", .enabled(if: Browser.isAvailable, Browser.skipReason)) struct StudioMessageTests {
+    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
+    private static let said = text("said")
+    private static let isReady = "document.body.dataset.ready === 'true'"
+
+    private struct Cleared: Decodable, Sendable {
+        let unreadable: String
+        let live: String
+        let blocked: String
+        let unblocked: String
+        let afterFailure: String
+        let copied: String
+        let outdated: String
+    }
+
+    @Test("The next action, a new result and a successful retry clear a message") func cleared() async throws {
+        try await StudioSamples.withStudio { studio, folder in
+            let textFile = folder.appending(path: "note.jpg")
+            try Data("This is not an image.".utf8).write(to: textFile)
+            let view = Browser.View(camera: try StudioSamples.camera([.bright], in: folder))
+            let sight: Browser.Sight<Cleared> = try await StudioSamples.look(
+                studio, view,
+                [
+                    .wait("\(Self.text("label")) === 'Bright'"),
+                    .choose("#file", textFile), .wait("\(Self.said) !== ''"), .note("unreadable", Self.said),
+                    .click("#camera"), .wait("\(Self.text("label")) === 'Bright'"), .note("live", Self.said),
+                    .click("#filter-label"), .type("Bright"), .key("Enter"),
+                    .wait("\(Self.text("curtain")).startsWith('Blocked')"),
+                    .click("#shutter"), .wait("\(Self.said) !== ''"), .note("blocked", Self.said),
+                    .click("#filter-labels button"), .note("unblocked", Self.said),
+                    // The copied text changes with the threshold.
+                    .note("clipboard", "(navigator.clipboard.writeText = async () => {}, 1)"),
+                    .wait("!document.getElementById('copy').disabled"), .click("#copy"),
+                    .wait("\(Self.text("copied")) !== ''"), .note("copied", Self.text("copied")),
+                    .click("#alt-threshold"), .key("End"),
+                    .wait("\(Self.text("alt")).startsWith('No label')"), .note("outdated", Self.text("copied")),
+                    .reload(
+                        first: """
+                            { const ask = window.fetch; let failures = 2; window.fetch = (...parts) =>
+                              String(parts[0]).startsWith("examples") && failures-- > 0 ? Promise.reject(new TypeError("cut")) : ask(...parts) }
+                            """),
+                    .wait(Self.isReady), .note("afterFailure", Self.said),
+                ])
+            let seen = sight.values
+            #expect(seen.unreadable.hasPrefix("The image data: expected an image") && seen.live == "")
+            #expect(seen.blocked.hasPrefix("Blocked: ") && seen.unblocked == "" && seen.afterFailure == "")
+            #expect(seen.copied == "Copied." && seen.outdated == "")
+            // The browser itself logs the rejected photo.
+            #expect(sight.console.allSatisfy { $0.contains("422") })
+        }
+    }
+}
