@@ -269,4 +269,42 @@ import Testing
             #expect(sight.console == [])
         }
     }
+
+    private struct Untaught: Decodable, Sendable {
+        let example: String
+        let photo: String
+        let counts: [String]
+        let kept: [Int]
+        let after: String
+    }
+
+    @Test("The content filter also applies to examples and to photos with boxes") func filteredExamples() async throws {
+        try await StudioSamples.withStudio { studio, folder in
+            let view = Browser.View(camera: try StudioSamples.camera([.bright], in: folder))
+            let (said, count) = (Self.text("said"), "document.querySelector('#classes .count').textContent")
+            let sight: Browser.Sight<Untaught> = try await StudioSamples.look(
+                studio, view,
+                [
+                    .wait("\(Self.text("label")) === 'Bright'"),
+                    .click("#filter-label"), .type("Bright"), .key("Enter"), .wait(Self.isCovered),
+                    .click("#tab-teach"), .click("#class-name"), .type("Cup"), .key("Enter"),
+                    .wait("document.activeElement.className === 'hold'"),
+                    .click(".hold"), .wait("\(said) !== ''"), .note("example", said), .note("counts", "[\(count)]"),
+                    .click("#tab-annotate"), .click("#box-current"), .wait("\(said) !== ''"), .note("photo", said),
+                    .note(
+                        "kept",
+                        """
+                        Promise.all([fetch('examples'), fetch('boxes')].map(one => one.then(one => one.json())))
+                          .then(([examples, boxes]) => [examples.classes[0].count, boxes.photos.length])
+                        """),
+                    // Without the filter, the same image is an example.
+                    .click("#tab-look"), .click("#filter-labels button"), .click("#tab-teach"), .click(".hold"),
+                    .wait("\(count) !== '0 examples'"), .note("after", count),
+                ])
+            let seen = sight.values
+            #expect(seen.example == "Blocked: the model detected “Bright”, so the studio does not keep the image.")
+            #expect(seen.photo == seen.example && seen.counts == ["0 examples"] && seen.kept == [0, 0])
+            #expect(seen.after.contains("example") && sight.console == [])
+        }
+    }
 }

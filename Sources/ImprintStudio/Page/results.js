@@ -2,6 +2,7 @@
 
 import { showObjects } from "./objects.js";
 import { find, focusOn, make, matchLabel, percent, quoted, setText, subscribe, updateList } from "./parts.js";
+import { server } from "./server.js";
 
 let result = null;
 /** Whether the image could not be classified. */
@@ -54,6 +55,14 @@ function showText() {
 
 /** Returns whether the content filter has labels of the model; if so, it must check photos before they are saved. */
 export const isFilterActive = () => activeLabels().length > 0;
+
+/** Checks an image that the studio is about to keep. Throws if the content filter blocks it or cannot check it. */
+export async function checkFilter(image) {
+  if (!isFilterActive()) return;
+  if (modelLabels === null) throw new Error("The content filter cannot check the image before the model is loaded.");
+  const blocked = blockedPart(await server.classify(image));
+  if (blocked) throw new Error(`Blocked: the model detected ${quoted(blocked.label)}, so the studio does not keep the image.`);
+}
 
 /** Returns whether the image is covered, because it is blocked or not yet classified. */
 const isCovered = () => isFilterActive() && (!result || Boolean(blockedPart()));

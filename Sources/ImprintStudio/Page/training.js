@@ -3,6 +3,7 @@
 import { onAccept, onChoice, showChoice, showComparison, showOffer } from "./base.js";
 import { showCurves } from "./curves.js";
 import { attempt, delay, find, focusOn, handleFailure, make, matchLabel, publish, quoted, setText, showMessage, updateList } from "./parts.js";
+import { checkFilter } from "./results.js";
 import { server } from "./server.js";
 import { currentImage, isLive } from "./source.js";
 
@@ -32,6 +33,7 @@ async function collect(label) {
     isAdded = await attempt(async () => {
       const image = await currentImage();
       if (!image) throw new Error("There is no image: start the camera or choose a photo.");
+      await checkFilter(image);
       show(await server.addExample(label, image));
       return true;
     });
