@@ -174,4 +174,34 @@ import Testing
                 seen.tabs == ["tab-teach", "tab-annotate", "tab-history", "tab-history"] && seen.skipped == "panels")
         }
     }
+
+    private struct Stage: Decodable, Sendable {
+        let colors: [String]
+        let contrast: Double
+    }
+
+    @Test("In dark mode, the stage differs from the page and has a visible frame") func darkStage() async throws {
+        try await StudioSamples.withStudio { studio, _ in
+            let sight: Browser.Sight<Stage> = try await StudioSamples.look(
+                studio, Browser.View(isDark: true),
+                [
+                    .note(
+                        "colors",
+                        "[document.getElementById('picture'), document.body].map(one => getComputedStyle(one).backgroundColor)"
+                    ),
+                    .note(
+                        "contrast",
+                        """
+                        (() => { const light = color => color.match(/[\\d.]+/g).slice(0, 3).map(Number).map(c => c / 255)
+                            .map(c => c <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4).reduce((sum, c, i) => sum + c * [.2126, .7152, .0722][i], 0);
+                          const [frame, page] = [getComputedStyle(document.getElementById('picture')).borderTopColor,
+                            getComputedStyle(document.body).backgroundColor].map(light);
+                          return (Math.max(frame, page) + .05) / (Math.min(frame, page) + .05) })()
+                        """),
+                ])
+            #expect(sight.values.colors.first != sight.values.colors.last)
+            // WCAG 2.2, 1.4.11.
+            #expect(sight.values.contrast >= 3)
+        }
+    }
 }
