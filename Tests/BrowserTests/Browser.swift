@@ -15,6 +15,8 @@ enum Browser {
         var width = 1280
         var height = 800
         var isDark = false
+        /// Whether the browser replaces the colours of the page, as for a high-contrast theme of the system.
+        var forcesColors = false
         var isPrinted = false
         var runsScripts = true
         /// The frames of the page's camera, as consecutive JPEGs; nil for no camera.
@@ -26,9 +28,12 @@ enum Browser {
         }
 
         fileprivate var arguments: [String] {
-            ["--width", "\(width)", "--height", "\(height)"] + (isDark ? ["--dark"] : [])
-                + (isPrinted ? ["--print"] : [])
-                + (runsScripts ? [] : ["--no-script"]) + (camera.map { ["--camera", $0.path] } ?? [])
+            let flags = [
+                ("--dark", isDark), ("--forced-colors", forcesColors), ("--print", isPrinted),
+                ("--no-script", !runsScripts),
+            ]
+            return ["--width", "\(width)", "--height", "\(height)"] + flags.filter(\.1).map(\.0)
+                + (camera.map { ["--camera", $0.path] } ?? [])
         }
     }
 

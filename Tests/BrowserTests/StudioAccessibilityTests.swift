@@ -175,6 +175,52 @@ import Testing
         }
     }
 
+    private struct Forced: Decodable, Sendable {
+        let isForced: Bool
+        let bar: [String]
+        let tab: [String]
+        let outlines: [String]
+        let box: [String]
+        let faint: [String]
+    }
+
+    @Test("With forced colours, bars, the chosen tab and the selection are visible", arguments: [false, true])
+    func forcedColors(isDark: Bool) async throws {
+        try await StudioSamples.withStudio { studio, folder in
+            let photo = try StudioSamples.write(.bright, to: folder)
+            let style = "(element, pseudo) => getComputedStyle(element, pseudo)"
+            let sight: Browser.Sight<Forced> = try await StudioSamples.look(
+                studio, Browser.View(isDark: isDark, forcesColors: true),
+                [
+                    .note("isForced", "matchMedia('(forced-colors: active)').matches"),
+                    .choose("#file", photo), .wait("document.querySelectorAll('#top .bar').length > 0"),
+                    .note("style", "(window.style = \(style), 1)"),
+                    .note(
+                        "bar",
+                        "['::before', null].map(part => style(document.querySelector('#top .bar'), part).backgroundColor)"),
+                    .note(
+                        "tab",
+                        "[style(document.getElementById('tab-look'), '::after').backgroundColor, style(document.body).backgroundColor]"
+                    ),
+                    .note("faint", Browser.faint),
+                    .click("#tab-annotate"), .choose("#box-files", photo), .wait("!document.getElementById('editor').hidden"),
+                    .click("#box-add"), .wait("document.activeElement.placeholder === 'Label'"),
+                    .note(
+                        "outlines",
+                        "['[aria-current=true]', '.box-list .selected'].map(part => style(document.querySelector(part)).outlineStyle)"
+                    ),
+                    .note(
+                        "box",
+                        "[style(document.querySelector('.corner'), '::after').backgroundColor, style(document.querySelector('.corner')).display]"
+                    ),
+                ])
+            let seen = sight.values
+            #expect(seen.isForced && seen.bar[0] != seen.bar[1] && seen.tab[0] != seen.tab[1])
+            #expect(seen.outlines == ["solid", "solid"] && seen.box == ["rgb(255, 255, 255)", "block"])
+            #expect(seen.faint == [] && sight.console == [])
+        }
+    }
+
     private struct Stage: Decodable, Sendable {
         let colors: [String]
         let contrast: Double

@@ -1,7 +1,8 @@
 """Opens a page in headless Chromium and prints its state as JSON.
 
     python3 browser.py URL [--width 1280] [--height 800] [--evaluate EXPRESSION | --file EXPRESSIONS.json]
-                       [--wait-until EXPRESSION] [--steps STEPS.json] [--camera FILE.mjpeg] [--dark] [--no-script] [--print]
+                       [--wait-until EXPRESSION] [--steps STEPS.json] [--camera FILE.mjpeg] [--dark] [--forced-colors]
+                       [--no-script] [--print]
                        [--screenshot FILE.png] [--pdf FILE.pdf] [--timeout SECONDS]
 
 Prints {"values": {...}, "console": [...], "requests": [...]}: the values of the JavaScript expressions by name, the errors and
@@ -383,6 +384,7 @@ def main():
     parser.add_argument("--screenshot", metavar="FILE.png")
     parser.add_argument("--pdf", metavar="FILE.pdf")
     parser.add_argument("--dark", action="store_true")
+    parser.add_argument("--forced-colors", action="store_true", help="replace the colours of the page")
     parser.add_argument("--print", action="store_true", help="use the print style sheet")
     parser.add_argument("--no-script", action="store_true")
     parser.add_argument("--timeout", type=float, default=60, help="maximum duration in seconds")
@@ -406,7 +408,9 @@ def main():
             mobile=options.width < 600)
         browser.call(
             "Emulation.setEmulatedMedia", media="print" if options.print else "",
-            features=[{"name": "prefers-color-scheme", "value": "dark" if options.dark else "light"}])
+            features=[
+                {"name": "prefers-color-scheme", "value": "dark" if options.dark else "light"},
+                {"name": "forced-colors", "value": "active" if options.forced_colors else "none"}])
         browser.call("Emulation.setScriptExecutionDisabled", value=options.no_script)
         browser.open(options.url)
         if options.wait_until:
