@@ -56,4 +56,32 @@ import Testing
             #expect(sight.console.allSatisfy { $0.contains("422") })
         }
     }
+
+    private struct Axes: Decodable, Sendable {
+        let axes: [[String]]
+        let current: String
+    }
+
+    @Test("The labels of the loss axis differ, even for tiny losses") func lossAxis() async throws {
+        try await StudioSamples.withStudio { studio, _ in
+            let sight: Browser.Sight<Axes> = try await StudioSamples.look(
+                studio, Browser.View(),
+                [
+                    .note(
+                        "axes",
+                        """
+                        import('./curves.js').then(({ showCurves }) => [2.3, 0.004, 0.00004].map(loss => {
+                          const area = document.getElementById('curves');
+                          showCurves(area, [{ step: 1, steps: 2, loss, accuracy: 0.5 }, { step: 2, steps: 2, loss: loss / 2, accuracy: 1 }]);
+                          return [...area.querySelectorAll('.loss .tick')].slice(0, 3).map(tick => tick.textContent) }))
+                        """),
+                    .note("current", "document.querySelector('#curves .loss b').textContent"),
+                ])
+            #expect(
+                sight.values.axes == [
+                    ["0.00", "1.15", "2.30"], ["0.0000", "0.0020", "0.0040"], ["0", "2e-5", "4e-5"],
+                ])
+            #expect(sight.values.current == "2e-5" && sight.console == [])
+        }
+    }
 }
