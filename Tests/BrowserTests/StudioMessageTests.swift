@@ -84,4 +84,40 @@ import Testing
             #expect(sight.values.current == "2e-5" && sight.console == [])
         }
     }
+
+    private struct Notices: Decodable, Sendable {
+        let unreadable: String
+        let readable: String
+        let isHidden: Bool
+        let shown: Bool
+    }
+
+    @Test("The notice for a photo that the browser cannot show agrees with the result") func notice() async throws {
+        try await StudioSamples.withStudio { studio, folder in
+            let textFile = folder.appending(path: "note.jpg")
+            try Data("This is not an image.".utf8).write(to: textFile)
+            let photo = try StudioSamples.write(.bright, to: folder)
+            let notice = Self.text("notice")
+            let sight: Browser.Sight<Notices> = try await StudioSamples.look(
+                studio, Browser.View(),
+                [
+                    .choose("#file", textFile), .wait("\(notice).startsWith('Neither')"), .note("unreadable", notice),
+                    // The browser cannot show a photo that the model can read, such as HEIC.
+                    .choose("#file", photo), .wait("\(Self.text("label")) === 'Bright'"),
+                    .note("shown", "document.getElementById('photo').checkVisibility()"),
+                    .note("fail", "document.getElementById('photo').dispatchEvent(new Event('error'))"),
+                    .note("readable", notice),
+                    // The notice stays if the page was hidden meanwhile.
+                    .note("again", "(document.dispatchEvent(new Event('visibilitychange')), 1)"),
+                    .wait("\(Self.text("label")) === 'Bright'"),
+                    .note("isHidden", "\(notice) !== '' && !document.getElementById('photo').checkVisibility()"),
+                ])
+            let seen = sight.values
+            #expect(seen.unreadable == "Neither this browser nor the model can read the file. Choose a photo.")
+            #expect(seen.readable == "This browser cannot show the photo, but the model can read it.")
+            #expect(seen.shown && seen.isHidden)
+            // The browser itself logs the rejected photo.
+            #expect(sight.console.allSatisfy { $0.contains("422") })
+        }
+    }
 }
