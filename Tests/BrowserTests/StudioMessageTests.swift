@@ -120,4 +120,48 @@ import Testing
             #expect(sight.console.allSatisfy { $0.contains("422") })
         }
     }
+
+    private struct Dropped: Decodable, Sendable {
+        let first: String
+        let said: String
+        let added: String
+        let count: String
+    }
+
+    @Test("Several dropped photos are examples of a class; elsewhere, the page reports that it shows only one")
+    func drops() async throws {
+        try await StudioSamples.withStudio { studio, folder in
+            let photos = try (0..<5).map { index in
+                try Data(contentsOf: StudioSamples.write(.bright, seed: UInt64(index), to: folder)).base64EncodedString()
+            }
+            // Drops the photos and a text on an element.
+            func drop(_ selector: String) -> Browser.Step {
+                .note(
+                    "drop",
+                    """
+                    (() => { const data = new DataTransfer();
+                      for (const [index, text] of \(photos).entries()) {
+                        data.items.add(new File([Uint8Array.from(atob(text), c => c.charCodeAt(0))], `${index}.jpg`, { type: 'image/jpeg' })) }
+                      data.items.add(new File(['text'], 'note.jpg', { type: 'image/jpeg' }));
+                      document.querySelector('\(selector)').dispatchEvent(new DragEvent('drop', { dataTransfer: data, cancelable: true, bubbles: true }));
+                      return 1 })()
+                    """)
+            }
+            let sight: Browser.Sight<Dropped> = try await StudioSamples.look(
+                studio, Browser.View(),
+                [
+                    drop("body"), .wait("\(Self.text("label")) === 'Bright'"), .note("first", Self.text("label")),
+                    .note("said", Self.said),
+                    .click("#tab-teach"), .click("#class-name"), .type("Cup"), .key("Enter"),
+                    .wait("document.activeElement.className === 'hold'"), drop("#classes li .name"),
+                    .wait("\(Self.said).includes('added')"), .note("added", Self.said),
+                    .note("count", "document.querySelector('#classes .count').textContent"),
+                ])
+            let seen = sight.values
+            #expect(seen.first == "Bright" && seen.said.hasPrefix("The page shows only the first of 6 photos."))
+            #expect(seen.added.hasPrefix("“Cup”: added 5 of 6 photos. note.jpg: ") && seen.count == "5 examples")
+            // The browser itself logs the rejected file.
+            #expect(sight.console.allSatisfy { $0.contains("422") })
+        }
+    }
 }

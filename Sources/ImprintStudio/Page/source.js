@@ -166,7 +166,11 @@ document.addEventListener("drop", (event) => {
   event.preventDefault();
   document.body.classList.remove("dropping");
   if (event.dataTransfer.items[0]?.webkitGetAsEntry()?.isDirectory) return showMessage("This is a folder; drop one of its photos.");
-  choose(event.dataTransfer.files[0]);
+  const { files } = event.dataTransfer;
+  choose(files[0]);
+  if (files.length > 1) {
+    showMessage(`The page shows only the first of ${files.length} photos. To use them all, drop them on a class in the panel Train, or on the panel Boxes.`);
+  }
 });
 subscribe("model", (model) => {
   hasModel = model.name !== undefined;

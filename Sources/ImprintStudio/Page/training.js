@@ -45,6 +45,22 @@ async function collect(label) {
   notifyTabs();
 }
 
+/** Adds photos as examples of a class. */
+async function addFiles(label, files) {
+  const errors = [];
+  for (const file of files) {
+    try {
+      await checkFilter(file);
+      show(await server.addExample(label, file));
+    } catch (error) {
+      errors.push(`${file.name}: ${error.message}`);
+    }
+  }
+  const count = files.length - errors.length;
+  showMessage([`${quoted(label)}: added ${count} of ${files.length === 1 ? "1 photo" : `${files.length} photos`}.`, ...errors].join(" "));
+  notifyTabs();
+}
+
 /** Ends the press of a class button, but not a new press on another button. */
 function release(label) {
   if (currentPress?.label !== label) return;
@@ -86,7 +102,14 @@ function item(label) {
       focusOn(find("class-name"));
     }),
   });
-  return make("li", {},
+  const drop = (event) => {
+    // Elsewhere, a dropped photo replaces the camera.
+    event.preventDefault();
+    event.stopPropagation();
+    document.body.classList.remove("dropping");
+    addFiles(label, [...event.dataTransfer.files]);
+  };
+  return make("li", { ondrop: drop },
     make("span", { className: "name" }, make("bdi", { textContent: label }), make("span", { className: "count soft" })), hold, remove);
 }
 
