@@ -57,8 +57,14 @@ struct Examples: Sendable {
     }
 
     /// Adds an example to a class.
-    mutating func add(_ photo: Data, to label: String) throws {
+    /// - Parameter isFile: Whether the photo is a file, which can be an example of a class only once. Cameras may deliver equal frames.
+    mutating func add(_ photo: Data, to label: String, isFile: Bool) throws {
         let index = try index(of: label)
+        guard !isFile || !classes[index].photos.contains(photo) else {
+            throw RequestError(
+                "The photo is already an example of \"\(label)\", and a copy teaches nothing new. Choose another photo.",
+                .conflict)
+        }
         guard byteCount + photo.count <= Self.byteLimit else {
             throw RequestError(
                 "All examples may take at most \(Self.byteLimit >> 20) MB. Delete a class.",

@@ -63,7 +63,8 @@ export const server = {
   examples: () => send("GET", "examples"),
   addClass: (label) => send("POST", "classes", { label }),
   removeClass: (label) => send("DELETE", "classes", { label }),
-  addExample: async (label, photo) => send("POST", "examples", { label }, checked(photo)),
+  /** Adds an example from the "camera" or from a "file", of which a class takes no copy. */
+  addExample: async (label, photo, source) => send("POST", "examples", { label, source }, checked(photo)),
   startTraining: () => send("POST", "training"),
   stopTraining: () => send("DELETE", "training"),
   trainingStatus: (after) => send("GET", "training", { after }),

@@ -31,10 +31,10 @@ async function collect(label) {
   do {
     const start = performance.now();
     isAdded = await attempt(async () => {
-      const image = await currentImage();
+      const source = isLive() ? "camera" : "file", image = await currentImage();
       if (!image) throw new Error("There is no image: start the camera or choose a photo.");
       await checkFilter(image);
-      show(await server.addExample(label, image));
+      show(await server.addExample(label, image, source));
       return true;
     });
     if (!isAdded || !isLive()) break;
@@ -51,7 +51,7 @@ async function addFiles(label, files) {
   for (const file of files) {
     try {
       await checkFilter(file);
-      show(await server.addExample(label, file));
+      show(await server.addExample(label, file, "file"));
     } catch (error) {
       errors.push(`${file.name}: ${error.message}`);
     }
