@@ -50,6 +50,7 @@ struct Examples: Sendable {
         guard !name.contains("/"), !name.contains("\0"), !name.hasPrefix(".") else {
             throw RequestError("The name of a class must not contain \"/\" or begin with \".\". Choose another name.")
         }
+        try LabelText.check(name, "The name of a class")
         guard name.utf8.count <= 255 else {
             throw RequestError(
                 "The name of a class may have at most 255 bytes, but this one has \(name.utf8.count). Shorten it.")

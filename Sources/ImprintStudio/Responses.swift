@@ -39,6 +39,23 @@ struct RequestError: Error {
     }
 }
 
+/// The characters of a label that a user types.
+enum LabelText {
+    /// Checks that a label has no invisible characters that change the text around it: line breaks, control characters, and marks of
+    /// the writing direction, with which one label can look like another.
+    static func check(_ label: String, _ subject: String) throws {
+        let hasControls = label.unicodeScalars.contains {
+            [.control, .lineSeparator, .paragraphSeparator].contains($0.properties.generalCategory)
+                || $0.properties.isBidiControl
+        }
+        guard !hasControls else {
+            throw RequestError(
+                "\(subject) must not contain line breaks, control characters or marks of the writing direction. "
+                    + "Choose another one.")
+        }
+    }
+}
+
 extension HTTPRequest {
     /// Returns the value of a query parameter; nil if it is missing.
     func parameter(_ name: String) -> String? { query.first { $0.name == name }?.value }

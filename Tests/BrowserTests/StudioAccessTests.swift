@@ -130,7 +130,8 @@ import Testing
             }
             let names = [
                 ("", "1 to 100"), (" Cup", "spaces"), ("a/b", "contain \"/\""), (".hidden", "begin with"),
-                ("x\0y", "another"),
+                ("x\0y", "another"), ("Cup\nSaucer", "line breaks"), ("Cup\u{2028}Saucer", "line breaks"),
+                ("Cup\u{202E}puC", "writing direction"), ("\u{2067}Cup", "writing direction"), ("Cup\u{7}x", "control"),
                 (String(repeating: "a", count: 101), "1 to 100"), (String(repeating: "👩‍🔬", count: 80), "has 880"),
             ]
             for (label, text) in names {

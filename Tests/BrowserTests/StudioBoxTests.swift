@@ -138,7 +138,8 @@ import Testing
                 (Self.edit([("leaf", [0.5, 0.5, 0.6, 0.2])]), 400), (Self.edit([("leaf", [-0.1, 0, 0.5, 0.5])]), 400),
                 (Self.edit([("leaf", [0.1, 0.1, 0, 0.2])]), 400), (Self.edit([("leaf", [0, 0, 1e39, 1])]), 400),
                 (Self.edit([("", valid.1)]), 400), (Self.edit([(" leaf", valid.1)]), 400),
-                (Self.edit([("none", valid.1)]), 400),
+                (Self.edit([("none", valid.1)]), 400), (Self.edit([("leaf\u{202E}", valid.1)]), 400),
+                (Self.edit([("leaf\\n2", valid.1)]), 400),
                 (Self.edit([(String(repeating: "a", count: 101), valid.1)]), 400),
                 (Self.edit(Array(repeating: valid, count: 501)), 400), (Self.edit([valid], revision: 1), 409),
             ]
