@@ -1,5 +1,6 @@
 import Foundation
 import Imprint
+import ImprintCore
 import ImprintStudio
 import TestSupport
 import Testing
@@ -162,6 +163,41 @@ import Testing
             #expect(seen.added.hasPrefix("“Cup”: added 5 of 6 photos. note.jpg: ") && seen.count == "5 examples")
             // The browser itself logs the rejected file.
             #expect(sight.console.allSatisfy { $0.contains("422") })
+        }
+    }
+
+    private struct Rejected: Decodable, Sendable {
+        let steps: [String]
+        let title: String
+        let font: String
+        let colors: [String]
+        let faint: [String]
+        let overflow: Int
+    }
+
+    @Test("The page without access has a style and describes how to get access", arguments: [false, true])
+    func rejected(isDark: Bool) async throws {
+        try await StudioSamples.withStudio(hasModel: false) { studio, _ in
+            let port = try #require(studio.url.port)
+            let address = try #require(URL(string: "http://127.0.0.1:\(port)/"))
+            let sight: Browser.Sight<Rejected> = try await onDedicatedThread {
+                try Browser.look(
+                    at: address, Browser.View(width: 390, isDark: isDark),
+                    for: [
+                        "steps": "[...document.querySelectorAll('li')].map(one => one.textContent)",
+                        "title": "document.querySelector('h1').textContent",
+                        "font": "getComputedStyle(document.body).fontFamily",
+                        "colors": "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]",
+                        "faint": Browser.faint, "overflow": "document.scrollingElement.scrollWidth - innerWidth",
+                    ])
+            }
+            let seen = sight.values
+            #expect(seen.title == "Imprint Studio" && seen.steps.count == 2)
+            #expect(seen.steps[0] == "Find the address that imprint studio printed. It ends with ?token=…")
+            #expect(seen.font.hasPrefix("system-ui") && seen.faint == [] && seen.overflow <= 0)
+            #expect(seen.colors[1] == (isDark ? "rgb(22, 25, 29)" : "rgb(253, 252, 250)"))
+            // The browser itself logs the status.
+            #expect(sight.console.allSatisfy { $0.contains("403") })
         }
     }
 }
