@@ -307,4 +307,48 @@ import Testing
             #expect(seen.after.contains("example") && sight.console == [])
         }
     }
+
+    private struct Named: Decodable, Sendable {
+        let zip: String
+    }
+
+    @Test("The folders of the export have names that all systems allow") func exportedNames() async throws {
+        try await StudioSamples.withStudio { studio, folder in
+            let categories = ["CON", "com1", "Lpt²", "con artist", "Cup ", "a/b", "..", "CONIN$"]
+            // Records of the browser's store with these categories.
+            let add = """
+                new Promise((done, fail) => { const request = indexedDB.open('imprint-studio'); request.onerror = fail;
+                  request.onsuccess = () => { const transaction = request.result.transaction('pictures', 'readwrite');
+                    for (const category of \(categories)) {
+                      transaction.objectStore('pictures').add({ label: 'NUL', confidence: 1, objects: [], date: new Date(), category, blob: new Blob(['x']) }) }
+                    transaction.oncomplete = () => done(1) } })
+                """
+            let sight: Browser.Sight<Named> = try await StudioSamples.look(
+                studio, Browser.View(),
+                [
+                    .note("add", add), .reload(),
+                    .wait("document.body.dataset.ready === 'true'"), .click("#tab-history"),
+                    .wait("document.querySelectorAll('#pictures li').length === \(categories.count)"),
+                    .note(
+                        "spy",
+                        "(() => { const make = URL.createObjectURL; URL.createObjectURL = blob => { window.made = blob; return make(blob) } })()"
+                    ),
+                    .click("#export"), .wait("\(Self.text("history-state")).startsWith('Exported')"),
+                    .note(
+                        "zip",
+                        """
+                        new Promise(done => { const reader = new FileReader(); reader.onload = () => done(reader.result.split(',')[1]);
+                          reader.readAsDataURL(window.made) })
+                        """),
+                ])
+            let file = folder.appending(path: "pictures.zip")
+            try #require(Data(base64Encoded: sight.values.zip)).write(to: file)
+            let archive = try JSONDecoder().decode(
+                Archive.self, from: Python.output(of: "BrowserTests/Fixtures/list_zip.py", [file.path]))
+            #expect(
+                Set(archive.list.map { String($0.file.prefix { $0 != "/" }) })
+                    == ["CON_", "com1_", "Lpt²_", "con artist", "Cup", "a_b", "__", "CONIN_"])
+            #expect(archive.damaged == nil && sight.console == [])
+        }
+    }
 }
