@@ -172,7 +172,8 @@ import Testing
                     .wait("\(Self.text("label")) === 'Bright'"), .note("open", Self.text("filter-state")),
                     .click("#filter-label"), .type("Unheard of"), .key("Enter"),
                     .note("unknown", "!document.getElementById('filter-label').checkValidity() && !\(isCovered)"),
-                    .note("all", "document.getElementById('filter-label').select()"), .type("Bright"), .key("Enter"),
+                    // A label matches without regard to case.
+                    .note("all", "document.getElementById('filter-label').select()"), .type("bRIGHT"), .key("Enter"),
                     .wait(isCovered),
                     .note("curtain", Self.text("curtain")),
                     .note("blur", "getComputedStyle(document.getElementById('video')).filter"),

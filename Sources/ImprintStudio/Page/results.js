@@ -116,7 +116,7 @@ for (const name of ["alt-threshold", "filter-threshold"]) {
 }
 find("filter-form").addEventListener("submit", (event) => {
   event.preventDefault();
-  const field = find("filter-label"), label = matchLabel(field.value, [...modelLabels ?? []]);
+  const field = find("filter-label"), label = matchLabel(field.value, [...modelLabels ?? []], { ignoresCase: true });
   field.setCustomValidity(label !== undefined ? "" : "The model has no such label.");
   if (!field.reportValidity()) return;
   updateFilter(() => filterLabels.add(label));
