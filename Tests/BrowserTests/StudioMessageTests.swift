@@ -200,4 +200,52 @@ import Testing
             #expect(sight.console.allSatisfy { $0.contains("403") })
         }
     }
+
+    private struct Running: Decodable, Sendable {
+        let seen: [[String]]
+    }
+
+    @Test("A page that is loaded during training shows it", arguments: [false, true])
+    func running(hasModel: Bool) async throws {
+        try await StudioSamples.withStudio(hasModel: hasModel) { studio, _ in
+            // Answers the first request for the training status, and none of the next ones.
+            func answer(_ status: String) -> String {
+                """
+                { const ask = window.fetch; let isAnswered = false; window.fetch = async (...parts) => {
+                  if (!String(parts[0]).startsWith('training')) return ask(...parts);
+                  if (isAnswered) return new Promise(() => {});
+                  isAnswered = true;
+                  return new Response('\(status)') } }
+                """
+            }
+            let seen = """
+                [document.querySelector('[role=tab][aria-selected=true]').textContent, document.getElementById('model').textContent,
+                  ...['training-status', 'detector-status', 'stop', 'progress', 'detector-stop', 'detector-progress'].map(id =>
+                    document.getElementById(id)).filter(one => one.checkVisibility()).map(one => one.id + ': ' + one.textContent)]
+                """
+            let sight: Browser.Sight<Running> = try await StudioSamples.look(
+                studio, Browser.View(),
+                [
+                    .reload(first: answer(#"{"version": 1, "stage": "running", "message": "Epoch 1 of 40", "points": []}"#)),
+                    .wait(Self.isReady), .note("first", "(window.seen = [\(seen)], 1)"),
+                    .note("kept", "(sessionStorage.setItem('seen', JSON.stringify(window.seen)), 1)"),
+                    .reload(
+                        first: answer(
+                            #"{"version": 1, "stage": "running", "message": "Phase 1 of 3: 5 %", "points": [], "fraction": 0.05, "sheet": "Objects"}"#
+                        )),
+                    .wait(Self.isReady), .note("seen", "[...JSON.parse(sessionStorage.getItem('seen')), \(seen)]"),
+                ])
+            let name = hasModel ? "bright" : "No model yet: training is running"
+            #expect(
+                sight.values.seen == [
+                    ["Train", name, "training-status: Epoch 1 of 40", "stop: Stop", "progress: "],
+                    [
+                        "Boxes", name, "detector-status: Phase 1 of 3: 5 %", "detector-stop: Stop",
+                        "detector-progress: ",
+                    ],
+                ])
+            // There is no contact sheet in this test.
+            #expect(sight.console.allSatisfy { $0.contains("404") })
+        }
+    }
 }

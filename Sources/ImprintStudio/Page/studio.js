@@ -41,15 +41,18 @@ for (const name of ["pointerdown", "keydown"]) {
 
 openHistory();
 openBoxes();
+let status;
 for (let failures = 1; ; failures += 1) {
   try {
-    await openTraining();
+    status = await openTraining();
     if (failures > 1) showMessage("");
     break;
   } catch (error) {
     await delay(handleFailure(error, failures));
   }
 }
-if (document.body.dataset.model === "none") select(find("tab-teach"));
+// A page that is loaded during training shows it.
+if (status.stage === "running" && status.sheet !== undefined) select(find("tab-annotate"));
+else if (status.stage === "running" || document.body.dataset.model === "none") select(find("tab-teach"));
 if (wasRestarted()) showMessage("The studio was restarted; this page now shows the model of the new studio.");
 document.body.dataset.ready = "true";

@@ -143,13 +143,18 @@ function introduction(model) {
     + "train a new detector in the panel Boxes, or personalize the model outside of the studio with artwork or photos with boxes.";
 }
 
+/** Shows the name of the model in use. */
+function showName() {
+  const isPersonalized = model?.learned === "personalization";
+  const start = stage === "running" ? "No model yet: training is running" : "No model yet: collect examples of two classes";
+  if (model) setText("model", model.name === undefined ? start : model.name + (isPersonalized ? ", personalized" : ""));
+}
+
 /** Fetches the model in use, and notifies all parts of the page. */
 async function refresh() {
   model = await server.model();
   document.body.dataset.model = model.name === undefined ? "none" : "some";
-  const isPersonalized = model.learned === "personalization";
-  find("model").textContent = model.name === undefined ? "No model yet: collect examples of two classes"
-    : model.name + (isPersonalized ? ", personalized" : "");
+  showName();
   find("start").textContent = model.personalizes ? "Personalize" : "Train a model";
   find("learned").download = find("detector-file").download = model.learnedFile;
   find("teach-intro").textContent = introduction(model);
@@ -173,6 +178,7 @@ function showStatus(status) {
     else find(id).value = status.fraction;
   }
   publish("training", status);
+  showName();
   show();
 }
 
@@ -255,18 +261,18 @@ addEventListener("blur", () => release(currentPress?.label));
 
 tabs.addEventListener("message", () => { if (stage !== "running") attempt(openTraining); });
 
-/** Shows the current state, including a training run that was already running when the page was loaded. */
+/** Shows the current state, including a training run that was already running when the page was loaded, and returns its status. */
 export async function openTraining() {
   examples = await server.examples();
   await refresh();
   const status = await server.trainingStatus(-1);
   // The page is ready before a run ends, which may take long.
-  if (status.stage === "running") {
-    follow(status);
-    return;
+  if (status.stage === "running") follow(status);
+  else if (status.stage !== "none") await follow(status);
+  else {
+    ({ stage } = status);
+    for (const id of ["training-status", "detector-status"]) setText(id, "");
+    showStatus(status);
   }
-  if (status.stage !== "none") return follow(status);
-  ({ stage } = status);
-  for (const id of ["training-status", "detector-status"]) setText(id, "");
-  showStatus(status);
+  return status;
 }
