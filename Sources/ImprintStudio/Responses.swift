@@ -57,7 +57,7 @@ struct RequestError: Error {
 
 /// The characters of a label that a user types.
 enum LabelText {
-    /// Checks that a label has no invisible characters that change the text around it: line breaks, control characters, and marks of
+    /// Checks that a label has no invisible characters that change the text around it: line breaks, control characters, and controls of
     /// the writing direction, with which one label can look like another.
     static func check(_ label: String, _ subject: String) throws {
         let hasControls = label.unicodeScalars.contains {
@@ -66,7 +66,7 @@ enum LabelText {
         }
         guard !hasControls else {
             throw RequestError(
-                "\(subject) must not contain line breaks, control characters or marks of the writing direction. "
+                "\(subject) must not contain line breaks, control characters or controls of the writing direction. "
                     + "Choose another one.")
         }
     }

@@ -58,7 +58,9 @@ import Testing
                 client.host = host
                 let answer = try await client.ask("GET", "model")
                 #expect(answer.status == 403)
-                #expect(String(decoding: answer.body, as: UTF8.self).contains("only requests for http://127.0.0.1:\(port)/"))
+                #expect(
+                    String(decoding: answer.body, as: UTF8.self).contains("only requests for http://127.0.0.1:\(port)/")
+                )
             }
             client.host = "localhost:\(port)"
             #expect(try await client.ask("GET", "model").status == 200)

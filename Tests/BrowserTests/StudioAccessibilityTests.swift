@@ -197,13 +197,15 @@ import Testing
                     .note("style", "(window.style = \(style), 1)"),
                     .note(
                         "bar",
-                        "['::before', null].map(part => style(document.querySelector('#top .bar'), part).backgroundColor)"),
+                        "['::before', null].map(part => style(document.querySelector('#top .bar'), part).backgroundColor)"
+                    ),
                     .note(
                         "tab",
                         "[style(document.getElementById('tab-look'), '::after').backgroundColor, style(document.body).backgroundColor]"
                     ),
                     .note("faint", Browser.faint),
-                    .click("#tab-annotate"), .choose("#box-files", photo), .wait("!document.getElementById('editor').hidden"),
+                    .click("#tab-annotate"), .choose("#box-files", photo),
+                    .wait("!document.getElementById('editor').hidden"),
                     .click("#box-add"), .wait("document.activeElement.placeholder === 'Label'"),
                     .note(
                         "outlines",

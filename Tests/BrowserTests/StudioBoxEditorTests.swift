@@ -150,7 +150,9 @@ struct StudioBoxEditorTests {
                     // Another photo is opened before the end of the pause.
                     .note("more", "(press(1), document.querySelector('#box-photos button').click(), 1)"),
                     .wait("\(Self.text("editor-title")) === 'Photo 1 of 2'"),
-                    .note("onNavigation", "fetch('boxes').then(one => one.json()).then(one => one.photos[1].objects[0].box.x)"),
+                    .note(
+                        "onNavigation",
+                        "fetch('boxes').then(one => one.json()).then(one => one.photos[1].objects[0].box.x)"),
                     // The request for an edit fails, and the page repeats it.
                     .click("#box-photos li:last-child button"),
                     .wait("\(Self.text("editor-title")) === 'Photo 2 of 2'"), .click("#box-list input"), .key("Enter"),
@@ -269,7 +271,9 @@ struct StudioBoxEditorTests {
                     .note("reset", "(document.activeElement.value = 'Leaf', 1)"), .key("Enter"),
                     .wait("\(Self.text("editor-state")) === 'Saved: 1 box.'"),
                     // Another page replaces the box, and undo brings the own one back.
-                    .note("other", "fetch('boxes').then(one => one.json()).then(one => window.revision = one.photos[0].revision)"),
+                    .note(
+                        "other",
+                        "fetch('boxes').then(one => one.json()).then(one => window.revision = one.photos[0].revision)"),
                     .note(
                         "store",
                         """
@@ -279,7 +283,10 @@ struct StudioBoxEditorTests {
                         """),
                     .wait("\(Self.labels)[0] === 'Crest'"), .click("#box-undo"), .note("mine", Self.names),
                     .wait("\(Self.text("editor-state")) === 'Saved: 1 box.'"),
-                    .note("stored", "fetch('boxes').then(one => one.json()).then(one => one.photos[0].objects.map(one => one.label))"),
+                    .note(
+                        "stored",
+                        "fetch('boxes').then(one => one.json()).then(one => one.photos[0].objects.map(one => one.label))"
+                    ),
                     .note("overflow", "document.scrollingElement.scrollWidth - innerWidth"),
                 ])
             let seen = sight.values

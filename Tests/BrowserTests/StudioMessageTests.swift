@@ -133,7 +133,8 @@ import Testing
     func drops() async throws {
         try await StudioSamples.withStudio { studio, folder in
             let photos = try (0..<5).map { index in
-                try Data(contentsOf: StudioSamples.write(.bright, seed: UInt64(index), to: folder)).base64EncodedString()
+                try Data(contentsOf: StudioSamples.write(.bright, seed: UInt64(index), to: folder))
+                    .base64EncodedString()
             }
             // Drops the photos and a text on an element.
             func drop(_ selector: String) -> Browser.Step {
@@ -187,7 +188,8 @@ import Testing
                         "steps": "[...document.querySelectorAll('li')].map(one => one.textContent)",
                         "title": "document.querySelector('h1').textContent",
                         "font": "getComputedStyle(document.body).fontFamily",
-                        "colors": "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]",
+                        "colors":
+                            "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]",
                         "faint": Browser.faint, "overflow": "document.scrollingElement.scrollWidth - innerWidth",
                     ])
             }
@@ -226,7 +228,8 @@ import Testing
             let sight: Browser.Sight<Running> = try await StudioSamples.look(
                 studio, Browser.View(),
                 [
-                    .reload(first: answer(#"{"version": 1, "stage": "running", "message": "Epoch 1 of 40", "points": []}"#)),
+                    .reload(
+                        first: answer(#"{"version": 1, "stage": "running", "message": "Epoch 1 of 40", "points": []}"#)),
                     .wait(Self.isReady), .note("first", "(window.seen = [\(seen)], 1)"),
                     .note("kept", "(sessionStorage.setItem('seen', JSON.stringify(window.seen)), 1)"),
                     .reload(
