@@ -38,6 +38,7 @@ import Testing
                     .click("#filter-labels button"), .note("unblocked", Self.said),
                     // The copied text changes with the threshold.
                     .note("clipboard", "(navigator.clipboard.writeText = async () => {}, 1)"),
+                    .click("#alt-threshold"), .key("Home"),
                     .wait("!document.getElementById('copy').disabled"), .click("#copy"),
                     .wait("\(Self.text("copied")) !== ''"), .note("copied", Self.text("copied")),
                     .click("#alt-threshold"), .key("End"),

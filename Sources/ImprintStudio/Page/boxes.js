@@ -47,7 +47,7 @@ function summary(photo) {
 }
 
 function thumbnail({ name }) {
-  return make("li", {}, make("button", { onclick: () => attempt(() => show(name)) },
+  return make("li", {}, make("button", { onclick: () => attempt(async () => showMessage(await show(name))) },
     make("img", { src: photoURL(name, "&size=small"), alt: "", loading: "lazy" }), make("span", { className: "small" })));
 }
 
@@ -141,16 +141,20 @@ function load(photo) {
   showEditorState();
 }
 
-/** Shows another photo after the edits of the open one are stored: if that fails, the open one stays with its edits. */
+/**
+ * Shows another photo after the edits of the open one are stored: if that fails, the open one stays with its edits.
+ * Returns a message about the boxes of the previous photo that are not stored, or an empty text.
+ */
 async function show(name) {
   await save();
   const photo = content.photos[indexOf(name)];
   if (!photo) throw new Error("The photo was deleted in another tab.");
   const count = open && open.name !== name ? draftsOf(open.name).length : 0;
-  if (count) showMessage(`The photo that you left has ${boxCount(count)} without a label. This tab keeps them, but the studio stores only boxes with a label.`);
   load(photo);
   showList();
   focusOn(find("editor-title"));
+  return count ? `The photo that you left has ${boxCount(count)} without a label. This tab keeps ${count === 1 ? "it" : "them"}, `
+    + "but the studio stores only boxes with a label." : "";
 }
 
 function close() {
@@ -232,8 +236,13 @@ async function add(files) {
   }
   tabs.postMessage("changed");
   showList();
-  showMessage([count ? `Added ${count === 1 ? "1 photo" : `${count} photos`}.` : "", ...errors].join(" ").trim());
-  if (first !== undefined) await show(first);
+  let note = "";
+  try {
+    if (first !== undefined) note = await show(first);
+  } catch (error) {
+    errors.push(error.message);
+  }
+  showMessage([count ? `Added ${count === 1 ? "1 photo" : `${count} photos`}.` : "", ...errors, note].join(" ").trim());
 }
 
 /** Adds the objects that the model detects in the open photo as boxes. */
