@@ -1,6 +1,7 @@
 import Foundation
 import Imprint
 import ImprintCore
+import ImprintImages
 import ImprintStudio
 import TestSupport
 import Testing
@@ -132,10 +133,10 @@ import Testing
 
     @Test("Several dropped photos are examples of a class; elsewhere, the page reports that it shows only one")
     func drops() async throws {
-        try await StudioSamples.withStudio { studio, folder in
+        try await StudioSamples.withStudio { studio, _ in
             let photos = try (0..<5).map { index in
-                try Data(contentsOf: StudioSamples.write(.bright, seed: UInt64(index), to: folder))
-                    .base64EncodedString()
+                let image = StudioSamples.image(.bright, seed: UInt64(index), width: 160, height: 120)
+                return Data(try ImageFile.encodeJPEG(image)).base64EncodedString()
             }
             // Drops the photos and a text on an element.
             func drop(_ selector: String) -> Browser.Step {
