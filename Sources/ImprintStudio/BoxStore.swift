@@ -133,14 +133,15 @@ final class BoxStore: Sendable {
         }
     }
 
-    /// Applies an edit of the page to a photo, and writes the annotation file.
-    func update(_ name: String, _ edit: BoxPhoto.Edit) throws {
+    /// Applies an edit of the page to a photo, writes the annotation file, and returns the photo and the new number of changes.
+    func update(_ name: String, _ edit: BoxPhoto.Edit) throws -> (photo: BoxPhoto, version: Int) {
         try state.withLock { state in
             if FileStatus(folder) != nil { try open(&state) }
             let index = try Self.index(of: name, state)
             var photos = state.photos
             try photos[index].apply(edit)
             try write(photos, &state)
+            return (photos[index], state.version)
         }
     }
 
