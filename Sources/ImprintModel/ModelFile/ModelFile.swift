@@ -113,6 +113,15 @@ public struct ModelFile: Sendable {
     }
 }
 
+extension ModelFile {
+    /// Returns the minimum confidence of a detection of a label: that of the detector head or, for a model of version 1, that of the
+    /// training record; 0.5 if training could choose none.
+    package func detectionThreshold(of label: String) -> Double {
+        let logo = head.logos.first { $0.label == label }
+        return logo?.threshold ?? training?.thresholds?[label] ?? 0.5
+    }
+}
+
 /// The keys of a model file's metadata.
 enum ModelFileKey {
     static let format = "imprint.format"
