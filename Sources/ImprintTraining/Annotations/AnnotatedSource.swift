@@ -28,7 +28,8 @@ package struct AnnotatedSource: TrainingSource {
         name = annotations.name
         labels = annotations.labels
         items = annotations.photos.map { photo in
-            TrainingPhoto(url: photo.url, labels: photo.objects.compactMap { indices[$0.label] })
+            TrainingPhoto(
+                url: photo.url, labels: photo.objects.filter { !$0.isCrowd }.compactMap { indices[$0.label] })
         }
         digest = hash.hexadecimal
         self.paths = Dictionary(zip(annotations.photos.map(\.url), paths), uniquingKeysWith: { first, _ in first })
@@ -62,9 +63,15 @@ extension BoxAnnotations {
         selecting(Set(photos.map(\.url)).contains)
     }
 
-    /// The same photos, without labels that no box has.
+    /// The same photos, without labels that no object has, and without the crowds of these labels.
     package var withoutUnusedLabels: BoxAnnotations {
-        BoxAnnotations(labels: usedLabels, photos: photos, warnings: warnings, skipped: skipped, name: name)
+        let labels = usedLabels
+        let photos = photos.map { photo in
+            var photo = photo
+            photo.objects.removeAll { !labels.contains($0.label) }
+            return photo
+        }
+        return BoxAnnotations(labels: labels, photos: photos, warnings: warnings, skipped: skipped, name: name)
     }
 
     /// The paths of the photos, relative to the deepest folder that has all of them.

@@ -34,9 +34,9 @@ public struct BoxAnnotations: Sendable {
     /// The path of the annotations, for messages.
     package let name: String
 
-    /// The labels that at least one box has; a file may list categories that it does not use.
+    /// The labels that at least one object has, without crowds; a file may list categories that it does not use.
     package var usedLabels: [String] {
-        let used = Set(photos.flatMap(\.objects).map(\.label))
+        let used = Set(photos.lazy.flatMap(\.objects).filter { !$0.isCrowd }.map(\.label))
         return labels.filter(used.contains)
     }
 

@@ -160,11 +160,11 @@ extension DetectorPhotos.Item {
     /// Returns the scores of a photo for the calibration of a logo.
     ///
     /// A photo with a label has one score, the maximum. An annotated photo has one for each object, and one for the best false detection, so a
-    /// calibration is possible even if all photos show the logo.
+    /// calibration is possible even if all photos show the logo. Detections in crowds have no score.
     func scores(of logo: Int, in scan: PyramidScanner.Scan) -> [(hasLogo: Bool, score: Float)] {
         guard let objects, logos.contains(logo) else { return [(logos.contains(logo), scan.score)] }
         let image = KnownImage(source: source, objects: objects)
-        let found = objects.filter { $0.logo == logo }.compactMap { object in
+        let found = objects.filter { $0.logo == logo && !$0.isCrowd }.compactMap { object in
             let one = KnownImage(source: source, objects: [object])
             return scan.peaks.filter { one.hasObject(at: $0) }.map(\.score).max()
         }

@@ -36,7 +36,7 @@ final class DetectorPatches {
     let compositors: [(logo: Int, compositor: Compositor)]
     /// The images without a logo, and the annotated photos.
     let negatives: [KnownImage]
-    /// The objects of the annotated photos, with the indices of their photos among the negatives.
+    /// The objects of the annotated photos, without crowds, with the indices of their photos among the negatives.
     private let annotated: [(imageIndex: Int, object: KnownObject)]
     /// The photos that show a logo.
     let positives: [Positive]
@@ -110,7 +110,9 @@ final class DetectorPatches {
         compositors: [(logo: Int, compositor: Compositor)], negatives: [KnownImage], positives: [Positive],
         unreadable: UnreadablePhotos, seed: UInt64, workers: Workers, batchSize: Int, poolSize: Int
     ) {
-        annotated = negatives.enumerated().flatMap { index, image in image.objects.map { (index, $0) } }
+        annotated = negatives.enumerated().flatMap { index, image in
+            image.objects.filter { !$0.isCrowd }.map { (index, $0) }
+        }
         self.compositors = compositors
         self.negatives = negatives
         self.positives = positives

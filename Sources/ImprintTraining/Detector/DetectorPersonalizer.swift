@@ -114,7 +114,7 @@ public struct DetectorPersonalizer {
             return photo
         }
         exampleCounts = Dictionary(
-            photos.flatMap { Set($0.objects.map(\.label)) }.map { ($0, 1) }
+            photos.flatMap { Set($0.objects.filter { !$0.isCrowd }.map(\.label)) }.map { ($0, 1) }
                 + artwork.map { ($0.key, $0.value.count) }, uniquingKeysWith: +)
         let negatives = backgrounds.map { AnnotatedPhoto(url: $0, width: 1, height: 1, objects: []) }
         self.annotations =
@@ -156,7 +156,7 @@ public struct DetectorPersonalizer {
         let personalization = try personalization(trained.0, trained.1)
         guard personalization.isFinite else { throw ImprintError.personalizationDiverged }
         return Result(
-            personalization: personalization, exampleCount: photos.training.count { $0.objects?.isEmpty == false },
+            personalization: personalization, exampleCount: photos.training.count(where: \.hasObject),
             skipped: (annotations?.skipped ?? []) + photos.skipped + photos.unreadable.all, seconds: clock.seconds)
     }
 
@@ -319,5 +319,10 @@ extension DetectorPersonalizer.Configuration {
 
 extension DetectorPhotos {
     /// Whether a photo has an object.
-    fileprivate var hasObjects: Bool { training.contains { $0.objects?.isEmpty == false } }
+    fileprivate var hasObjects: Bool { training.contains(where: \.hasObject) }
+}
+
+extension DetectorPhotos.Item {
+    /// Whether the photo has an object that is not a crowd.
+    fileprivate var hasObject: Bool { objects?.contains { !$0.isCrowd } ?? false }
 }
