@@ -54,8 +54,8 @@ extension BoxAnnotations {
     func selecting(_ isIncluded: (URL) -> Bool) -> BoxAnnotations {
         BoxAnnotations(
             labels: labels, photos: photos.filter { isIncluded($0.url) },
-            skipped: skipped.filter { isIncluded($0.url) },
-            name: name)
+            skipped: skipped.filter { isIncluded($0.url) }, name: name,
+            problems: problems.filter { isIncluded($0.photo) })
     }
 
     /// Returns the annotations of the photos at some locations.

@@ -52,11 +52,10 @@ public struct BoxAnnotations: Sendable {
     /// Creates annotations from photos in memory.
     package init(
         labels: [String], photos: [AnnotatedPhoto], warnings: [String] = [], skipped: [SkippedImage] = [],
-        name: String = "the data set"
+        name: String = "the data set", problems: [BoxProblem] = []
     ) {
         (self.labels, self.photos, self.warnings, self.skipped) = (labels, photos, warnings, skipped)
-        self.name = name
-        problems = []
+        (self.name, self.problems) = (name, problems)
     }
 
     /// Reads annotations; the photos are not decoded, only their sizes are read.
