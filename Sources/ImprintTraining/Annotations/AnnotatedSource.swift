@@ -81,15 +81,29 @@ extension BoxAnnotations {
         return paths.map { $0.dropFirst(base).joined(separator: "/") }
     }
 
-    /// The part of the dataset split that each photo belongs to, by the name of a folder, such as "train" or "val2017"; nil if no folder has
-    /// such a name.
-    var splits: [String?] {
-        let names = ["train", "training", "val", "valid", "validation", "test"]
-        return relativePaths.map { path in
-            path.split(separator: "/").dropLast().map { $0.lowercased() }.first { folder in
-                let digits = folder.reversed().prefix(while: \.isNumber).count
-                return names.contains(String(folder.dropLast(digits)))
-            }
+    /// The part of the dataset split that each photo belongs to, by the names of its folders.
+    ///
+    /// Training photos and photos in other folders have 0, validation photos 1, test photos 2. All have 0 if there is only one part.
+    var parts: [Int] {
+        let parts = relativePaths.map { path in
+            path.split(separator: "/").dropLast().lazy.compactMap(DatasetPart.init(folder:)).first
+        }
+        return Set(parts).count == 1 ? parts.map { _ in 0 } : parts.map { ($0 ?? .training).rawValue }
+    }
+}
+
+/// A part of a dataset split.
+enum DatasetPart: Int {
+    case training, validation, test
+
+    /// Recognizes the name of a folder, such as "train", "val2017" or "Test"; nil for other names.
+    init?(folder: some StringProtocol) {
+        let digits = folder.reversed().prefix { $0.isNumber || $0 == "-" || $0 == "_" }.count
+        switch folder.dropLast(digits).lowercased() {
+        case "train", "training": self = .training
+        case "val", "valid", "validation": self = .validation
+        case "test", "testing": self = .test
+        default: return nil
         }
     }
 }
