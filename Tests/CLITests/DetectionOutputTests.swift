@@ -77,6 +77,33 @@ import Testing
         }
     }
 
+    @Test("Crops of many photos with one name have different names, and a second run adds nothing") func equalNames()
+        throws
+    {
+        try withDetector { folder in
+            let photos = folder.appending(path: "many")
+            try writeImages(to: photos, count: 24)
+            for index in 0..<12 {
+                let target = photos.appending(path: "\(index)")
+                try FileManager.default.createDirectory(at: target, withIntermediateDirectories: false)
+                try FileManager.default.moveItem(
+                    at: photos.appending(path: "bright/\(index).png"), to: target.appending(path: "a.png"))
+            }
+            try FileManager.default.removeItem(at: photos.appending(path: "dark"))
+            let arguments = ["detect", "d.imprint", "many", "--threshold", "0", "--crop-to", "crops"]
+            #expect(try run(tool, arguments, folder: folder).status == 0)
+            let crops = folder.appending(path: "crops/leaf")
+            let names = try FileManager.default.contentsOfDirectory(atPath: crops.path)
+            let expected = (2...names.count).map { "a-\($0).jpg" } + ["a.jpg"]
+            #expect(names.count >= 12 && Set(names) == Set(expected))
+            let contents = try names.map { try Data(contentsOf: crops.appending(path: $0)) }
+            #expect(Set(contents).count == names.count)
+            let second = try run(tool, arguments, folder: folder)
+            #expect(second.errors.contains("Wrote 0 crops to crops;"), "\(second.errors)")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: crops.path).count == names.count)
+        }
+    }
+
     @Test("--coco writes annotations that can be read again") func coco() throws {
         try withDetector { folder in
             let found = try detections(folder)
