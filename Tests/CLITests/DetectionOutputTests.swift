@@ -51,6 +51,18 @@ import Testing
         }
     }
 
+    @Test("The CSV columns of labels that are named like other columns have a prefix") func columnNames() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 1)
+            let labels = ["error", "file", "label file"]
+            try writeRandomDetector(logos: labels, to: folder.appending(path: "d.imprint"))
+            let csv = try imprint("detect", "d.imprint", "photos", "--count", "--csv", folder: folder)
+            #expect(csv.output.hasPrefix("file,label error,label label file,label file,error\n"), "\(csv.output)")
+            let json = try imprint("detect", "d.imprint", "photos", "--count", "--json", folder: folder)
+            #expect((json.lines.first?["counts"] as? [String: Int])?.keys.sorted() == labels)
+        }
+    }
+
     @Test("--crop-to cuts detections out of their photos, and a second run adds nothing") func crops() throws {
         try withDetector { folder in
             let found = try detections(folder)
