@@ -123,19 +123,19 @@ extension ModelFile {
 }
 
 /// The keys of a model file's metadata.
-enum ModelFileKey {
-    static let format = "imprint.format"
-    static let network = "imprint.network"
-    static let labels = "imprint.labels"
-    static let preprocessing = "imprint.preprocessing"
-    static let detector = "imprint.spotting"
-    static let centerPoints = "imprint.centerPoints"
-    static let training = "imprint.training"
-    static let digest = "imprint.digest"
-    static let checksum = "imprint.checksum"
-    static let base = "imprint.base"
-    static let rehearsal = "imprint.rehearsal"
-    static let categories = "imprint.categories"
+package enum ModelFileKey {
+    package static let format = "imprint.format"
+    package static let network = "imprint.network"
+    package static let labels = "imprint.labels"
+    package static let preprocessing = "imprint.preprocessing"
+    package static let detector = "imprint.spotting"
+    package static let centerPoints = "imprint.centerPoints"
+    package static let training = "imprint.training"
+    package static let digest = "imprint.digest"
+    package static let checksum = "imprint.checksum"
+    package static let base = "imprint.base"
+    package static let rehearsal = "imprint.rehearsal"
+    package static let categories = "imprint.categories"
 }
 
 private typealias Key = ModelFileKey
