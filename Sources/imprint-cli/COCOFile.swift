@@ -62,13 +62,6 @@ final class COCOFile {
     /// The number of photos so far.
     var imageCount: Int { images.count }
 
-    /// Returns the size of the upright photo in pixels; any number of threads can call it.
-    /// - Throws: `ImageError` if the file is not an image.
-    static func size(of photo: PhotoInput) throws -> (width: Int, height: Int) {
-        let header = try ImageFile.information(of: photo.url)
-        return header.orientation.swapsSides ? (header.height, header.width) : (header.width, header.height)
-    }
-
     /// Adds a photo and its boxes.
     func add(_ objects: [Object], inPhotoAt path: String, size: (width: Int, height: Int)) {
         images.append(Image(id: images.count + 1, fileName: name(of: path), width: size.width, height: size.height))
