@@ -11,10 +11,16 @@ final class COCOFile {
     private let path: String
     private let header: String
     private var document: COCODocument
+    /// The parts of the path of the folder of the file, as it was typed and with symbolic links resolved.
+    private let folders: (typed: [String], resolved: [String])
 
     /// - Parameter header: The start of the file.
     init(_ path: String, labels: [String], header: String) {
         (self.path, self.header) = (path, header)
+        folders = (
+            Self.typed(path).deletingLastPathComponent().pathComponents,
+            URL(filePath: resolvedPath(path)).deletingLastPathComponent().pathComponents
+        )
         document = COCODocument(labels: labels, roundsBoxes: false)
     }
 
@@ -30,11 +36,22 @@ final class COCOFile {
     }
 
     /// Returns the path relative to the folder of the file, or the whole path of a photo elsewhere.
+    ///
+    /// A photo that is a symbolic link keeps its own name.
     private func name(of photo: String) -> String {
-        let components = URL(filePath: resolvedPath(photo)).pathComponents
-        let folder = URL(filePath: resolvedPath(path)).deletingLastPathComponent().pathComponents
-        guard components.starts(with: folder) else { return resolvedPath(photo) }
-        return components.dropFirst(folder.count).joined(separator: "/")
+        let typed = Self.typed(photo)
+        if typed.pathComponents.starts(with: folders.typed) {
+            return typed.pathComponents.dropFirst(folders.typed.count).joined(separator: "/")
+        }
+        let resolved = URL(filePath: resolvedPath(photo)).pathComponents
+        guard resolved.starts(with: folders.resolved) else { return typed.path }
+        return resolved.dropFirst(folders.resolved.count).joined(separator: "/")
+    }
+
+    /// Returns the absolute path with its symbolic links, unless the parent folder of a link matters.
+    private static func typed(_ path: String) -> URL {
+        path.split(separator: "/").contains("..")
+            ? URL(filePath: resolvedPath(path)) : URL(filePath: path).standardizedFileURL
     }
 
     /// Writes the file.

@@ -150,6 +150,27 @@ import Testing
         }
     }
 
+    @Test("A COCO file has the names of photos as they were typed, also of symbolic links") func links() throws {
+        try withDetector { folder in
+            let (store, set) = (folder.appending(path: "store"), folder.appending(path: "set"))
+            try FileManager.default.moveItem(at: folder.appending(path: "photos"), to: store)
+            try FileManager.default.createDirectory(at: set, withIntermediateDirectories: false)
+            try FileManager.default.createSymbolicLink(
+                atPath: set.appending(path: "a.png").path, withDestinationPath: "../store/bright/0.png")
+            try FileManager.default.createSymbolicLink(
+                atPath: set.appending(path: "dark").path, withDestinationPath: "../store/dark")
+            let run = try imprint(
+                "detect", "d.imprint", "set/a.png", "set/dark/1.png", "store/dark/0.png", "--coco", "set/boxes.json",
+                folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            let data = try Data(contentsOf: set.appending(path: "boxes.json"))
+            let content = try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
+            let names = (content["images"] as? [[String: Any]])?.compactMap { $0["file_name"] as? String } ?? []
+            #expect(names.prefix(2) == ["a.png", "dark/1.png"])
+            #expect(names.count == 3 && names[2].hasPrefix("/") && names[2].hasSuffix("/store/dark/0.png"))
+        }
+    }
+
     @Test("draw --artwork writes composites with boxes, which evaluate and train-detector read") func composites()
         throws
     {
