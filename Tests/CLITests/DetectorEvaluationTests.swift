@@ -185,6 +185,8 @@ import Testing
             let evaluation = try imprint(
                 "evaluate", "m.imprint", "--annotations", "photos/boxes.json", "--json", folder: folder)
             #expect(evaluation.status == 0 && evaluation.lines.first?["objects"] as? Int == 1, "\(evaluation.errors)")
+            let none = try imprint("detect", "m.imprint", "photos/dark/0.png", "--threshold", "1", folder: folder)
+            #expect(none.output == "photos/dark/0.png: nothing found\n", "\(none.errors)")
             for (options, text) in [
                 ([], "expected --artwork LABEL=FILE or --annotations FILE"),
                 (
