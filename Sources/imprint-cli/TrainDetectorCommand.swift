@@ -68,6 +68,9 @@ struct TrainDetectorCommand: AsyncParsableCommand {
                 "--folds splits the photos of --annotations, and cannot keep similar photos of --photos out of the training of a fold. "
                     + "Leave out --photos.")
         }
+        if runOptions.crossValidation.mirror {
+            throw ValidationError("--mirror averages the confidences of classifiers, not detections. Leave it out.")
+        }
         if photos != nil, let data {
             throw ValidationError("Unexpected argument \"\(data)\": --photos already names the folder of photos.")
         }

@@ -194,6 +194,7 @@ import Testing
                     "Leave out --photos"
                 ),
                 (["--annotations", "photos/boxes.json", "--folds", "2", "--validation", "photos"], "--validation 0.1"),
+                (["--annotations", "photos/boxes.json", "--folds", "2", "--mirror"], "--mirror averages"),
                 (
                     ["--annotations", "photos/boxes.json", "--validation", "photos"],
                     "has all 2 photos of --annotations"
