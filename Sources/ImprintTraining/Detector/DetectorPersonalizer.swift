@@ -68,8 +68,8 @@ public struct DetectorPersonalizer {
     /// - Parameters:
     ///   - detector: The detector. If it has a personalization, the result contains that one too.
     ///   - artwork: The artwork of new logos by label; several artworks of one label are variants of one logo.
-    ///   - annotations: Photos with the boxes of all objects of new logos, with or without artwork. Boxes of logos that the detector knows are
-    ///     examples of what is not a new logo.
+    ///   - annotations: Photos with the boxes of all objects of new logos, with or without artwork. Boxes of logos that the detector knows
+    ///     count as negatives.
     ///   - backgrounds: Photos that show none of the new logos, for composites and as negatives; they may show the other logos. Patterns are
     ///     drawn if there are none.
     ///   - configuration: The settings.
