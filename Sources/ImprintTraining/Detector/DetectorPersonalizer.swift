@@ -149,7 +149,7 @@ public struct DetectorPersonalizer {
             preprocessing: model.preprocessing)
         let trained: (LogoHeadObjective.Head, DetectorHead)
         do {
-            trained = try train(patches, evaluator, hasBoxes: photos.hasObjects, control, onProgress)
+            trained = try train(patches, evaluator, backdrops, hasBoxes: photos.hasObjects, control, onProgress)
         } catch is TrainingDivergedError {
             throw ImprintError.personalizationDiverged
         }
@@ -210,7 +210,7 @@ public struct DetectorPersonalizer {
         var samples = HeadSamples(shape)
         guard let rehearsal = model.rehearsal else { return samples }
         let length = rehearsal.positions * rehearsal.channels
-        for photo in rehearsal.labels.indices {
+        for photo in rehearsal.labels.indices where !isHeldOut(photo, of: rehearsal) {
             // The positions of a photo take the place of the cells of a patch.
             let values = rehearsal.features[(photo * length)..<((photo + 1) * length)]
             let repeated = (0..<shape.pixels).lazy.flatMap { cell in
@@ -225,8 +225,8 @@ public struct DetectorPersonalizer {
     // MARK: Training
 
     private func train(
-        _ patches: DetectorPatches, _ evaluator: DetectorEvaluator, hasBoxes: Bool, _ control: PersonalizationControl,
-        _ onProgress: (Int, Int) -> Void
+        _ patches: DetectorPatches, _ evaluator: DetectorEvaluator, _ backdrops: Backdrops, hasBoxes: Bool,
+        _ control: PersonalizationControl, _ onProgress: (Int, Int) -> Void
     ) throws -> (LogoHeadObjective.Head, DetectorHead) {
         let phases = DetectorPhase.standard(
             hasLogoPhotos: false, hasBoxes: hasBoxes, hasArtwork: !artwork.isEmpty, scale: 1)
@@ -265,7 +265,66 @@ public struct DetectorPersonalizer {
         onProgress(samples.count, total)
         try control.check()
         let (network, parameters) = try newHeadNetwork(trained)
-        return (trained, try evaluator.head(network, parameters, patches, []))
+        let limits = try limits(trained, patches, backdrops) { sources in
+            try evaluator.scan(sources, network, parameters, peaks: Self.falsePositivePeaks)
+        }
+        return (trained, try evaluator.head(network, parameters, patches, [], limits: limits))
+    }
+
+    /// The number of peaks of a logo in an image that count as false positives.
+    private static let falsePositivePeaks = 20
+    /// The number of scenes that are in memory at the same time; each takes 500 KB.
+    private static let scenePortion = 25
+
+    /// Returns the limits of the false positives of each new logo, from images without it that training does not use: drawn scenes, composites
+    /// of the other new logos, and the held-out replay features, which show the known logos.
+    private func limits(
+        _ trained: LogoHeadObjective.Head, _ patches: DetectorPatches, _ backdrops: Backdrops,
+        scan: ([PatchSource]) throws -> [[PyramidScanner.Scan]?]
+    ) throws -> [FalsePositiveLimit] {
+        let count = max(Int(100 * configuration.scale), 2)
+        let replayed = heldOutReplayScores(trained)
+        var limits = try logos.indices.map { logo in
+            var limit = FalsePositiveLimit()
+            let scenes = try stride(from: 0, to: count, by: Self.scenePortion).flatMap { start in
+                let numbers = start..<min(start + Self.scenePortion, count)
+                return try scan(patches.heldOutScenes(numbers, of: logo, backdrops))
+            }
+            limit.add(scenes.compactMap { $0?[logo].peaks.map(\.score) })
+            limit.add(replayed.map { [$0[logo]] })
+            return limit
+        }
+        for shown in logos.indices where logos.count > 1 {
+            let scans = try scan(patches.heldOutComposites(max(count / 2, 2), of: shown, isPositive: true))
+            for logo in logos.indices where logo != shown {
+                limits[logo].add(scans.compactMap { $0?[logo].peaks.map(\.score) })
+            }
+        }
+        return limits
+    }
+
+    /// Returns the highest score of each new logo in each held-out photo of the replay features.
+    private func heldOutReplayScores(_ trained: LogoHeadObjective.Head) -> [[Float]] {
+        guard let rehearsal = model.rehearsal else { return [] }
+        let count = logos.count
+        return rehearsal.labels.indices.filter { isHeldOut($0, of: rehearsal) }.map { photo in
+            var highest = [Float](repeating: -.infinity, count: count)
+            for position in 0..<rehearsal.positions {
+                let start = (photo * rehearsal.positions + position) * rehearsal.channels
+                var scores = trained.bias
+                for channel in 0..<rehearsal.channels {
+                    let value = rehearsal.features[start + channel]
+                    for logo in 0..<count { scores[logo] += value * trained.weight[channel * count + logo] }
+                }
+                for logo in 0..<count { highest[logo] = max(highest[logo], scores[logo]) }
+            }
+            return highest
+        }
+    }
+
+    /// Returns whether the features of a photo are for calibration, not for replay: every fourth, if there are enough.
+    private func isHeldOut(_ photo: Int, of rehearsal: Rehearsal) -> Bool {
+        rehearsal.labels.count >= 16 && photo % 4 == 3
     }
 
     /// A round of training: its kinds of patches, the batches of patches that it adds, and the steps of the head on all patches so far.
