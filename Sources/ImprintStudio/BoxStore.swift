@@ -98,10 +98,8 @@ final class BoxStore: Sendable {
     }
 
     private static func photo(_ name: String, _ url: URL) throws(ImageError) -> BoxPhoto {
-        let header = try ImageFile.information(of: url)
-        let (width, height) = (header.width, header.height)
-        return header.orientation.swapsSides
-            ? BoxPhoto(name: name, width: height, height: width) : BoxPhoto(name: name, width: width, height: height)
+        let size = try ImageFile.information(of: url).uprightSize
+        return BoxPhoto(name: name, width: size.width, height: size.height)
     }
 
     /// Adds a photo that was checked to be readable, and returns its name.

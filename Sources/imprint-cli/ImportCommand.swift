@@ -50,7 +50,7 @@ struct ImportCommand: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "The height and width of the input, if the network accepts other sizes than that in the file. A detector sees larger photos "
-                + "scaled down to this size. (default: as in the file; 1280 with --detector)",
+                + "scaled down to this size, a multiple of 32. (default: as in the file; 1280 with --detector)",
             valueName: "pixels"))
     var inputSize: Int?
 
