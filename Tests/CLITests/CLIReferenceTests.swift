@@ -17,6 +17,6 @@ import Testing
         let (line, expected) = lines.first { $0 != $1 } ?? ("", "")
         #expect(
             page == generated.output,
-            "docs/reference/cli.md differs from the help texts; run ./run cli. It has \"\(line)\", expected \"\(expected)\"")
+            "cli.md differs from the help texts; run ./run cli. It has \"\(line)\", expected \"\(expected)\"")
     }
 }
