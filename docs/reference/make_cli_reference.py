@@ -91,7 +91,7 @@ class Reference:
                 self.commands[f"{name} {subcommand['commandName']}"] = subcommand
         listed = {verb for _, verbs in groups for verb in verbs}
         if listed != {name for name in self.commands if " " not in name} or listed != set(GUIDES):
-            sys.exit(f"The verbs of --help, of --experimental-dump-help and of GUIDES differ: {sorted(listed ^ set(GUIDES))}")
+            sys.exit(f"The verbs of --help, of --experimental-dump-help and of GUIDES in this script differ: {sorted(listed ^ set(GUIDES))}")
         self.common = self.common_options(root)
 
     def common_options(self, root):
