@@ -154,7 +154,8 @@ struct AuditCommand: ParsableCommand {
         let table = LabelTable(audit.objects.map(\.label))
         return [
             "\(TextTable.counted(audit.images, "photo")) with \(TextTable.counted(total, "object")) of "
-                + TextTable.counted(audit.objects.count, "label") + (validation == nil ? "" : " in those for training"), "",
+                + TextTable.counted(audit.objects.count, "label") + (validation == nil ? "" : " in those for training"),
+            "",
             table.text(["objects", "photos", "min. size", "max. size", "min. w/h", "max. w/h"], cells), "",
             "size: the longer side in the largest scaled copy that a detector scans, in pixels",
         ]
