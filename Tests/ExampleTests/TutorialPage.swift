@@ -41,26 +41,28 @@ struct TutorialPage {
         }
     }
 
-    init(_ text: String) throws {
-        var rest = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)[...]
-        var paragraphs: [String] = []
+    init(_ page: String) throws {
+        var rest = page.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)[...]
+        // The last line of text since the previous block.
+        var text = ""
         while let line = rest.popFirst() {
             guard line.hasPrefix("```") else {
-                if !line.isEmpty { paragraphs.append(line) }
+                if !line.isEmpty { text = line }
                 continue
             }
             guard let end = rest.firstIndex(of: "```") else { throw ParsingError(description: "\(line): has no end") }
             let block = Array(rest[..<end])
             rest = rest[(end + 1)...]
             switch line.dropFirst(3) {
-            case "console": steps.append(.commands(try Self.commands(block), Self.check(paragraphs.last ?? "")))
+            case "console": steps.append(.commands(try Self.commands(block), Self.check(text)))
             case "text": break
             default:
-                guard let name = Self.fileName(paragraphs.last ?? "") else {
-                    throw ParsingError(description: "\(line) after \"\(paragraphs.last ?? "")\": names no file")
+                guard let name = Self.fileName(text) else {
+                    throw ParsingError(description: "\(line) after \"\(text)\": names no file")
                 }
                 steps.append(.file(name: name, text: block.joined(separator: "\n") + "\n"))
             }
+            text = ""
         }
     }
 

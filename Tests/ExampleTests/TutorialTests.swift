@@ -131,7 +131,9 @@ private struct TutorialReader {
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: job.path)
     }
 
-    /// Writes a file that the page shows. A program must be the one that the tests have compiled.
+    /// Writes a file that the page shows.
+    ///
+    /// A program must be the one that the tests have compiled.
     func save(_ name: String, _ text: String) throws {
         let file = folder.appending(path: name)
         try FileManager.default.createDirectory(

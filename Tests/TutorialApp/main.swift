@@ -15,11 +15,9 @@ do {
         let circles = try store.current == nil ? TwoCircles() : TwoCircles(store.load())
         for photo in arguments {
             let rule = ConfidenceRule(threshold: .confidence(0.7))
-            let best = try await circles.best(in: .file(URL(filePath: photo)), rule: rule)
-            let percent = best.map { "\(Int(($0.confidence * 100).rounded())) %" } ?? ""
-            switch best?.label {
-            case .twoCircles: print("\(photo): the logo, \(percent)")
-            case .other: print("\(photo): something else, \(percent)")
+            switch try await circles.best(in: .file(URL(filePath: photo)), rule: rule)?.label {
+            case .twoCircles: print("\(photo): the logo")
+            case .other: print("\(photo): something else")
             case nil: print("\(photo): not sure")
             }
         }

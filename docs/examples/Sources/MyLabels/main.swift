@@ -16,12 +16,8 @@ do {
     let (label, photos) = (arguments[3], arguments.dropFirst(4).map { URL(filePath: $0) })
 
     switch arguments[2] {
-    case "teach" where !photos.isEmpty:
-        try session.teach(photos.map { (photo: .file($0), label: label) })
-        try save(session, to: file)
-    case "correct" where !photos.isEmpty:
-        for photo in photos { try session.correct(photo, isNot: label) }
-        try save(session, to: file)
+    case "teach": try session.teach(photos.map { (photo: .file($0), label: label) })
+    case "correct": for photo in photos { try session.correct(photo, isNot: label) }
     case "classify":
         let request = ClassificationRequest(session.classifier)
         for photo in arguments.dropFirst(3) {
@@ -30,13 +26,12 @@ do {
         }
     default: end(usage, 64)
     }
+    if arguments[2] != "classify" {
+        let byteCount = try session.save(to: file)
+        print("Saved \(byteCount) bytes. Labels: \(session.classifier.labels.joined(separator: ", "))")
+    }
 } catch {
     end("\(error)", 1)
-}
-
-func save(_ session: PersonalizationSession, to file: URL) throws {
-    let byteCount = try session.save(to: file)
-    print("Saved \(byteCount) bytes. Labels: \(session.classifier.labels.joined(separator: ", "))")
 }
 
 func end(_ message: String, _ status: Int32) -> Never {
