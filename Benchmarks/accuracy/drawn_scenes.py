@@ -46,7 +46,86 @@ def crest():
     return [(shield, (150, 20, 40)), (ImageChops.darker(charge, shield), (245, 200, 60))]
 
 
+def bolt():
+    """A flash of lightning, cut out of a rounded square."""
+    plate = mask()
+    draw = ImageDraw.Draw(plate)
+    draw.rounded_rectangle((20, 20, 460, 460), 90, fill=255)
+    draw.polygon([(275, 60), (130, 265), (225, 265), (190, 420), (350, 205), (250, 205)], fill=0)
+    return [(plate, (230, 120, 20))]
+
+
+def peak():
+    """Two mountains with a snow line, and a sun."""
+    rock, snow = mask(), mask()
+    draw = ImageDraw.Draw(rock)
+    draw.polygon([(20, 430), (180, 130), (280, 310), (330, 230), (460, 430)], fill=255)
+    draw.ellipse((330, 50, 440, 160), fill=255)
+    ImageDraw.Draw(snow).polygon([(180, 130), (128, 228), (160, 255), (180, 225), (205, 255), (234, 228)], fill=255)
+    return [(rock, (40, 60, 90)), (snow, (250, 250, 250))]
+
+
+def rings():
+    """Two interlocked rings; the first one passes over the second at the top, and under it at the bottom."""
+    links, outlines = [], []
+    for x in (160, 320):
+        links.append(mask())
+        draw = ImageDraw.Draw(links[-1])
+        draw.ellipse((x - 140, 100, x + 140, 380), fill=255)
+        draw.ellipse((x - 90, 150, x + 90, 330), fill=0)
+        outlines.append(links[-1].filter(ImageFilter.MaxFilter(31)))
+    for lower, upper, top in ((1, 0, 80), (0, 1, 240)):
+        gap = mask()
+        ImageDraw.Draw(gap).rectangle((170, top, 310, top + 160), fill=255)
+        links[lower] = ImageChops.subtract(links[lower], ImageChops.darker(outlines[upper], gap))
+    return [(ImageChops.lighter(*links), (20, 110, 160))]
+
+
+def waves():
+    """Three waves in a disc."""
+    disc = mask()
+    draw = ImageDraw.Draw(disc)
+    draw.ellipse((15, 15, 465, 465), fill=255)
+    for y in (160, 250, 340):
+        points = [(x, y + 28 * math.sin(x / 480 * 4 * math.pi)) for x in range(0, 481, 6)]
+        draw.line(points, fill=0, width=30, joint="curve")
+    return [(disc, (0, 130, 140))]
+
+
+def tower():
+    """Four bars of growing height with a slanted top, on a base."""
+    bars = mask()
+    draw = ImageDraw.Draw(bars)
+    for i in range(4):
+        left, top = 40 + 105 * i, 300 - 75 * i
+        draw.polygon([(left, top), (left + 80, top - 45), (left + 80, 400), (left, 400)], fill=255)
+    draw.rectangle((30, 425, 450, 460), fill=255)
+    return [(bars, (90, 40, 130))]
+
+
+def wordmark():
+    """A word with a dot, three times as wide as high."""
+    line, dot = mask(), mask()
+    write(line, "Kora", 190, 215, 240, bold=8)
+    ImageDraw.Draw(dot).ellipse((405, 265, 460, 320), fill=255)
+    return [(line, (20, 20, 20)), (dot, (220, 40, 40))]
+
+
+def hexagon():
+    """A hexagon of three rhombi, as an isometric cube."""
+    cube = mask()
+    draw = ImageDraw.Draw(cube)
+    center = (240, 240)
+    corners = [(240 + 225 * math.sin(i * math.pi / 3), 240 - 225 * math.cos(i * math.pi / 3)) for i in range(6)]
+    draw.polygon(corners, fill=255)
+    for i in (1, 3, 5):
+        draw.line((center, corners[i]), fill=0, width=22)
+    return [(cube, (30, 120, 60))]
+
+
 LOGOS = {"letter": letter, "leaf": leaf, "crest": crest}
+TEN_LOGOS = LOGOS | {
+    "bolt": bolt, "peak": peak, "rings": rings, "waves": waves, "tower": tower, "wordmark": wordmark, "hexagon": hexagon}
 
 
 def shape(random):
@@ -99,15 +178,18 @@ def scene(random, layers=None, original_color_probability=0.3):
     return camera(random, image, random.uniform(0, sharpness))
 
 
-def scene_of_several(random, logos, count, original_color_probability=0.3):
-    """Returns an image with up to `count` of the logos, which do not overlap, and their labels and boxes (left, top, right, bottom)."""
+def scene_of_several(random, logos, count, different=False, original_color_probability=0.3):
+    """Returns an image with up to `count` of the logos, which do not overlap, and their labels and boxes (left, top, right, bottom).
+
+    If the logos must be different, each is in the image at most once.
+    """
     size = random.choice(((640, 480), (480, 640), (600, 600), (640, 400)))
     image = background(random, size)
     for _ in range(random.randrange(22)):
         clutter(random, image)
     objects, smallest = [], min(size)
-    for _ in range(count):
-        label = random.choice(list(logos))
+    labels = random.sample(list(logos), count) if different else [random.choice(list(logos)) for _ in range(count)]
+    for label in labels:
         span = min(size) * math.exp(random.uniform(math.log(0.08), math.log(0.4)))
         keeps_colors = random.random() < original_color_probability
         box = composite(random, image, logos[label], span, keeps_colors, [box for _, box in objects])

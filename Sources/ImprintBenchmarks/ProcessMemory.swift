@@ -22,7 +22,7 @@ enum AllocationCounter {
 }
 
 /// The peak memory of this process.
-enum PeakMemory {
+package enum PeakMemory {
     /// Returns free memory to the system, and resets the peak, if the system supports it.
     static func reset() {
         // Swift does not import malloc_trim from glibc.
@@ -35,7 +35,7 @@ enum PeakMemory {
     }
 
     /// The peak of the resident memory, in bytes; nil if the system does not report it.
-    static var bytes: Int? {
+    package static var bytes: Int? {
         #if os(Linux)
             // Files in /proc report a size of 0, so read to the end.
             guard let file = FileHandle(forReadingAtPath: "/proc/self/status"), let data = try? file.readToEnd() else {

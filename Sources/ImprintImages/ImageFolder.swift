@@ -11,7 +11,7 @@ public struct ImageFolder: Sendable {
     public private(set) var items: [TrainingPhoto]
     /// The ignored files: files that are not images, and files beside the sub-folders of the classes.
     public let ignored: [URL]
-    /// The SHA-256 digest of a line "path, tab, size in bytes" for every item, in hexadecimal; see docs/reference/model-file.md.
+    /// The SHA-256 digest of a line "path, tab, size in bytes" for every item, in hexadecimal; see docs/reference/model-file-metadata.md.
     ///
     /// It identifies the files that a model was trained on without reading them.
     public private(set) var digest: String

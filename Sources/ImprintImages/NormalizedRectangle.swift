@@ -35,16 +35,6 @@ public struct NormalizedRectangle: Codable, Hashable, Sendable {
             x: left, y: top, width: max(min(x + width, 1) - left, 0), height: max(min(y + height, 1) - top, 0))
     }
 
-    /// Returns the intersection over union (IoU) with another rectangle, 0…1; 0 if either has no area.
-    package func overlap(with other: NormalizedRectangle) -> Float {
-        let columns = min(x + width, other.x + other.width) - max(x, other.x)
-        let rows = min(y + height, other.y + other.height) - max(y, other.y)
-        // Comparisons with NaN are false.
-        guard columns > 0, rows > 0 else { return 0 }
-        let common = columns * rows
-        return common / (width * height + other.width * other.height - common)
-    }
-
     /// Maps a rectangle in the coordinates of `part` to the coordinates of the whole image.
     package func mapped(from part: NormalizedRectangle) -> NormalizedRectangle {
         guard part != .all else { return self }

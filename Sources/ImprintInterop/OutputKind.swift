@@ -80,7 +80,7 @@ extension OutputKind {
     /// - Parameter fields: The path of field numbers from the top-level message to the metadata map.
     private static func hasExportedNetwork(_ url: URL, fields: [Int]) -> Bool {
         guard let file = try? MappedFile(contentsOf: url) else { return false }
-        return (try? contains(ExportedModel.networkKey, fields[...], in: WireMessage(file))) ?? false
+        return (try? contains(ModelFileKey.network, fields[...], in: WireMessage(file))) ?? false
     }
 
     private static func contains(

@@ -99,9 +99,9 @@ package final class LocalServer: Sendable {
         bodyLimit: Int = 0, authorize: @escaping @Sendable (HTTPRequest) -> HTTPResponse? = { _ in nil },
         _ answer: @escaping @Sendable (HTTPRequest, Data?) async throws -> HTTPResponse
     ) async {
-        await server.appendRoute("*") { [hosts] request in
+        await server.appendRoute("*") { [hosts, url] request in
             let isForUs = hosts.contains(request.headers[.host] ?? "")
-            let refusal = isForUs ? authorize(request) : HTTPResponse(statusCode: .forbidden)
+            let refusal = isForUs ? authorize(request) : Self.otherHost(url)
             // The body is always read to its end, where the next request of the connection begins.
             var (body, count) = (Data(), 0)
             var isWhole = true
@@ -126,6 +126,13 @@ package final class LocalServer: Sendable {
             for (name, value) in Self.headers where response.headers[name] == nil { response.headers[name] = value }
             return response
         }
+    }
+
+    /// Returns the response to a request for another host.
+    private static func otherHost(_ url: URL) -> HTTPResponse {
+        HTTPResponse(
+            statusCode: .forbidden, headers: [.contentType: "text/plain; charset=utf-8"],
+            body: Data("This server answers only requests for \(url.absoluteString). Open that address.\n".utf8))
     }
 
     private static let headers: [HTTPHeader: String] = [

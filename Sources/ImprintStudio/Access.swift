@@ -41,7 +41,15 @@ struct Access: Sendable {
         guard request.headers[HTTPHeader("Accept")]?.contains("text/html") == true else {
             return .failure(.forbidden, message)
         }
-        return .page("Imprint Studio", message, .forbidden)
+        let instructions = """
+            <p>This browser has no access to the studio yet.</p>
+            <ol>
+            <li>Find the address that <code>imprint studio</code> printed. It ends with <code>?token=…</code></li>
+            <li>Open it in this browser, with the token. Each start of the studio has a new token.</li>
+            </ol>
+            <p>If you cannot find the address, end the studio with Ctrl-C and start it again.</p>
+            """
+        return .page("Imprint Studio", instructions, .forbidden, nonce: random())
     }
 
     private func hasCookie(_ request: HTTPRequest) -> Bool {

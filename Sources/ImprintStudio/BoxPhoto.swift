@@ -49,8 +49,10 @@ extension BoxPhoto {
             throw RequestError(
                 "A photo may have at most \(Self.objectLimit) boxes, but this one has \(edit.objects.count).")
         }
+        // The annotation file may come from another program.
+        let known = Set(objects.map(\.label))
         for object in edit.objects {
-            try Self.check(label: object.label)
+            try Self.check(label: object.label, isKnown: known.contains(object.label))
             guard object.box.isWithinImage else {
                 throw RequestError(
                     "A box of \(object.label.debugDescription) is empty or outside of the photo. Draw it again.")
@@ -62,7 +64,8 @@ extension BoxPhoto {
     }
 
     /// Checks the label of an object.
-    static func check(label: String) throws {
+    /// - Parameter isKnown: Whether the photo has the label already.
+    static func check(label: String, isKnown: Bool = false) throws {
         guard !label.isEmpty, label == label.trimmingCharacters(in: .whitespacesAndNewlines), label.count <= 100 else {
             throw RequestError("A label has 1 to 100 characters, without leading or trailing spaces.")
         }
@@ -70,5 +73,6 @@ extension BoxPhoto {
             throw RequestError(
                 "The label \(label.debugDescription) is for photos that show no object. Choose another label.")
         }
+        if !isKnown { try LabelText.check(label, "A label") }
     }
 }

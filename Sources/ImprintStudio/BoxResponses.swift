@@ -35,7 +35,21 @@ struct BoxesResponse: Encodable {
     }
 }
 
+/// The response to an edit of the boxes of a photo: only this photo, because there may be thousands.
+private struct BoxEditResponse: Encodable {
+    let photo: BoxPhoto
+    /// The number of changes of the photos; the page lacks changes of other pages if its own number was not the previous one.
+    let version: Int
+    /// The reason why the data are not sufficient for training; nil if they are.
+    let shortage: String?
+}
+
 extension Studio {
+    /// The training data of a detector.
+    private var detectorData: DetectorData {
+        get throws { DetectorData(annotations: try boxes.annotations, artwork: artwork.artwork) }
+    }
+
     /// Returns the response to a request for the photos with boxes, their artwork and their detector; nil for other requests.
     func boxResponse(to request: HTTPRequest, _ body: Data?) async throws -> HTTPResponse? {
         switch (request.method, request.path) {
@@ -49,7 +63,8 @@ extension Studio {
                 throw RequestError(
                     "The boxes in the request are not valid JSON. Send revision, objects and isBackground.")
             }
-            try boxes.update(try request.required("name"), edit)
+            let (photo, version) = try boxes.update(try request.required("name"), edit)
+            return try .json(BoxEditResponse(photo: photo, version: version, shortage: detectorData.shortage))
         case (.DELETE, "/boxes"): try boxes.remove(try request.required("name"))
         case (.GET, "/box-photo"):
             let (type, bytes) = try await boxes.image(
@@ -65,8 +80,7 @@ extension Studio {
             guard let sheet = trainer.sheet else { throw RequestError("There is no contact sheet.", .notFound) }
             return .image("image/jpeg", sheet)
         case (.POST, "/detector"):
-            try trainer.start(
-                DetectorData(annotations: try boxes.annotations, artwork: artwork.artwork), try configuration(request))
+            try trainer.start(try detectorData, try configuration(request))
             return try .json(trainer.status)
         default: return nil
         }

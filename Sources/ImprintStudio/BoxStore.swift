@@ -98,10 +98,8 @@ final class BoxStore: Sendable {
     }
 
     private static func photo(_ name: String, _ url: URL) throws(ImageError) -> BoxPhoto {
-        let header = try ImageFile.information(of: url)
-        let (width, height) = (header.width, header.height)
-        return header.orientation.swapsSides
-            ? BoxPhoto(name: name, width: height, height: width) : BoxPhoto(name: name, width: width, height: height)
+        let size = try ImageFile.information(of: url).uprightSize
+        return BoxPhoto(name: name, width: size.width, height: size.height)
     }
 
     /// Adds a photo that was checked to be readable, and returns its name.
@@ -133,14 +131,15 @@ final class BoxStore: Sendable {
         }
     }
 
-    /// Applies an edit of the page to a photo, and writes the annotation file.
-    func update(_ name: String, _ edit: BoxPhoto.Edit) throws {
+    /// Applies an edit of the page to a photo, writes the annotation file, and returns the photo and the new number of changes.
+    func update(_ name: String, _ edit: BoxPhoto.Edit) throws -> (photo: BoxPhoto, version: Int) {
         try state.withLock { state in
             if FileStatus(folder) != nil { try open(&state) }
             let index = try Self.index(of: name, state)
             var photos = state.photos
             try photos[index].apply(edit)
             try write(photos, &state)
+            return (photos[index], state.version)
         }
     }
 

@@ -77,8 +77,9 @@ final class ExampleTrainer: Sendable {
     func add(class label: String) throws -> Examples {
         if let initialClassifier, !initialClassifier.learnsNewLabels, !initialClassifier.labels.contains(label) {
             throw RequestError(
-                "The model detects logos and cannot learn new labels. Choose one of its labels, "
-                    + "or train a model with the artwork of all logos.")
+                "The model is a detector, which learns new labels from artwork or boxes, not from examples. Choose one of "
+                    + "its labels here. For a new label, train a new detector in the panel Boxes, "
+                    + "or personalize the model outside of the studio with artwork or photos with boxes.")
         }
         return try updateExamples { try $0.add(class: label, known: initialClassifier?.labels ?? []) }
     }

@@ -50,6 +50,7 @@ struct Examples: Sendable {
         guard !name.contains("/"), !name.contains("\0"), !name.hasPrefix(".") else {
             throw RequestError("The name of a class must not contain \"/\" or begin with \".\". Choose another name.")
         }
+        try LabelText.check(name, "The name of a class")
         guard name.utf8.count <= 255 else {
             throw RequestError(
                 "The name of a class may have at most 255 bytes, but this one has \(name.utf8.count). Shorten it.")
@@ -57,8 +58,14 @@ struct Examples: Sendable {
     }
 
     /// Adds an example to a class.
-    mutating func add(_ photo: Data, to label: String) throws {
+    /// - Parameter isFile: Whether the photo is a file, which can be an example of a class only once. Cameras may deliver equal frames.
+    mutating func add(_ photo: Data, to label: String, isFile: Bool) throws {
         let index = try index(of: label)
+        guard !isFile || !classes[index].photos.contains(photo) else {
+            throw RequestError(
+                "The photo is already an example of \"\(label)\", and a copy teaches nothing new. Choose another photo.",
+                .conflict)
+        }
         guard byteCount + photo.count <= Self.byteLimit else {
             throw RequestError(
                 "All examples may take at most \(Self.byteLimit >> 20) MB. Delete a class.",

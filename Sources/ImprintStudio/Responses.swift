@@ -8,16 +8,32 @@ extension HTTPResponse {
             statusCode: status, headers: [.contentType: "application/json"], body: try JSONEncoder().encode(value))
     }
 
-    /// Returns an HTML page with a message, which is inserted without escaping.
-    static func page(_ title: String, _ message: String, _ status: HTTPStatusCode) -> HTTPResponse {
+    /// Returns an HTML page with a title and content, which are inserted without escaping.
+    /// - Parameter nonce: A random number that allows only the style of this page.
+    static func page(
+        _ title: String, _ content: String, _ status: HTTPStatusCode, nonce: String
+    ) -> HTTPResponse {
         let html = """
-            <!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-            <title>\(title)</title><h1>\(title)</h1><p>\(message)</p></html>
+            <!doctype html><html lang="en"><meta charset="utf-8">
+            <meta name="viewport" content="width=device-width, initial-scale=1">
+            <title>\(title)</title>
+            <style nonce="\(nonce)">
+            :root { color-scheme: light dark; --ink: #1c2430; --paper: #fdfcfa; --panel: #f4f1eb }
+            @media (prefers-color-scheme: dark) { :root { --ink: #e6e3dd; --paper: #16191d; --panel: #1f2328 } }
+            body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0 auto;
+              max-width: 38rem; padding: 2rem 1.5rem; overflow-wrap: anywhere }
+            h1 { font-size: 1.35rem; line-height: 1.25 } li { margin: .4rem 0 }
+            code { padding: .1rem .3rem; border-radius: .3rem; background: var(--panel) }
+            </style>
+            <main><h1>\(title)</h1>\(content)</main></html>
             """
         return HTTPResponse(
             statusCode: status,
             headers: [
-                .contentType: "text/html; charset=utf-8", HTTPHeader("Content-Security-Policy"): "default-src 'none'",
+                .contentType: "text/html; charset=utf-8",
+                HTTPHeader("Content-Security-Policy"):
+                    "default-src 'none'; style-src 'nonce-\(nonce)'; base-uri 'none'; form-action 'none'; "
+                    + "frame-ancestors 'none'",
             ], body: Data(html.utf8))
     }
 
@@ -36,6 +52,23 @@ struct RequestError: Error {
     init(_ message: String, _ status: HTTPStatusCode = .badRequest) {
         self.status = status
         self.message = message
+    }
+}
+
+/// The characters of a label that a user types.
+enum LabelText {
+    /// Checks that a label has no invisible characters that change the text around it: line breaks, control characters, and controls of
+    /// the writing direction, with which one label can look like another.
+    static func check(_ label: String, _ subject: String) throws {
+        let hasControls = label.unicodeScalars.contains {
+            [.control, .lineSeparator, .paragraphSeparator].contains($0.properties.generalCategory)
+                || $0.properties.isBidiControl
+        }
+        guard !hasControls else {
+            throw RequestError(
+                "\(subject) must not contain line breaks, control characters or controls of the writing direction. "
+                    + "Choose another one.")
+        }
     }
 }
 

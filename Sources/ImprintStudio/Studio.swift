@@ -127,7 +127,8 @@ package final class Studio: Sendable {
         case (.POST, "/examples"):
             let (label, photo) = (try request.label, try self.photo(body))
             try await check(photo)
-            return try updateExamples { try $0.add(photo, to: label) }
+            let isFile = request.parameter("source") == "file"
+            return try updateExamples { try $0.add(photo, to: label, isFile: isFile) }
         case (.DELETE, "/classes"):
             let label = try request.label
             return try updateExamples { try $0.remove(label) }

@@ -92,16 +92,8 @@ public struct Audit: Sendable {
         onProgress: (Int) -> Void = { _ in }
     ) {
         let all = [annotations] + (validation.map { [$0] } ?? [])
-        let splits = annotations.splits
-        let names = Set(splits.compactMap { $0 }).sorted { first, second in
-            (first.hasPrefix("train") ? 0 : 1, first) < (second.hasPrefix("train") ? 0 : 1, second)
-        }
         let parts =
-            if let validation {
-                annotations.photos.map { _ in 0 } + validation.photos.map { _ in 1 }
-            } else {
-                splits.map { name in names.firstIndex { $0 == name } ?? 0 }
-            }
+            validation.map { annotations.photos.map { _ in 0 } + $0.photos.map { _ in 1 } } ?? annotations.parts
         self.init(
             all.map { AnnotatedSource($0) }, parts: parts, boxes: all.map(BoxAudit.init), workers: workers,
             onProgress: onProgress)

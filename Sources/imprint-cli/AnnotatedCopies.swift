@@ -17,7 +17,7 @@ final class AnnotatedCopies {
         components = URL(filePath: resolvedPath(path)).pathComponents
     }
 
-    var summary: String { "Wrote \(written) annotated photos to \(path)." }
+    var summary: String { "Wrote \(TextTable.counted(written, "annotated photo")) to \(path)." }
 
     /// Returns the annotated copy of a photo as a JPEG; any number of threads can call it.
     /// - Throws: `PhotoFailure` if the photo is in the folder of the copies, `ImageError` if it cannot be decoded or encoded.

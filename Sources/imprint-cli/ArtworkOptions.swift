@@ -113,7 +113,7 @@ struct ArtworkOptions: ParsableArguments {
             bar.draw("reading", done: read, of: files.count)
         }
         bar.clear()
-        for image in backdrops.skipped { Terminal.note("Skipped: \(image.reason)") }
+        for image in backdrops.skipped { Terminal.warn("Skipped: \(image.reason)") }
         return labels.map { label in
             let compositor = Compositor(
                 artworks: artworks[label] ?? [], backdrops: backdrops, seed: seed,

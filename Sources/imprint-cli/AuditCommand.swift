@@ -30,7 +30,8 @@ struct AuditCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "A folder or list of validation photos to compare with; with --annotations, their annotations.",
+            "A folder or list of validation photos to compare with; with --annotations, a folder with some of the photos, or other "
+                + "annotations.",
             valueName: "folder"))
     var validation: String?
 
@@ -78,16 +79,19 @@ struct AuditCommand: ParsableCommand {
     /// Audits photos with boxes.
     private func audit(annotations: String, _ workers: Workers) throws -> Audit {
         let folder = data.map { URL(filePath: $0) }
-        let boxes = try BoxAnnotations(
-            contentsOf: URL(filePath: annotations), photos: folder, recordsProblems: true)
-        let other = try validation.map {
-            try BoxAnnotations(contentsOf: URL(filePath: $0), photos: nil, recordsProblems: true)
+        let split = try AnnotatedSplit(
+            URL(filePath: annotations), validation: validation.map { URL(filePath: $0) }
+        ) { file in
+            let boxes = try BoxAnnotations(contentsOf: file, photos: folder, recordsProblems: true)
+            for warning in boxes.warnings { Terminal.warn("Note: \(warning)") }
+            return boxes
         }
-        for warning in boxes.warnings + (other?.warnings ?? []) { Terminal.warn("Note: \(warning)") }
         var bar = ProgressBar()
         defer { bar.clear() }
-        let total = boxes.photos.count + (other?.photos.count ?? 0)
-        return Audit(boxes, validation: other, workers: workers) { bar.draw("reading", done: $0, of: total) }
+        let total = split.training.photos.count + (split.validation?.photos.count ?? 0)
+        return Audit(split.training, validation: split.validation, workers: workers) {
+            bar.draw("reading", done: $0, of: total)
+        }
     }
 
     /// The maximum number of findings of a kind in the text output; JSON and the report list all of them.
@@ -150,7 +154,8 @@ struct AuditCommand: ParsableCommand {
         let table = LabelTable(audit.objects.map(\.label))
         return [
             "\(TextTable.counted(audit.images, "photo")) with \(TextTable.counted(total, "object")) of "
-                + TextTable.counted(audit.objects.count, "label"), "",
+                + TextTable.counted(audit.objects.count, "label") + (validation == nil ? "" : " in those for training"),
+            "",
             table.text(["objects", "photos", "min. size", "max. size", "min. w/h", "max. w/h"], cells), "",
             "size: the longer side in the largest scaled copy that a detector scans, in pixels",
         ]

@@ -9,7 +9,14 @@ struct AugmentCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "augment",
         abstract: "Write a contact sheet of photos with the data augmentation of training.",
-        discussion: "With --artwork instead of DATA, the sheet shows composites of a logo and hard negatives.")
+        discussion: """
+            With --artwork instead of a folder, the sheet shows composites of a logo and hard negatives.
+
+            Examples:
+              imprint augment photos --contact-sheet sheet.png
+              imprint augment --artwork Leaf=leaf.png --contact-sheet sheet.png
+              imprint augment --artwork Leaf=leaf.jpg --contact-sheet s.png --cut-out leaf.png
+            """)
 
     @Argument(help: ArgumentHelp("The folder of photos: one sub-folder per label.", valueName: "data"))
     var data: String?
@@ -112,7 +119,7 @@ struct AugmentCommand: ParsableCommand {
             preprocessing: Preprocessing(width: side, height: side, cropAndScale: cropAndScale),
             augmentation: try augment.augmentation(), seed: seed, epochs: epochs)
         let sheet = try preview.sheet(of: folder.items, count: count)
-        for image in sheet.skipped { Terminal.note("Skipped: \(image.reason)") }
+        for image in sheet.skipped { Terminal.warn("Skipped: \(image.reason)") }
         try writeContactSheet(sheet.image, to: contactSheet)
         let shown = sheet.shown.map { $0.url.path(percentEncoded: false) }
         if common.json {

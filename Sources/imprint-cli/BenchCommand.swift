@@ -8,8 +8,13 @@ internal import ImprintNetwork
 struct BenchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "bench",
-        abstract: "Measure the speed of training, model loading, prediction, photo decoding and app workloads."
-    )
+        abstract: "Measure the speed of training, model loading, prediction, photo decoding and app workloads.",
+        discussion: """
+            Examples:
+              imprint bench train --case logonet-96 --threads 1
+              imprint bench layers --case conv3x3-128
+              imprint bench predict --model m.imprint --threads 1
+            """)
 
     @Argument(help: "The benchmark suite. (default: all suites)")
     var suite: BenchmarkSuite?

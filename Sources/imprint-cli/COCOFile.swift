@@ -1,114 +1,63 @@
 internal import Foundation
 internal import ImprintCore
 internal import ImprintImages
+internal import ImprintTraining
 
-/// Collects the boxes of all photos, and writes them in the format of COCO (https://cocodataset.org/#format-data).
-///
-/// A detection is an annotation with the additional key `score`, its confidence. Boxes are in pixels of the upright photo.
+/// Collects the boxes of all photos, and writes them in the format of COCO.
 final class COCOFile {
-    private struct Image: Encodable {
-        let id: Int
-        let fileName: String
-        let width: Int
-        let height: Int
-
-        private enum CodingKeys: String, CodingKey {
-            case id, width, height
-            case fileName = "file_name"
-        }
-    }
-
-    private struct Category: Encodable {
-        let id: Int
-        let name: String
-    }
-
-    private struct Annotation: Encodable {
-        let id: Int
-        let image: Int
-        let category: Int
-        /// The left and upper edge, the width and the height.
-        let bbox: [Double]
-        let area: Double
-        let iscrowd = 0
-        let score: Float?
-
-        private enum CodingKeys: String, CodingKey {
-            case id, bbox, area, iscrowd, score
-            case image = "image_id"
-            case category = "category_id"
-        }
-    }
-
     /// A box in a photo; `score` is the confidence of a detection, or nil for a known box.
     typealias Object = (label: String, box: NormalizedRectangle, score: Float?)
 
     private let path: String
-    private let labels: [String]
     private let header: String
-    /// The parts of the path of the folder of the file.
-    private let folder: [String]
-    private var images: [Image] = []
-    private var annotations: [Annotation] = []
+    private var document: COCODocument
+    /// The parts of the path of the folder of the file, as it was typed and with symbolic links resolved.
+    private let folders: (typed: [String], resolved: [String])
 
     /// - Parameter header: The start of the file.
     init(_ path: String, labels: [String], header: String) {
-        (self.path, self.labels, self.header) = (path, labels, header)
-        folder = URL(filePath: resolvedPath(path)).deletingLastPathComponent().pathComponents
+        (self.path, self.header) = (path, header)
+        folders = (
+            Self.typed(path).deletingLastPathComponent().pathComponents,
+            URL(filePath: resolvedPath(path)).deletingLastPathComponent().pathComponents
+        )
+        document = COCODocument(labels: labels, roundsBoxes: false)
     }
 
     /// The number of boxes so far.
-    var objectCount: Int { annotations.count }
+    var objectCount: Int { document.boxCount }
     /// The number of photos so far.
-    var imageCount: Int { images.count }
-
-    /// Returns the size of the upright photo in pixels; any number of threads can call it.
-    /// - Throws: `ImageError` if the file is not an image.
-    static func size(of photo: PhotoInput) throws -> (width: Int, height: Int) {
-        let header = try ImageFile.information(of: photo.url)
-        return header.orientation.swapsSides ? (header.height, header.width) : (header.width, header.height)
-    }
+    var imageCount: Int { document.imageCount }
 
     /// Adds a photo and its boxes.
     func add(_ objects: [Object], inPhotoAt path: String, size: (width: Int, height: Int)) {
-        images.append(Image(id: images.count + 1, fileName: name(of: path), width: size.width, height: size.height))
-        for (name, box, score) in objects {
-            guard let label = labels.firstIndex(of: name) else { continue }
-            let (columns, rows) = (Double(size.width), Double(size.height))
-            let (width, height) = (Double(box.width) * columns, Double(box.height) * rows)
-            annotations.append(
-                Annotation(
-                    id: annotations.count + 1, image: images.count, category: label + 1,
-                    bbox: [Double(box.x) * columns, Double(box.y) * rows, width, height], area: width * height,
-                    score: score))
-        }
+        document.addImage(name(of: path), width: size.width, height: size.height)
+        for (label, box, score) in objects { document.addBox(label, box, score: score) }
     }
 
     /// Returns the path relative to the folder of the file, or the whole path of a photo elsewhere.
+    ///
+    /// A photo that is a symbolic link keeps its own name.
     private func name(of photo: String) -> String {
-        let components = URL(filePath: resolvedPath(photo)).pathComponents
-        guard components.starts(with: folder) else { return resolvedPath(photo) }
-        return components.dropFirst(folder.count).joined(separator: "/")
+        let typed = Self.typed(photo)
+        if typed.pathComponents.starts(with: folders.typed) {
+            return typed.pathComponents.dropFirst(folders.typed.count).joined(separator: "/")
+        }
+        let resolved = URL(filePath: resolvedPath(photo)).pathComponents
+        guard resolved.starts(with: folders.resolved) else { return typed.path }
+        return resolved.dropFirst(folders.resolved.count).joined(separator: "/")
+    }
+
+    /// Returns the absolute path with its symbolic links, unless the parent folder of a link matters.
+    private static func typed(_ path: String) -> URL {
+        path.split(separator: "/").contains("..")
+            ? URL(filePath: resolvedPath(path)) : URL(filePath: path).standardizedFileURL
     }
 
     /// Writes the file.
     /// - Parameter path: The path, or nil for that of the initializer.
     /// - Throws: `FileError` if it cannot be written.
     func write(to path: String? = nil) throws {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        func list(_ values: [some Encodable]) throws -> Data {
-            // One value per line, so that the file can be read and compared by line.
-            let lines = try values.map { try encoder.encode($0) }
-            return lines.reduce(into: Data("[".utf8)) { data, line in
-                data += (data.count > 1 ? Data(",\n".utf8) : Data("\n".utf8)) + line
-            } + Data("\n]".utf8)
-        }
-        let categories = labels.enumerated().map { Category(id: $0.offset + 1, name: $0.element) }
-        var data = Data(header.utf8)
-        data += Data("\"images\":".utf8) + (try list(images))
-        data += Data(",\n\"categories\":".utf8) + (try list(categories))
-        data += Data(",\n\"annotations\":".utf8) + (try list(annotations)) + Data("}\n".utf8)
-        try AtomicFile.write(Array(data), to: URL(filePath: path ?? self.path))
+        try AtomicFile.write(Array(document.lines(header: header)), to: URL(filePath: path ?? self.path))
     }
 }

@@ -9,8 +9,13 @@ struct CompareCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "compare",
         abstract: "Compare the predictions of two models that have the same labels.",
-        discussion:
-            "Each model uses its own preprocessing, so input sizes may differ. The order of the labels may differ as well."
+        discussion: """
+            Each model uses its own preprocessing, so input sizes may differ. The order of the labels may differ as well.
+
+            Examples:
+              imprint compare old.imprint new.imprint --images photos
+              imprint compare m.imprint small.imprint --images photos --json
+            """
     )
 
     @Argument(help: "The first model file.")
@@ -35,7 +40,7 @@ struct CompareCommand: ParsableCommand {
             bar.draw("comparing", done: done, of: files.count)
         }
         bar.clear()
-        for image in comparison.skipped { Terminal.note("Skipped: \(image.reason)") }
+        for image in comparison.skipped { Terminal.warn("Skipped: \(image.reason)") }
         let line = ComparisonLine(comparison)
         try common.json ? Terminal.emit(line) : Terminal.show(line.text)
     }

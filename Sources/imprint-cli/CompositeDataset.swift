@@ -17,34 +17,47 @@ struct CompositeDataset {
 
     /// Writes the images and the boxes.
     ///
-    /// Logos and hard negatives alternate, and the labels take turns.
+    /// Logos and hard negatives alternate, and the labels take turns. After an error or a signal, the file with the boxes has those of the
+    /// images that were written.
     /// - Parameters:
     ///   - folder: The folder, which is created.
     ///   - count: The number of images.
     ///   - onProgress: A closure that receives the number of written images.
-    /// - Returns: The number of boxes.
+    ///   - isStopped: Whether to write no more images.
+    /// - Returns: The number of images and the number of boxes.
     /// - Throws: `ImageError` if a composite cannot be drawn, `FileError` if a file cannot be written.
-    func write(to folder: URL, count: Int, onProgress: (Int) -> Void) throws -> Int {
+    func write(
+        to folder: URL, count: Int, isStopped: () -> Bool, onProgress: (Int) -> Void
+    ) throws -> (images: Int, boxes: Int) {
         try AtomicFile.makeFolder(folder)
         let boxes = folder.appending(path: Self.boxesName).displayPath
         let file = COCOFile(
             boxes, labels: compositors.map(\.label), header: "{\"info\":{\"description\":\"Composites by Imprint\"},\n")
-        for start in stride(from: 0, to: count, by: 32) {
-            let portion = start..<min(start + 32, count)
-            let results = workers.parallelMap(portion.count) { index in
-                Result { try image(start + index) }
+        do {
+            for start in stride(from: 0, to: count, by: 32) where !isStopped() {
+                try write(start..<min(start + 32, count), to: folder, file)
+                onProgress(file.imageCount)
             }
-            for (index, result) in zip(portion, results) {
-                let (jpeg, object) = try result.get()
-                let name = String(format: "%06d.jpg", index + 1)
-                let url = folder.appending(path: name)
-                try AtomicFile.write(jpeg, to: url)
-                file.add(object.map { [$0] } ?? [], inPhotoAt: url.displayPath, size: (size, size))
-            }
-            onProgress(portion.upperBound)
+        } catch {
+            // The error of the images is the one to report.
+            try? file.write()
+            throw error
         }
         try file.write()
-        return file.objectCount
+        return (file.imageCount, file.objectCount)
+    }
+
+    /// Writes some of the images, and adds them to the file with the boxes.
+    private func write(_ indices: Range<Int>, to folder: URL, _ file: COCOFile) throws {
+        let results = workers.parallelMap(indices.count) { index in
+            Result { try image(indices.lowerBound + index) }
+        }
+        for (index, result) in zip(indices, results) {
+            let (jpeg, object) = try result.get()
+            let url = folder.appending(path: String(format: "%06d.jpg", index + 1))
+            try AtomicFile.write(jpeg, to: url)
+            file.add(object.map { [$0] } ?? [], inPhotoAt: url.displayPath, size: (size, size))
+        }
     }
 
     /// Returns an image as a JPEG, and the box of its logo; nil for a hard negative.

@@ -25,7 +25,7 @@ struct CrossValidationOptions: ParsableArguments {
             valueName: "file.json"))
     var groups: String?
 
-    @Flag(help: "Evaluate the folds with the average of each photo and its mirror image.")
+    @Flag(help: "Evaluate the folds with the average of each photo and its mirror image; not for detectors.")
     var mirror = false
 
     @Option(

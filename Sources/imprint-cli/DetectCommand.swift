@@ -137,7 +137,7 @@ struct DetectCommand: ParsableCommand {
         if case .confidence(let value) = threshold { minimum = value }
         return Finder(
             labels: detector.objectLabels ?? [],
-            noneText: detector.model.head.isTrainable ? "no logo" : "no object"
+            noneText: detector.model.detectsLogos ? "no logo" : "nothing found"
         ) { [minimum] photo in
             try detector.detect(photo, minimumConfidence: minimum).map {
                 Classification(label: $0.label, confidence: $0.confidence, box: $0.box)
@@ -187,6 +187,19 @@ struct DetectCommand: ParsableCommand {
         return Finder(labels: matcher.labels) { photo in
             try matcher.classify(photo).filter { $0.confidence >= minimum }
         }
+    }
+}
+
+extension ModelFile {
+    /// Whether a detector learned logos from artwork; others find any kind of object, such as faces.
+    ///
+    /// Models without a training record are logo detectors of version 1.
+    fileprivate var detectsLogos: Bool {
+        guard case .detector(let hyperparameters)? = training?.hyperparameters, let phases = hyperparameters.phases
+        else {
+            return head.isTrainable
+        }
+        return phases.contains { $0.composites > 0 || $0.hardNegatives > 0 }
     }
 }
 

@@ -13,8 +13,23 @@ final class DetectionCrops {
     /// The quality of the JPEG files; higher than that of annotated copies, because crops are often training data.
     private static let quality = 95
 
+    /// The crops with a name, or the name and a number, in a folder.
+    private struct Variants {
+        /// The remaining names.
+        var names: AnyIterator<String>
+        /// The number of names so far.
+        var count = 0
+        /// The digests of the crops with these names.
+        var digests: Set<String> = []
+    }
+
+    /// The number of variants from which they are kept for later photos of the same name; fewer are read again.
+    private static let keptVariants = 8
+
     private let folder: URL
     private let path: String
+    /// The variants of names that several photos have, by the path of the first variant.
+    private var variants: [String: Variants] = [:]
     private var written = 0
     private var unchanged = 0
 
@@ -41,22 +56,42 @@ final class DetectionCrops {
     }
 
     /// Writes the crops of a photo under its name with a number.
+    ///
+    /// Each existing crop of the name is read once, so that the time is in proportion to the number of crops.
     /// - Throws: `FileError` if a crop cannot be written.
     func write(_ crops: [Crop], of photo: PhotoInput) throws {
+        let name = URL(filePath: photo.relativePath).lastPathComponent
+        var paths: Set<String> = []
         for crop in crops {
             let target = folder.appending(path: SortedCopies.folderName(crop.label, noneName: ""))
             try AtomicFile.makeFolder(target)
-            for name in copyNames(URL(filePath: photo.relativePath).lastPathComponent, fileExtension: "jpg") {
-                let url = target.appending(path: name)
-                if (try? Data(contentsOf: url)) == Data(crop.jpeg) {
-                    unchanged += 1
-                    break
-                }
-                if !exists(url.displayPath), try AtomicFile.create(url, { try $0.write(crop.jpeg) }) {
-                    written += 1
-                    break
-                }
+            let path = target.appending(path: name).displayPath
+            paths.insert(path)
+            var names =
+                variants.removeValue(forKey: path)
+                ?? Variants(names: AnyIterator(copyNames(name, fileExtension: "jpg").makeIterator()))
+            try write(crop, to: target, &names)
+            variants[path] = names
+        }
+        for path in paths where variants[path].map({ $0.count < Self.keptVariants }) ?? false { variants[path] = nil }
+    }
+
+    /// Writes a crop under the first free name, unless one of the names has an equal crop.
+    private func write(_ crop: Crop, to target: URL, _ variants: inout Variants) throws {
+        let digest = SHA256.hexadecimal(of: crop.jpeg)
+        var isThere = variants.digests.contains(digest)
+        while !isThere, let name = variants.names.next() {
+            variants.count += 1
+            let url = target.appending(path: name)
+            if let data = try? Data(contentsOf: url) {
+                variants.digests.insert(SHA256.hexadecimal(of: Array(data)))
+                isThere = variants.digests.contains(digest)
+            } else if !exists(url.displayPath), try AtomicFile.create(url, { try $0.write(crop.jpeg) }) {
+                variants.digests.insert(digest)
+                written += 1
+                return
             }
         }
+        unchanged += 1
     }
 }

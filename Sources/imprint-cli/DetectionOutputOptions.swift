@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Foundation
+internal import ImprintImages
 internal import ImprintInterop
 
 /// The options of detect that count, cut out or export detections.
@@ -47,7 +48,8 @@ struct DetectionFiles {
     /// Does the work for a photo that needs no order; any number of threads can call it.
     func prepared(_ result: PhotoResult, of photo: PhotoInput) throws -> Prepared {
         Prepared(
-            crops: try crops?.crops(of: photo, result) ?? [], size: try coco.map { _ in try COCOFile.size(of: photo) })
+            crops: try crops?.crops(of: photo, result) ?? [],
+            size: try coco.map { _ in try ImageFile.information(of: photo.url).uprightSize })
     }
 
     /// Writes the crops of a photo, and adds its detections to the COCO file.

@@ -30,7 +30,7 @@ struct DrawCommand: ParsableCommand {
     @Option(help: "With --artwork: the height and width of the images, in pixels. (default: 320)")
     var size: Int?
 
-    @Option(help: "The output folder; with a recipe, it gets one sub-folder per label.")
+    @Option(name: .shortAndLong, help: "The output folder; with a recipe, it gets one sub-folder per label.")
     var output: String
 
     @Option(
@@ -93,8 +93,18 @@ struct DrawCommand: ParsableCommand {
                 backgrounds: backgrounds, size: size, seed: seed ?? 0, workers: workers), size: size, workers: workers)
         var bar = ProgressBar()
         defer { bar.clear() }
-        let boxes = try dataset.write(to: folder, count: count) { bar.draw("drawing", done: $0, of: count) }
+        let interrupt = Interrupt()
+        interrupt.begin()
+        defer { interrupt.end() }
+        let (images, boxes) = try dataset.write(to: folder, count: count, isStopped: { Interrupt.isRequested }) {
+            bar.draw("drawing", done: $0, of: count)
+        }
         bar.clear()
+        guard images == count else {
+            Terminal.note(
+                "Interrupted; \(output) has \(images) of \(count) images, with boxes in \(CompositeDataset.boxesName).")
+            throw Interrupt.exitCode
+        }
         if common.json {
             try Terminal.report(FinishedLine(count: count, labels: artworkOptions.labels, output: output))
         } else {

@@ -77,7 +77,7 @@ struct EvaluateCommand: ParsableCommand {
         }
         bar.clear()
         let unknown = try unknownPhotos.acceptance(of: classifier, threads: common.threadCount)
-        for image in evaluation.skipped { Terminal.note("Skipped: \(image.reason)") }
+        for image in evaluation.skipped { Terminal.warn("Skipped: \(image.reason)") }
         if let report { try write(vacantPath(report, .trainingReport), classifier, evaluation) }
         if common.json {
             if images {

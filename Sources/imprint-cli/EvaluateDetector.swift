@@ -16,7 +16,7 @@ extension EvaluateCommand {
             bar.draw("evaluating", done: done, of: annotations.photos.count)
         }
         bar.clear()
-        for image in evaluation.skipped { Terminal.note("Skipped: \(image.reason)") }
+        for image in evaluation.skipped { Terminal.warn("Skipped: \(image.reason)") }
         if let report { try write(vacantPath(report, .trainingReport), detector, detection: evaluation) }
         guard common.json else {
             let table = DetectionTable(evaluation)

@@ -13,6 +13,11 @@ struct ExportCommand: ParsableCommand {
             itself. An ONNX model takes preprocessed values, or pixel values 0 to 255 with --preprocessing-in-graph. Both models \
             of a logo detector take pixel values and output bounding boxes. --to imprint writes a model file again, with --precision int8 \
             at about a quarter of the size.
+
+            Examples:
+              imprint export m.imprint --to onnx --output m.onnx
+              imprint export m.imprint --to coreml --precision float16 --output M.mlmodel
+              imprint export m.imprint --to imprint --precision int8 --output s.imprint
             """)
 
     enum Format: String, ExpressibleByArgument, CaseIterable {
@@ -33,7 +38,9 @@ struct ExportCommand: ParsableCommand {
     @Option(name: .customLong("to"), help: "The output format.")
     var format: Format
 
-    @Option(help: ArgumentHelp("The file to write, usually .onnx, .mlmodel or .imprint.", valueName: "file"))
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp("The file to write, usually .onnx, .mlmodel or .imprint.", valueName: "file"))
     var output: String
 
     @Flag(help: "Mark the last dense layer or convolution as trainable on devices; for coreml.")

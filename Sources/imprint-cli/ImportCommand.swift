@@ -10,13 +10,20 @@ internal import ImprintNetwork
 struct ImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
-        abstract: "Convert an ONNX, Core ML, Caffe or PyTorch model to a model file, to run, fine-tune and personalize."
-    )
+        abstract:
+            "Convert an ONNX, Core ML, Caffe or PyTorch model to a model file, to run, fine-tune and personalize.",
+        discussion: """
+            Examples:
+              imprint import model.onnx --output m.imprint --labels labels.txt
+              imprint import Model.mlpackage --output m.imprint
+              imprint import net.caffemodel --prototxt deploy.prototxt --output m.imprint
+              imprint import weights.pth --architecture resnet-18 --output m.imprint
+            """)
 
     @Argument(help: "An ONNX file, a Core ML file or package, a .caffemodel, or a PyTorch checkpoint.")
     var file: String
 
-    @Option(help: ArgumentHelp("The model file to write.", valueName: "file"))
+    @Option(name: .shortAndLong, help: ArgumentHelp("The model file to write.", valueName: "file"))
     var output: String
 
     @Option(help: ArgumentHelp("The deploy.prototxt file with the network of a Caffe model.", valueName: "file"))
@@ -43,7 +50,7 @@ struct ImportCommand: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "The height and width of the input, if the network accepts other sizes than that in the file. A detector sees larger photos "
-                + "scaled down to this size. (default: as in the file; 1280 with --detector)",
+                + "scaled down to this size, a multiple of 32. (default: as in the file; 1280 with --detector)",
             valueName: "pixels"))
     var inputSize: Int?
 

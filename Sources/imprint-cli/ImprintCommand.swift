@@ -1,5 +1,8 @@
 internal import ArgumentParser
 internal import Foundation
+internal import ImprintBenchmarks
+internal import ImprintCore
+internal import ImprintNetwork
 
 @main
 enum Main {
@@ -21,18 +24,28 @@ enum Main {
         } catch {
             end(error, message(forWrongUsage: error, arguments))
         }
+        let start = ContinuousClock.now
+        Terminal.detail("imprint \(ImprintCommand.configuration.version), \(Engine.current).")
         do {
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {
                 try command.run()
             }
+            Terminal.detail(usage(since: start))
         } catch {
             // Errors at run time are about files, so the usage would not help. Further lines are indented: a file name cannot fake a message.
             let lines = [ImprintCommand.message(for: error), hint(for: error)].compactMap { $0 }
             let message = lines.joined(separator: "\n")
             end(error, message.isEmpty ? "" : "Error: " + message.replacing("\n", with: "\n  "))
         }
+    }
+
+    /// Returns the time and memory of a finished command.
+    private static func usage(since start: ContinuousClock.Instant) -> String {
+        let elapsed = String(format: "%.1f s", (ContinuousClock.now - start) / .seconds(1))
+        return "Finished in \(elapsed)"
+            + (PeakMemory.bytes.map { ", with at most \(SystemMemory.text($0)) of memory." } ?? ".")
     }
 
     /// Returns the message for a usage error; an argument in it cannot fake another message.
@@ -59,7 +72,7 @@ enum Main {
         let code = ImprintCommand.exitCode(for: error)
         // Help is a result, so it goes to standard output.
         if code.isSuccess { ImprintCommand.exit(withError: error) }
-        if !message.isEmpty { Terminal.noteLines(message) }
+        if !message.isEmpty { Terminal.failLines(message) }
         exit(code.rawValue)
     }
 }
@@ -75,7 +88,7 @@ struct ImprintCommand: AsyncParsableCommand {
               imprint classify pets.imprint photo.jpg
               imprint detect --artwork Logo=logo.png photos --annotate found
             """,
-        version: "0.1.0",
+        version: "0.2.0",
         groupedSubcommands: [
             CommandGroup(
                 name: "Training",

@@ -9,7 +9,13 @@ internal import ImprintTraining
 
 struct InspectCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "inspect", abstract: "Show the contents of a model file or personalization, layer by layer.")
+        commandName: "inspect", abstract: "Show the contents of a model file or personalization, layer by layer.",
+        discussion: """
+            Examples:
+              imprint inspect m.imprint
+              imprint inspect m.imprint --plan --threads 1
+              imprint inspect me.imprint
+            """)
 
     @Argument(help: "A model file, or a personalization from imprint personalize.")
     var model: String

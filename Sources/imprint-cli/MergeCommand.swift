@@ -13,6 +13,10 @@ struct MergeCommand: ParsableCommand {
             Each user has a weight in proportion to the number of photos. The new model gets the labels that users added. The verb needs \
             the files from imprint personalize, but no photos. --clip and --noise limit the information about any single user \
             (differential privacy); the bound is printed. Without them there is no bound.
+
+            Examples:
+              imprint merge base.imprint anna.imprint ben.imprint --output next.imprint
+              imprint merge base.imprint users/* --output next.imprint --clip 1 --noise 1
             """)
 
     @Argument(help: "The model file that all personalizations were made for; it is not changed.")
@@ -21,7 +25,7 @@ struct MergeCommand: ParsableCommand {
     @Argument(help: "The personalizations, one per user.")
     var personalizations: [String]
 
-    @Option(help: ArgumentHelp("The model file to write.", valueName: "file"))
+    @Option(name: .shortAndLong, help: ArgumentHelp("The model file to write.", valueName: "file"))
     var output: String
 
     @Option(help: ArgumentHelp("Clip each user's change to this Euclidean norm.", valueName: "norm"))

@@ -21,7 +21,7 @@ extension EvaluateCommand {
             bar.draw("evaluating", done: done, of: photos.items.count)
         }
         bar.clear()
-        for image in evaluation.skipped { Terminal.note("Skipped: \(image.reason)") }
+        for image in evaluation.skipped { Terminal.warn("Skipped: \(image.reason)") }
         if let report { try write(vacantPath(report, .trainingReport), classifier, multiLabel: evaluation) }
         guard common.json else {
             let table = MultiLabelTable(evaluation)

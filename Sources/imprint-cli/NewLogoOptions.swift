@@ -8,13 +8,16 @@ internal import ImprintTraining
 struct NewLogoOptions: ParsableArguments {
     @OptionGroup var artworkOptions: ArtworkOptions
 
-    @Option(help: BackgroundSource.help(default: "drawn"))
+    @Option(
+        help: ArgumentHelp(
+            "A folder of photos without the new logos, which count as negatives and are the backgrounds of composites, or drawn for drawn "
+                + "patterns. (default: drawn)", valueName: "folder"))
     var backgrounds: BackgroundSource?
 
     @Option(
         help: ArgumentHelp(
             "The bounding boxes of all new logos in some photos: a file or folder in the format of COCO, Create ML, YOLO or Pascal VOC. Boxes "
-                + "of logos that the model knows are examples of what is not a new logo.", valueName: "file"))
+                + "of logos that the model knows count as negatives.", valueName: "file"))
     var annotations: String?
 
     /// Whether there is no artwork and there are no boxes.

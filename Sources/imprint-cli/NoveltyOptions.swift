@@ -73,7 +73,7 @@ struct UnknownPhotosOption: ParsableArguments {
         guard let unknown else { return nil }
         let photos = try ImageFolder.images(in: URL(filePath: unknown))
         let acceptance = try classifier.acceptance(of: photos, threads: threads)
-        for image in acceptance.skipped { Terminal.note("Skipped: \(image.reason)") }
+        for image in acceptance.skipped { Terminal.warn("Skipped: \(image.reason)") }
         guard acceptance.images > 0 else {
             throw ValidationError("--unknown: \(unknown) has no readable photos, expected at least one.")
         }

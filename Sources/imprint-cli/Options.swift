@@ -11,6 +11,12 @@ struct CommonOptions: ParsableArguments {
     @Flag(help: "Print one JSON object per line to standard output; everything else goes to standard error.")
     var json = false
 
+    @Flag(name: .shortAndLong, help: "Print only results, warnings and errors: no progress and no notes.")
+    var quiet = false
+
+    @Flag(name: .shortAndLong, help: "Also print details: the processor's kernels, the time, and the peak memory.")
+    var verbose = false
+
     @Option(help: "The number of threads; results do not depend on it. (default: one per core)")
     var threads: Int?
 
@@ -18,6 +24,8 @@ struct CommonOptions: ParsableArguments {
 
     func validate() throws {
         try require(threads ?? 1, "--threads", in: Processors.threadRange)
+        guard !(quiet && verbose) else { throw ValidationError("--quiet and --verbose exclude each other.") }
+        Terminal.verbosity = quiet ? .quiet : verbose ? .verbose : .normal
     }
 }
 

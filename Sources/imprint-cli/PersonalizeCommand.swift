@@ -16,9 +16,9 @@ struct PersonalizeCommand: ParsableCommand {
             with new names add labels to a classifier. A detector learns new logos from artwork or boxes; the heat maps of its other logos do not change.
 
             Examples:
-              imprint personalize mine.imprint my-photos --output me.personalization
-              imprint personalize logos.imprint --artwork Mine=mine.png --output me.personalization
-              imprint personalize logos.imprint --annotations boxes.json --output me.personalization
+              imprint personalize mine.imprint my-photos -o me.imprint
+              imprint personalize logos.imprint --artwork Mine=mine.png -o me.imprint
+              imprint personalize logos.imprint --annotations boxes.json -o me.imprint
             """)
 
     @Argument(help: "The model file.")
@@ -32,7 +32,7 @@ struct PersonalizeCommand: ParsableCommand {
 
     @OptionGroup var logoOptions: NewLogoOptions
 
-    @Option(help: ArgumentHelp("The personalization to write.", valueName: "file"))
+    @Option(name: .shortAndLong, help: ArgumentHelp("The personalization to write.", valueName: "file"))
     var output: String
 
     @Option(
@@ -181,7 +181,7 @@ struct PersonalizeCommand: ParsableCommand {
         let personalizer = try logoOptions.personalizer(detector, threads: common.threadCount)
         let result = try learning(personalizer.run)
         let bytes = try result.personalization.write(to: target)
-        for image in result.skipped { Terminal.note("Skipped: \(image.reason)") }
+        for image in result.skipped { Terminal.warn("Skipped: \(image.reason)") }
         let (added, known) = (result.personalization.addedLabels, detector.personalization?.addedLabels ?? [])
         guard !common.json else {
             return try Terminal.report(
@@ -232,7 +232,7 @@ struct PersonalizeCommand: ParsableCommand {
     }
 
     private func report(_ result: PersonalizationResult, _ session: PersonalizationSession, bytes: Int) throws {
-        for image in result.skipped { Terminal.note("Skipped: \(image.reason)") }
+        for image in result.skipped { Terminal.warn("Skipped: \(image.reason)") }
         let personalization = session.personalization
         if common.json {
             try Terminal.report(

@@ -65,7 +65,7 @@ final class PhotoOutput {
 
     /// Writes the error of a photo to standard error, and also as a line of JSON or CSV.
     func write(_ error: any Error, of photo: PhotoInput) throws {
-        Terminal.note("Error: \(error)")
+        Terminal.fail("Error: \(error)")
         let failure = PhotoFailureLine(file: photo.path, error: "\(error)")
         switch style {
         case .text: break

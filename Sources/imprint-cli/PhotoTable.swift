@@ -10,10 +10,20 @@ struct PhotoTable {
     var countedLabels: [String]?
 
     var header: String {
-        if let countedLabels { return csvRow(["file"] + countedLabels + ["error"]) }
+        if let countedLabels { return csvRow(["file"] + Self.columns(of: countedLabels) + ["error"]) }
         return csvRow(
             ["file", "rank", "label", "confidence"] + (hasBoxes ? ["x", "y", "width", "height"] : []) + ["error"]
                 + (hasVerdicts ? ["novelty", "rejected"] : []))
+    }
+
+    /// Returns the names of the columns of labels: a label that is named like another column gets the prefix "label ".
+    private static func columns(of labels: [String]) -> [String] {
+        labels.map { label in
+            guard ["file", "error"].contains(label) else { return label }
+            var name = "label \(label)"
+            while labels.contains(name) { name = "label \(name)" }
+            return name
+        }
     }
 
     func rows(_ result: PhotoResult) -> String {

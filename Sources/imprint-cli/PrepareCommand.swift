@@ -8,12 +8,17 @@ internal import ImprintModel
 struct PrepareCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "prepare",
-        abstract: "Convert a folder of photos to upright sRGB JPEGs of one size; the originals are not changed.")
+        abstract: "Convert a folder of photos to upright sRGB JPEGs of one size; the originals are not changed.",
+        discussion: """
+            Examples:
+              imprint prepare photos --output small
+              imprint prepare photos --output small --size 512 --quality 95
+            """)
 
     @Argument(help: ArgumentHelp("The folder of photos: one sub-folder per label.", valueName: "data"))
     var data: String
 
-    @Option(help: "The output folder: new, empty, or from an earlier run, which then continues.")
+    @Option(name: .shortAndLong, help: "The output folder: new, empty, or from an earlier run, which then continues.")
     var output: String
 
     @Option(help: "The length of the short side, in pixels; smaller photos keep their size.")
@@ -42,7 +47,7 @@ struct PrepareCommand: ParsableCommand {
             bar.draw("preparing", done: done, of: folder.items.count)
         }
         bar.clear()
-        for image in outcome.skipped { Terminal.note("Skipped: \(image.reason)") }
+        for image in outcome.skipped { Terminal.warn("Skipped: \(image.reason)") }
         if let stray = outcome.strays.first {
             Terminal.note(
                 "\(outcome.strays.count) images in \(output) have no original in \(data), such as "

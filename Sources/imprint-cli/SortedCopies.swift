@@ -16,7 +16,7 @@ final class SortedCopies {
 
     var summary: String {
         let earlier = unchanged > 0 ? "; \(unchanged) more had a copy there" : ""
-        return "Copied \(copied) photos to \(path)\(earlier)."
+        return "Copied \(TextTable.counted(copied, "photo")) to \(path)\(earlier)."
     }
 
     /// Copies a photo with its modification time, unless the folder of the label already has an identical copy under one of its names.

@@ -20,6 +20,18 @@ enum Terminal {
         }
     }
 
+    /// The messages that a command prints to standard error: --quiet, the default, and --verbose.
+    enum Verbosity: Comparable {
+        /// Only warnings, errors and questions.
+        case quiet
+        case normal
+        /// Also details such as the kernels, the learning rate of each epoch, and the peak memory.
+        case verbose
+    }
+
+    /// The parser sets it before the command runs; afterwards it does not change.
+    nonisolated(unsafe) static var verbosity = Verbosity.normal
+
     /// A text style (ANSI SGR code).
     enum Style: String {
         case bold = "1"
@@ -35,22 +47,42 @@ enum Terminal {
     }()
 
     /// Prints a warning to standard error.
-    static func warn(_ line: String) { note((line, .warning)) }
+    static func warn(_ line: String) { draw(line: [(line, .warning)]) }
 
-    /// Prints a line to standard error; the job continues if that fails.
+    /// Prints an error to standard error.
+    static func fail(_ line: String) { draw(line: [(line, nil)]) }
+
+    /// Prints the lines of an error to standard error; untrusted text in them must be `shown`.
+    static func failLines(_ text: String) { draw(visible(text, keepsLines: true) + "\n") }
+
+    /// Prints a line that belongs to a question to the user.
+    static func ask(_ line: String) { draw(line: [(line, nil)]) }
+
+    /// Prints a line to standard error, except with --quiet; the job continues if that fails.
     static func note(_ line: String) { note((line, nil)) }
 
-    /// Prints a line of styled parts to standard error.
+    /// Prints a line of styled parts to standard error, except with --quiet.
     static func note(_ parts: (text: String, style: Style?)...) {
+        if verbosity > .quiet { draw(line: parts) }
+    }
+
+    /// Prints lines to standard error, except with --quiet; untrusted text in them must be `shown`.
+    static func noteLines(_ text: String) {
+        if verbosity > .quiet { draw(visible(text, keepsLines: true) + "\n") }
+    }
+
+    /// Prints a line to standard error, only with --verbose.
+    static func detail(_ line: @autoclosure () -> String) {
+        if verbosity == .verbose { draw(line: [(line(), .dim)]) }
+    }
+
+    private static func draw(line parts: [(text: String, style: Style?)]) {
         let line = parts.map { text, style in
             guard hasStyles, !text.isEmpty, let style else { return visible(text) }
             return "\u{1B}[\(style.rawValue)m\(visible(text))\u{1B}[0m"
         }.joined()
         draw(line + "\n")
     }
-
-    /// Prints lines to standard error; untrusted text in them must be `shown`.
-    static func noteLines(_ text: String) { draw(visible(text, keepsLines: true) + "\n") }
 
     /// Writes a text to standard error without escaping.
     static func draw(_ text: String) { try? FileHandle.standardError.write(contentsOf: Data(text.utf8)) }
@@ -144,7 +176,7 @@ struct ProgressBar {
     ///
     /// Trailing details are omitted if they leave no room for a bar of twenty columns.
     mutating func draw(_ label: String, fraction: Double, _ details: String...) {
-        guard Terminal.isInteractive else { return }
+        guard Terminal.isInteractive, Terminal.verbosity > .quiet else { return }
         let now = clock.now
         if let drawn, now - drawn < .milliseconds(80), fraction < 1 { return }
         drawn = now
@@ -160,7 +192,7 @@ struct ProgressBar {
 
     /// Draws a text instead of a bar, for work of unknown length.
     mutating func draw(_ text: String) {
-        guard Terminal.isInteractive else { return }
+        guard Terminal.isInteractive, Terminal.verbosity > .quiet else { return }
         let now = clock.now
         if let drawn, now - drawn < .milliseconds(80) { return }
         drawn = now

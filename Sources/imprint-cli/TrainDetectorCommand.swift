@@ -68,6 +68,9 @@ struct TrainDetectorCommand: AsyncParsableCommand {
                 "--folds splits the photos of --annotations, and cannot keep similar photos of --photos out of the training of a fold. "
                     + "Leave out --photos.")
         }
+        if runOptions.crossValidation.mirror {
+            throw ValidationError("--mirror averages the confidences of classifiers, not detections. Leave it out.")
+        }
         if photos != nil, let data {
             throw ValidationError("Unexpected argument \"\(data)\": --photos already names the folder of photos.")
         }
@@ -147,23 +150,14 @@ struct TrainDetectorCommand: AsyncParsableCommand {
 
     /// Reads the photos with boxes, and those of the validation set if --validation names them.
     private func readAnnotations() throws -> (training: BoxAnnotations?, validation: BoxAnnotations?) {
-        func read(_ url: URL) throws -> BoxAnnotations {
-            let boxes = try BoxAnnotations(contentsOf: url)
+        guard let annotations else { return (nil, nil) }
+        let split = try AnnotatedSplit(URL(filePath: annotations), validation: dataset.validationFolder) { file in
+            let boxes = try BoxAnnotations(contentsOf: file)
             for warning in boxes.warnings { Terminal.warn("Note: \(warning)") }
-            for image in boxes.skipped { Terminal.note("Skipped: \(image.reason)") }
+            for image in boxes.skipped { Terminal.warn("Skipped: \(image.reason)") }
             return boxes
         }
-        guard let annotations else { return (nil, nil) }
-        let boxes = try read(URL(filePath: annotations))
-        guard let url = dataset.validationFolder else { return (boxes, nil) }
-        let (training, validation) = boxes.split(validationFolder: url)
-        if validation.photos.isEmpty { return (boxes, try read(url)) }
-        guard !training.photos.isEmpty else {
-            throw ValidationError(
-                "--validation: \(url.displayPath) has all \(validation.photos.count) photos of --annotations, expected a part of them. "
-                    + "Name a smaller folder, or a fraction such as 0.15.")
-        }
-        return (training, validation)
+        return (split.training, split.validation)
     }
 
     /// Notes each logo without a sub-folder of photos, because a misspelt name turns its photos into background.

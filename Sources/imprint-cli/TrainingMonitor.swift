@@ -57,6 +57,7 @@ struct TrainingMonitor {
                 ? "There are no photos; all training images are composites of the artwork."
                 : "Read \(imageCount) images of \(event.labels.count) labels (\(TextTable.list(event.labels))): "
                     + "\(event.trainingImages) for training, \(event.validationImages) for validation.")
+        Terminal.detail("Labels: \(shown(event.labels)).")
         for image in event.skipped { Terminal.warn("Skipped: \(image.reason)") }
         if let leakage = event.leakage { show(leakage) }
         if event.validationImages == 0 {
@@ -139,7 +140,7 @@ struct TrainingMonitor {
     private mutating func show(_ batch: TrainingBatch) {
         imagesPerEpoch = batch.imagesPerEpoch
         pace.record(batch)
-        guard Terminal.isInteractive else { return }
+        guard Terminal.isInteractive, Terminal.verbosity > .quiet else { return }
         let left = pace.secondsLeft.map { "\(clockTime($0)) left" } ?? "…"
         bar.draw(
             "\(unit) \(batch.epoch)/\(batch.epochs)", fraction: Double(batch.imagesSeen) / Double(batch.imagesPerEpoch),
@@ -161,6 +162,7 @@ struct TrainingMonitor {
         }
         let rate = Double(imagesPerEpoch) / max(seconds, 1e-9)
         line += String(format: "  %.1f s  %.0f images/s", seconds, rate)
+        if Terminal.verbosity == .verbose { line += String(format: "  learning rate %.3g", metrics.learningRate) }
         Terminal.note((line, nil), (isBest(metrics) ? "  best" : "", .good))
     }
 

@@ -9,6 +9,7 @@ internal import ImprintTraining
 /// The options for the outputs of a training run: model, checkpoints, report and live page.
 struct TrainingRunOptions: ParsableArguments {
     @Option(
+        name: .shortAndLong,
         help: ArgumentHelp(
             "The model file to write; required, except with --folds, which writes no model without it.",
             valueName: "file"))

@@ -36,8 +36,8 @@ struct TrainingSession {
             monitor.clear()
             await live?.finish(error is ExitCode ? nil : error)
             if case ImprintError.stoppedTooEarly(_?) = error {
-                Terminal.note("Error: \(error).")
-                if let hint = hint(for: error) { Terminal.note("  \(hint)") }
+                Terminal.fail("Error: \(error).")
+                if let hint = hint(for: error) { Terminal.fail("  \(hint)") }
                 throw Interrupt.exitCode
             }
             throw error

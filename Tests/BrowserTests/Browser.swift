@@ -15,6 +15,8 @@ enum Browser {
         var width = 1280
         var height = 800
         var isDark = false
+        /// Whether the browser replaces the colours of the page, as for a high-contrast theme of the system.
+        var forcesColors = false
         var isPrinted = false
         var runsScripts = true
         /// The frames of the page's camera, as consecutive JPEGs; nil for no camera.
@@ -26,9 +28,12 @@ enum Browser {
         }
 
         fileprivate var arguments: [String] {
-            ["--width", "\(width)", "--height", "\(height)"] + (isDark ? ["--dark"] : [])
-                + (isPrinted ? ["--print"] : [])
-                + (runsScripts ? [] : ["--no-script"]) + (camera.map { ["--camera", $0.path] } ?? [])
+            let flags = [
+                ("--dark", isDark), ("--forced-colors", forcesColors), ("--print", isPrinted),
+                ("--no-script", !runsScripts),
+            ]
+            return ["--width", "\(width)", "--height", "\(height)"] + flags.filter(\.1).map(\.0)
+                + (camera.map { ["--camera", $0.path] } ?? [])
         }
     }
 
@@ -43,7 +48,7 @@ enum Browser {
         /// Drags from one position to another in an element, in fractions of it, with the mouse or a finger.
         case drag(_ selector: String, from: [Double], to: [Double], isTouch: Bool = false)
         /// Presses a key until a condition, if any, is true.
-        case key(_ key: String, until: String? = nil, shift: Bool = false)
+        case key(_ key: String, until: String? = nil, shift: Bool = false, control: Bool = false)
         case type(_ text: String)
         /// Chooses a file in a file input.
         case choose(_ selector: String, URL)
@@ -59,7 +64,7 @@ enum Browser {
         case page(Int, signal: URL? = nil)
 
         private enum Key: String, CodingKey {
-            case wait, note, value, click, until, key, shift, type, choose, path, accessibility, reload,
+            case wait, note, value, click, until, key, shift, control, type, choose, path, accessibility, reload,
                 first, behind, page, signal, drag, from, to, touch
         }
 
@@ -78,10 +83,11 @@ enum Browser {
                 try values.encode(start, forKey: .from)
                 try values.encode(end, forKey: .to)
                 try values.encode(isTouch, forKey: .touch)
-            case .key(let key, let condition, let shift):
+            case .key(let key, let condition, let shift, let control):
                 try values.encode(key, forKey: .key)
                 try values.encodeIfPresent(condition, forKey: .until)
                 try values.encode(shift, forKey: .shift)
+                try values.encode(control, forKey: .control)
             case .type(let text): try values.encode(text, forKey: .type)
             case .choose(let selector, let file):
                 try values.encode(selector, forKey: .choose)

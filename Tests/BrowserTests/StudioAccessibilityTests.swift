@@ -174,4 +174,82 @@ import Testing
                 seen.tabs == ["tab-teach", "tab-annotate", "tab-history", "tab-history"] && seen.skipped == "panels")
         }
     }
+
+    private struct Forced: Decodable, Sendable {
+        let isForced: Bool
+        let bar: [String]
+        let tab: [String]
+        let outlines: [String]
+        let box: [String]
+        let faint: [String]
+    }
+
+    @Test("With forced colours, bars, the chosen tab and the selection are visible", arguments: [false, true])
+    func forcedColors(isDark: Bool) async throws {
+        try await StudioSamples.withStudio { studio, folder in
+            let photo = try StudioSamples.write(.bright, to: folder)
+            let style = "(element, pseudo) => getComputedStyle(element, pseudo)"
+            let sight: Browser.Sight<Forced> = try await StudioSamples.look(
+                studio, Browser.View(isDark: isDark, forcesColors: true),
+                [
+                    .note("isForced", "matchMedia('(forced-colors: active)').matches"),
+                    .choose("#file", photo), .wait("document.querySelectorAll('#top .bar').length > 0"),
+                    .note("style", "(window.style = \(style), 1)"),
+                    .note(
+                        "bar",
+                        "['::before', null].map(part => style(document.querySelector('#top .bar'), part).backgroundColor)"
+                    ),
+                    .note(
+                        "tab",
+                        "[style(document.getElementById('tab-look'), '::after').backgroundColor, style(document.body).backgroundColor]"
+                    ),
+                    .note("faint", Browser.faint),
+                    .click("#tab-annotate"), .choose("#box-files", photo),
+                    .wait("!document.getElementById('editor').hidden"),
+                    .click("#box-add"), .wait("document.activeElement.placeholder === 'Label'"),
+                    .note(
+                        "outlines",
+                        "['[aria-current=true]', '.box-list .selected'].map(part => style(document.querySelector(part)).outlineStyle)"
+                    ),
+                    .note(
+                        "box",
+                        "[style(document.querySelector('.corner'), '::after').backgroundColor, style(document.querySelector('.corner')).display]"
+                    ),
+                ])
+            let seen = sight.values
+            #expect(seen.isForced && seen.bar[0] != seen.bar[1] && seen.tab[0] != seen.tab[1])
+            #expect(seen.outlines == ["solid", "solid"] && seen.box == ["rgb(255, 255, 255)", "block"])
+            #expect(seen.faint == [] && sight.console == [])
+        }
+    }
+
+    private struct Stage: Decodable, Sendable {
+        let colors: [String]
+        let contrast: Double
+    }
+
+    @Test("In dark mode, the stage differs from the page and has a visible frame") func darkStage() async throws {
+        try await StudioSamples.withStudio { studio, _ in
+            let sight: Browser.Sight<Stage> = try await StudioSamples.look(
+                studio, Browser.View(isDark: true),
+                [
+                    .note(
+                        "colors",
+                        "[document.getElementById('picture'), document.body].map(one => getComputedStyle(one).backgroundColor)"
+                    ),
+                    .note(
+                        "contrast",
+                        """
+                        (() => { const light = color => color.match(/[\\d.]+/g).slice(0, 3).map(Number).map(c => c / 255)
+                            .map(c => c <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4).reduce((sum, c, i) => sum + c * [.2126, .7152, .0722][i], 0);
+                          const [frame, page] = [getComputedStyle(document.getElementById('picture')).borderTopColor,
+                            getComputedStyle(document.body).backgroundColor].map(light);
+                          return (Math.max(frame, page) + .05) / (Math.min(frame, page) + .05) })()
+                        """),
+                ])
+            #expect(sight.values.colors.first != sight.values.colors.last)
+            // WCAG 2.2, 1.4.11.
+            #expect(sight.values.contrast >= 3)
+        }
+    }
 }

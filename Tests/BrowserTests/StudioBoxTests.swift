@@ -28,9 +28,21 @@ import Testing
         let added: String?
     }
 
+    private struct Edited: Decodable {
+        let photo: Content.Photo
+        let version: Int
+        let shortage: String?
+        let photos: [Content.Photo]?
+    }
+
     private static func decoded(_ answer: StudioClient.Answer) throws -> Content {
         #expect(answer.status == 200, "\(answer.error ?? "")")
         return try JSONDecoder().decode(Content.self, from: answer.body)
+    }
+
+    private static func edited(_ answer: StudioClient.Answer) throws -> Edited {
+        #expect(answer.status == 200, "\(answer.error ?? "")")
+        return try JSONDecoder().decode(Edited.self, from: answer.body)
     }
 
     private static func edit(_ objects: [(String, [Double])], revision: Int = 0, isBackground: Bool = false) -> Data {
@@ -66,15 +78,17 @@ import Testing
                     #expect(added.photos.count == Int(seed) && added.added == added.photos.last?.name)
                 }
                 let first = ("leaf / Ω", [0.1, 0.2, 0.3, 0.4])
-                let edited = try Self.decoded(
+                let edited = try Self.edited(
                     try await client.ask(
                         "PUT", "boxes", ["name": "00001.jpeg"], Self.edit([first, ("crest", [0, 0, 1, 1])])))
-                #expect(edited.photos[0].objects.count == 2 && edited.photos[0].revision == 1)
+                // The response has only the edited photo.
+                #expect(edited.photo.objects.count == 2 && edited.photo.revision == 1 && edited.photos == nil)
+                #expect(edited.version == 5 && edited.shortage?.contains("now 1") == true)
                 // A photo without boxes is not used before the user says that it shows no object.
                 var annotations = try BoxAnnotations(contentsOf: boxes.appending(path: "boxes.json"))
                 #expect(annotations.photos.count == 1 && annotations.warnings == [] && annotations.skipped == [])
                 let background = Self.edit([], isBackground: true)
-                _ = try Self.decoded(try await client.ask("PUT", "boxes", ["name": "00002.jpeg"], background))
+                _ = try Self.edited(try await client.ask("PUT", "boxes", ["name": "00002.jpeg"], background))
                 annotations = try BoxAnnotations(contentsOf: boxes.appending(path: "boxes.json"))
                 #expect(
                     annotations.photos.map(\.objects.count) == [2, 0] && annotations.labels == ["crest", "leaf / Ω"])
@@ -124,7 +138,8 @@ import Testing
                 (Self.edit([("leaf", [0.5, 0.5, 0.6, 0.2])]), 400), (Self.edit([("leaf", [-0.1, 0, 0.5, 0.5])]), 400),
                 (Self.edit([("leaf", [0.1, 0.1, 0, 0.2])]), 400), (Self.edit([("leaf", [0, 0, 1e39, 1])]), 400),
                 (Self.edit([("", valid.1)]), 400), (Self.edit([(" leaf", valid.1)]), 400),
-                (Self.edit([("none", valid.1)]), 400),
+                (Self.edit([("none", valid.1)]), 400), (Self.edit([("leaf\u{202E}", valid.1)]), 400),
+                (Self.edit([("leaf\\n2", valid.1)]), 400),
                 (Self.edit([(String(repeating: "a", count: 101), valid.1)]), 400),
                 (Self.edit(Array(repeating: valid, count: 501)), 400), (Self.edit([valid], revision: 1), 409),
             ]
@@ -192,7 +207,7 @@ import Testing
             #expect(content.photos.map(\.name) == ["a.jpg", "c.jpg"] && content.photos.map(\.objects.count) == [1, 0])
             #expect(content.problems.count == 2 && content.problems.contains { $0.contains("b.jpg") })
             let edit = Self.edit([("leaf", [0, 0, 0.5, 0.5])])
-            _ = try Self.decoded(try await client.ask("PUT", "boxes", ["name": "c.jpg"], edit))
+            _ = try Self.edited(try await client.ask("PUT", "boxes", ["name": "c.jpg"], edit))
             #expect(try Data(contentsOf: boxes.appending(path: "boxes-1.json")) == Data(text.utf8))
             #expect(try BoxAnnotations(contentsOf: file).photos.map(\.objects.count) == [1, 1])
             await studio.stop()

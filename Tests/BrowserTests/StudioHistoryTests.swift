@@ -172,7 +172,8 @@ import Testing
                     .wait("\(Self.text("label")) === 'Bright'"), .note("open", Self.text("filter-state")),
                     .click("#filter-label"), .type("Unheard of"), .key("Enter"),
                     .note("unknown", "!document.getElementById('filter-label').checkValidity() && !\(isCovered)"),
-                    .note("all", "document.getElementById('filter-label').select()"), .type("Bright"), .key("Enter"),
+                    // A label matches without regard to case.
+                    .note("all", "document.getElementById('filter-label').select()"), .type("bRIGHT"), .key("Enter"),
                     .wait(isCovered),
                     .note("curtain", Self.text("curtain")),
                     .note("blur", "getComputedStyle(document.getElementById('video')).filter"),
@@ -267,6 +268,88 @@ import Testing
                     == "The photo was not saved: the content filter cannot check it before the model is loaded.")
             #expect(seen.later == "Blocked: the model detected “Dark”.")
             #expect(sight.console == [])
+        }
+    }
+
+    private struct Untaught: Decodable, Sendable {
+        let example: String
+        let photo: String
+        let counts: [String]
+        let kept: [Int]
+        let after: String
+    }
+
+    @Test("The content filter also applies to examples and to photos with boxes") func filteredExamples() async throws {
+        try await StudioSamples.withStudio { studio, folder in
+            let view = Browser.View(camera: try StudioSamples.camera([.bright], in: folder))
+            let (said, count) = (Self.text("said"), "document.querySelector('#classes .count').textContent")
+            let sight: Browser.Sight<Untaught> = try await StudioSamples.look(
+                studio, view,
+                [
+                    .wait("\(Self.text("label")) === 'Bright'"),
+                    .click("#filter-label"), .type("Bright"), .key("Enter"), .wait(Self.isCovered),
+                    .click("#tab-teach"), .click("#class-name"), .type("Cup"), .key("Enter"),
+                    .wait("document.activeElement.className === 'hold'"),
+                    .click(".hold"), .wait("\(said) !== ''"), .note("example", said), .note("counts", "[\(count)]"),
+                    .click("#tab-annotate"), .click("#box-current"), .wait("\(said) !== ''"), .note("photo", said),
+                    .note(
+                        "kept",
+                        """
+                        Promise.all([fetch('examples'), fetch('boxes')].map(one => one.then(one => one.json())))
+                          .then(([examples, boxes]) => [examples.classes[0].count, boxes.photos.length])
+                        """),
+                    // Without the filter, the same image is an example.
+                    .click("#tab-look"), .click("#filter-labels button"), .click("#tab-teach"), .click(".hold"),
+                    .wait("\(count) !== '0 examples'"), .note("after", count),
+                ])
+            let seen = sight.values
+            #expect(seen.example == "Blocked: the model detected “Bright”, so the studio does not keep the image.")
+            #expect(seen.photo == seen.example && seen.counts == ["0 examples"] && seen.kept == [0, 0])
+            #expect(seen.after.contains("example") && sight.console == [])
+        }
+    }
+
+    private struct Named: Decodable, Sendable {
+        let zip: String
+    }
+
+    @Test("The folders of the export have names that all systems allow") func exportedNames() async throws {
+        try await StudioSamples.withStudio { studio, folder in
+            let categories = ["CON", "com1", "Lpt²", "con artist", "Cup ", "a/b", "..", "CONIN$"]
+            // Records of the browser's store with these categories.
+            let add = """
+                new Promise((done, fail) => { const request = indexedDB.open('imprint-studio'); request.onerror = fail;
+                  request.onsuccess = () => { const transaction = request.result.transaction('pictures', 'readwrite');
+                    for (const category of \(categories)) {
+                      transaction.objectStore('pictures').add({ label: 'NUL', confidence: 1, objects: [], date: new Date(), category, blob: new Blob(['x']) }) }
+                    transaction.oncomplete = () => done(1) } })
+                """
+            let sight: Browser.Sight<Named> = try await StudioSamples.look(
+                studio, Browser.View(),
+                [
+                    .note("add", add), .reload(),
+                    .wait("document.body.dataset.ready === 'true'"), .click("#tab-history"),
+                    .wait("document.querySelectorAll('#pictures li').length === \(categories.count)"),
+                    .note(
+                        "spy",
+                        "(() => { const make = URL.createObjectURL; URL.createObjectURL = blob => { window.made = blob; return make(blob) } })()"
+                    ),
+                    .click("#export"), .wait("\(Self.text("history-state")).startsWith('Exported')"),
+                    .note(
+                        "zip",
+                        """
+                        new Promise(done => { const reader = new FileReader(); reader.onload = () => done(reader.result.split(',')[1]);
+                          reader.readAsDataURL(window.made) })
+                        """),
+                ])
+            let file = folder.appending(path: "pictures.zip")
+            try #require(Data(base64Encoded: sight.values.zip)).write(to: file)
+            let archive = try JSONDecoder().decode(
+                Archive.self, from: Python.output(of: "BrowserTests/Fixtures/list_zip.py", [file.path]))
+            #expect(
+                Set(archive.list.map { String($0.file.prefix { $0 != "/" }) })
+                    == ["CON_", "com1_", "Lpt²_", "con artist", "Cup", "a_b", "__", "CONIN_"])
+            #expect(archive.damaged == nil && sight.console == [])
         }
     }
 }

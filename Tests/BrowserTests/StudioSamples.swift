@@ -37,7 +37,7 @@ enum StudioSamples {
     }
 
     static func write(_ kind: Kind, seed: UInt64 = 100, to folder: URL) throws -> URL {
-        let file = folder.appending(path: "\(kind).jpg")
+        let file = folder.appending(path: "\(kind)-\(seed).jpg")
         try ImageFile.write(image(kind, seed: seed, width: 640, height: 480), to: file)
         return file
     }

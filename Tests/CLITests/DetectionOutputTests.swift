@@ -51,6 +51,18 @@ import Testing
         }
     }
 
+    @Test("The CSV columns of labels that are named like other columns have a prefix") func columnNames() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 1)
+            let labels = ["error", "file", "label file"]
+            try writeRandomDetector(logos: labels, to: folder.appending(path: "d.imprint"))
+            let csv = try imprint("detect", "d.imprint", "photos", "--count", "--csv", folder: folder)
+            #expect(csv.output.hasPrefix("file,label error,label label file,label file,error\n"), "\(csv.output)")
+            let json = try imprint("detect", "d.imprint", "photos", "--count", "--json", folder: folder)
+            #expect((json.lines.first?["counts"] as? [String: Int])?.keys.sorted() == labels)
+        }
+    }
+
     @Test("--crop-to cuts detections out of their photos, and a second run adds nothing") func crops() throws {
         try withDetector { folder in
             let found = try detections(folder)
@@ -74,6 +86,33 @@ import Testing
             let inside = try run(
                 tool, ["detect", "d.imprint", "photos", "--crop-to", "photos/crops"], folder: folder)
             #expect(inside.status == 64 && inside.errors.contains("is in the folder of photos"), "\(inside.errors)")
+        }
+    }
+
+    @Test("Crops of many photos with one name have different names, and a second run adds nothing") func equalNames()
+        throws
+    {
+        try withDetector { folder in
+            let photos = folder.appending(path: "many")
+            try writeImages(to: photos, count: 24)
+            for index in 0..<12 {
+                let target = photos.appending(path: "\(index)")
+                try FileManager.default.createDirectory(at: target, withIntermediateDirectories: false)
+                try FileManager.default.moveItem(
+                    at: photos.appending(path: "bright/\(index).png"), to: target.appending(path: "a.png"))
+            }
+            try FileManager.default.removeItem(at: photos.appending(path: "dark"))
+            let arguments = ["detect", "d.imprint", "many", "--threshold", "0", "--crop-to", "crops"]
+            #expect(try run(tool, arguments, folder: folder).status == 0)
+            let crops = folder.appending(path: "crops/leaf")
+            let names = try FileManager.default.contentsOfDirectory(atPath: crops.path)
+            let expected = (2...names.count).map { "a-\($0).jpg" } + ["a.jpg"]
+            #expect(names.count >= 12 && Set(names) == Set(expected))
+            let contents = try names.map { try Data(contentsOf: crops.appending(path: $0)) }
+            #expect(Set(contents).count == names.count)
+            let second = try run(tool, arguments, folder: folder)
+            #expect(second.errors.contains("Wrote 0 crops to crops;"), "\(second.errors)")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: crops.path).count == names.count)
         }
     }
 
@@ -108,6 +147,27 @@ import Testing
             #expect(
                 refused.status == 64 && refused.errors.contains("is not a COCO file of detections that Imprint wrote"))
             #expect(try Data(contentsOf: file) == Data("{}".utf8))
+        }
+    }
+
+    @Test("A COCO file has the names of photos as they were typed, also of symbolic links") func links() throws {
+        try withDetector { folder in
+            let (store, set) = (folder.appending(path: "store"), folder.appending(path: "set"))
+            try FileManager.default.moveItem(at: folder.appending(path: "photos"), to: store)
+            try FileManager.default.createDirectory(at: set, withIntermediateDirectories: false)
+            try FileManager.default.createSymbolicLink(
+                atPath: set.appending(path: "a.png").path, withDestinationPath: "../store/bright/0.png")
+            try FileManager.default.createSymbolicLink(
+                atPath: set.appending(path: "dark").path, withDestinationPath: "../store/dark")
+            let run = try imprint(
+                "detect", "d.imprint", "set/a.png", "set/dark/1.png", "store/dark/0.png", "--coco", "set/boxes.json",
+                folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            let data = try Data(contentsOf: set.appending(path: "boxes.json"))
+            let content = try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
+            let names = (content["images"] as? [[String: Any]])?.compactMap { $0["file_name"] as? String } ?? []
+            #expect(names.prefix(2) == ["a.png", "dark/1.png"])
+            #expect(names.count == 3 && names[2].hasPrefix("/") && names[2].hasSuffix("/store/dark/0.png"))
         }
     }
 

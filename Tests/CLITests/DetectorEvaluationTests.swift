@@ -111,6 +111,34 @@ import Testing
         }
     }
 
+    @Test("audit --annotations takes the same values of --validation as train-detector, and a folder of the photos")
+    func auditedValidation() throws {
+        try withDetector { folder in
+            func run(_ validation: String) throws -> (status: Int32, labels: [[String: Any]], errors: String) {
+                let run = try imprint(
+                    "audit", "photos", "--annotations", "boxes.json", "--validation", validation, "--json",
+                    folder: folder)
+                return (run.status, run.lines.last?["labels"] as? [[String: Any]] ?? [], run.errors)
+            }
+            func counts(_ labels: [[String: Any]]) -> [[Int?]] {
+                labels.filter { $0["label"] as? String == "leaf" }
+                    .map { [$0["images"] as? Int, $0["validationImages"] as? Int] }
+            }
+            let dark = try run("photos/dark")
+            #expect(dark.status == 0 && counts(dark.labels) == [[0, 1]], "\(dark.errors)")
+            let bright = try run("photos/bright")
+            #expect(bright.status == 0 && counts(bright.labels) == [[1, 0]], "\(bright.errors)")
+            let other = folder.appending(path: "other")
+            try FileManager.default.createDirectory(at: other, withIntermediateDirectories: false)
+            try FileManager.default.copyItem(
+                at: folder.appending(path: "boxes.json"), to: other.appending(path: "boxes.json"))
+            let file = try run("other/boxes.json")
+            #expect(file.status == 0 && counts(file.labels) == [[1, 1]], "\(file.errors)")
+            let all = try run("photos")
+            #expect(all.status == 64 && all.errors.contains("has all 2 photos of --annotations"))
+        }
+    }
+
     @Test("audit --annotations prints findings about boxes, as text and as JSON") func audit() throws {
         try withDetector { folder in
             let text = try String(contentsOf: folder.appending(path: "boxes.json"), encoding: .utf8)
@@ -157,6 +185,8 @@ import Testing
             let evaluation = try imprint(
                 "evaluate", "m.imprint", "--annotations", "photos/boxes.json", "--json", folder: folder)
             #expect(evaluation.status == 0 && evaluation.lines.first?["objects"] as? Int == 1, "\(evaluation.errors)")
+            let none = try imprint("detect", "m.imprint", "photos/dark/0.png", "--threshold", "1", folder: folder)
+            #expect(none.output == "photos/dark/0.png: nothing found\n", "\(none.errors)")
             for (options, text) in [
                 ([], "expected --artwork LABEL=FILE or --annotations FILE"),
                 (
@@ -164,6 +194,7 @@ import Testing
                     "Leave out --photos"
                 ),
                 (["--annotations", "photos/boxes.json", "--folds", "2", "--validation", "photos"], "--validation 0.1"),
+                (["--annotations", "photos/boxes.json", "--folds", "2", "--mirror"], "--mirror averages"),
                 (
                     ["--annotations", "photos/boxes.json", "--validation", "photos"],
                     "has all 2 photos of --annotations"

@@ -34,4 +34,25 @@ import Testing
             }
         }
     }
+
+    @Test("A signal ends draw --artwork; boxes.json has the boxes of the images so far", arguments: ["INT", "TERM"])
+    func interrupted(signal: String) throws {
+        try withTemporaryFolder { folder in
+            let artwork = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures/artwork-leaf.png")
+            let run = try shell(
+                """
+                $imprint draw --artwork Leaf='\(artwork.path)' --size 64 --count 1000000 --threads 1 --output drawn 2> errors &
+                while [ ! -e drawn/000001.jpg ]; do sleep 0.05; done
+                kill -\(signal) $!
+                wait $!
+                """, folder: folder)
+            let errors = try String(contentsOf: folder.appending(path: "errors"), encoding: .utf8)
+            #expect(run.status == 130 && errors.contains("Interrupted; drawn has "), "\(errors)")
+            let boxes = try Data(contentsOf: folder.appending(path: "drawn/boxes.json"))
+            let content = try #require(try JSONSerialization.jsonObject(with: boxes) as? [String: Any])
+            let files = try FileManager.default.contentsOfDirectory(atPath: folder.appending(path: "drawn").path)
+            #expect((content["images"] as? [Any])?.count == files.count - 1 && files.count > 1)
+            #expect((content["annotations"] as? [Any])?.isEmpty == false)
+        }
+    }
 }

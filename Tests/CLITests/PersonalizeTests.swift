@@ -104,9 +104,9 @@ import Testing
             #expect(line["ending"] as? String == "completed" && line["accuracyAfter"] is NSNull)
             #expect(try Data(contentsOf: model) == before)
             let detected = try imprint(
-                "detect", "logos.imprint", "photos/dark/0.png", "--personalization", "me", "--threshold", "0", "--json",
-                folder: folder)
-            let detections = try #require(detected.lines.last?["detections"] as? [[String: Any]])
+                "detect", "logos.imprint", "photos/dark/0.png", Self.leaf, "--personalization", "me", "--threshold",
+                "0", "--json", folder: folder)
+            let detections = detected.lines.flatMap { $0["detections"] as? [[String: Any]] ?? [] }
             #expect(Set(detections.compactMap { $0["label"] as? String }).contains("Leaf"))
             try Data(
                 #"[{"image": "photos/dark/0.png", "annotations": [{"label": "Leaf", "coordinates": {"x": 8, "y": 8, "width": 8, "height": 8}}]}]"#

@@ -136,6 +136,15 @@ import Testing
         #expect(Set(hardNegatives.map(\.kind)).count > 5)
     }
 
+    @Test("A distractor shows shapes or words that are not derived from the logo, or nothing", arguments: names)
+    func distractors(name: String) throws {
+        let compositor = try compositor(name, size: 64)
+        let distractors = try (0..<30).map { try compositor.distractor($0) }
+        #expect(distractors.allSatisfy { $0.logo == nil })
+        #expect(Set(distractors.map(\.kind)) == ["nothing", "wordmark", "look-alike"])
+        #expect(try compositor.distractor(7) == distractors[7])
+    }
+
     @Test("Composites have the requested size with any backdrop", arguments: [16, 33, 112])
     func sizes(size: Int) throws {
         try withTemporaryFolder { folder in

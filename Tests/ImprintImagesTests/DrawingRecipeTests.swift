@@ -87,9 +87,12 @@ private func contents(of folder: URL) throws -> [String: Data] {
         }
     }
 
-    @Test("A name is looked up in datasets/ of the parent folders; a path is used unchanged") func lookUp() throws {
+    @Test(
+        "A name is looked up in datasets/ of the parent folders or of an installation; a path is used unchanged",
+        arguments: ["datasets", "share/imprint/datasets"])
+    func lookUp(path: String) throws {
         try withTemporaryFolder { folder in
-            let datasets = folder.appending(path: "datasets")
+            let datasets = folder.appending(path: path)
             let deep = folder.appending(path: "a/b")
             for folder in [datasets, deep] {
                 try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

@@ -69,7 +69,7 @@ struct PhotoFilesTests {
             }
             for photo in photos where canRead(photo.name) {
                 let found = try information(photo.name)
-                let sides = found.orientation.swapsSides ? (found.height, found.width) : (found.width, found.height)
+                let sides = found.uprightSize
                 #expect(sides == (photo.width, photo.height), "\(photo.name)")
                 let isKept = photo.channels == 4
                 #expect(found.hasAlpha == isKept || photo.name == "animated-part.webp", "\(photo.name)")

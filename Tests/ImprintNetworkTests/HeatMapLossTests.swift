@@ -179,6 +179,35 @@ import Testing
         #expect(gradient[cell] < others[cell])
     }
 
+    @Test("The cells of a crowd do not count, except those near a logo, and the others are background") func crowd() {
+        let channels = 2 + BoxCode.count
+        let values = logits(4 * 30 * channels)
+        // The crowd covers the columns 0 to 2, and the whole map in the second patch.
+        let crowd = HeatMapLoss.Target(
+            logo: 0, row: 2, column: 1, box: BoxCode.Box(row: 2, column: 1, height: 6, width: 2), isCrowd: true)
+        var all = crowd
+        all.box?.width = 20
+        let object = HeatMapLoss.Target(logo: 0, row: 2, column: 1)
+        let targets = [[crowd], [all], [crowd, object], []]
+        let found = runBoxes(values, targets).gradient
+        func gradient(_ patch: Int, _ cell: Int) -> Float { found[(patch * 30 + cell) * channels] }
+        for cell in 0..<30 {
+            let isInside = cell % 6 <= 2
+            #expect((gradient(0, cell) == 0) == isInside && gradient(0, cell) >= 0)
+            #expect(gradient(1, cell) == 0)
+            #expect((gradient(2, cell) == 0) == (isInside && cell != 13))
+        }
+        #expect(gradient(2, 13) < 0)
+        for index in values.indices {
+            func loss(_ shift: Float) -> Float {
+                var shifted = values
+                shifted[index] += shift
+                return runBoxes(shifted, targets).loss
+            }
+            #expect(abs(found[index] - (loss(0.01) - loss(-0.01)) / 0.02) < 3e-3, "\(index)")
+        }
+    }
+
     @Test("Extreme values decode to finite boxes", arguments: [-1e30, 1e30] as [Float])
     func extremeBoxes(value: Float) {
         let box = BoxCode.box([0, 0, value, value], row: 0, column: 0, size: 2.75)

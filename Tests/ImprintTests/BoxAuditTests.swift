@@ -1,9 +1,10 @@
 import Foundation
 import ImprintCore
 import ImprintImages
-import ImprintTraining
 import TestSupport
 import Testing
+
+@testable import ImprintTraining
 
 @Suite("Audit of boxes") struct BoxAuditTests {
     private func audit(_ folder: URL, validation: URL? = nil) throws -> Audit {
@@ -117,6 +118,20 @@ import Testing
             #expect(findings(compared, .acrossSplits).map(\.files.count) == [2])
             #expect(findings(compared, .fewObjects).count == 1)
         }
+    }
+
+    @Test(
+        "The names of folders tell the parts of a dataset split",
+        arguments: [
+            (["train2014", "train2017"], [0, 0]), (["train2017", "val2017"], [0, 1]), (["test", "val"], [2, 1]),
+            (["Training", "valid", "validation", "test_1"], [0, 1, 1, 2]), (["photos", "val"], [0, 1]),
+            (["a", "training-plan"], [0, 0]), (["val2014", "val2017"], [0, 0]),
+        ])
+    func parts(folders: [String], parts: [Int]) {
+        let photos = folders.map { name in
+            AnnotatedPhoto(url: URL(filePath: "/set/images/\(name)/a.png"), width: 9, height: 9, objects: [])
+        }
+        #expect(BoxAnnotations(labels: [], photos: photos).parts == parts)
     }
 
     @Test("Thousands of equal boxes are compared in a short time") func manyBoxes() throws {

@@ -6,11 +6,14 @@ internal import ImprintNetwork
 package final class DetectorPool: HeadPredictor {
     private let model: ModelFile
     private let detector: DetectorHead
+    /// The minimum confidence of a detection of each logo.
+    private let thresholds: [Double]
     private let scanners = IdlePool<PyramidScanner>()
 
     package init(_ model: ModelFile, _ detector: DetectorHead) {
         self.model = model
         self.detector = detector
+        thresholds = detector.logos.map { model.detectionThreshold(of: $0.label) }
     }
 
     package var shortSideToDecode: Int { PatchSource.shortSideToDecode }
@@ -50,7 +53,7 @@ package final class DetectorPool: HeadPredictor {
                 return box
             }
         }
-        let objects = ObjectPeaks.objects(scans, detector).map { object in
+        let objects = ObjectPeaks.objects(scans, detector, thresholds: thresholds).map { object in
             DetectedObject(
                 label: detector.logos[object.logo].label, confidence: object.confidence,
                 box: object.box.normalized(in: image))

@@ -40,8 +40,16 @@ enum ObjectPeaks {
         }
     }
 
-    /// Returns the objects by descending confidence.
-    static func objects(_ scans: [PyramidScanner.Scan], _ detector: DetectorHead) -> [Object] {
+    /// Returns the objects by descending confidence, including those below the thresholds of their logos.
+    ///
+    /// An object suppresses less confident objects of other logos with a similar box. But an object below the threshold of its logo never
+    /// suppresses one that reaches its own. So the objects that reach their thresholds are the same as if all others had been dropped first,
+    /// and an evaluation still gets the objects below the thresholds.
+    /// - Parameter thresholds: The minimum confidence of each logo.
+    static func objects(
+        _ scans: [PyramidScanner.Scan], _ detector: DetectorHead, thresholds: [Double]
+    ) -> [Object] {
+        func reachesThreshold(_ object: Object) -> Bool { Double(object.confidence) >= thresholds[object.logo] }
         var candidates: [Object] = []
         for (logo, scan) in scans.enumerated() {
             var clusters: [Cluster] = []
@@ -65,8 +73,10 @@ enum ObjectPeaks {
         for (_, candidate) in candidates.enumerated().sorted(by: {
             ($1.element.confidence, $0.offset) < ($0.element.confidence, $1.offset)
         }) {
+            let isReaching = reachesThreshold(candidate)
             let isCovered = objects.contains {
                 $0.logo != candidate.logo && $0.box.overlap(with: candidate.box) > ObjectSelection.otherLogoOverlap
+                    && (!isReaching || reachesThreshold($0))
             }
             if !isCovered { objects.append(candidate) }
         }

@@ -22,22 +22,13 @@ package final class PyramidScanner {
         package var box: Box?
 
         /// A bounding box, in pixels of the image.
-        package struct Box: Hashable, Codable, Sendable {
+        package struct Box: BoundingBox, Hashable, Codable, Sendable {
             /// The left edge; 0 is that of the image.
             package var x: Float
             /// The upper edge; 0 is that of the image.
             package var y: Float
             package var width: Float
             package var height: Float
-
-            /// Returns the intersection over union (IoU) with another box.
-            func overlap(with other: Box) -> Float {
-                let columns = min(x + width, other.x + other.width) - max(x, other.x)
-                let rows = min(y + height, other.y + other.height) - max(y, other.y)
-                guard columns > 0, rows > 0 else { return 0 }
-                let common = columns * rows
-                return common / (width * height + other.width * other.height - common)
-            }
         }
     }
 

@@ -127,10 +127,6 @@ extension ImageClassifier {
         return Double(object.confidence) >= detectionThreshold(of: object.label)
     }
 
-    /// Returns the minimum confidence of a detection of a label: that of the detector head or, for a model of version 1, that of the
-    /// training record; 0.5 if training could choose none.
-    package func detectionThreshold(of label: String) -> Double {
-        let logo = model.head.logos.first { $0.label == label }
-        return logo?.threshold ?? model.training?.thresholds?[label] ?? 0.5
-    }
+    /// Returns the minimum confidence of a detection of a label.
+    package func detectionThreshold(of label: String) -> Double { model.detectionThreshold(of: label) }
 }

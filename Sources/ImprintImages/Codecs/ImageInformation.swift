@@ -34,6 +34,11 @@ package struct ImageInformation: Sendable, Hashable {
     package let hasAlpha: Bool
     /// Whether the file holds an animation, of which the first frame is decoded.
     package let isAnimated: Bool
+
+    /// The size of the upright image, in pixels.
+    package var uprightSize: (width: Int, height: Int) {
+        orientation.swapsSides ? (height, width) : (width, height)
+    }
 }
 
 extension ImageFile {

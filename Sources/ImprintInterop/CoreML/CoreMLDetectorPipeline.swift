@@ -20,7 +20,7 @@ extension CoreMLDetectorExporter {
         var metadata = MessageBuilder()
         metadata.add(1, "Logo detector \(file.network.name), exported by Imprint.")
         let model = ExportedModel(file, precision: options.precision)
-        for (key, value) in try model.metadata() + [(ExportedModel.detectorKey, try json(detector))] {
+        for (key, value) in try model.metadata() + [(ModelFileKey.detector, try json(detector))] {
             metadata.add(100, key: key, value: value)
         }
         var description = MessageBuilder()

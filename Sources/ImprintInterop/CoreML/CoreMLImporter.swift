@@ -62,7 +62,7 @@ enum CoreMLImporter {
         // Weights have at least 16 bits. Quantized weights raise the limit when they are decoded.
         var assembler = NetworkAssembler(
             input: image.shape, weights: 2 * file.count,
-            preservesNodes: model.description.userDefined[ExportedModel.networkKey] != nil)
+            preservesNodes: model.description.userDefined[ModelFileKey.network] != nil)
         let start = try image.activation(&assembler, axes: axes(of: image, in: network), network)
         var graph = CoreMLGraph(assembler: assembler, values: [image.name: .activation(start)])
         var (labels, output): ([String]?, SourceActivation) = (nil, start)

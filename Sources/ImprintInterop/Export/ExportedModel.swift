@@ -35,17 +35,14 @@ struct ExportedModel {
         sources(of: index).map { $0.map { network.shapes[$0] } ?? network.input }
     }
 
-    /// The metadata key of the network, by which Imprint recognizes a model that it exported.
-    static let networkKey = "imprint.network"
-    /// The metadata key of the rules of a logo detector.
-    static let detectorKey = "imprint.spotting"
-
     /// Returns the metadata from which Imprint restores the model, as keys and JSON values.
+    ///
+    /// The keys are those of a model file. By that of the network, Imprint recognizes a model that it exported.
     func metadata() throws -> [(key: String, value: String)] {
         [
-            ("imprint.labels", try json(file.labels)),
-            (Self.networkKey, try json(file.network)),
-            ("imprint.preprocessing", try json(file.preprocessing)),
+            (ModelFileKey.labels, try json(file.labels)),
+            (ModelFileKey.network, try json(file.network)),
+            (ModelFileKey.preprocessing, try json(file.preprocessing)),
         ]
     }
 }

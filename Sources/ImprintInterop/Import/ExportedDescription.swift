@@ -21,20 +21,20 @@ struct ExportedDescription {
         func json<Value: Decodable>(_ key: String, as type: Value.Type) -> Value? {
             metadata[key].flatMap { try? JSONDecoder().decode(type, from: Data($0.utf8)) }
         }
-        guard let network = json(ExportedModel.networkKey, as: Network.self),
-            let preprocessing = json("imprint.preprocessing", as: Preprocessing.self), preprocessing.problem == nil,
+        guard let network = json(ModelFileKey.network, as: Network.self),
+            let preprocessing = json(ModelFileKey.preprocessing, as: Preprocessing.self), preprocessing.problem == nil,
             TensorShape(height: preprocessing.height, width: preprocessing.width, channels: preprocessing.channels)
                 == network.input
         else {
             return nil
         }
         (self.network, self.preprocessing) = (network, preprocessing)
-        labels = json("imprint.labels", as: [String].self)
+        labels = json(ModelFileKey.labels, as: [String].self)
     }
 
     /// Throws if a file contains the scan of a logo detector that Imprint exported, which is not a network.
     static func checkNoDetector(_ metadata: [String: String]) throws(ImportError.Problem) {
-        guard metadata[ExportedModel.detectorKey] != nil else { return }
+        guard metadata[ModelFileKey.detector] != nil else { return }
         throw .unsuitableModel(
             found: "a logo detector that Imprint exported", advice: "Use the model file from which it was exported")
     }

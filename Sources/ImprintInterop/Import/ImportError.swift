@@ -55,6 +55,8 @@ public struct ImportError: DescribedError, Equatable {
         case network(node: String, NetworkError)
         /// The network rejects the requested input size, but accepts the size in the file.
         case inputSize(Size2D, reason: String)
+        /// A side of the requested input size is not a multiple of a number of pixels that this kind of detector requires.
+        case sideMultiple(DetectorKind, Size2D, multiple: Int)
         /// Importing the model takes more memory than is available.
         case outOfMemory(byteCount: Int)
         /// The file lacks something that the import requires.
@@ -96,6 +98,9 @@ extension ImportError.Problem {
         case .inputSize(let size, let reason):
             "the network does not support an input size of \(size): \(reason). Choose another size, or keep the size in the "
                 + "file"
+        case .sideMultiple(let kind, let size, let multiple):
+            "the input size is \(size) pixels. Expected sides that are multiples of \(multiple) for \(kind.rawValue). Choose "
+                + "\(size.rounded(upTo: multiple))"
         case .outOfMemory(let byteCount):
             "not enough memory to import the model: it needs \(SystemMemory.text(byteCount)). Close other programs, or raise "
                 + "the memory limit"
@@ -121,5 +126,13 @@ extension ImportError.Problem {
         case .network(let node, let error): "at \(node.debugDescription), \(error)"
         default: text
         }
+    }
+}
+
+extension Size2D {
+    /// Returns the smallest size that is not smaller, and whose sides are multiples of a number.
+    fileprivate func rounded(upTo multiple: Int) -> Size2D {
+        func rounded(_ side: Int) -> Int { (max(side, 1) + multiple - 1) / multiple * multiple }
+        return Size2D(height: rounded(height), width: rounded(width))
     }
 }

@@ -35,7 +35,7 @@ extension ModelImporter {
         }
         let size = inputSize ?? kind.inputSize
         guard size.height.isMultiple(of: kind.sideMultiple), size.width.isMultiple(of: kind.sideMultiple) else {
-            throw ImportError.Problem.exceedsLimit(reason: "the sides must be multiples of \(kind.sideMultiple) pixels")
+            throw ImportError.Problem.sideMultiple(kind, size, multiple: kind.sideMultiple)
         }
         var importer = try ONNXImporter(model, size: size, isBGR: normalization?.isBGR ?? false)
         let outputs = try importer.run(model.graph, outputs: 3)

@@ -77,7 +77,11 @@ public struct ModelImporter: Sendable {
     /// Returns the error for a rejected input size, if the import succeeds with the size in the file.
     private func inputSizeProblem(_ problem: ImportError.Problem, _ url: URL) -> ImportError.Problem? {
         guard let inputSize else { return nil }
-        if case .outOfMemory = problem { return nil }
+        switch problem {
+        // These do not depend on the size in the file.
+        case .outOfMemory, .sideMultiple: return nil
+        default: break
+        }
         var other = self
         other.inputSize = nil
         return (try? other.importModel(url)).map { _ in .inputSize(inputSize, reason: problem.reason) }

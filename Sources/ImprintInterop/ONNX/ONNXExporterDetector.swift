@@ -62,7 +62,7 @@ extension ONNXExporter {
         }
         return try message(
             kind: "Logo detector", input: [.number(1), .number(3), .name("height"), .name("width")], outputs: outputs,
-            extra: [(ExportedModel.detectorKey, try json(detector))])
+            extra: [(ModelFileKey.detector, try json(detector))])
     }
 }
 

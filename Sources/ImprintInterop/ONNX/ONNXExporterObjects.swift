@@ -49,7 +49,7 @@ extension ONNXExporter {
             "ReduceMin", [size, graph.add("photo.axes", [1])], ["keepdims": .int(0)], named: "photo.shortSide")
         var isObject = graph.node("Greater", [shortSide, number("photo.none", 0)], named: "photo.isInside")
         if detector.logos.count > 1 {
-            isObject = graph.node("And", [isObject, isLeading(objects)], named: "photo.isObject")
+            isObject = graph.node("And", [isObject, isLeading(objects, detector)], named: "photo.isObject")
         }
         let labels = detector.logos.map { logo in model.file.labels.firstIndex(of: logo.label) ?? 0 }
         let names = graph.node("Gather", [graph.add("logo.labels", labels), objects.logos], named: "photo.labels")
@@ -115,15 +115,18 @@ extension ONNXExporter {
 
     /// Returns whether no object of another logo, with a higher confidence and a similar box, suppresses an object, [objects].
     ///
-    /// A suppressed object does not suppress others. So the result is that of a sequence of decisions. Each round is right for one more
-    /// link of a chain of objects.
-    private mutating func isLeading(_ objects: Objects) -> String {
+    /// An object below the threshold of its logo does not suppress one that reaches its own. A suppressed object does not suppress others. So
+    /// the result is that of a sequence of decisions. Each round is right for one more link of a chain of objects.
+    private mutating func isLeading(_ objects: Objects, _ detector: DetectorHead) -> String {
         let overlap = addOverlap(objects.boxes, objects.boxes, named: "logos")
         let others = graph.node("Not", [sameLogo(objects.logos, named: "logos")], named: "logos.areDifferent")
         let similar = isAbove(overlap, ObjectSelection.otherLogoOverlap, named: "logos.areSimilar")
-        let conflicts = addEarlier(
-            graph.node("And", [similar, others], named: "logos.conflict"), named: "logos.earlierConflicts")
         let (half, axis) = (number("logos.half", 0.5), graph.add("logos.axis", [1]))
+        let conflict = graph.node(
+            "And",
+            [graph.node("And", [similar, others], named: "logos.areSimilarLogos"), mayPrecede(objects, detector)],
+            named: "logos.conflict")
+        let conflicts = addEarlier(conflict, named: "logos.earlierConflicts")
         var count = graph.node("ReduceSum", [conflicts, axis], named: "logos.count0")
         for round in 1..<Self.suppressionRounds {
             let leads = graph.node("Less", [count, half], named: "logos.leads\(round)")
@@ -131,6 +134,19 @@ extension ONNXExporter {
         }
         let leads = graph.node("Less", [count, half], named: "logos.leads")
         return graph.node("Squeeze", [leads, axis], named: "logos.isLeading")
+    }
+
+    /// Returns whether the thresholds allow an object, in a column, to suppress another one, in a row, [objects, objects].
+    private mutating func mayPrecede(_ objects: Objects, _ detector: DetectorHead) -> String {
+        let thresholds = detector.logos.map { Float(model.file.detectionThreshold(of: $0.label)) }
+        let minima = graph.node(
+            "Gather", [graph.add("threshold.values", thresholds), objects.logos], named: "threshold.minima")
+        let reaches = graph.node("GreaterOrEqual", [objects.confidences, minima], named: "threshold.reaches")
+        let fails = graph.node("Not", [reaches], named: "threshold.fails")
+        let column = graph.node(
+            "Unsqueeze", [reaches, graph.add("threshold.columns", [0])], named: "threshold.suppressing")
+        let row = graph.node("Unsqueeze", [fails, graph.add("threshold.rows", [1])], named: "threshold.suppressed")
+        return graph.node("Or", [column, row], named: "threshold.mayPrecede")
     }
 }
 

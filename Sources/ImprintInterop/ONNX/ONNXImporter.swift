@@ -40,7 +40,7 @@ struct ONNXImporter {
         erfArguments = Set(model.graph.nodes.filter { $0.operation == "Erf" }.flatMap(\.inputs))
         // The weights have at least 16 bits each.
         assembler = NetworkAssembler(
-            input: shape, weights: 2 * bytes, preservesNodes: model.metadata[ExportedModel.networkKey] != nil)
+            input: shape, weights: 2 * bytes, preservesNodes: model.metadata[ModelFileKey.network] != nil)
         folding = FoldingBudget(bytes: bytes, graph: model.graph)
         var activation = assembler.image(axes: axes)
         if isBGR && shape.channels == 3 {

@@ -4,7 +4,7 @@ package import ImprintNetwork
 /// The state of a training run between two steps.
 ///
 /// A resumed run is bitwise identical to an uninterrupted one. On disk, a checkpoint is a safetensors file of flat float32 tensors in the
-/// order of `ParameterLayout`, with JSON in its metadata; docs/reference/model-file.md specifies it.
+/// order of `ParameterLayout`, with JSON in its metadata; docs/reference/checkpoint-file.md specifies it.
 package struct Checkpoint: Sendable {
     /// The trained part of the network.
     package let network: Network

@@ -113,20 +113,29 @@ public struct ModelFile: Sendable {
     }
 }
 
+extension ModelFile {
+    /// Returns the minimum confidence of a detection of a label: that of the detector head or, for a model of version 1, that of the
+    /// training record; 0.5 if training could choose none.
+    package func detectionThreshold(of label: String) -> Double {
+        let logo = head.logos.first { $0.label == label }
+        return logo?.threshold ?? training?.thresholds?[label] ?? 0.5
+    }
+}
+
 /// The keys of a model file's metadata.
-enum ModelFileKey {
-    static let format = "imprint.format"
-    static let network = "imprint.network"
-    static let labels = "imprint.labels"
-    static let preprocessing = "imprint.preprocessing"
-    static let detector = "imprint.spotting"
-    static let centerPoints = "imprint.centerPoints"
-    static let training = "imprint.training"
-    static let digest = "imprint.digest"
-    static let checksum = "imprint.checksum"
-    static let base = "imprint.base"
-    static let rehearsal = "imprint.rehearsal"
-    static let categories = "imprint.categories"
+package enum ModelFileKey {
+    package static let format = "imprint.format"
+    package static let network = "imprint.network"
+    package static let labels = "imprint.labels"
+    package static let preprocessing = "imprint.preprocessing"
+    package static let detector = "imprint.spotting"
+    package static let centerPoints = "imprint.centerPoints"
+    package static let training = "imprint.training"
+    package static let digest = "imprint.digest"
+    package static let checksum = "imprint.checksum"
+    package static let base = "imprint.base"
+    package static let rehearsal = "imprint.rehearsal"
+    package static let categories = "imprint.categories"
 }
 
 private typealias Key = ModelFileKey

@@ -24,7 +24,7 @@ extension Personalization {
 
     /// Writes the file at `url` atomically.
     ///
-    /// The format is a safetensors file of float16 values; equal content gives equal bytes. docs/how-to/personalization.md specifies it.
+    /// The format is a safetensors file of float16 values; equal content gives equal bytes. docs/reference/personalization-file.md specifies it.
     /// - Returns: The size of the file in bytes.
     /// - Throws: `ModelFileError` if a value is not finite or parts contradict each other, `FileError` if the file cannot be written.
     @discardableResult

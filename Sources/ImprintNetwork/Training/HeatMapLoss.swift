@@ -19,7 +19,8 @@
 ///
 /// Here m are the logits of a logo over the cells of a patch, s = log Σ exp m − ln 2 is a smooth maximum of all logits, y is 1 if the patch
 /// shows the logo and otherwise 0, and softplus(x) = log(1 + eˣ). Near cells lie within `nearDistance` of the centre of a logo, far cells
-/// beyond `farDistance` of all of them. docs/how-to/logo-detection.md describes the training.
+/// beyond `farDistance` of all of them. The cells of a crowd are in none of the sums, except those near a logo that counts.
+/// docs/explanation/detection.md describes the training.
 package struct HeatMapLoss: Sendable {
     /// A logo that a patch shows.
     package struct Target: Sendable, Hashable {
@@ -35,10 +36,18 @@ package struct HeatMapLoss: Sendable {
         ///
         /// Its cells do not count, because it is neither to be detected nor absent.
         package var isIgnored: Bool
+        /// Whether the box is around a crowd, in which the logo may be anywhere.
+        ///
+        /// The cells in and close to the box do not count, and those outside of it count as background.
+        package var isCrowd: Bool
 
         /// Creates a target.
-        package init(logo: Int, row: Float, column: Float, box: BoxCode.Box? = nil, isIgnored: Bool = false) {
+        package init(
+            logo: Int, row: Float, column: Float, box: BoxCode.Box? = nil, isIgnored: Bool = false,
+            isCrowd: Bool = false
+        ) {
             (self.logo, self.row, self.column, self.box, self.isIgnored) = (logo, row, column, box, isIgnored)
+            self.isCrowd = isCrowd
         }
     }
 
@@ -91,16 +100,19 @@ package struct HeatMapLoss: Sendable {
         for (patch, targets) in targets.enumerated() {
             var isCorrect = true
             for logo in 0..<logos {
-                let matches = targets.filter { $0.logo == logo }
+                let matches = targets.filter { $0.logo == logo && !$0.isCrowd }
                 // If all objects of a logo are ignored, the logo is neither present nor absent.
                 guard matches.isEmpty || matches.contains(where: { !$0.isIgnored }) else { continue }
+                let crowds = targets.filter { $0.logo == logo && $0.isCrowd }.compactMap(\.box)
+                let cells = cells(outside: crowds, matches)
+                guard !cells.isEmpty else { continue }
                 let map = Map(shape: shape, start: patch * shape.count + logo)
-                let (part, score) = add(map, logits, matches, gradient, scale: scale)
+                let (part, score) = add(map, cells, logits, matches, gradient, scale: scale)
                 loss += Double(part)
                 isCorrect = isCorrect && (score > 0) == !matches.isEmpty
             }
             if isCorrect { correct += 1 }
-            for target in targets where !target.isIgnored {
+            for target in targets where !target.isIgnored && !target.isCrowd {
                 guard let box = target.box else { continue }
                 loss += Double(addBox(box, target, logits, gradient, start: patch * shape.count, scale: scale))
             }
@@ -112,16 +124,30 @@ package struct HeatMapLoss: Sendable {
     private struct Map {
         let shape: TensorShape
         let start: Int
-        var count: Int { shape.pixels }
         func index(_ cell: Int) -> Int { start + cell * shape.channels }
     }
 
-    /// Adds the gradient of one heat map, and returns its loss and s.
+    /// Returns the cells that count: all outside of crowds, and those near the centre of a logo that counts.
+    private func cells(outside crowds: [BoxCode.Box], _ targets: [Target]) -> [Int] {
+        let all = Array(0..<shape.pixels)
+        guard !crowds.isEmpty else { return all }
+        let distances = targets.filter { !$0.isIgnored }.map(distances)
+        return all.filter { cell in
+            let (row, column) = (Float(cell / shape.width), Float(cell % shape.width))
+            return distances.contains { $0[cell] <= Self.nearDistance }
+                || crowds.allSatisfy { box in
+                    let dy = max(abs(row - box.row) - box.height / 2, 0)
+                    let dx = max(abs(column - box.column) - box.width / 2, 0)
+                    return hypotf(dx, dy) > Self.nearDistance
+                }
+        }
+    }
+
+    /// Adds the gradient of one heat map over the cells that count, and returns its loss and s.
     private func add(
-        _ map: Map, _ logits: UnsafeMutableBufferPointer<Float>, _ targets: [Target],
+        _ map: Map, _ all: [Int], _ logits: UnsafeMutableBufferPointer<Float>, _ targets: [Target],
         _ gradient: UnsafeMutableBufferPointer<Float>, scale: Float
     ) -> (loss: Float, score: Float) {
-        let all = Array(0..<map.count)
         // presence
         let logSum = logSumExp(all.lazy.map { logits[map.index($0)] })
         let score = logSum - logf(2)

@@ -1,7 +1,8 @@
 // Photos with boxes: adds photos, edits and stores their boxes.
 
 import { editor } from "./editor.js";
-import { attempt, find, focusOn, make, publish, setText, showMessage, subscribe, updateList } from "./parts.js";
+import { attempt, find, focusOn, handleFailure, make, publish, setText, showMessage, subscribe, updateList } from "./parts.js";
+import { checkFilter } from "./results.js";
 import { server } from "./server.js";
 import { currentImage } from "./source.js";
 
@@ -9,11 +10,19 @@ import { currentImage } from "./source.js";
 let content = { version: -1, photos: [], artwork: [], problems: [] };
 /** The photo in the editor, if any. */
 let open = null;
+/** The time without further edits after which the page stores them, in milliseconds. */
+const saveDelay = 300;
 /** Whether the editor has changes that are not sent yet. */
 let isChanged = false;
+/** The timer of the next attempt to store the changes. */
+let timer = 0;
+/** The number of consecutive failed attempts. */
+let failures = 0;
 /** The request that stores the boxes, if one is running. */
 let saving = null;
 let modelLabels = [];
+/** The boxes without a label, by the file path of their photo, stored for this tab so that they survive a reload. */
+const drafts = new Map(Object.entries(JSON.parse(sessionStorage.getItem("box-drafts") ?? "{}")));
 
 /** Notifies the other tabs of this studio of changes. */
 const tabs = new BroadcastChannel("imprint-boxes");
@@ -22,13 +31,23 @@ const photoURL = (name, parameters = "") => `box-photo?name=${encodeURIComponent
 const indexOf = (name) => content.photos.findIndex((photo) => photo.name === name);
 const boxCount = (count) => (count === 1 ? "1 box" : `${count} boxes`);
 
+const draftKey = (name) => `${content.file}/${name}`;
+const draftsOf = (name) => drafts.get(draftKey(name)) ?? [];
+
+/** Changes the boxes without a label and stores them. */
+function updateDrafts(change) {
+  change();
+  sessionStorage.setItem("box-drafts", JSON.stringify(Object.fromEntries(drafts)));
+}
+
 function summary(photo) {
-  if (photo.objects.length) return boxCount(photo.objects.length);
-  return photo.isBackground ? "no objects" : "no boxes yet";
+  const count = draftsOf(photo.name).length;
+  if (!photo.objects.length) return count ? `${boxCount(count)} without a label` : photo.isBackground ? "no objects" : "no boxes yet";
+  return `${boxCount(photo.objects.length)}${count ? `, ${count} without a label` : ""}`;
 }
 
 function thumbnail({ name }) {
-  return make("li", {}, make("button", { onclick: () => attempt(() => show(name)) },
+  return make("li", {}, make("button", { onclick: () => attempt(async () => showMessage(await show(name))) },
     make("img", { src: photoURL(name, "&size=small"), alt: "", loading: "lazy" }), make("span", { className: "small" })));
 }
 
@@ -56,14 +75,17 @@ function showList() {
 function showEditorState() {
   const unnamed = editor.count - editor.objects.length;
   find("background-field").hidden = editor.count > 0;
-  setText("editor-state", unnamed ? `${boxCount(unnamed)} without a label: type a label to save.`
-    : saving ? "Saving …" : isChanged ? "Not saved." : editor.count ? `Saved: ${boxCount(editor.count)}.` : "");
+  setText("editor-state", failures ? "Not saved."
+    : unnamed ? `${boxCount(unnamed)} without a label: type a label to save.` : saving || isChanged ? "Saving …" : editor.count ? `Saved: ${boxCount(editor.count)}.` : "");
 }
 
 /** Shows a response of the studio, and the boxes of the open photo if another tab has changed them. */
 function update(next) {
   if (next.version < content.version) return;
   content = next;
+  const names = new Set(content.photos.map(({ name }) => draftKey(name)));
+  const deleted = [...drafts.keys()].filter((key) => key.startsWith(draftKey("")) && !names.has(key));
+  if (deleted.length) updateDrafts(() => { for (const key of deleted) drafts.delete(key); });
   publish("boxes", content);
   if (open) {
     const photo = content.photos[indexOf(open.name)];
@@ -73,9 +95,36 @@ function update(next) {
   showList();
 }
 
+/** Shows the response to an edit, which has only the edited photo. */
+async function updatePhoto({ photo, version, shortage }) {
+  // The response lacks the changes of other tabs.
+  if (version !== content.version + 1) return refresh();
+  return update({ ...content, version, shortage, photos: content.photos.map((other) => (other.name === photo.name ? photo : other)) });
+}
+
+/** Stores the edits after a pause. */
+function scheduleSave(delay = saveDelay) {
+  clearTimeout(timer);
+  timer = setTimeout(() => attempt(save), delay);
+}
+
+function handleEdit() {
+  isChanged = true;
+  if (editor.count) find("background").checked = false;
+  const key = draftKey(open.name), unnamed = editor.drafts;
+  if (unnamed.length) updateDrafts(() => drafts.set(key, unnamed));
+  else if (drafts.has(key)) updateDrafts(() => drafts.delete(key));
+  scheduleSave();
+  showEditorState();
+}
+
+/** The edited properties as they are sent, to tell whether they have changed. */
+const editedText = () => JSON.stringify([editor.objects, find("background").checked]);
+
 /** Shows a photo and its boxes in the editor. */
 function load(photo) {
   open = { name: photo.name, revision: photo.revision };
+  [isChanged, failures] = [false, 0];
   const image = find("paper-image");
   if (image.dataset.name !== photo.name) {
     image.dataset.name = photo.name;
@@ -87,48 +136,63 @@ function load(photo) {
   find("editor-title").textContent = `Photo ${indexOf(photo.name) + 1} of ${content.photos.length}`;
   find("background").checked = photo.isBackground;
   find("editor").hidden = false;
-  editor.open(photo.objects, () => {
-    isChanged = true;
-    if (editor.count) find("background").checked = false;
-    attempt(save);
-  });
+  editor.open([...photo.objects, ...draftsOf(photo.name).map((box) => ({ label: "", box }))], handleEdit, open.name);
+  open.storedText = editedText();
   showEditorState();
 }
 
+/**
+ * Shows another photo after the edits of the open one are stored: if that fails, the open one stays with its edits.
+ * Returns a message about the boxes of the previous photo that are not stored, or an empty text.
+ */
 async function show(name) {
   await save();
   const photo = content.photos[indexOf(name)];
   if (!photo) throw new Error("The photo was deleted in another tab.");
+  const count = open && open.name !== name ? draftsOf(open.name).length : 0;
   load(photo);
   showList();
   focusOn(find("editor-title"));
+  return count ? `The photo that you left has ${boxCount(count)} without a label. This tab keeps ${count === 1 ? "it" : "them"}, `
+    + "but the studio stores only boxes with a label." : "";
 }
 
 function close() {
   open = null;
-  isChanged = false;
+  [isChanged, failures] = [false, 0];
   find("editor").hidden = true;
+  editor.open([], () => {}, null);
   delete find("paper-image").dataset.name;
 }
 
 /** Stores the boxes of the open photo; changes during a request are stored after it. */
 async function save() {
+  clearTimeout(timer);
   showEditorState();
   if (saving) return saving;
   saving = (async () => {
     while (isChanged && open) {
       isChanged = false;
-      const { name, revision } = open;
+      const { name, revision, storedText } = open, text = editedText();
+      if (text === storedText) {
+        failures = 0;
+        continue;
+      }
       const edit = { revision, objects: editor.objects, isBackground: find("background").checked };
       try {
         const next = await server.editBoxes(name, edit);
-        if (open?.name === name) open.revision = next.photos.find((photo) => photo.name === name)?.revision ?? revision;
-        update(next);
+        if (open?.name === name) Object.assign(open, { revision: next.photo.revision, storedText: text });
+        if (failures) showMessage("");
+        failures = 0;
         tabs.postMessage("changed");
+        await updatePhoto(next);
       } catch (error) {
-        // Another tab has changed or deleted the photo, or the boxes are not valid: show the stored boxes.
-        if (error.isRejection) await refresh(true);
-        else isChanged = true;
+        [isChanged, failures] = [true, failures + 1];
+        // Another tab has changed or deleted the photo: show the stored boxes. Boxes that are not valid stay in the editor.
+        if (error.status === 404 || error.status === 409) {
+          await refresh(true);
+          if (open?.name === name) error.message += " Undo brings back your edit.";
+        } else if (!error.isRejection) scheduleSave(handleFailure(error, failures));
         throw error;
       }
     }
@@ -139,7 +203,12 @@ async function save() {
     saving = null;
     showEditorState();
   }
+  // Another tab may have changed the boxes meanwhile.
+  update(content);
 }
+
+/** Stores the edits of the open photo now, for example before training. */
+export const saveBoxes = () => save();
 
 /** Reads the photos; `discards` shows the stored boxes in the editor instead of the edited ones. */
 async function refresh(discards = false) {
@@ -156,6 +225,7 @@ async function add(files) {
   for (const [index, file] of files.entries()) {
     setText("boxes-state", `Adding photo ${index + 1} of ${files.length} …`);
     try {
+      await checkFilter(file);
       const next = await server.addBoxPhoto(file);
       first ??= next.added;
       count += 1;
@@ -166,22 +236,30 @@ async function add(files) {
   }
   tabs.postMessage("changed");
   showList();
-  showMessage([count ? `Added ${count === 1 ? "1 photo" : `${count} photos`}.` : "", ...errors].join(" ").trim());
-  if (first !== undefined) await show(first);
+  let note = "";
+  try {
+    if (first !== undefined) note = await show(first);
+  } catch (error) {
+    errors.push(error.message);
+  }
+  showMessage([count ? `Added ${count === 1 ? "1 photo" : `${count} photos`}.` : "", ...errors, note].join(" ").trim());
 }
 
 /** Adds the objects that the model detects in the open photo as boxes. */
 async function detect() {
   const { name } = open;
   setText("editor-state", "Detecting …");
-  const response = await fetch(photoURL(name));
-  if (!response.ok) throw new Error("The photo cannot be read. It may have been deleted in another tab.");
-  const { objects = [] } = await server.classify(await response.blob());
-  if (open?.name !== name) return;
-  const count = editor.addDetections(objects);
-  showMessage(count ? `Added ${boxCount(count)} from ${objects.length} detected objects. Correct them.`
-    : objects.length ? "There are boxes for all detected objects already." : "The model detects no objects in this photo.");
-  showEditorState();
+  try {
+    const response = await fetch(photoURL(name));
+    if (!response.ok) throw new Error("The photo cannot be read. It may have been deleted in another tab.");
+    const { objects = [] } = await server.classify(await response.blob());
+    if (open?.name !== name) return;
+    const count = editor.addDetections(objects);
+    showMessage(count ? `Added ${boxCount(count)} from ${objects.length} detected objects. Correct them.`
+      : objects.length ? "There are boxes for all detected objects already." : "The model detects no objects in this photo.");
+  } finally {
+    showEditorState();
+  }
 }
 
 find("box-files").addEventListener("change", (event) => {
@@ -202,18 +280,37 @@ find("annotate").addEventListener("drop", (event) => {
   attempt(() => add([...event.dataTransfer.files]));
 });
 find("box-add").addEventListener("click", () => editor.addInMiddle());
-find("box-detect").addEventListener("click", () => attempt(detect));
-find("background").addEventListener("change", () => {
-  isChanged = true;
-  attempt(save);
+find("box-undo").addEventListener("click", () => editor.undo());
+find("box-redo").addEventListener("click", () => editor.redo());
+document.addEventListener("keydown", (event) => {
+  if (!open || !find("editor").checkVisibility() || event.altKey || !(event.ctrlKey || event.metaKey)) return;
+  // A text that is being edited has an undo of its own.
+  if (event.target.matches?.("input:not([type=checkbox]), select") && !editor.isUneditedLabel(event.target)) return;
+  const key = event.key.toLowerCase();
+  if (key === "z" && !event.shiftKey) editor.undo();
+  else if (key === "y" || key === "z") editor.redo();
+  else return;
+  event.preventDefault();
 });
+find("box-detect").addEventListener("click", () => attempt(detect));
+find("background").addEventListener("change", handleEdit);
+addEventListener("pagehide", () => { if (isChanged) attempt(save); });
+document.addEventListener("visibilitychange", () => { if (document.hidden && isChanged) attempt(save); });
+addEventListener("beforeunload", (event) => { if (failures) event.preventDefault(); });
 find("box-delete").addEventListener("click", () => attempt(async () => {
   const { name } = open, index = indexOf(name);
   if (!confirm(`Delete this photo and its boxes permanently?`)) return;
   // Edits of a deleted photo are not sent.
+  clearTimeout(timer);
+  const hadChanges = isChanged;
   isChanged = false;
   await saving?.catch(() => {});
-  update(await server.removeBoxPhoto(name));
+  try {
+    update(await server.removeBoxPhoto(name));
+  } catch (error) {
+    if (hadChanges && open?.name === name) handleEdit();
+    throw error;
+  }
   tabs.postMessage("changed");
   const next = content.photos[Math.min(index, content.photos.length - 1)];
   if (next) await show(next.name);

@@ -26,11 +26,17 @@ function chart(name, className, points, value, maximum, text, tick = text) {
     make("figcaption", {}, make("span", { textContent: name }), make("b", { textContent: current })), svg);
 }
 
+/** Returns a format for losses up to a maximum, with which the maximum and its half differ: "0.30" up to 0.3, and "4e-5" up to 0.00004. */
+function lossFormat(maximum) {
+  const digits = Math.max(2, Math.ceil(-Math.log10(maximum)) + 1);
+  return (loss) => (digits <= 4 ? loss.toFixed(digits) : loss === 0 ? "0" : loss.toExponential(0));
+}
+
 /** Draws the training curves of images that `subject` names; a run of a single step has none. */
 export function showCurves(container, points, subject = "on the examples") {
   if (!points.length || points[0].steps === 1) return container.replaceChildren();
   const maximumLoss = Math.max(...points.map((point) => point.loss), 1e-6);
   container.replaceChildren(
-    chart(`Loss ${subject}`, "loss", points, (point) => point.loss, maximumLoss, (value) => value.toFixed(2)),
+    chart(`Loss ${subject}`, "loss", points, (point) => point.loss, maximumLoss, lossFormat(maximumLoss)),
     chart(`Accuracy ${subject}`, "accuracy", points, (point) => point.accuracy, 1, percent, (fraction) => `${fraction * 100} %`));
 }

@@ -1,5 +1,6 @@
 // Artwork of logos, and training a detector from boxes and artwork.
 
+import { saveBoxes } from "./boxes.js";
 import { attempt, find, focusOn, make, publish, setText, showMessage, subscribe, updateList } from "./parts.js";
 import { server } from "./server.js";
 import { followRun } from "./training.js";
@@ -64,8 +65,10 @@ find("artwork-area").addEventListener("drop", (event) => {
   document.body.classList.remove("dropping");
   attempt(() => addArtwork([...event.dataTransfer.files]));
 });
-find("detector-start").addEventListener("click", () => attempt(() => followRun(
-  () => server.startDetector(find("detector-length").value), "detector-stop", "detector-start")));
+find("detector-start").addEventListener("click", () => attempt(async () => {
+  await saveBoxes();
+  await followRun(() => server.startDetector(find("detector-length").value), "detector-stop", "detector-start");
+}));
 find("detector-stop").addEventListener("click", () => attempt(() => server.stopTraining()));
 find("detector-revert").addEventListener("click", () => find("revert").click());
 

@@ -13,6 +13,21 @@ let onEdit = () => {};
 let lastLabel = "";
 /** The current drag, if any. */
 let drag = null;
+/** The name of the photo. */
+let photoName = null;
+/** The states of the boxes before the current one, and those after it that were undone. */
+let past = [], future = [];
+/** The current state of the boxes in the history. */
+let current = [];
+/** The latest edit by key: a series of keys on one box is one step of the history. */
+let keyEdit = { part: null, time: -Infinity };
+/** The number of boxes that were made, which identifies them in the history. */
+let madeCount = 0;
+
+/** The maximum number of steps that can be undone. */
+const historyLimit = 200;
+/** The maximum time between two keys of a series, in milliseconds. */
+const keyPause = 1000;
 
 /** The minimum side of a box that is drawn, in pixels of the screen: less is a click. */
 const minimumDrag = 6;
@@ -21,14 +36,15 @@ const minimumSide = 0.004;
 
 const clamp = (value, low, high) => Math.max(low, Math.min(value, high));
 
-/** Returns the box between two points. */
-function between(one, other) {
-  const [x, y] = [Math.min(one.x, other.x), Math.min(one.y, other.y)];
-  return { x, y, width: Math.max(Math.abs(one.x - other.x), minimumSide), height: Math.max(Math.abs(one.y - other.y), minimumSide) };
-}
-
 /** Returns a box of the same size inside the photo. */
 const inside = (box) => ({ ...box, x: clamp(box.x, 0, 1 - box.width), y: clamp(box.y, 0, 1 - box.height) });
+
+/** Returns the box between two points, as far as the photo reaches. */
+function between(...points) {
+  const [xs, ys] = ["x", "y"].map((axis) => points.map((point) => clamp(point[axis], 0, 1)));
+  const [x, y] = [Math.min(...xs), Math.min(...ys)];
+  return inside({ x, y, width: Math.max(Math.max(...xs) - x, minimumSide), height: Math.max(Math.max(...ys) - y, minimumSide) });
+}
 
 /** Returns a box with its sides moved; they stay inside the photo and in order. */
 function resized(box, { left = 0, top = 0, right = 0, bottom = 0 }) {
@@ -84,15 +100,82 @@ function select(part) {
   layOutLabels();
 }
 
-function remove(part) {
-  const index = boxes.indexOf(part);
+/** Returns the current state of the boxes for the history. Edits replace a box and never change it. */
+const state = () => boxes.map(({ id, label, box, isCrowd }) => ({ id, label, box, isCrowd }));
+
+const isEqual = (one, other) => one.length === other.length && one.every((part, index) => (
+  part.id === other[index].id && part.label === other[index].label && part.box === other[index].box));
+
+/** Returns whether two boxes differ only by rounding: the studio stores single-precision numbers. */
+const isClose = (one, other) => ["x", "y", "width", "height"].every((key) => Math.abs(one[key] - other[key]) < 1e-6);
+
+function showHistory() {
+  find("box-undo").disabled = !past.length;
+  find("box-redo").disabled = !future.length;
+}
+
+/** Adds the current state to the history. */
+function record(part = null) {
+  const next = state(), now = performance.now();
+  if (isEqual(next, current)) return;
+  if (!part || part !== keyEdit.part || now - keyEdit.time > keyPause) past = [...past, current].slice(-historyLimit);
+  keyEdit = { part, time: now };
+  [current, future] = [next, []];
+  showHistory();
+}
+
+/** Records an edit and reports it; `part` is the box that a key has changed. */
+function commit(part) {
+  record(part);
+  onEdit();
+}
+
+function detach(part) {
   boxes = boxes.filter((other) => other !== part);
   part.element.remove();
   part.row.remove();
+  if (selected === part) select(null);
+}
+
+/** Puts elements into an order after the first `offset` ones of their parent; those in order keep the focus. */
+function order(parent, elements, offset = 0) {
+  for (const [index, element] of elements.entries()) {
+    if (parent.children[index + offset] !== element) parent.insertBefore(element, parent.children[index + offset] ?? null);
+  }
+}
+
+/** Shows a state of the history, and moves the focus if its element is gone. */
+function restore(next) {
+  const ids = new Set(next.map(({ id }) => id)), existing = new Map(boxes.map((part) => [part.id, part]));
+  for (const part of boxes) if (!ids.has(part.id)) detach(part);
+  boxes = [];
+  for (const properties of next) {
+    const part = existing.get(properties.id);
+    if (part) boxes.push(Object.assign(part, properties));
+    else attach({ ...properties });
+  }
+  order(list, boxes.map(({ row }) => row));
+  // The photo is the first element.
+  order(paper, boxes.map(({ element }) => element), 1);
+  for (const part of boxes) {
+    part.field.value = part.label;
+    updateElements(part);
+  }
+  [current, keyEdit] = [next, { part: null, time: -Infinity }];
+  showHistory();
+  if (document.activeElement === document.body || document.activeElement.disabled) {
+    ((selected ?? boxes.find(({ id }) => !existing.has(id)))?.element ?? find("box-add")).focus();
+  }
+  onEdit();
+}
+
+function remove(part) {
+  const index = boxes.indexOf(part);
+  detach(part);
   select(null);
   boxes.forEach(updateElements);
   (boxes[Math.min(index, boxes.length - 1)]?.element ?? find("box-add")).focus();
-  onEdit();
+  commit();
 }
 
 /** The sides that an arrow key moves: by 1 % of the photo, or a tenth of it with Ctrl or Alt. */
@@ -103,7 +186,7 @@ function handleKey(event, part) {
     part.box = event.shiftKey ? resized(part.box, { right: x, bottom: y })
       : inside({ ...part.box, x: part.box.x + x, y: part.box.y + y });
     updateElements(part);
-    onEdit();
+    commit(part);
   } else if (event.key === "Delete" || event.key === "Backspace") remove(part);
   else if (event.key === "Enter") part.row.querySelector("input").focus();
   else return;
@@ -112,6 +195,7 @@ function handleKey(event, part) {
 
 /** Adds the elements of a box: the rectangle in the photo and the row in the list. */
 function attach(part) {
+  part.id ??= madeCount += 1;
   part.element = make("div", {
     className: "box", role: "application", tabIndex: 0, "aria-roledescription": "box", "aria-describedby": "editor-help",
     onfocus: () => select(part), onkeydown: (event) => handleKey(event, part),
@@ -122,10 +206,11 @@ function attach(part) {
     onchange: () => {
       part.label = lastLabel = field.value = field.value.trim();
       updateElements(part);
-      onEdit();
+      commit();
     },
     onkeydown: (event) => { if (event.key === "Enter") part.element.focus(); },
   });
+  part.field = field;
   part.row = make("li", {}, make("span", { className: "mark", "aria-hidden": "true" }), field,
     make("span", { className: "size soft small" }),
     make("button", { className: "quiet", textContent: "Delete", "aria-label": "Delete the box", onclick: () => remove(part) }));
@@ -142,13 +227,13 @@ function create(box) {
   select(part);
   if (part.label) part.element.focus();
   else part.row.querySelector("input").focus();
-  onEdit();
+  commit();
 }
 
-/** Returns the position of a pointer, relative to the photo. */
+/** Returns the position of a pointer, relative to the photo: outside of it, less than 0 or more than 1, so that a moved side follows the pointer. */
 function position(event) {
   const { left, top, width, height } = paper.getBoundingClientRect();
-  return { x: clamp((event.clientX - left) / width, 0, 1), y: clamp((event.clientY - top) / height, 0, 1) };
+  return { x: (event.clientX - left) / width, y: (event.clientY - top) / height };
 }
 
 paper.addEventListener("pointerdown", (event) => {
@@ -181,11 +266,17 @@ paper.addEventListener("pointermove", (event) => {
   updateElements(part);
 });
 
-function endDrag(event, isCancelled) {
-  if (!drag || event.pointerId !== drag.startEvent.pointerId) return;
-  const { kind, part, start, box, hasMoved, frame } = drag;
+/** Ends the current drag, and removes the frame of a box that is being drawn. */
+function takeDrag() {
+  const taken = drag;
+  taken?.frame?.remove();
   drag = null;
-  frame?.remove();
+  return taken;
+}
+
+function endDrag(event, isCancelled) {
+  if (event.pointerId !== drag?.startEvent.pointerId) return;
+  const { kind, part, start, box, hasMoved } = takeDrag();
   if (isCancelled) {
     if (part && kind !== "draw") {
       part.box = box;
@@ -193,34 +284,60 @@ function endDrag(event, isCancelled) {
     }
     return;
   }
-  if (kind === "draw" && hasMoved) return create(inside(between(start, position(event))));
+  if (kind === "draw" && hasMoved) return create(between(start, position(event)));
   if (part) part.element.focus();
   else {
     document.activeElement?.blur?.();
     select(null);
   }
-  if (hasMoved) onEdit();
+  if (hasMoved) commit();
 }
 paper.addEventListener("pointerup", (event) => endDrag(event, false));
-paper.addEventListener("pointercancel", (event) => endDrag(event, true));
+// The capture is also lost without a `pointerup`, for example if another panel hides the photo.
+for (const name of ["pointercancel", "lostpointercapture"]) paper.addEventListener(name, (event) => endDrag(event, true));
 // Browsers would drag the photo.
 paper.addEventListener("dragstart", (event) => event.preventDefault());
 
 export const editor = {
-  /** Shows the boxes of a photo; `handler` is called after each edit. */
-  open(objects, handler) {
-    for (const part of boxes) {
-      part.element.remove();
-      part.row.remove();
+  /** Shows the boxes of a photo; `handler` is called after each edit. A change by another tab to the same photo can be undone. */
+  open(objects, handler, name) {
+    takeDrag();
+    for (const part of boxes) detach(part);
+    onEdit = handler;
+    for (const { label, box, isCrowd } of objects) {
+      const known = name === photoName && current.find((part) => part.label === label && isClose(part.box, box)
+        && !boxes.some(({ id }) => id === part.id));
+      attach(known ? { ...known } : { label, box: { ...box }, isCrowd });
     }
-    [boxes, selected, drag, onEdit] = [[], null, null, handler];
-    for (const object of objects) attach({ ...object, box: { ...object.box } });
+    if (name === photoName) record();
+    else [photoName, past, future, current] = [name, [], [], state()];
+    showHistory();
+  },
+
+  /** Returns whether a field is the label of a box, and its text is not being edited. */
+  isUneditedLabel: (field) => boxes.some((part) => part.field === field && field.value === part.label),
+
+  /** Takes back the last edit. */
+  undo() {
+    if (drag || !past.length) return;
+    future.push(current);
+    restore(past.pop());
+  },
+
+  /** Repeats the last edit that was taken back. */
+  redo() {
+    if (drag || !future.length) return;
+    past.push(current);
+    restore(future.pop());
   },
 
   /** The labelled boxes. */
   get objects() {
     return boxes.filter(({ label }) => label).map(({ label, box, isCrowd }) => ({ label, box, ...isCrowd ? { isCrowd } : {} }));
   },
+
+  /** The boxes without a label. */
+  get drafts() { return boxes.filter(({ label }) => !label).map(({ box }) => box); },
 
   /** The number of boxes, with and without a label. */
   get count() { return boxes.length; },
@@ -238,7 +355,7 @@ export const editor = {
     };
     const added = objects.filter(({ label, box }) => !boxes.some((part) => part.label === label && overlap(part.box, box) > 0.5));
     for (const { label, box } of added) attach({ label, box: { ...box } });
-    if (added.length) onEdit();
+    if (added.length) commit();
     return added.length;
   },
 };

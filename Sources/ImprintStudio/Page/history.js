@@ -122,8 +122,11 @@ function item(photo) {
       })));
 }
 
-/** Returns a text without characters that are not allowed in file names. */
-const safeName = (text) => text.replace(/[^\p{L}\p{N} _-]/gu, "_").slice(0, 60) || "picture";
+/** Returns a text as a name that all file systems allow: Windows reserves some names, and ignores spaces at the end. */
+function safeName(text) {
+  const name = [...text.replace(/[^\p{L}\p{N} _-]/gu, "_")].slice(0, 60).join("").trim() || "picture";
+  return /^(con|prn|aux|nul|(com|lpt)\p{N})$/iu.test(name) ? `${name}_` : name;
+}
 const fileName = (photo) => `${photo.date.toISOString().slice(0, 19).replace(/:/g, "-")} ${safeName(photo.label)}.jpg`;
 
 function show() {

@@ -28,10 +28,14 @@ export const percent = (fraction) => `${(fraction * 100).toFixed(1)} %`;
 /** Returns a label in quotation marks for a sentence, truncated if it is long. */
 export const quoted = (label) => `“${label.length > 80 ? `${label.slice(0, 79)}…` : label}”`;
 
-/** Returns the label that equals a typed text; ignores white space, because form fields change unusual white space. */
-export function matchLabel(text, labels) {
-  const withoutSpaces = (label) => label.replace(/\s+/gu, "");
-  return labels.find((label) => label === text) ?? labels.find((label) => withoutSpaces(label) === withoutSpaces(text));
+/**
+ * Returns the label that equals a typed text; ignores white space, because form fields change unusual white space.
+ * With `ignoresCase`, a label that differs only in upper and lower case also matches if no other label does.
+ */
+export function matchLabel(text, labels, { ignoresCase = false } = {}) {
+  const withoutSpaces = (label) => label.replace(/\s+/gu, ""), lowercase = (label) => withoutSpaces(label).normalize().toLowerCase();
+  return labels.find((label) => label === text) ?? labels.find((label) => withoutSpaces(label) === withoutSpaces(text))
+    ?? (ignoresCase ? labels.find((label) => lowercase(label) === lowercase(text)) : undefined);
 }
 
 const events = new EventTarget();

@@ -2,6 +2,7 @@
 
 import { showObjects } from "./objects.js";
 import { find, focusOn, make, matchLabel, percent, quoted, setText, subscribe, updateList } from "./parts.js";
+import { server } from "./server.js";
 
 let result = null;
 /** Whether the image could not be classified. */
@@ -43,13 +44,25 @@ function showText() {
   const threshold = Number(find("alt-threshold").value);
   const confident = result ? shownLabels(result).filter(({ confidence }) => confidence >= threshold) : [];
   const labels = confident.slice(0, 3).map(({ label }) => label), last = labels.pop();
-  find("alt").textContent = !result ? "–" : result.rejected ? "The photo is unlike the training photos: none of the labels." : !last ? `No label with a confidence of at least ${Math.round(threshold * 100)} %.`
-    : `Photo that may show ${labels.length ? `${labels.join(", ")} and ${last}` : last}.`;
+  const text = !result ? "–" : result.rejected ? "The photo is unlike the training photos: none of the labels."
+    : !last ? `No label with a confidence of at least ${Math.round(threshold * 100)} %.`
+      : `Photo that may show ${labels.length ? `${labels.join(", ")} and ${last}` : last}.`;
+  // The clipboard has the previous text.
+  if (text !== find("alt").textContent) setText("copied", "");
+  find("alt").textContent = text;
   find("copy").disabled = !last || result.rejected;
 }
 
 /** Returns whether the content filter has labels of the model; if so, it must check photos before they are saved. */
 export const isFilterActive = () => activeLabels().length > 0;
+
+/** Checks an image that the studio is about to keep. Throws if the content filter blocks it or cannot check it. */
+export async function checkFilter(image) {
+  if (!isFilterActive()) return;
+  if (modelLabels === null) throw new Error("The content filter cannot check the image before the model is loaded.");
+  const blocked = blockedPart(await server.classify(image));
+  if (blocked) throw new Error(`Blocked: the model detected ${quoted(blocked.label)}, so the studio does not keep the image.`);
+}
 
 /** Returns whether the image is covered, because it is blocked or not yet classified. */
 const isCovered = () => isFilterActive() && (!result || Boolean(blockedPart()));
@@ -103,7 +116,7 @@ for (const name of ["alt-threshold", "filter-threshold"]) {
 }
 find("filter-form").addEventListener("submit", (event) => {
   event.preventDefault();
-  const field = find("filter-label"), label = matchLabel(field.value, [...modelLabels ?? []]);
+  const field = find("filter-label"), label = matchLabel(field.value, [...modelLabels ?? []], { ignoresCase: true });
   field.setCustomValidity(label !== undefined ? "" : "The model has no such label.");
   if (!field.reportValidity()) return;
   updateFilter(() => filterLabels.add(label));

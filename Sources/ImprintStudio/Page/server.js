@@ -2,9 +2,10 @@
 
 /** A failed request with the message of the studio; `isRejection` means that a retry would fail in the same way. */
 class RequestError extends Error {
-  constructor(message, isRejection = true) {
+  constructor(message, { isRejection = true, status } = {}) {
     super(message);
     this.isRejection = isRejection;
+    this.status = status;
   }
 }
 
@@ -31,15 +32,19 @@ async function send(method, path, parameters = {}, body = undefined) {
   let response;
   try {
     // The studio rejects requests for another run.
-    response = await fetch(query ? `${path}?${query}` : path, { method, body, headers: run ? { "Imprint-Run": run } : {} });
+    response = await fetch(query ? `${path}?${query}` : path, {
+      method, body, headers: run ? { "Imprint-Run": run } : {},
+      // An edit is also stored if the page is closed meanwhile; browsers limit the size of such requests to 64 KB.
+      keepalive: typeof body === "string" && body.length < 20000,
+    });
   } catch {
-    throw new RequestError("The studio has ended and does not respond.", false);
+    throw new RequestError("The studio has ended and does not respond.", { isRejection: false });
   }
   const responseRun = response.headers.get("Imprint-Run");
   if (responseRun && run && responseRun !== run) return reloadPage();
   run ??= responseRun;
   const value = await response.json().catch(() => ({ error: `The studio responded with status ${response.status}.` }));
-  if (!response.ok) throw new RequestError(value.error);
+  if (!response.ok) throw new RequestError(value.error, { status: response.status });
   return value;
 }
 
@@ -58,7 +63,8 @@ export const server = {
   examples: () => send("GET", "examples"),
   addClass: (label) => send("POST", "classes", { label }),
   removeClass: (label) => send("DELETE", "classes", { label }),
-  addExample: async (label, photo) => send("POST", "examples", { label }, checked(photo)),
+  /** Adds an example from the "camera" or from a "file", of which a class takes no copy. */
+  addExample: async (label, photo, source) => send("POST", "examples", { label, source }, checked(photo)),
   startTraining: () => send("POST", "training"),
   stopTraining: () => send("DELETE", "training"),
   trainingStatus: (after) => send("GET", "training", { after }),

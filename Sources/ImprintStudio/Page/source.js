@@ -8,6 +8,10 @@ const camera = new Camera(find("video"), onDisconnect);
 const pauseButton = find("pause");
 /** The photo that replaces the camera, if any. */
 let photo = null;
+/** Whether the browser cannot show the photo. */
+let isUnshown = false;
+/** Whether the model can read the photo; `undefined` until it is known. */
+let isReadable;
 let isPaused = false;
 let hasModel = false;
 let isClassifying = false;
@@ -39,14 +43,19 @@ async function classify() {
     const result = blob && await server.classify(blob);
     if (failures) showMessage("");
     failures = 0;
-    if (result && startGeneration === generation) publish("result", result);
+    if (result && startGeneration === generation) {
+      if (photo) showReadability(true);
+      publish("result", result);
+    }
   } catch (error) {
     failures += 1;
     // A rejected photo is not sent again. The camera has new images, and a missing response may be temporary.
     isFinal = Boolean(photo) && error.isRejection === true;
     if (startGeneration === generation) {
-      if (isFinal) showMessage(error.message);
-      else interval = handleFailure(error, failures);
+      if (isFinal) {
+        showReadability(false);
+        showMessage(error.message);
+      } else interval = handleFailure(error, failures);
       publish("result", null);
       publish("failed");
     }
@@ -56,9 +65,23 @@ async function classify() {
   else if (!isFinal) timer = setTimeout(classify, Math.max(0, interval - (performance.now() - start)));
 }
 
+/** Returns the notice for a photo that the browser cannot show. */
+function photoNotice() {
+  if (!isUnshown) return "";
+  if (isReadable === undefined) return `This browser cannot show the photo.${hasModel ? " The model may still read it." : ""}`;
+  return isReadable ? "This browser cannot show the photo, but the model can read it."
+    : "Neither this browser nor the model can read the file. Choose a photo.";
+}
+
+/** Shows whether the model can read the photo. */
+function showReadability(isRead) {
+  isReadable = isRead;
+  if (isUnshown) show(photoNotice());
+}
+
 /** Updates the controls, and shows a notice if there is no image. */
 function show(notice = "") {
-  find("photo").hidden = !photo;
+  find("photo").hidden = !photo || isUnshown;
   find("camera").hidden = !photo;
   pauseButton.hidden = Boolean(photo);
   pauseButton.textContent = isPaused ? "Resume" : "Pause";
@@ -81,7 +104,7 @@ async function open() {
   publish("result", null);
   if (photo || isPaused || document.hidden) {
     camera.stop();
-    show(photo ? "" : "Paused: the camera is off.");
+    show(photo ? photoNotice() : "Paused: the camera is off.");
     if (photo) classify();
     return;
   }
@@ -108,15 +131,15 @@ function choose(file) {
   if (!file) return;
   URL.revokeObjectURL(find("photo").src);
   photo = file;
-  failures = 0;
+  [isUnshown, isReadable, failures] = [false, undefined, 0];
   find("photo").src = URL.createObjectURL(file);
   showMessage("");
   open();
 }
 
 find("photo").addEventListener("error", () => {
-  if (photo) show("This browser cannot show the photo; the model may still read it.");
-  find("photo").hidden = true;
+  find("photo").hidden = isUnshown = true;
+  if (photo) show(photoNotice());
 });
 find("file").addEventListener("change", (event) => {
   choose(event.target.files[0]);
@@ -143,7 +166,11 @@ document.addEventListener("drop", (event) => {
   event.preventDefault();
   document.body.classList.remove("dropping");
   if (event.dataTransfer.items[0]?.webkitGetAsEntry()?.isDirectory) return showMessage("This is a folder; drop one of its photos.");
-  choose(event.dataTransfer.files[0]);
+  const { files } = event.dataTransfer;
+  choose(files[0]);
+  if (files.length > 1) {
+    showMessage(`The page shows only the first of ${files.length} photos. To use them all, drop them on a class in the panel Train, or on the panel Boxes.`);
+  }
 });
 subscribe("model", (model) => {
   hasModel = model.name !== undefined;

@@ -32,16 +32,27 @@ for (const [index, tab] of tabs.entries()) {
   });
 }
 
+// A message belongs to the latest action: the next one clears it.
+const controls = "button, a, label, input, select, .box";
+const isPassive = ({ key, ctrlKey, metaKey, altKey }) => ctrlKey || metaKey || altKey || ["Tab", "Shift", "Control", "Alt", "Meta"].includes(key);
+for (const name of ["pointerdown", "keydown"]) {
+  document.addEventListener(name, (event) => { if (event.target.closest?.(controls) && !isPassive(event)) showMessage(""); }, { capture: true });
+}
+
 openHistory();
 openBoxes();
+let status;
 for (let failures = 1; ; failures += 1) {
   try {
-    await openTraining();
+    status = await openTraining();
+    if (failures > 1) showMessage("");
     break;
   } catch (error) {
     await delay(handleFailure(error, failures));
   }
 }
-if (document.body.dataset.model === "none") select(find("tab-teach"));
+// A page that is loaded during training shows it.
+if (status.stage === "running" && status.sheet !== undefined) select(find("tab-annotate"));
+else if (status.stage === "running" || document.body.dataset.model === "none") select(find("tab-teach"));
 if (wasRestarted()) showMessage("The studio was restarted; this page now shows the model of the new studio.");
 document.body.dataset.ready = "true";

@@ -3,6 +3,7 @@
 import { onAccept, onChoice, showChoice, showComparison, showOffer } from "./base.js";
 import { showCurves } from "./curves.js";
 import { attempt, delay, find, focusOn, handleFailure, make, matchLabel, publish, quoted, setText, showMessage, updateList } from "./parts.js";
+import { checkFilter } from "./results.js";
 import { server } from "./server.js";
 import { currentImage, isLive } from "./source.js";
 
@@ -30,9 +31,10 @@ async function collect(label) {
   do {
     const start = performance.now();
     isAdded = await attempt(async () => {
-      const image = await currentImage();
+      const source = isLive() ? "camera" : "file", image = await currentImage();
       if (!image) throw new Error("There is no image: start the camera or choose a photo.");
-      show(await server.addExample(label, image));
+      await checkFilter(image);
+      show(await server.addExample(label, image, source));
       return true;
     });
     if (!isAdded || !isLive()) break;
@@ -40,6 +42,22 @@ async function collect(label) {
   } while (currentPress === press);
   if (currentPress === press) release(label);
   if (isAdded) showMessage(`${quoted(label)}: ${countOf(label)}.`);
+  notifyTabs();
+}
+
+/** Adds photos as examples of a class. */
+async function addFiles(label, files) {
+  const errors = [];
+  for (const file of files) {
+    try {
+      await checkFilter(file);
+      show(await server.addExample(label, file, "file"));
+    } catch (error) {
+      errors.push(`${file.name}: ${error.message}`);
+    }
+  }
+  const count = files.length - errors.length;
+  showMessage([`${quoted(label)}: added ${count} of ${files.length === 1 ? "1 photo" : `${files.length} photos`}.`, ...errors].join(" "));
   notifyTabs();
 }
 
@@ -84,7 +102,14 @@ function item(label) {
       focusOn(find("class-name"));
     }),
   });
-  return make("li", {},
+  const drop = (event) => {
+    // Elsewhere, a dropped photo replaces the camera.
+    event.preventDefault();
+    event.stopPropagation();
+    document.body.classList.remove("dropping");
+    addFiles(label, [...event.dataTransfer.files]);
+  };
+  return make("li", { ondrop: drop },
     make("span", { className: "name" }, make("bdi", { textContent: label }), make("span", { className: "count soft" })), hold, remove);
 }
 
@@ -114,16 +139,22 @@ function introduction(model) {
     return `Add two or more classes, collect examples of each, and train your own model.${start}`;
   }
   if (model.learnsNewLabels) return "Personalize the model with a few examples of its labels or of new labels. Training takes about a second.";
-  return `The model detects logos and cannot learn new labels. Collect examples of its labels: ${model.labels.map(quoted).join(", ")}.`;
+  return `The model is a detector. Collect examples of its labels: ${model.labels.map(quoted).join(", ")}. It learns new labels from artwork or boxes: `
+    + "train a new detector in the panel Boxes, or personalize the model outside of the studio with artwork or photos with boxes.";
+}
+
+/** Shows the name of the model in use. */
+function showName() {
+  const isPersonalized = model?.learned === "personalization";
+  const start = stage === "running" ? "No model yet: training is running" : "No model yet: collect examples of two classes";
+  if (model) setText("model", model.name === undefined ? start : model.name + (isPersonalized ? ", personalized" : ""));
 }
 
 /** Fetches the model in use, and notifies all parts of the page. */
 async function refresh() {
   model = await server.model();
   document.body.dataset.model = model.name === undefined ? "none" : "some";
-  const isPersonalized = model.learned === "personalization";
-  find("model").textContent = model.name === undefined ? "No model yet: collect examples of two classes"
-    : model.name + (isPersonalized ? ", personalized" : "");
+  showName();
   find("start").textContent = model.personalizes ? "Personalize" : "Train a model";
   find("learned").download = find("detector-file").download = model.learnedFile;
   find("teach-intro").textContent = introduction(model);
@@ -147,6 +178,7 @@ function showStatus(status) {
     else find(id).value = status.fraction;
   }
   publish("training", status);
+  showName();
   show();
 }
 
@@ -165,6 +197,7 @@ async function follow(status) {
     if (stage !== "running") break;
     try {
       status = await server.trainingStatus(status.version);
+      if (failures) showMessage("");
       failures = 0;
     } catch (error) {
       failures += 1;
@@ -228,18 +261,18 @@ addEventListener("blur", () => release(currentPress?.label));
 
 tabs.addEventListener("message", () => { if (stage !== "running") attempt(openTraining); });
 
-/** Shows the current state, including a training run that was already running when the page was loaded. */
+/** Shows the current state, including a training run that was already running when the page was loaded, and returns its status. */
 export async function openTraining() {
   examples = await server.examples();
   await refresh();
   const status = await server.trainingStatus(-1);
   // The page is ready before a run ends, which may take long.
-  if (status.stage === "running") {
-    follow(status);
-    return;
+  if (status.stage === "running") follow(status);
+  else if (status.stage !== "none") await follow(status);
+  else {
+    ({ stage } = status);
+    for (const id of ["training-status", "detector-status"]) setText(id, "");
+    showStatus(status);
   }
-  if (status.stage !== "none") return follow(status);
-  ({ stage } = status);
-  for (const id of ["training-status", "detector-status"]) setText(id, "");
-  showStatus(status);
+  return status;
 }

@@ -116,6 +116,29 @@ package struct Compositor: Sendable {
             image: try scene.render(), logo: nil, subject: scene.location, outline: scene.outline, kind: kind)
     }
 
+    /// Generates composite number `index` with a distractor: plain shapes or words, which are not derived from the logo, or nothing.
+    /// - Throws: `ImageError.unencodable` if memory runs out.
+    package func distractor(_ index: Int) throws(ImageError) -> Composite {
+        var random = stream("distractor", index)
+        let artwork = random.element(of: artworks)
+        let tones = max(artwork.tones.count, 1)
+        var (kind, design) = ("nothing", Design.nothing)
+        switch random.index(below: 4) {
+        case 0: break
+        case 1:
+            let word = Lettering.standard.word(letters: 3...9, tone: random.index(below: tones), &random)
+            (kind, design) = ("wordmark", Design(fitting: word))
+        default:
+            for _ in 0..<8 where kind == "nothing" {
+                let shapes = LookAlike.design(tones: tones, &random)
+                if artworks.allSatisfy({ $0.isDistinct(shapes) }) { (kind, design) = ("look-alike", shapes) }
+            }
+        }
+        let scene = Scene(design, of: artwork, configuration, backdrops, &random)
+        return Composite(
+            image: try scene.render(), logo: nil, subject: scene.location, outline: scene.outline, kind: kind)
+    }
+
     /// Returns the scene of composite number `index` with the logo.
     func positiveScene(_ index: Int) -> Scene {
         var random = stream("positive", index)

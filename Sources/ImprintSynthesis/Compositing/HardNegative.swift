@@ -33,4 +33,9 @@ extension Artwork {
             return ("nothing", .nothing)
         }
     }
+
+    /// Whether a design differs visibly from the logo; a recipe is not compared.
+    func isDistinct(_ design: Design) -> Bool {
+        if case .image(let logos) = source { logos.isDistinct(design) } else { true }
+    }
 }

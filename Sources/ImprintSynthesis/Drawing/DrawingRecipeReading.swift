@@ -7,7 +7,7 @@ extension DrawingRecipe {
     ///
     /// - Parameter name: The path of a JSON file (with a "/" or ending in ".json"), or the name of a recipe. A name is looked up as
     ///   `datasets/NAME.json` in the current folder and its parent folders, then in the folder of the program and its parent
-    ///   folders.
+    ///   folders, and there also in `share/imprint`, where an installation has it.
     /// - Throws: `DrawingError` if there is no such recipe, or if it is invalid.
     package static func load(named name: String) throws(DrawingError) -> DrawingRecipe {
         let current = URL(filePath: FileManager.default.currentDirectoryPath, directoryHint: .isDirectory)
@@ -22,8 +22,7 @@ extension DrawingRecipe {
         }
         var searched: [URL] = []
         var available: Set<String> = []
-        for folder in folders.flatMap(\.withParentFolders) {
-            let datasets = folder.appending(path: "datasets")
+        for datasets in folders.flatMap(\.withParentFolders).flatMap(\.recipeFolders) {
             guard !searched.contains(datasets) else { continue }
             searched.append(datasets)
             let file = datasets.appending(path: "\(name).json")
@@ -148,6 +147,12 @@ extension LogoKind {
 }
 
 extension URL {
+    /// The folders beside this one that may contain recipes: `datasets`, and `share/imprint/datasets` of an installation.
+    fileprivate var recipeFolders: [URL] {
+        let shared = appending(path: "share/imprint/datasets")
+        return [appending(path: "datasets")] + (FileManager.default.fileExists(atPath: shared.path) ? [shared] : [])
+    }
+
     /// The folder and its parent folders, up to the root.
     fileprivate var withParentFolders: [URL] {
         var folder = standardizedFileURL

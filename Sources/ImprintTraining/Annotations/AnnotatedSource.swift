@@ -28,7 +28,8 @@ package struct AnnotatedSource: TrainingSource {
         name = annotations.name
         labels = annotations.labels
         items = annotations.photos.map { photo in
-            TrainingPhoto(url: photo.url, labels: photo.objects.compactMap { indices[$0.label] })
+            TrainingPhoto(
+                url: photo.url, labels: photo.objects.filter { !$0.isCrowd }.compactMap { indices[$0.label] })
         }
         digest = hash.hexadecimal
         self.paths = Dictionary(zip(annotations.photos.map(\.url), paths), uniquingKeysWith: { first, _ in first })
@@ -53,8 +54,8 @@ extension BoxAnnotations {
     func selecting(_ isIncluded: (URL) -> Bool) -> BoxAnnotations {
         BoxAnnotations(
             labels: labels, photos: photos.filter { isIncluded($0.url) },
-            skipped: skipped.filter { isIncluded($0.url) },
-            name: name)
+            skipped: skipped.filter { isIncluded($0.url) }, name: name,
+            problems: problems.filter { isIncluded($0.photo) })
     }
 
     /// Returns the annotations of the photos at some locations.
@@ -62,9 +63,15 @@ extension BoxAnnotations {
         selecting(Set(photos.map(\.url)).contains)
     }
 
-    /// The same photos, without labels that no box has.
+    /// The same photos, without labels that no object has, and without the crowds of these labels.
     package var withoutUnusedLabels: BoxAnnotations {
-        BoxAnnotations(labels: usedLabels, photos: photos, warnings: warnings, skipped: skipped, name: name)
+        let labels = usedLabels
+        let photos = photos.map { photo in
+            var photo = photo
+            photo.objects.removeAll { !labels.contains($0.label) }
+            return photo
+        }
+        return BoxAnnotations(labels: labels, photos: photos, warnings: warnings, skipped: skipped, name: name)
     }
 
     /// The paths of the photos, relative to the deepest folder that has all of them.
@@ -74,15 +81,29 @@ extension BoxAnnotations {
         return paths.map { $0.dropFirst(base).joined(separator: "/") }
     }
 
-    /// The part of the dataset split that each photo belongs to, by the name of a folder, such as "train" or "val2017"; nil if no folder has
-    /// such a name.
-    var splits: [String?] {
-        let names = ["train", "training", "val", "valid", "validation", "test"]
-        return relativePaths.map { path in
-            path.split(separator: "/").dropLast().map { $0.lowercased() }.first { folder in
-                let digits = folder.reversed().prefix(while: \.isNumber).count
-                return names.contains(String(folder.dropLast(digits)))
-            }
+    /// The part of the dataset split that each photo belongs to, by the names of its folders.
+    ///
+    /// Training photos and photos in other folders have 0, validation photos 1, test photos 2. All have 0 if there is only one part.
+    var parts: [Int] {
+        let parts = relativePaths.map { path in
+            path.split(separator: "/").dropLast().lazy.compactMap(DatasetPart.init(folder:)).first
+        }
+        return Set(parts).count == 1 ? parts.map { _ in 0 } : parts.map { ($0 ?? .training).rawValue }
+    }
+}
+
+/// A part of a dataset split.
+enum DatasetPart: Int {
+    case training, validation, test
+
+    /// Recognizes the name of a folder, such as "train", "val2017" or "Test"; nil for other names.
+    init?(folder: some StringProtocol) {
+        let digits = folder.reversed().prefix { $0.isNumber || $0 == "-" || $0 == "_" }.count
+        switch folder.dropLast(digits).lowercased() {
+        case "train", "training": self = .training
+        case "val", "valid", "validation": self = .validation
+        case "test", "testing": self = .test
+        default: return nil
         }
     }
 }

@@ -34,9 +34,9 @@ public struct BoxAnnotations: Sendable {
     /// The path of the annotations, for messages.
     package let name: String
 
-    /// The labels that at least one box has; a file may list categories that it does not use.
+    /// The labels that at least one object has, without crowds; a file may list categories that it does not use.
     package var usedLabels: [String] {
-        let used = Set(photos.flatMap(\.objects).map(\.label))
+        let used = Set(photos.lazy.flatMap(\.objects).filter { !$0.isCrowd }.map(\.label))
         return labels.filter(used.contains)
     }
 
@@ -52,11 +52,10 @@ public struct BoxAnnotations: Sendable {
     /// Creates annotations from photos in memory.
     package init(
         labels: [String], photos: [AnnotatedPhoto], warnings: [String] = [], skipped: [SkippedImage] = [],
-        name: String = "the data set"
+        name: String = "the data set", problems: [BoxProblem] = []
     ) {
         (self.labels, self.photos, self.warnings, self.skipped) = (labels, photos, warnings, skipped)
-        self.name = name
-        problems = []
+        (self.name, self.problems) = (name, problems)
     }
 
     /// Reads annotations; the photos are not decoded, only their sizes are read.

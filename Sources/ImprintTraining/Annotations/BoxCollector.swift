@@ -267,13 +267,6 @@ struct BoxCollector {
     }
 }
 
-extension ImageInformation {
-    /// The size of the upright image, in pixels.
-    fileprivate var uprightSize: (width: Int, height: Int) {
-        orientation.swapsSides ? (height, width) : (width, height)
-    }
-}
-
 extension NormalizedRectangle {
     /// Creates a rectangle in the upright image from its edges in an image stored with this orientation.
     fileprivate init(

@@ -200,29 +200,15 @@ extension BoxAnnotations {
     public func cocoData(relativeTo folder: URL? = nil) throws -> Data {
         let paths = photos.map { $0.url.standardizedFileURL.pathComponents }
         let base = folder?.standardizedFileURL.pathComponents ?? Self.commonFolder(of: paths)
-        let ids = Dictionary(zip(labels, 1...), uniquingKeysWith: { first, _ in first })
-        var file = COCOFile(categories: zip(labels, 1...).map { COCOFile.Category(id: $1, name: $0) })
-        for (index, photo) in photos.enumerated() {
-            let path = paths[index]
+        var document = COCODocument(labels: labels, roundsBoxes: true)
+        for (path, photo) in zip(paths, photos) {
             let isInside = path.count > base.count && path.starts(with: base)
             let name =
                 isInside ? path.dropFirst(base.count).joined(separator: "/") : photo.url.standardizedFileURL.displayPath
-            file.images.append(
-                COCOFile.Image(id: index + 1, fileName: name, width: photo.width, height: photo.height))
-            for object in photo.objects {
-                guard let category = ids[object.label] else {
-                    preconditionFailure("the label \(object.label) of a box is not in the labels")
-                }
-                let box = Self.pixels(object.box, width: photo.width, height: photo.height)
-                file.annotations.append(
-                    COCOFile.Annotation(
-                        id: file.annotations.count + 1, imageID: index + 1, categoryID: category, bbox: box,
-                        area: rounded(box[2] * box[3]), isCrowd: object.isCrowd ? 1 : 0))
-            }
+            document.addImage(name, width: photo.width, height: photo.height)
+            for object in photo.objects { document.addBox(object.label, object.box, isCrowd: object.isCrowd) }
         }
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return try encoder.encode(file)
+        return try document.data()
     }
 
     static func commonFolder(of paths: [[String]]) -> [String] {
@@ -231,58 +217,5 @@ extension BoxAnnotations {
             common = common.prefix(zip(common, path.dropLast()).prefix { $0 == $1 }.count)
         }
         return Array(common)
-    }
-
-    /// Returns x, y, width and height in pixels.
-    private static func pixels(_ box: NormalizedRectangle, width: Int, height: Int) -> [Double] {
-        let (columns, rows) = (Double(width), Double(height))
-        // Rounding must not make a box empty.
-        return [
-            rounded(Double(box.x) * columns), rounded(Double(box.y) * rows),
-            max(rounded(Double(box.width) * columns), 0.001), max(rounded(Double(box.height) * rows), 0.001),
-        ]
-    }
-}
-
-private func rounded(_ value: Double) -> Double { (value * 1000).rounded() / 1000 }
-
-private struct COCOFile: Encodable {
-    var images: [Image] = []
-    var annotations: [Annotation] = []
-    let categories: [Category]
-
-    init(categories: [Category]) { self.categories = categories }
-
-    struct Image: Encodable {
-        let id: Int
-        let fileName: String
-        let width: Int
-        let height: Int
-
-        enum CodingKeys: String, CodingKey {
-            case id, width, height
-            case fileName = "file_name"
-        }
-    }
-
-    struct Annotation: Encodable {
-        let id: Int
-        let imageID: Int
-        let categoryID: Int
-        let bbox: [Double]
-        let area: Double
-        let isCrowd: Int
-
-        enum CodingKeys: String, CodingKey {
-            case id, bbox, area
-            case imageID = "image_id"
-            case categoryID = "category_id"
-            case isCrowd = "iscrowd"
-        }
-    }
-
-    struct Category: Encodable {
-        let id: Int
-        let name: String
     }
 }

@@ -31,7 +31,7 @@ struct YOLOAnnotations {
         let paths = try ImageFolder.imagePaths(in: folder)
         let hasImageFolder = photoFolder == nil && paths.contains { Self.imageFolderIndex($0) != nil }
         var used: Set<String> = []
-        var splits: Set<String> = []
+        var splits: [DatasetPart: Set<String>] = [:]
         for path in paths {
             let url = folder.appending(path: path)
             let text = textFile(of: path, in: folder)
@@ -44,10 +44,9 @@ struct YOLOAnnotations {
                 used.insert(text.standardizedFileURL.displayPath)
                 photo.boxes = try boxes(text)
             }
-            splits.formUnion(
-                path.split(separator: "/").dropLast().map { $0.lowercased() }.filter {
-                    ["train", "val", "valid", "validation", "test"].contains($0)
-                })
+            for name in path.split(separator: "/").dropLast() {
+                if let part = DatasetPart(folder: name) { splits[part, default: []].insert(name.lowercased()) }
+            }
             contents.photos.append(photo)
         }
         guard !used.isEmpty || paths.isEmpty else {
@@ -55,7 +54,8 @@ struct YOLOAnnotations {
         }
         if photoFolder == nil {
             if splits.count > 1 {
-                contents.warnings.add(.severalSplits, splits.sorted(by: precedes).joined(separator: " and "))
+                let names = splits.values.joined().sorted(by: precedes)
+                contents.warnings.add(.severalSplits, names.joined(separator: " and "))
             }
             // Text files beside photos may be anything, but those in a folder labels have boxes.
             for path in try annotationPaths(in: root, extensions: ["txt"]) where isUnused(path, used) {

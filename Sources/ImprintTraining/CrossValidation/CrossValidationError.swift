@@ -12,6 +12,8 @@ public enum CrossValidationError: DescribedError, Equatable {
     case otherSettings(folder: String, setting: String, found: String, expected: String)
     /// A file of a finished fold cannot be used.
     case unusableFold(file: String, reason: String)
+    /// The model of a fold has other labels than that of the first fold, so their predictions cannot be pooled.
+    case differentLabels(fold: Int, seed: UInt64, found: [String], expected: [String])
 
     /// A description of the problem and how to fix it.
     public var description: String {
@@ -33,6 +35,9 @@ public enum CrossValidationError: DescribedError, Equatable {
                 + "\(found). Set it back to continue, or choose another folder"
         case .unusableFold(let file, let reason):
             "\(file) is not a usable fold: \(reason). Remove the file to train this fold again, or choose another folder"
+        case .differentLabels(let fold, let seed, let found, let expected):
+            "the model of fold \(fold) (seed \(seed)) has the labels \(found.joined(separator: ", ")). Expected those of the first fold in "
+                + "the same order: \(expected.joined(separator: ", ")). Remove the kept file of the wrong fold to train it again"
         }
     }
 }

@@ -49,6 +49,10 @@ struct CrossValidationRunner {
                 guard let fold = try store?.fold(split) ?? train(split, store) else {
                     return end(finished, groups, isComplete: false)
                 }
+                if let labels = finished.first?.result.labels, labels != fold.result.labels {
+                    throw CrossValidationError.differentLabels(
+                        fold: split.number, seed: seed, found: fold.result.labels, expected: labels)
+                }
                 finished.append(fold)
                 onEvent(.fold(fold))
             }

@@ -142,13 +142,13 @@ package enum PooledEvaluation: Sendable {
 }
 
 extension DetectionEvaluation {
-    /// The labels of the objects in each photo, the labels that a detection reaches the threshold of, and the best confidence in each label.
+    /// The labels of the objects in each photo, without crowds, the labels that a detection reaches the threshold of, and the best confidence in each label.
     ///
     /// Pooled evaluations have no thresholds, and no predicted labels.
     fileprivate var predictions: [(url: URL, labels: [Int], predicted: [Int], confidences: [Float])] {
         let labels = metrics.labels
         return metrics.predictions.map { photo, detections in
-            let shown = Set(photo.objects.map(\.label))
+            let shown = Set(photo.objects.lazy.filter { !$0.isCrowd }.map(\.label))
             var confidences = [String: Float]()
             for detection in detections {
                 confidences[detection.label] = max(confidences[detection.label] ?? 0, detection.confidence)

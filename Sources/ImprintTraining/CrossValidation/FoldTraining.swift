@@ -64,34 +64,24 @@ struct FoldTraining: Sendable {
         }
     }
 
+    /// The training of detectors that are evaluated by the labels of photos.
     init(
         _ artwork: [String: [Artwork]], _ photos: ImageFolder, _ backgrounds: [URL]?,
         _ configuration: DetectorConfiguration
     ) {
-        seed = configuration.seed
-        threads = configuration.threads
-        keepsGroupsTogether = configuration.keepsGroupsTogether
-        validationFolder = configuration.validationFolder
-        trainsDetector = true
-        kind = .singleLabel
-        annotations = nil
-        settings = {
-            let task = try DetectorTask(
-                artwork: artwork, photos: photos, backgrounds: backgrounds, configuration: configuration)
-            let texts = HyperparameterText.list(configuration.hyperparameters)
-            return Self.settings(task.fingerprint, texts, configuration.precision)
-        }
-        trainer = { training, evaluated, seed in
-            var configuration = configuration
-            configuration.seed = seed
-            let others = Self.backgrounds(backgrounds, without: evaluated)
-            return DetectorTrainer(
-                artwork: artwork, photos: photos.selecting(training), backgrounds: others, configuration: configuration)
-        }
+        self.init(artwork, photos: photos, annotations: nil, backgrounds, configuration)
     }
 
+    /// The training of detectors that are evaluated by boxes.
     init(
         _ artwork: [String: [Artwork]], _ annotations: BoxAnnotations, _ backgrounds: [URL]?,
+        _ configuration: DetectorConfiguration
+    ) {
+        self.init(artwork, photos: nil, annotations: annotations, backgrounds, configuration)
+    }
+
+    private init(
+        _ artwork: [String: [Artwork]], photos: ImageFolder?, annotations: BoxAnnotations?, _ backgrounds: [URL]?,
         _ configuration: DetectorConfiguration
     ) {
         seed = configuration.seed
@@ -99,11 +89,11 @@ struct FoldTraining: Sendable {
         keepsGroupsTogether = configuration.keepsGroupsTogether
         validationFolder = configuration.validationFolder
         trainsDetector = true
-        kind = .detection
+        kind = annotations == nil ? .singleLabel : .detection
         self.annotations = annotations
         settings = {
             let task = try DetectorTask(
-                artwork: artwork, photos: nil, annotations: annotations, backgrounds: backgrounds,
+                artwork: artwork, photos: photos, annotations: annotations, backgrounds: backgrounds,
                 configuration: configuration)
             let texts = HyperparameterText.list(configuration.hyperparameters)
             return Self.settings(task.fingerprint, texts, configuration.precision)
@@ -112,7 +102,7 @@ struct FoldTraining: Sendable {
             var configuration = configuration
             configuration.seed = seed
             return DetectorTrainer(
-                artwork: artwork, photos: nil, annotations: annotations.selecting(training),
+                artwork: artwork, photos: photos?.selecting(training), annotations: annotations?.selecting(training),
                 backgrounds: Self.backgrounds(backgrounds, without: evaluated), configuration: configuration)
         }
     }

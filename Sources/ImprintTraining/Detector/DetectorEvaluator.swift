@@ -103,9 +103,12 @@ struct DetectorEvaluator {
     }
 
     /// Returns the detector head with calibrated outputs.
-    /// - Parameter scans: The scans of the validation photos; empty to calibrate on composites.
+    /// - Parameters:
+    ///   - scans: The scans of the validation photos; empty to calibrate on composites.
+    ///   - limits: The limits of the false positives of each logo, which also apply to the photos; empty without limits.
     func head(
-        _ network: Network, _ parameters: Parameters, _ patches: DetectorPatches, _ scans: [[PyramidScanner.Scan]?]
+        _ network: Network, _ parameters: Parameters, _ patches: DetectorPatches, _ scans: [[PyramidScanner.Scan]?],
+        limits: [FalsePositiveLimit] = []
     ) throws -> DetectorHead {
         // Without validation photos, those of training are better than none.
         let usesTraining = photos.validation.isEmpty && photos.hasBoxes
@@ -117,7 +120,16 @@ struct DetectorEvaluator {
             let scores = zip(items, scans).flatMap { photo, scans in
                 scans.map { photo.scores(of: logo, in: $0[logo]) } ?? []
             }
-            let curve = try calibration(network, parameters, patches, logo, scores)
+            let (positives, negatives) = try calibrationScores(network, parameters, patches, logo, scores)
+            var curve = PlattScaling(positives: positives, negatives: negatives)
+            if !limits.isEmpty {
+                var limit = limits[logo]
+                limit.add(
+                    zip(items, scans).compactMap { photo, scans in
+                        scans.map { photo.falsePeaks(of: logo, in: $0[logo]).map(\.score) }
+                    })
+                curve = limit.applied(to: curve, positives: positives)
+            }
             return DetectorHead.Logo(
                 label: logos[logo], slope: Float(curve.slope), offset: Float(curve.offset),
                 threshold: threshold(scores, curve))
@@ -139,11 +151,11 @@ struct DetectorEvaluator {
     /// The maximum number of training photos for the calibration without validation photos.
     private static let calibrationPhotos = 200
 
-    /// Fits the Platt scaling of a logo to validation photos; if none of them shows it, also to held-out composites and hard negatives.
-    private func calibration(
+    /// Returns the scores for the Platt scaling of a logo, of photos; if none of them shows it, also of held-out composites and hard negatives.
+    private func calibrationScores(
         _ network: Network, _ parameters: Parameters, _ patches: DetectorPatches, _ logo: Int,
         _ scores: [(hasLogo: Bool, score: Float)]
-    ) throws -> PlattScaling {
+    ) throws -> (positives: [Float], negatives: [Float]) {
         var positives = scores.filter(\.hasLogo).map(\.score)
         var negatives = scores.filter { !$0.hasLogo }.map(\.score)
         func compositeScores(isPositive: Bool) throws -> [Float] {
@@ -152,7 +164,7 @@ struct DetectorEvaluator {
         }
         if positives.isEmpty || negatives.isEmpty { negatives += try compositeScores(isPositive: false) }
         if positives.isEmpty { positives = try compositeScores(isPositive: true) }
-        return PlattScaling(positives: positives, negatives: negatives)
+        return (positives, negatives)
     }
 }
 
@@ -160,15 +172,21 @@ extension DetectorPhotos.Item {
     /// Returns the scores of a photo for the calibration of a logo.
     ///
     /// A photo with a label has one score, the maximum. An annotated photo has one for each object, and one for the best false detection, so a
-    /// calibration is possible even if all photos show the logo.
+    /// calibration is possible even if all photos show the logo. Detections in crowds have no score.
     func scores(of logo: Int, in scan: PyramidScanner.Scan) -> [(hasLogo: Bool, score: Float)] {
         guard let objects, logos.contains(logo) else { return [(logos.contains(logo), scan.score)] }
-        let image = KnownImage(source: source, objects: objects)
-        let found = objects.filter { $0.logo == logo }.compactMap { object in
+        let found = objects.filter { $0.logo == logo && !$0.isCrowd }.compactMap { object in
             let one = KnownImage(source: source, objects: [object])
             return scan.peaks.filter { one.hasObject(at: $0) }.map(\.score).max()
         }
-        let others = scan.peaks.filter { !image.hasObject(at: $0, logo: logo) }.map(\.score).max()
+        let others = falsePeaks(of: logo, in: scan).map(\.score).max()
         return found.map { (true, $0) } + (others.map { [(false, $0)] } ?? [])
+    }
+
+    /// Returns the peaks of a logo that are not at one of its objects; none if only the label of the photo is known, and it is that of the logo.
+    func falsePeaks(of logo: Int, in scan: PyramidScanner.Scan) -> [PyramidScanner.Peak] {
+        guard let objects else { return logos.contains(logo) ? [] : scan.peaks }
+        let image = KnownImage(source: source, objects: objects)
+        return scan.peaks.filter { !image.hasObject(at: $0, logo: logo) }
     }
 }

@@ -36,7 +36,7 @@ final class DetectorPatches {
     let compositors: [(logo: Int, compositor: Compositor)]
     /// The images without a logo, and the annotated photos.
     let negatives: [KnownImage]
-    /// The objects of the annotated photos, with the indices of their photos among the negatives.
+    /// The objects of the annotated photos, without crowds, with the indices of their photos among the negatives.
     private let annotated: [(imageIndex: Int, object: KnownObject)]
     /// The photos that show a logo.
     let positives: [Positive]
@@ -110,7 +110,9 @@ final class DetectorPatches {
         compositors: [(logo: Int, compositor: Compositor)], negatives: [KnownImage], positives: [Positive],
         unreadable: UnreadablePhotos, seed: UInt64, workers: Workers, batchSize: Int, poolSize: Int
     ) {
-        annotated = negatives.enumerated().flatMap { index, image in image.objects.map { (index, $0) } }
+        annotated = negatives.enumerated().flatMap { index, image in
+            image.objects.filter { !$0.isCrowd }.map { (index, $0) }
+        }
         self.compositors = compositors
         self.negatives = negatives
         self.positives = positives
@@ -293,6 +295,45 @@ final class DetectorPatches {
         return try workers.parallelMap(count) { index throws(ImageError) in
             try draw((1 << 30) + index, compositor, isPositive: isPositive).source
         }
+    }
+
+    /// Draws scenes without logos that training does not use, for the calibration of a logo.
+    ///
+    /// Each scene is a mosaic of two backgrounds and two composites of distractors, because a photo shows more than one object. A logo without
+    /// artwork has only backgrounds.
+    /// - Parameter numbers: The numbers of the scenes.
+    func heldOutScenes(
+        _ numbers: Range<Int>, of logo: Int, _ backdrops: Backdrops
+    ) throws(ImageError) -> [PatchSource] {
+        let compositor = compositors.first { $0.logo == logo }?.compositor
+        return try workers.parallelMap(numbers.count) { index throws(ImageError) in
+            let scene = numbers.lowerBound + index
+            var tiles: [RasterImage] = []
+            for tile in 0..<4 {
+                let number = (1 << 30) + 4 * scene + tile
+                // The distractors are on a diagonal, which alternates.
+                if let compositor, (tile == 0 || tile == 3) == scene.isMultiple(of: 2) {
+                    tiles.append(try compositor.distractor(number).image)
+                } else {
+                    tiles.append(backdrops.background(at: number, seed: seed))
+                }
+            }
+            return PatchSource(PatchSource.shrunk(Self.mosaic(of: tiles)))
+        }
+    }
+
+    /// Returns an image of four images of equal size: two above and two below.
+    private static func mosaic(of tiles: [RasterImage]) -> RasterImage {
+        let (width, height) = (tiles[0].width, tiles[0].height)
+        let rowLength = width * tiles[0].channels
+        var samples: [UInt8] = []
+        samples.reserveCapacity(4 * height * rowLength)
+        for pair in [tiles[0...1], tiles[2...3]] {
+            for row in 0..<height {
+                for tile in pair { samples += tile.samples[(row * rowLength)..<((row + 1) * rowLength)] }
+            }
+        }
+        return RasterImage(width: 2 * width, height: 2 * height, channels: tiles[0].channels, samples: samples)
     }
 
     private func draw(

@@ -16,7 +16,7 @@ public import ImprintSynthesis
 /// ```
 ///
 /// The network computes the features of training patches once. Only the weights of the new heat maps are trained on them, so the heat maps of
-/// the other logos, and the boxes, stay bitwise equal. docs/how-to/personalization.md describes the method.
+/// the other logos, and the boxes, stay bitwise equal. docs/explanation/personalization.md describes the method.
 ///
 /// The same detector, data and seed give a bitwise equal personalization, for any number of threads.
 public struct DetectorPersonalizer {
@@ -68,8 +68,8 @@ public struct DetectorPersonalizer {
     /// - Parameters:
     ///   - detector: The detector. If it has a personalization, the result contains that one too.
     ///   - artwork: The artwork of new logos by label; several artworks of one label are variants of one logo.
-    ///   - annotations: Photos with the boxes of all objects of new logos, with or without artwork. Boxes of logos that the detector knows are
-    ///     examples of what is not a new logo.
+    ///   - annotations: Photos with the boxes of all objects of new logos, with or without artwork. Boxes of logos that the detector knows
+    ///     count as negatives.
     ///   - backgrounds: Photos that show none of the new logos, for composites and as negatives; they may show the other logos. Patterns are
     ///     drawn if there are none.
     ///   - configuration: The settings.
@@ -114,7 +114,7 @@ public struct DetectorPersonalizer {
             return photo
         }
         exampleCounts = Dictionary(
-            photos.flatMap { Set($0.objects.map(\.label)) }.map { ($0, 1) }
+            photos.flatMap { Set($0.objects.filter { !$0.isCrowd }.map(\.label)) }.map { ($0, 1) }
                 + artwork.map { ($0.key, $0.value.count) }, uniquingKeysWith: +)
         let negatives = backgrounds.map { AnnotatedPhoto(url: $0, width: 1, height: 1, objects: []) }
         self.annotations =
@@ -149,14 +149,14 @@ public struct DetectorPersonalizer {
             preprocessing: model.preprocessing)
         let trained: (LogoHeadObjective.Head, DetectorHead)
         do {
-            trained = try train(patches, evaluator, hasBoxes: photos.hasObjects, control, onProgress)
+            trained = try train(patches, evaluator, backdrops, hasBoxes: photos.hasObjects, control, onProgress)
         } catch is TrainingDivergedError {
             throw ImprintError.personalizationDiverged
         }
         let personalization = try personalization(trained.0, trained.1)
         guard personalization.isFinite else { throw ImprintError.personalizationDiverged }
         return Result(
-            personalization: personalization, exampleCount: photos.training.count { $0.objects?.isEmpty == false },
+            personalization: personalization, exampleCount: photos.training.count(where: \.hasObject),
             skipped: (annotations?.skipped ?? []) + photos.skipped + photos.unreadable.all, seconds: clock.seconds)
     }
 
@@ -210,7 +210,7 @@ public struct DetectorPersonalizer {
         var samples = HeadSamples(shape)
         guard let rehearsal = model.rehearsal else { return samples }
         let length = rehearsal.positions * rehearsal.channels
-        for photo in rehearsal.labels.indices {
+        for photo in rehearsal.labels.indices where !isHeldOut(photo, of: rehearsal) {
             // The positions of a photo take the place of the cells of a patch.
             let values = rehearsal.features[(photo * length)..<((photo + 1) * length)]
             let repeated = (0..<shape.pixels).lazy.flatMap { cell in
@@ -225,8 +225,8 @@ public struct DetectorPersonalizer {
     // MARK: Training
 
     private func train(
-        _ patches: DetectorPatches, _ evaluator: DetectorEvaluator, hasBoxes: Bool, _ control: PersonalizationControl,
-        _ onProgress: (Int, Int) -> Void
+        _ patches: DetectorPatches, _ evaluator: DetectorEvaluator, _ backdrops: Backdrops, hasBoxes: Bool,
+        _ control: PersonalizationControl, _ onProgress: (Int, Int) -> Void
     ) throws -> (LogoHeadObjective.Head, DetectorHead) {
         let phases = DetectorPhase.standard(
             hasLogoPhotos: false, hasBoxes: hasBoxes, hasArtwork: !artwork.isEmpty, scale: 1)
@@ -265,7 +265,66 @@ public struct DetectorPersonalizer {
         onProgress(samples.count, total)
         try control.check()
         let (network, parameters) = try newHeadNetwork(trained)
-        return (trained, try evaluator.head(network, parameters, patches, []))
+        let limits = try limits(trained, patches, backdrops) { sources in
+            try evaluator.scan(sources, network, parameters, peaks: Self.falsePositivePeaks)
+        }
+        return (trained, try evaluator.head(network, parameters, patches, [], limits: limits))
+    }
+
+    /// The number of peaks of a logo in an image that count as false positives.
+    private static let falsePositivePeaks = 20
+    /// The number of scenes that are in memory at the same time; each takes 500 KB.
+    private static let scenePortion = 25
+
+    /// Returns the limits of the false positives of each new logo, from images without it that training does not use: drawn scenes, composites
+    /// of the other new logos, and the held-out replay features, which show the known logos.
+    private func limits(
+        _ trained: LogoHeadObjective.Head, _ patches: DetectorPatches, _ backdrops: Backdrops,
+        scan: ([PatchSource]) throws -> [[PyramidScanner.Scan]?]
+    ) throws -> [FalsePositiveLimit] {
+        let count = max(Int(100 * configuration.scale), 2)
+        let replayed = heldOutReplayScores(trained)
+        var limits = try logos.indices.map { logo in
+            var limit = FalsePositiveLimit()
+            let scenes = try stride(from: 0, to: count, by: Self.scenePortion).flatMap { start in
+                let numbers = start..<min(start + Self.scenePortion, count)
+                return try scan(patches.heldOutScenes(numbers, of: logo, backdrops))
+            }
+            limit.add(scenes.compactMap { $0?[logo].peaks.map(\.score) })
+            limit.add(replayed.map { [$0[logo]] })
+            return limit
+        }
+        for shown in logos.indices where logos.count > 1 {
+            let scans = try scan(patches.heldOutComposites(max(count / 2, 2), of: shown, isPositive: true))
+            for logo in logos.indices where logo != shown {
+                limits[logo].add(scans.compactMap { $0?[logo].peaks.map(\.score) })
+            }
+        }
+        return limits
+    }
+
+    /// Returns the highest score of each new logo in each held-out photo of the replay features.
+    private func heldOutReplayScores(_ trained: LogoHeadObjective.Head) -> [[Float]] {
+        guard let rehearsal = model.rehearsal else { return [] }
+        let count = logos.count
+        return rehearsal.labels.indices.filter { isHeldOut($0, of: rehearsal) }.map { photo in
+            var highest = [Float](repeating: -.infinity, count: count)
+            for position in 0..<rehearsal.positions {
+                let start = (photo * rehearsal.positions + position) * rehearsal.channels
+                var scores = trained.bias
+                for channel in 0..<rehearsal.channels {
+                    let value = rehearsal.features[start + channel]
+                    for logo in 0..<count { scores[logo] += value * trained.weight[channel * count + logo] }
+                }
+                for logo in 0..<count { highest[logo] = max(highest[logo], scores[logo]) }
+            }
+            return highest
+        }
+    }
+
+    /// Returns whether the features of a photo are for calibration, not for replay: every fourth, if there are enough.
+    private func isHeldOut(_ photo: Int, of rehearsal: Rehearsal) -> Bool {
+        rehearsal.labels.count >= 16 && photo % 4 == 3
     }
 
     /// A round of training: its kinds of patches, the batches of patches that it adds, and the steps of the head on all patches so far.
@@ -319,5 +378,10 @@ extension DetectorPersonalizer.Configuration {
 
 extension DetectorPhotos {
     /// Whether a photo has an object.
-    fileprivate var hasObjects: Bool { training.contains { $0.objects?.isEmpty == false } }
+    fileprivate var hasObjects: Bool { training.contains(where: \.hasObject) }
+}
+
+extension DetectorPhotos.Item {
+    /// Whether the photo has an object that is not a crowd.
+    fileprivate var hasObject: Bool { objects?.contains { !$0.isCrowd } ?? false }
 }

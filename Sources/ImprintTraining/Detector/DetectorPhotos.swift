@@ -75,7 +75,9 @@ struct DetectorPhotos {
                             fits ? PatchSource(image) : PatchSource(item.url, width: image.width, height: image.height)
                         let label = folder.labels[item.label]
                         let objects = allObjects[item.url]?.compactMap { object in
-                            logos.firstIndex(of: object.label).map { KnownObject(logo: $0, object.box, in: source) }
+                            logos.firstIndex(of: object.label).map {
+                                KnownObject(logo: $0, object.box, in: source, isCrowd: object.isCrowd)
+                            }
                         }
                         let shown =
                             objects.map { Set($0.map(\.logo)).sorted() } ?? logos.indices.filter { logos[$0] == label }

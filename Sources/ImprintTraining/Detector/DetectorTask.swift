@@ -48,6 +48,11 @@ struct DetectorTask: TrainingTask {
         workers = Workers(configuration.threads)
         let logos = Set(artwork.keys).union(annotations?.usedLabels ?? []).sorted(by: precedes)
         self.logos = logos
+        guard !logos.isEmpty else {
+            throw ImprintError.invalidSetting(
+                name: "annotations", found: "\(annotations?.photos.count ?? 0) photos without objects",
+                expected: "at least one box that is not of a crowd")
+        }
         hasPhotos = photos != nil || annotations != nil
         hasBoxes = annotations != nil
         if photos == nil && logos.contains(ImageFolder.noLogoLabel) {

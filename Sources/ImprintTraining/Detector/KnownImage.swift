@@ -20,11 +20,17 @@ struct KnownImage {
     /// Returns the targets of all objects in a window of the image.
     ///
     /// An object counts if most of it is in the window at a size that the network detects there. The others are ignored, unless the window
-    /// shows little of them.
+    /// shows little of them. The part of a crowd in the window is ignored.
     func targets(in window: PatchWindow) -> [HeatMapLoss.Target] {
         objects.compactMap { object in
             let box = object.box(in: window)
             let visible = Self.visibleShare(of: box)
+            if object.isCrowd {
+                // A small part of a large crowd can fill the window.
+                return visible > 0
+                    ? HeatMapLoss.Target(
+                        logo: object.logo, row: box.row, column: box.column, box: box, isCrowd: true) : nil
+            }
             guard visible > 0.2 else { return nil }
             let fraction = object.span / window.side
             let counts = visible > 0.75 && Self.detectedFractions.contains(fraction)
@@ -55,10 +61,12 @@ struct KnownObject: Hashable {
     let y: Float
     let width: Float
     let height: Float
+    /// Whether the box is around a crowd, which is neither an object nor background.
+    let isCrowd: Bool
 
     /// Creates an object from a box that is relative to its image.
-    init(logo: Int, _ box: NormalizedRectangle, in source: PatchSource) {
-        self.logo = logo
+    init(logo: Int, _ box: NormalizedRectangle, in source: PatchSource, isCrowd: Bool = false) {
+        (self.logo, self.isCrowd) = (logo, isCrowd)
         (width, height) = (box.width * Float(source.width), box.height * Float(source.height))
         // The centre of the first pixel is (0, 0) in a patch window.
         x = (box.x + box.width / 2) * Float(source.width) - 0.5
@@ -72,12 +80,16 @@ struct KnownObject: Hashable {
 
     /// Returns the box in the cells of a window.
     ///
-    /// The box of a rotated object is unknown; it is that of a rotated ellipse in the box.
+    /// The box of a rotated object is unknown; it is that of a rotated ellipse in the box. A crowd can fill the corners of its box.
     func box(in window: PatchWindow) -> BoxCode.Box {
-        let points = (0..<16).map { index in
-            let angle = Float(index) * .pi / 8
-            return SIMD2(x + width / 2 * cosf(angle), y + height / 2 * sinf(angle))
-        }
+        let corners = [(-1, -1), (-1, 1), (1, -1), (1, 1)] as [(Float, Float)]
+        let points =
+            isCrowd
+            ? corners.map { SIMD2(x + width / 2 * $0, y + height / 2 * $1) }
+            : (0..<16).map { index in
+                let angle = Float(index) * .pi / 8
+                return SIMD2(x + width / 2 * cosf(angle), y + height / 2 * sinf(angle))
+            }
         let center = window.cell(of: SIMD2(x, y))
         let fallback = BoxCode.Box(row: center.y, column: center.x, height: 1e-3, width: 1e-3)
         return window.box(around: points) ?? fallback

@@ -62,7 +62,7 @@ final class LogoHeadObjective: TrainingObjective {
     private let replay: HeadSamples
     private let loss: HeatMapLoss
     private let means: [Float]
-    private let deviations: [Float]
+    private let standardDeviations: [Float]
     private let logos: Int
     private var random: RandomStream
 
@@ -93,7 +93,7 @@ final class LogoHeadObjective: TrainingObjective {
         let variances = zip(sums, squares).map { max($1 / total - ($0 / total) * ($0 / total), 0) }
         // The floor avoids amplifying channels that are almost constant.
         let floor = 0.01 * variances.reduce(0, +) / Double(variances.count) + 1e-12
-        deviations = variances.map { Float(($0 + floor).squareRoot()) }
+        standardDeviations = variances.map { Float(($0 + floor).squareRoot()) }
     }
 
     /// Trains the head.
@@ -131,7 +131,7 @@ final class LogoHeadObjective: TrainingObjective {
             for start in stride(from: 0, to: length, by: channels) {
                 for channel in 0..<channels {
                     input[row * length + start + channel] =
-                        (features[index * length + start + channel] - means[channel]) / deviations[channel]
+                        (features[index * length + start + channel] - means[channel]) / standardDeviations[channel]
                 }
             }
         }
@@ -142,7 +142,7 @@ final class LogoHeadObjective: TrainingObjective {
         var bias = plan.parameters["\(Self.nodeName).bias"] ?? []
         for index in weight.indices {
             let channel = index / logos
-            weight[index] /= deviations[channel]
+            weight[index] /= standardDeviations[channel]
             bias[index % logos] -= weight[index] * means[channel]
         }
         return Head(weight: weight, bias: bias)

@@ -3,7 +3,7 @@ internal import ImprintImages
 internal import ImprintModel
 
 /// A bounding box in pixels.
-struct PixelBox {
+struct PixelBox: BoundingBox {
     let x: Double
     let y: Double
     let width: Double
@@ -20,13 +20,9 @@ struct PixelBox {
     ///
     /// For a crowd it is the share of the detection that lies inside the crowd, as `bbIou` of cocoapi computes it.
     func overlap(with object: PixelBox, isCrowd: Bool) -> Double {
-        let commonWidth = min(x + width, object.x + object.width) - max(x, object.x)
-        let commonHeight = min(y + height, object.y + object.height) - max(y, object.y)
-        // Comparisons with NaN are false, so an invalid box overlaps nothing.
-        guard commonWidth > 0, commonHeight > 0 else { return 0 }
-        let intersection = commonWidth * commonHeight
-        let area = width * height
-        return intersection / (isCrowd ? area : area + object.width * object.height - intersection)
+        guard isCrowd else { return overlap(with: object) }
+        let common = intersection(with: object)
+        return common > 0 ? common / (width * height) : 0
     }
 }
 

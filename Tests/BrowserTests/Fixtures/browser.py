@@ -1,7 +1,8 @@
 """Opens a page in headless Chromium and prints its state as JSON.
 
     python3 browser.py URL [--width 1280] [--height 800] [--evaluate EXPRESSION | --file EXPRESSIONS.json]
-                       [--wait-until EXPRESSION] [--steps STEPS.json] [--camera FILE.mjpeg] [--dark] [--no-script] [--print]
+                       [--wait-until EXPRESSION] [--steps STEPS.json] [--camera FILE.mjpeg] [--dark] [--forced-colors]
+                       [--no-script] [--print]
                        [--screenshot FILE.png] [--pdf FILE.pdf] [--timeout SECONDS]
 
 Prints {"values": {...}, "console": [...], "requests": [...]}: the values of the JavaScript expressions by name, the errors and
@@ -15,7 +16,8 @@ A file of steps is a JSON array of user actions. Each step is an object with one
     "click"          a selector; presses the mouse on the element until the expression "until", if any, is true
     "drag"           the selector of an element; drags from the position "from" to "to", in fractions of the element, with the
                      mouse or, if "touch" is true, with a finger
-    "key"            a key; presses it until the expression "until", if any, is true, with the shift key if "shift" is true
+    "key"            a key; presses it until the expression "until", if any, is true, with the shift key if "shift" is true, and with
+                     the control key if "control" is true
     "type"           a text to enter
     "choose"         the selector of a file input; chooses the file "path"
     "accessibility"  a name; records the role and name of all elements that assistive technology sees
@@ -286,13 +288,13 @@ class Browser:
             self.call("Input.dispatchMouseEvent", type="mouseMoved", **point, **mouse)
         self.call("Input.dispatchMouseEvent", type="mouseReleased", **points[-1], **mouse)
 
-    def key(self, name, until, shift):
+    def key(self, name, until, shift, control):
         """Presses a key until an expression is true."""
         codes = {
             "Tab": 9, "Enter": 13, " ": 32, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Home": 36, "End": 35,
-            "Delete": 46,
+            "Delete": 46, "y": 89, "z": 90, "Z": 90,
         }
-        key = {"key": name, "windowsVirtualKeyCode": codes[name], "modifiers": 8 if shift else 0}
+        key = {"key": name, "windowsVirtualKeyCode": codes[name], "modifiers": (8 if shift else 0) + (2 if control else 0)}
         text = {"Enter": "\r", " ": " "}.get(name)
         self.call("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", **key, **({"text": text} if text else {}))
         if until:
@@ -317,7 +319,7 @@ class Browser:
         elif "drag" in step:
             self.drag(step["drag"], step["from"], step["to"], step.get("touch", False))
         elif "key" in step:
-            self.key(step["key"], step.get("until"), step.get("shift", False))
+            self.key(step["key"], step.get("until"), step.get("shift", False), step.get("control", False))
         elif "type" in step:
             self.call("Input.insertText", text=step["type"])
         elif "choose" in step:
@@ -382,6 +384,7 @@ def main():
     parser.add_argument("--screenshot", metavar="FILE.png")
     parser.add_argument("--pdf", metavar="FILE.pdf")
     parser.add_argument("--dark", action="store_true")
+    parser.add_argument("--forced-colors", action="store_true", help="replace the colours of the page")
     parser.add_argument("--print", action="store_true", help="use the print style sheet")
     parser.add_argument("--no-script", action="store_true")
     parser.add_argument("--timeout", type=float, default=60, help="maximum duration in seconds")
@@ -405,7 +408,9 @@ def main():
             mobile=options.width < 600)
         browser.call(
             "Emulation.setEmulatedMedia", media="print" if options.print else "",
-            features=[{"name": "prefers-color-scheme", "value": "dark" if options.dark else "light"}])
+            features=[
+                {"name": "prefers-color-scheme", "value": "dark" if options.dark else "light"},
+                {"name": "forced-colors", "value": "active" if options.forced_colors else "none"}])
         browser.call("Emulation.setScriptExecutionDisabled", value=options.no_script)
         browser.open(options.url)
         if options.wait_until:

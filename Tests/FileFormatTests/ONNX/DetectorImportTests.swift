@@ -123,9 +123,14 @@ import Testing
             #expect(found.hasPrefix("a model whose first outputs have the shapes ["))
         }
         #expect(text(problem(of: sample(labels: 2))).contains("Set exactly 2 labels"))
+        let wrongSize = problem(of: sample()) { $0.inputSize = 1000 }
+        #expect(wrongSize == .sideMultiple(.centerFace, 1000, multiple: 32))
+        // The size is wrong even if the default size does not fit the file either.
+        #expect(problem(of: sample(outputs: [])) { $0.inputSize = 1000 } == wrongSize)
         #expect(
-            problem(of: sample()) { $0.inputSize = 100 }
-                == .inputSize(100, reason: "the sides must be multiples of 32 pixels"))
+            text(wrongSize)
+                == "m.onnx: the input size is 1000x1000 pixels. Expected sides that are multiples of 32 for centerface. "
+                + "Choose 1024x1024.")
         #expect(text(problem(of: sample()) { $0.cropAndScale = .centerCrop }).contains("without a crop and scale mode"))
         var flat = sample()
         flat.node("Flatten")

@@ -52,6 +52,32 @@ import Testing
         }
     }
 
+    @Test("Kept folds with different labels are an error, not a trap", arguments: [true, false])
+    func differentLabels(addsLabel: Bool) throws {
+        try withTemporaryFolder { folder in
+            let annotations = try annotatedFramesAndDiscs(in: folder.appending(path: "photos"), count: 12, seed: 1)
+            let kept = folder.appending(path: "kept")
+            _ = try validation(annotations) { $0.keptFolds = kept }.run()
+            let file = kept.appending(path: "seed-0-fold-1.json")
+            var fold = try #require(
+                try JSONSerialization.jsonObject(with: Data(contentsOf: file)) as? [String: Any])
+            let labels = try #require(fold["labels"] as? [String])
+            fold["labels"] = addsLabel ? labels + ["extra"] : labels.reversed()
+            fold["thresholds"] = try #require(fold["thresholds"] as? [Double]) + (addsLabel ? [0.5] : [])
+            let images = try #require(fold["images"] as? [[String: Any]])
+            fold["images"] = images.map { image in
+                let extra: [String: Any] = ["label": "extra", "confidence": 0]
+                let found = image["observations"] as? [[String: Any]] ?? []
+                return image.merging(["observations": found + [extra]]) { $1 }
+            }
+            try JSONSerialization.data(withJSONObject: fold).write(to: file)
+            let first = addsLabel ? ["disc", "frame", "extra"] : ["frame", "disc"]
+            let error = CrossValidationError.differentLabels(
+                fold: 2, seed: 0, found: ["disc", "frame"], expected: first)
+            #expect(throws: error) { try validation(annotations) { $0.keptFolds = kept }.run() }
+        }
+    }
+
     @Test("The interval resamples groups: photos of one group have the same weight") func groups() throws {
         let box = NormalizedRectangle(x: 0.1, y: 0.1, width: 0.2, height: 0.2)
         func evaluation(_ found: [Bool]) -> DetectionEvaluation {

@@ -44,6 +44,42 @@ import Testing
         #expect(targets.allSatisfy { $0.logo == 1 && $0.box != nil })
     }
 
+    @Test("A crowd is an ignored region: neither an object nor background, also in a window that shows little of it")
+    func crowd() throws {
+        let box = NormalizedRectangle(x: 0.1, y: 0.1, width: 0.8, height: 0.8)
+        let image = KnownImage(source: source, objects: [KnownObject(logo: 0, box, in: source, isCrowd: true)])
+        for side in [45, 90, 400] as [Float] {
+            let targets = image.targets(in: PatchWindow(x: 100, y: 50, side: side))
+            #expect(targets.map(\.isCrowd) == [true] && targets.map(\.isIgnored) == [false])
+        }
+        #expect(image.targets(in: PatchWindow(x: 100, y: 200, side: 90)).isEmpty)
+        #expect(image.hasObject(at: PyramidScanner.Peak(score: 1, x: 110, y: 45, side: 90)))
+        let photo = DetectorPhotos.Item(
+            url: URL(filePath: "a.png"), label: "disc", logos: [0], objects: image.objects, source: source,
+            original: nil)
+        let peaks = [(1, 110), (0, 400)].map { PyramidScanner.Peak(score: $0, x: $1, y: 45, side: 90) }
+        let scores = photo.scores(of: 0, in: PyramidScanner.Scan(score: 1, peaks: peaks))
+        #expect(scores.map(\.score) == [0] && scores.map(\.hasLogo) == [false])
+    }
+
+    @Test("A label that only crowds have is not learned, and photos of only crowds are an error")
+    func onlyCrowds() throws {
+        func photos(_ labels: [(String, isCrowd: Bool)]) -> BoxAnnotations {
+            let objects = labels.map { AnnotatedPhoto.Object(label: $0, box: .all, isCrowd: $1) }
+            let photo = AnnotatedPhoto(url: URL(filePath: "a.png"), width: 9, height: 9, objects: objects)
+            return BoxAnnotations(labels: ["disc", "frame"], photos: [photo])
+        }
+        let both = photos([("disc", false), ("disc", true), ("frame", true)])
+        #expect(both.usedLabels == ["disc"])
+        #expect(both.withoutUnusedLabels.photos[0].objects.map(\.isCrowd) == [false, true])
+        #expect(AnnotatedSource(both).items.map(\.labels) == [[0]])
+        #expect(throws: ImprintError.self) {
+            _ = try DetectorTask(
+                artwork: [:], photos: nil, annotations: photos([("disc", true)]), backgrounds: nil,
+                configuration: boxConfiguration(steps: 1))
+        }
+    }
+
     @Test("A detection close to an object is not a hard negative") func nearObjects() {
         let image = KnownImage(source: source, objects: [object(0.4, 0.4, 0.2, 0.2, logo: 1)])
         func peak(_ x: Float, _ y: Float) -> PyramidScanner.Peak { PyramidScanner.Peak(score: 1, x: x, y: y, side: 90) }

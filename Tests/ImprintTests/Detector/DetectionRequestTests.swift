@@ -18,6 +18,13 @@ import Testing
     private let detector = DetectorHead(
         levels: [96], stride: 16, span: 44, logos: [.init(label: "crest"), .init(label: "leaf")], regressesBoxes: true)
 
+    /// Returns the objects of both logos.
+    private func objects(
+        _ scans: [PyramidScanner.Scan], thresholds: [Double] = [0.5, 0.5]
+    ) -> [ObjectPeaks.Object] {
+        ObjectPeaks.objects(scans, detector, thresholds: thresholds)
+    }
+
     @Test("Non-maximum suppression keeps all objects that do not overlap, and logos in logos")
     func selection() {
         let scans = [
@@ -29,7 +36,7 @@ import Testing
             // Inside of the first crest, and a weaker label for nearly the same box.
             PyramidScanner.Scan(score: 2.5, peaks: [peak(2.5, 30, 30, 30), peak(0.5, 201, 0, 50)]),
         ]
-        let objects = ObjectPeaks.objects(scans, detector)
+        let objects = objects(scans)
         #expect(objects.map(\.logo) == [0, 1, 0])
         // The boxes of the first two peaks are averaged with their confidences as weights.
         let (first, second) = (detector.logos[0].confidence(3), detector.logos[0].confidence(2))
@@ -43,10 +50,22 @@ import Testing
         #expect(objects.map(\.confidence) == objects.map(\.confidence).sorted(by: >))
     }
 
+    @Test(
+        "An object below its threshold does not suppress one of another logo that reaches its own",
+        arguments: [([0.5, 0.5], [0]), ([0.9, 0.5], [0, 1]), ([0.9, 0.9], [0]), ([0.5, 0.9], [0])])
+    func thresholdsOfLogos(thresholds: [Double], logos: [Int]) {
+        // Confidences of .73 and .62 for nearly the same box.
+        let scans = [
+            PyramidScanner.Scan(score: 1, peaks: [peak(1, 0, 0, 100)]),
+            PyramidScanner.Scan(score: 0.5, peaks: [peak(0.5, 2, 0, 100)]),
+        ]
+        #expect(objects(scans, thresholds: thresholds).map(\.logo) == logos)
+    }
+
     @Test("At most 100 objects of a label are returned") func limit() {
         let peaks = (0..<150).map { peak(1 - Float($0) / 150, Float($0) * 20, 0, 10) }
-        let objects = ObjectPeaks.objects(
-            [PyramidScanner.Scan(score: 1, peaks: peaks), PyramidScanner.Scan(score: -9, peaks: [])], detector)
+        let objects = objects(
+            [PyramidScanner.Scan(score: 1, peaks: peaks), PyramidScanner.Scan(score: -9, peaks: [])])
         #expect(objects.count == 100 && objects.first?.box.x == 0)
     }
 
@@ -59,8 +78,10 @@ import Testing
     @Test("Without a minimum confidence, each label has its own threshold") func thresholds() throws {
         let all = try model(boxes: true).detect(image, minimumConfidence: 0)
         let crest = try #require(all.filter { $0.label == "crest" }.map(\.confidence).sorted().dropFirst().last)
-        let found = try model(boxes: true, thresholds: [Double(crest), 1]).detect(image)
-        #expect(found == all.filter { $0.label == "crest" && $0.confidence >= crest } && !found.isEmpty)
+        let detector = try model(boxes: true, thresholds: [Double(crest), 1])
+        let found = try detector.detect(image)
+        let candidates = try detector.detect(image, minimumConfidence: 0)
+        #expect(found == candidates.filter { $0.label == "crest" && $0.confidence >= crest } && !found.isEmpty)
     }
 
     @Test("A minimum confidence outside of 0 to 1 is an error", arguments: [-0.1, 1.5, .nan] as [Float])

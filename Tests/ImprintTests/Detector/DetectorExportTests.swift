@@ -21,6 +21,8 @@ struct DetectorExportTests {
         let logos: Int
         let regressesBoxes: Bool
         var precision = Safetensors.Precision.float32
+        /// The minimum confidence of each logo.
+        var thresholds: [Double]?
         var testDescription: String { name }
 
         /// Returns the model.
@@ -40,7 +42,10 @@ struct DetectorExportTests {
             labels.insert("none", at: logos / 2)
             var detector = DetectorHead.logoDetector(
                 // The logits of random parameters are close to each other.
-                logos: names.enumerated().map { .init(label: $1, slope: 8 + Float($0), offset: -1) },
+                logos: names.enumerated().map { index, name in
+                    .init(
+                        label: name, slope: 8 + Float(index), offset: -1, threshold: thresholds.map { $0[index] })
+                },
                 regressesBoxes: regressesBoxes)
             if let levels { detector.levels = levels }
             return ModelFile(
@@ -54,6 +59,7 @@ struct DetectorExportTests {
         Case(name: "boxes", logos: 1, regressesBoxes: true),
         Case(name: "three logos", logos: 3, regressesBoxes: true),
         Case(name: "three logos in squares", logos: 3, regressesBoxes: false),
+        Case(name: "thresholds", logos: 3, regressesBoxes: true, thresholds: [1, 0.02, 0]),
         Case(name: "float16", logos: 2, regressesBoxes: true, precision: .float16),
     ]
 

@@ -223,6 +223,27 @@ import Testing
             try detector.personalized(with: result.personalization).labels == ["crest", "leaf", "none", "mine", "oak"])
     }
 
+    @Test("An added logo has few false positives in scenes without it") func falsePositives() throws {
+        let detector = try ImageClassifier(model())
+        var configuration = configuration()
+        configuration.scale = 0.2
+        let result = try DetectorPersonalizer(
+            detector, artwork: ["oak": leaf()], configuration: configuration
+        ).run()
+        let personalized = try detector.personalized(with: result.personalization)
+        let backdrops = try Backdrops([], size: 224, workers: Workers(2))
+        let patches = DetectorPatches(
+            compositors: [(logo: 0, compositor: Compositor(artworks: try leaf(), backdrops: backdrops, seed: 9))],
+            negatives: [], positives: [], unreadable: UnreadablePhotos(training: [], validation: [], labels: []),
+            seed: 9, workers: Workers(2), batchSize: 1, poolSize: 1)
+        let scenes = try patches.heldOutScenes(0..<40, of: 0, backdrops).map { try $0.image() }
+        #expect(scenes.allSatisfy { $0.width == 400 && $0.height == 400 } && Set(scenes.map(\.samples)).count == 40)
+        let found = try scenes.map { scene in
+            try personalized.detect(scene, minimumConfidence: 0.5).contains { $0.label == "oak" }
+        }
+        #expect(found.count { $0 } <= 8)
+    }
+
     @Test("A cancelled run throws") func cancelled() throws {
         let control = PersonalizationControl()
         control.cancel()
