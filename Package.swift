@@ -164,6 +164,10 @@ let package = Package(
         // A process that tests kill while it installs models and rolls back.
         .executableTarget(
             name: "InstallLoop", dependencies: ["ImprintStore"], path: "Tests/InstallLoop", swiftSettings: settings),
+        // The app of docs/tutorials/ship-a-model.md.
+        .executableTarget(
+            name: "TutorialApp", dependencies: ["Imprint", "ImprintStore"], path: "Tests/TutorialApp",
+            swiftSettings: settings),
         .testTarget(name: "ImprintCoreTests", dependencies: ["ImprintCore", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "ImprintImagesTests", dependencies: ["ImprintImages", "ImprintSynthesis", "TestSupport"],
@@ -210,7 +214,10 @@ let package = Package(
         // Builds docs/examples and temporary packages like a user.
         .testTarget(
             name: "ExampleTests",
-            dependencies: ["ImprintModel", "ImprintInterop", "ImprintImages", "ImprintNetwork", "TestSupport"],
+            dependencies: [
+                "ImprintModel", "ImprintInterop", "ImprintImages", "ImprintNetwork", "TestSupport", "imprint-cli",
+                "TutorialApp",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "ImprintBenchmarksTests", dependencies: ["ImprintBenchmarks", "TestSupport"], swiftSettings: settings),

@@ -219,7 +219,7 @@ import Testing
 
     @Test(
         "Missing arguments are one line of usage and exit code 64",
-        arguments: ["IsItTheLogo", "PhotoLabels", "UploadFilter", "AltText", "ObjectCamera", "TypedModel"])
+        arguments: ["IsItTheLogo", "PhotoLabels", "UploadFilter", "AltText", "ObjectCamera", "TypedModel", "MyLabels"])
     func missingArguments(program: String) throws {
         let result = try Examples.run(program, [])
         #expect(result.status == 64 && result.output.isEmpty)

@@ -15,6 +15,7 @@ let package = Package(
         .executableTarget(name: "AltText", dependencies: [imprint]),
         .executableTarget(name: "ObjectCamera", dependencies: [imprint]),
         .executableTarget(name: "CustomTraining", dependencies: [imprint]),
+        .executableTarget(name: "MyLabels", dependencies: [imprint]),
         .executableTarget(
             name: "TypedModel", dependencies: [imprint], resources: [.copy("TwoCircles.imprint")],
             plugins: [.plugin(name: "ImprintModels", package: "imprint")]),
