@@ -12,9 +12,9 @@ public struct Merge: Sendable {
     public let exampleCount: Int
     /// The number of changes that were scaled down to `MergeOptions.clip`.
     public let clippedCount: Int
-    /// The labels that users added, and that the model has.
+    /// The labels that users added and the merged model includes.
     public let addedLabels: [String]
-    /// The labels that users added, and that the model omits because their names could identify users; empty without noise.
+    /// The labels that users added but the merged model omits, because their names could identify users; empty without noise.
     public let omittedLabels: [String]
     /// The privacy guarantee of the noise; nil without noise.
     public let privacy: Privacy?
