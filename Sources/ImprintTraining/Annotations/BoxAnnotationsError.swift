@@ -2,7 +2,7 @@ public import Foundation
 public import ImprintCore
 internal import ImprintImages
 
-/// Bounding-box annotations that cannot be used.
+/// An error of reading bounding-box annotations.
 public enum BoxAnnotationsError: DescribedError, Equatable {
     /// A file cannot be read; `reason` comes from the operating system.
     case unreadable(file: URL, reason: String)

@@ -110,7 +110,7 @@ struct XMLScanner {
         return end(name)
     }
 
-    /// Reads a predefined entity (`&amp;`) or the number of a character (`&#233;`, `&#xE9;`).
+    /// Reads an entity reference (`&amp;`) or a character reference (`&#233;`, `&#xE9;`).
     private mutating func readReference() throws(Problem) {
         let predefined = ["amp": "&", "lt": "<", "gt": ">", "quot": "\"", "apos": "'"]
         index += 1

@@ -143,7 +143,7 @@ struct YOLOAnnotations {
     }
 }
 
-/// The class names in data.yaml: the part of YAML in which data sets write them.
+/// The class names in data.yaml, in the subset of YAML that data sets use for them.
 ///
 /// `names` is a list (`[a, b]`, or a line `- a` for each name) or a map from class numbers (`{0: a}`, or a line `0: a`
 /// for each). Names are plain or in quotes.

@@ -87,7 +87,7 @@ public struct CrossValidationResult: Sendable {
         public let auc: Estimate?
         /// The standard deviation of the accuracy over all folds, or nil for one fold.
         public let foldDeviation: Double?
-        /// The standard deviation over the repeats of their accuracy, or nil for one repeat.
+        /// The standard deviation of the accuracy over the repeats, or nil for one repeat.
         public let seedDeviation: Double?
     }
 
@@ -101,7 +101,7 @@ public struct CrossValidationResult: Sendable {
         public let macroF1: Estimate
         /// The standard deviation of the mAP over all folds, or nil for one fold.
         public let foldDeviation: Double?
-        /// The standard deviation over the repeats of their mAP, or nil for one repeat.
+        /// The standard deviation of the mAP over the repeats, or nil for one repeat.
         public let seedDeviation: Double?
     }
 
@@ -117,7 +117,7 @@ public struct CrossValidationResult: Sendable {
         public let recall: Estimate?
         /// The standard deviation of the mAP@.5 over all folds, or nil for one fold.
         public let foldDeviation: Double?
-        /// The standard deviation over the repeats of their mAP@.5, or nil for one repeat.
+        /// The standard deviation of the mAP@.5 over the repeats, or nil for one repeat.
         public let seedDeviation: Double?
     }
 
@@ -127,7 +127,7 @@ public struct CrossValidationResult: Sendable {
     package let pooled: PooledEvaluation
     /// The number of groups of photos.
     public let groups: Int
-    /// Whether all folds are finished, so the run was not stopped.
+    /// Whether all folds are finished; false if the run was stopped.
     public let isComplete: Bool
 
     /// The predictions of all finished folds, pooled, or nil for multi-label models.

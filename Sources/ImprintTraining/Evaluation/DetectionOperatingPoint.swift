@@ -55,7 +55,7 @@ extension DetectionMetrics {
         public let photo: AnnotatedPhoto
         /// The object.
         public let object: AnnotatedPhoto.Object
-        /// The confidence of the detection that has the object but does not reach the threshold; nil if no detection has an IoU of .5.
+        /// The confidence of the detection that matches the object but does not reach the threshold; nil if no detection has an IoU of .5.
         public let confidence: Float?
     }
 

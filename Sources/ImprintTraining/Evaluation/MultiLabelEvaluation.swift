@@ -29,7 +29,7 @@ public struct MultiLabelEvaluation: Sendable {
     public let labels: [String]
     /// The minimum confidence of each label for an image to count as having it, in the order of `labels`.
     ///
-    /// It is empty for the pooled results of several models, because each model has other thresholds.
+    /// It is empty for the pooled results of several models, because each model has different thresholds.
     public let thresholds: [Double]
     /// The result of each readable image, in the order of the source.
     public let results: [Result]
@@ -113,8 +113,8 @@ public struct MultiLabelEvaluation: Sendable {
 
     /// The 95 % confidence interval of `meanAveragePrecision` by the percentile bootstrap, or nil if no image has a label.
     ///
-    /// It has the 2.5th and the 97.5th percentile, interpolated linearly, of 1,000 samples of as many images with replacement, from a fixed seed
-    /// (Efron, "Bootstrap methods", 1979). It treats the images as independent.
+    /// Its ends are the 2.5th and the 97.5th percentile, interpolated linearly, over 1,000 resamples of the images with replacement, with a
+    /// fixed seed (Efron, "Bootstrap methods", 1979). It treats the images as independent.
     public func meanAveragePrecisionInterval() -> ClosedRange<Double>? {
         guard let meanAveragePrecision else { return nil }
         let predictions = GroupedMultiLabelPredictions(self, groups: Array(results.indices))
@@ -145,8 +145,8 @@ extension MultiLabelEvaluation {
 extension ImageClassifier {
     /// Classifies every image of a source with a multi-label model, and compares the predictions with the labels.
     ///
-    /// The thresholds are those of the model's training record; a label without one has the threshold 0.5. The source may lack labels of the model,
-    /// but must not have other labels. Unreadable images are skipped and listed.
+    /// The thresholds are those of the model's training record; a label without one has the threshold 0.5. The source may lack labels of
+    /// the model, but must not have other labels. The evaluation skips unreadable images, and lists them.
     /// - Parameters:
     ///   - photos: The images: a folder (`ImageFolder`), a list (`LabelList`), or images in memory (`InMemorySource`).
     ///   - threads: The number of threads; the results do not depend on it.

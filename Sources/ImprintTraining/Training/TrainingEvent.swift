@@ -12,7 +12,7 @@ public enum TrainingEvent: Sendable {
     case reading(done: Int, of: Int)
     /// The features that the head reads are computed once per image; `done` images are finished.
     ///
-    /// Only runs that train nothing but the head, without data augmentation, send this event.
+    /// Runs send this event if they train only the head without data augmentation, or measure the photos to choose a recipe.
     case computingFeatures(done: Int, of: Int)
     /// The images are read and the plan is compiled.
     case started(TrainingStart)
@@ -88,7 +88,7 @@ public struct TrainingStart: Sendable {
 public struct TrainingBatch: Sendable {
     /// The epoch, from 1.
     public let epoch: Int
-    /// The planned number of epochs; less than configured if the time limit does not suffice.
+    /// The planned number of epochs; fewer than configured if the time limit is too short.
     public let epochs: Int
     /// The number of images in this epoch so far.
     public let imagesSeen: Int
