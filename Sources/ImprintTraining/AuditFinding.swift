@@ -14,7 +14,7 @@ extension Audit {
             case unreadable
             /// A truncated or damaged image.
             case truncated
-            /// An animation, of which only the first frame is used.
+            /// An animation; training and evaluation use only its first frame.
             case animated
             /// A photo with an unusable colour profile.
             case unusableColors

@@ -234,7 +234,7 @@ struct PhotoFinder {
         return folders.lazy.map { $0.appending(path: name) }.first { FileStatus($0)?.isFile == true }
     }
 
-    /// Returns the photo with this name; if it is missing, the file where it was expected first.
+    /// Returns the photo with this name; if it is missing, its first expected location.
     func url(_ name: String) -> URL {
         existing(name) ?? (name.hasPrefix("/") ? URL(filePath: name) : folders[0].appending(path: name))
     }

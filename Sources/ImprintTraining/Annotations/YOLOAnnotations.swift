@@ -4,8 +4,8 @@ internal import ImprintImages
 
 /// A reader of a YOLO data set: the class names in data.yaml, and one text file per photo.
 ///
-/// A line of a text file is `class cx cy width height`, in fractions of the photo, or `class x1 y1 x2 y2 …`, a polygon
-/// of three or more points, which becomes its bounding box.
+/// A line of a text file is `class cx cy width height` or `class x1 y1 x2 y2 …`, in fractions of the photo. The second
+/// form is a polygon of three or more points, which becomes its bounding box.
 struct YOLOAnnotations {
     private let file: URL
     private let root: URL

@@ -2,13 +2,13 @@ public import ImprintImages
 
 /// An event of a cross-validation, in chronological order.
 public enum CrossValidationEvent: Sendable, RunEvent {
-    /// Photos are compared to find near-duplicates and bursts; `done` of them are finished.
+    /// The run has compared `done` photos to find near-duplicates and bursts.
     case comparing(done: Int, of: Int)
-    /// The photos are split into folds.
+    /// The run has split the photos into folds.
     case started(CrossValidationStart)
     /// An event of the training of a fold.
     case training(fold: Int, seed: UInt64, TrainingEvent)
-    /// The model of a fold is evaluated; `done` of the photos are finished.
+    /// The run has evaluated the model of a fold on `done` photos.
     case evaluating(fold: Int, seed: UInt64, done: Int, of: Int)
     /// A fold is finished, or was read from the folder of finished folds.
     case fold(CrossValidationFold)
@@ -132,16 +132,16 @@ public struct CrossValidationResult: Sendable {
 
     /// The predictions of all finished folds, pooled, or nil for multi-label models.
     ///
-    /// With several seeds, each photo occurs once for each of them.
+    /// With several seeds, each photo occurs once per seed.
     public var evaluation: Evaluation? { pooled.evaluation.singleLabel }
     /// The predictions of multi-label models for all finished folds, pooled, or nil for other models.
     ///
-    /// The predicted labels are those at the thresholds of each fold's model. With several seeds, each photo occurs once for each of them.
+    /// The predicted labels use the thresholds of each fold's model. With several seeds, each photo occurs once per seed.
     public var multiLabelEvaluation: MultiLabelEvaluation? { pooled.evaluation.multiLabel }
     /// The detections of detectors in annotated photos for all finished folds, pooled, or nil for other models.
     ///
-    /// The operating point has the sums of the counts at the thresholds of each fold's model. With several seeds, each photo occurs once for
-    /// each of them.
+    /// The operating point has the sums of the counts at the thresholds of each fold's model. With several seeds, each photo occurs once
+    /// per seed.
     public var detectionEvaluation: DetectionEvaluation? { pooled.evaluation.detection }
     /// The metrics of the pooled detections, or nil for other models and if no fold is finished.
     public var detectorMetrics: DetectorMetrics? {

@@ -141,7 +141,7 @@ struct DetectorEvaluator {
 
     /// Returns the minimum confidence of a detection with the highest F1; nil unless there are scores both with and without the logo.
     ///
-    /// The thresholds of `Evaluation` are those of the confidences of photos, which several logos share.
+    /// The thresholds of `Evaluation` are for the confidences of whole photos, which several logos share.
     private func threshold(_ scores: [(hasLogo: Bool, score: Float)], _ curve: PlattScaling) -> Double? {
         guard Set(scores.map(\.hasLogo)).count == 2 else { return nil }
         let logo = DetectorHead.Logo(label: "", slope: Float(curve.slope), offset: Float(curve.offset))

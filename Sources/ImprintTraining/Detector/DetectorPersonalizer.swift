@@ -276,8 +276,9 @@ public struct DetectorPersonalizer {
     /// The number of scenes that are in memory at the same time; each takes 500 KB.
     private static let scenePortion = 25
 
-    /// Returns the limits of the false positives of each new logo, from images without it that training does not use: drawn scenes, composites
-    /// of the other new logos, and the held-out replay features, which show the known logos.
+    /// Returns the limits of the false positives of each new logo, from held-out images without the logo.
+    ///
+    /// The images are drawn scenes, composites of the other new logos, and the held-out replay features, which show the known logos.
     private func limits(
         _ trained: LogoHeadObjective.Head, _ patches: DetectorPatches, _ backdrops: Backdrops,
         scan: ([PatchSource]) throws -> [[PyramidScanner.Scan]?]

@@ -18,8 +18,8 @@ public import ImprintSynthesis
 /// }
 /// ```
 ///
-/// The same data, configuration and seed give a bitwise equal model, for any number of threads, whether or not the run was interrupted and
-/// resumed from a checkpoint.
+/// The same data, configuration and seed give a bitwise equal model, for any number of threads, even if the run was interrupted and resumed
+/// from a checkpoint.
 public struct DetectorTrainer: BlockingTrainer {
     private let artwork: [String: [Artwork]]
     private let photos: ImageFolder?

@@ -45,7 +45,7 @@ struct DetectionMatches {
         /// The index in the detections of the photo.
         let index: Int
         let confidence: Float
-        /// The thresholds at which the detection has an object of its own, and is a true positive.
+        /// The thresholds at which the detection matches an object, and is a true positive.
         var hits: ThresholdSet = 0
         /// The thresholds at which the detection matches only a crowd, and counts neither as correct nor as wrong.
         var ignored: ThresholdSet = 0
@@ -110,7 +110,7 @@ struct DetectionMatches {
             var match: Int?
             for (object, overlap) in overlaps.enumerated() {
                 if isTaken[object] && !areCrowds[object] { continue }
-                // Only crowds follow, and the detection already has an object of its own.
+                // Only crowds follow, and the detection already matches an object.
                 if let match, !areCrowds[match], areCrowds[object] { break }
                 // Of objects with equal IoU, the last one counts, as in cocoapi. NaN never matches.
                 guard overlap >= best else { continue }

@@ -4,9 +4,9 @@ public import ImprintModel
 
 /// The metrics of an object detector on annotated photos, equal to those of COCO.
 ///
-/// A detection is correct if its intersection over union (IoU) with an object of its label reaches a threshold, and no detection with a
-/// higher confidence matches the object. The values equal those of `COCOeval` in pycocotools for bounding boxes, the area range "all" and
-/// at most 100 detections per photo and label. Metrics are 0…1. Undefined metrics, such as those of a label without objects, are nil.
+/// A detection is correct if its intersection over union (IoU) with an object of its label reaches a threshold. A detection with a higher
+/// confidence must not match the same object. The values equal those of `COCOeval` in pycocotools for bounding boxes, the area range "all"
+/// and at most 100 detections per photo and label. Metrics are 0…1. Undefined metrics, such as those of a label without objects, are nil.
 ///
 /// Sources: Lin et al., "Microsoft COCO: Common Objects in Context", 2014; `cocoeval.py` of <https://github.com/cocodataset/cocoapi>.
 public struct DetectionMetrics: Sendable {

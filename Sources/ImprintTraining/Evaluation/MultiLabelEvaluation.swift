@@ -61,7 +61,7 @@ public struct MultiLabelEvaluation: Sendable {
         self.init(labels, thresholds, results, predicted, skipped)
     }
 
-    /// Pools the results of several models with the same labels; the predicted labels stay those at the thresholds of each model.
+    /// Pools the results of several models with the same labels; the predicted labels keep the thresholds of each model.
     init(pooling evaluations: [MultiLabelEvaluation], labels: [String], skipped: [SkippedImage]) {
         self.init(labels, [], evaluations.flatMap(\.results), evaluations.flatMap(\.predicted), skipped)
     }
@@ -107,8 +107,8 @@ public struct MultiLabelEvaluation: Sendable {
 
     /// The mean average precision (mAP): the mean of the average precisions of the labels that images have, or nil if no image has a label.
     ///
-    /// The average precision of a label is the area under its precision–recall curve as a sum of steps, Σ (Rₙ − Rₙ₋₁) · Pₙ, with the precision Pₙ
-    /// and the recall Rₙ at each distinct confidence, in descending order.
+    /// The average precision of a label is the area under its precision–recall curve as a sum of steps, Σ (Rₙ − Rₙ₋₁) · Pₙ. Pₙ and Rₙ are
+    /// the precision and the recall at each distinct confidence, in descending order.
     public var meanAveragePrecision: Double? { perLabel.compactMap(\.averagePrecision).mean }
 
     /// The 95 % confidence interval of `meanAveragePrecision` by the percentile bootstrap, or nil if no image has a label.
@@ -145,8 +145,8 @@ extension MultiLabelEvaluation {
 extension ImageClassifier {
     /// Classifies every image of a source with a multi-label model, and compares the predictions with the labels.
     ///
-    /// The thresholds are those of the model's training record; a label without one has the threshold 0.5. The source may lack labels of
-    /// the model, but must not have other labels. The evaluation skips unreadable images, and lists them.
+    /// The thresholds come from the model's training record; a label without one has the threshold 0.5. The source may lack labels of the
+    /// model, but must not have other labels. The evaluation skips unreadable images, and lists them.
     /// - Parameters:
     ///   - photos: The images: a folder (`ImageFolder`), a list (`LabelList`), or images in memory (`InMemorySource`).
     ///   - threads: The number of threads; the results do not depend on it.

@@ -72,7 +72,7 @@ extension Report {
         let estimate: CrossValidationResult.Estimate?
         /// The rest of a sentence that begins with the value.
         let meaning: String
-        /// The deviations of the metric, with the noun of what varies.
+        /// The standard deviations of the metric over "folds" and "seeds".
         let deviations: [(over: String, value: Double?)]
 
         init(_ pooled: PooledEvaluation) {

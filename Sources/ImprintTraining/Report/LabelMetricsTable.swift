@@ -35,7 +35,7 @@ enum LabelMetricsTable {
 
     /// Returns the table of a multi-label model: threshold, precision, recall, F1, average precision and count.
     ///
-    /// Pooled results of several models have no column of thresholds.
+    /// Pooled results of several models do not have a column of thresholds.
     static func html(_ evaluation: MultiLabelEvaluation) -> String {
         let thresholds = evaluation.thresholds
         let rows = evaluation.perLabel.enumerated().map { index, metric in

@@ -5,7 +5,7 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// The options of checkpoints: where and how often a run saves its state, and whether it resumes.
+/// The options of checkpoints: the folder, the interval, and whether a run resumes.
 public struct CheckpointOptions: Sendable {
     /// The name of the checkpoint file in the folder.
     public static let fileName = "checkpoint.safetensors"
