@@ -21,6 +21,8 @@ internal import Synchronization
 /// the same photos in the same order give a bitwise identical result.
 ///
 /// A session is thread-safe. Reading `classifier` takes no lock and does not wait for training. The session never changes the base model.
+///
+/// Methods that train throw `ImprintError.personalizationDiverged` if a parameter becomes NaN or infinite, and `NetworkError.outOfMemory`.
 public final class PersonalizationSession: Sendable {
     /// The classifier without any personalization.
     public let base: ImageClassifier
@@ -151,6 +153,7 @@ public final class PersonalizationSession: Sendable {
 
     /// Undoes the last call of `teach`, `correct` or `forget` that has not been undone.
     /// - Returns: Whether there was a call to undo.
+    /// - Throws: The errors of training; the session then stays unchanged.
     @discardableResult
     public func undo() throws -> Bool {
         try state.withLock { state in
@@ -255,6 +258,7 @@ public final class PersonalizationSession: Sendable {
     /// so `after` is too high if the session contains bursts.
     /// - Parameter folds: The number of folds, at least 2.
     /// - Returns: The accuracy; nil if there are fewer than two photos per fold, or a label has only one photo.
+    /// - Throws: The errors of training.
     public func crossValidated(folds: Int = 5) throws -> Accuracy? {
         try crossValidated(folds: folds) { false }
     }
