@@ -197,6 +197,7 @@ extension BoxAnnotations {
     /// a thousandth of a pixel.
     /// - Parameter folder: The folder that the file names are relative to; nil for the deepest folder that contains all
     ///   photos. A photo outside of the folder has an absolute path.
+    /// - Throws: `EncodingError` if a coordinate of a box is not finite.
     public func cocoData(relativeTo folder: URL? = nil) throws -> Data {
         let paths = photos.map { $0.url.standardizedFileURL.pathComponents }
         let base = folder?.standardizedFileURL.pathComponents ?? Self.commonFolder(of: paths)

@@ -28,6 +28,7 @@ public struct CrossValidationRun: AsyncSequence, Sendable {
     /// Ends the run after the current training step.
     public func stop() { run.stop() }
 
+    /// Creates the iterator over the events; a run has only one reader.
     public func makeAsyncIterator() -> Iterator { Iterator(events: run.makeAsyncIterator()) }
 
     /// The iterator over the events.
@@ -35,6 +36,7 @@ public struct CrossValidationRun: AsyncSequence, Sendable {
         var events: BackgroundRun<CrossValidationEvent>.Iterator
 
         /// Returns the next event, or nil after the last one, or if the task is cancelled and the run has ended.
+        /// - Throws: The error that ended the run; see `CrossValidationRun`.
         public mutating func next() async throws -> CrossValidationEvent? { try await events.next() }
     }
 }

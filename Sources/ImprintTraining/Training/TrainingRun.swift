@@ -27,6 +27,7 @@ public struct TrainingRun: AsyncSequence, Sendable {
     /// Ends the run after the current step.
     public func stop() { run.stop() }
 
+    /// Creates the iterator over the events; a run has only one reader.
     public func makeAsyncIterator() -> Iterator { Iterator(events: run.makeAsyncIterator()) }
 
     /// The iterator over the events.
@@ -34,6 +35,7 @@ public struct TrainingRun: AsyncSequence, Sendable {
         var events: BackgroundRun<TrainingEvent>.Iterator
 
         /// Returns the next event, or nil after the last one, or if the task is cancelled and the run has ended.
+        /// - Throws: The error that ended the run; see `TrainingRun`.
         public mutating func next() async throws -> TrainingEvent? { try await events.next() }
     }
 }
