@@ -122,6 +122,7 @@ extension Categories: Codable {
     /// Decodes and checks categories.
     ///
     /// Unlike `init(_:)`, it accepts blank names and an empty object, which earlier versions wrote.
+    /// - Throws: `CategoriesError` if a name is empty, a category has no labels or a label is in two categories; `DecodingError`.
     public init(from decoder: any Decoder) throws {
         try self.init(validating: [String: [String]](from: decoder))
     }
