@@ -8,7 +8,7 @@ public import ImprintModel
 ///
 /// Two classifications are equal if their labels and confidences are equal. The JSON encoding has the keys `label` and `confidence`.
 public struct Classification: Codable, Sendable {
-    /// The label: the name of the folder that its training photos were in.
+    /// The label: the name of the folder with its training photos.
     public let label: String
     /// The predicted probability of the label, 0…1.
     ///
@@ -62,7 +62,7 @@ extension Classification {
     /// Whether the classification has a precision–recall curve.
     public var hasPrecisionRecallCurve: Bool { !precisionRecallCurve.isEmpty }
 
-    /// Returns whether the classification meets a minimum precision at the operating point of a recall.
+    /// Returns whether the classification meets a minimum precision at the operating point for a recall.
     ///
     /// The operating point is the highest threshold of the curve at which the recall is at least `recall`. The result is true if the
     /// precision there is at least `minimumPrecision` and the confidence reaches the threshold. It is false if the curve is empty or does
@@ -73,7 +73,7 @@ extension Classification {
         return point.precision >= minimumPrecision && Double(confidence) >= point.threshold
     }
 
-    /// Returns whether the classification meets a minimum recall at the operating point of a precision.
+    /// Returns whether the classification meets a minimum recall at the operating point for a precision.
     ///
     /// The operating point is the lowest threshold of the curve at which the precision is at least `precision`. The result is true if the
     /// recall there is at least `minimumRecall` and the confidence reaches the threshold. It is false if the curve is empty or does not

@@ -28,7 +28,7 @@ final class ExecutionPlanPool: Sendable {
         }
     }
 
-    /// - Parameter makePlan: Compiles a plan of the network. Only the first call must succeed.
+    /// - Parameter makePlan: A closure that compiles a plan of the network. Only the first call must succeed.
     init(
         _ network: Network, makePlan: @escaping @Sendable () throws(NetworkError) -> ExecutionPlan
     ) throws(NetworkError) {

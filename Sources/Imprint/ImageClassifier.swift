@@ -22,7 +22,7 @@ public final class ImageClassifier: Sendable {
     public let personalization: Personalization?
     /// Whether predictions are averaged over the image and its horizontal flip (test-time augmentation).
     ///
-    /// The average is that of the logits. It takes twice as long as a single prediction.
+    /// The classifier averages the logits, and takes twice as long as for a single prediction.
     public let averagesFlipped: Bool
     let workers: Workers
     let predictor: any HeadPredictor
@@ -89,14 +89,14 @@ public final class ImageClassifier: Sendable {
 
     /// Whether the confidences of an image sum to 1.
     ///
-    /// It is false for multi-label models, which predict an independent probability for each label, so an image can have several labels, and for
-    /// center-point detectors.
+    /// It is false for multi-label models and for center-point detectors. Multi-label models predict an independent probability for each
+    /// label.
     public var confidencesSumToOne: Bool { model.head.confidencesSumToOne }
 
     /// Classifies the image in a file.
     /// - Parameters:
     ///   - url: A JPEG, PNG, WebP or HEIC file.
-    ///   - cropAndScale: How the image is fitted to the network's input; nil for the same way as in training.
+    ///   - cropAndScale: The rule that fits the image to the network's input; nil for the rule used in training.
     /// - Returns: One classification per label, by descending confidence.
     /// - Throws: `ImageError` if the file cannot be read as an image, `ImprintError.nonFiniteOutput` if an output of the network is not
     ///   finite.
@@ -106,11 +106,11 @@ public final class ImageClassifier: Sendable {
 
     /// Classifies an image in memory.
     ///
-    /// Confidences can differ slightly from those of `classify(_:cropAndScale:)` for the file of a large JPEG photo, which decodes the photo at
-    /// a reduced size.
+    /// Confidences can differ slightly from those of `classify(_:cropAndScale:)` for the same photo in a large JPEG file, because that
+    /// method decodes large JPEGs at a reduced size.
     /// - Parameters:
     ///   - image: The image, upright and in sRGB.
-    ///   - cropAndScale: How the image is fitted to the network's input; nil for the same way as in training.
+    ///   - cropAndScale: The rule that fits the image to the network's input; nil for the rule used in training.
     /// - Returns: One classification per label, by descending confidence.
     /// - Throws: `ImprintError.nonFiniteOutput` if an output of the network is not finite.
     public func classify(
@@ -146,7 +146,7 @@ public final class ImageClassifier: Sendable {
 
     /// The rule that rejects images unlike the training photos.
     ///
-    /// nil if the model has none, or if the personalization changes layers before the head.
+    /// It is nil if the model does not store one, or if the personalization changes layers before the head.
     public var noveltyRule: NoveltyRule? { predictor.noveltyRule }
 
     /// The short side, in pixels, to which a large photo may be decoded.

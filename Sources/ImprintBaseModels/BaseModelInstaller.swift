@@ -18,14 +18,15 @@ public import ImprintTraining
 /// configuration.start = .base(try BaseModels().model(named: "efficientnet-lite0"), trainableLayers: .headFirst)
 /// ```
 ///
-/// The file is verified before it is parsed. An installation is atomic: if it fails or the process is killed, the folder has the installed
-/// base models as before, and at most a partial download that the next installation resumes. Later uses need no network.
+/// The file is verified before it is parsed. An installation is atomic: if it fails or the process is killed, the installed base models
+/// stay unchanged. The folder then contains at most a partial download, which the next installation resumes. Later uses do not need a
+/// network.
 public struct BaseModelInstaller: Sendable {
     /// The folder to install into.
     public let bases: BaseModels
     /// The base models that can be installed by name.
     public let catalog: BaseModelCatalog
-    /// The Python that runs pip; nil for that in the environment variable `IMPRINT_PYTHON`, or else `python3`.
+    /// The Python that runs pip; nil for the program in the environment variable `IMPRINT_PYTHON`, or else `python3`.
     public var python: URL?
     /// The limits of downloads from web servers.
     public var limits = DownloadLimits()
@@ -57,14 +58,15 @@ public enum BaseInstallationEvent: Hashable, Sendable {
 // MARK: Installing
 
 extension BaseModelInstaller {
-    /// Returns the catalog entry whose licence the user must accept before a base model of the catalog is installed, or nil if the user
-    /// accepted it for the installed base model.
+    /// Returns the catalog entry whose licence the user must accept before installing a base model of the catalog.
+    /// - Returns: The entry; nil if the user accepted its licence for the installed base model.
     public func entryToAccept(_ name: String) -> BaseModelCatalog.Entry? {
         catalog[name].flatMap { needsAcceptance($0, for: name) ? $0 : nil }
     }
 
-    /// Returns the catalog entry whose licence the user must accept before a file or the file of a URL is installed, or nil if the catalog
-    /// does not have the file, or the user accepted the licence for the installed base model.
+    /// Returns the catalog entry whose licence the user must accept before installing a file or a URL.
+    ///
+    /// It is nil if the catalog does not have the file, or if the user accepted the licence for the installed base model.
     /// - Parameters: Those of `install(from:named:architecture:sha256:acceptsLicense:onEvent:)`.
     /// - Throws: `FileError` if the file cannot be read.
     public func entryToAccept(
@@ -216,7 +218,7 @@ extension BaseModelInstaller {
         guard isSame else {
             throw BaseInstallationError.nameTaken(name: source.name, source: record.source.location)
         }
-        // Contents of folders are not compared, and the licence may be accepted only now.
+        // The contents of folders are not compared, and the user may have accepted the licence only now.
         guard base.problem == nil, source.sha256 != nil, source.entry == nil || record.isLicenseAccepted else {
             return nil
         }

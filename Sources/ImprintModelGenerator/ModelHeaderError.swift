@@ -1,4 +1,4 @@
-/// The error of a file for which no type can be generated.
+/// An error in generating the type of a model file.
 struct ModelHeaderError: Error, Equatable, CustomStringConvertible {
     let path: String
     let problem: Problem

@@ -15,13 +15,13 @@ struct Download: Sendable {
 
     private struct ResumeRecord: Codable {
         let source: String
-        /// A strong entity tag, or a date of modification.
+        /// A strong entity tag, or a modification date.
         let version: String
     }
 
     let files: any StoreFiles
     let fetch: Fetch
-    /// Receives the number of bytes so far, and the size of the file if the server reports it.
+    /// A closure that receives the number of bytes so far, and the size of the file if the server reports it.
     var onProgress: (@Sendable (Int, Int?) -> Void)?
 
     /// Removes the partial file and its record.

@@ -31,7 +31,7 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
 
     private let onResponse: @Sendable (HTTPURLResponse) throws -> Void
     private let onData: @Sendable (Data) throws -> Void
-    /// The lock is held during callbacks, so that none of them runs after the end.
+    /// The lock is held during callbacks, so that no callback runs after the end.
     private let state = Mutex(State.idle)
 
     /// - Parameters:

@@ -14,9 +14,8 @@ internal import Synchronization
 /// let best = try store.live().current.classify(photo)[0]
 /// ```
 ///
-/// A new model is used only after its digest or signature was verified and it has classified a test image. If an installation
-/// fails or the power is cut, the store keeps using the current model. After an installation, the previous model stays for
-/// `rollBack()`.
+/// Before it uses a new model, the store verifies the digest or signature, and classifies a test image. If an installation fails or the
+/// power is cut, the store keeps using the current model. After an installation, the previous model stays for `rollBack()`.
 ///
 /// A store is safe to use from any number of threads, and several processes may share a folder. Only stores may write to the
 /// folder.
@@ -76,13 +75,13 @@ public final class ModelStore: Sendable {
 extension ModelStore {
     /// The classifier of the model in use.
     ///
-    /// The classifier is the same object for the same model, and has been tested. If another process has installed a new model,
-    /// the store loads that model, and `live()` uses it too.
+    /// Calls return the same, tested object until the model changes. If another process has installed a new model, the store loads that
+    /// model, and `live()` uses it too.
     /// - Throws: `StoreError.empty` before the first model, `StoreError.damaged` if the file has changed since its
     ///   verification, and the errors of `current`.
     public func load() throws -> ImageClassifier { try memory.withLock { try load(&$0).classifier } }
 
-    /// The classifier of the model in use, whose model `install` and `rollBack` replace while requests run.
+    /// A holder of the classifier in use; `install` and `rollBack` replace its classifier while requests run.
     /// - Throws: The errors of `load()`.
     public func live() throws -> LiveClassifier {
         try memory.withLock { memory in
@@ -123,7 +122,7 @@ extension ModelStore {
     private func loadAndTest(_ name: String) throws -> ImageClassifier {
         let classifier = try ImageClassifier(try files.modelFile(name), threads: threads)
         let (width, height) = (classifier.model.preprocessing.width, classifier.model.preprocessing.height)
-        // All brightnesses, because an overflow may occur only with some of them.
+        // All brightness values, because an overflow may occur only for some values.
         let samples = (0..<width * height * 3).map { UInt8(truncatingIfNeeded: $0 &* 151) }
         _ = try classifier.classify(RasterImage(width: width, height: height, channels: 3, samples: samples))
         return classifier
@@ -135,9 +134,9 @@ extension ModelStore {
 extension ModelStore {
     /// Installs a model and starts to use it.
     ///
-    /// The store downloads, verifies and tests the file, and then replaces the model in use. That model becomes the previous
-    /// model unless its file is damaged; older models are removed. The next installation from the same URL resumes an
-    /// interrupted download if the server supports it.
+    /// The store downloads, verifies and tests the file, and then replaces the model in use. That model becomes the previous model unless
+    /// its file is damaged. The store removes older models. The next installation from the same URL resumes an interrupted download if the
+    /// server supports it.
     ///
     /// Cancelling the task ends the download. Errors do not change the models of the store, except `FileError.notConfirmed`:
     /// then the new model is in use, and a power cut may restore the previous one.
@@ -254,7 +253,7 @@ extension ModelStore {
         }
     }
 
-    /// Replaces the model in use by the downloaded, verified and tested model.
+    /// Replaces the model in use with the downloaded, verified and tested model.
     private func activate(_ new: Loaded) throws -> InstalledModel {
         try withExclusiveAccess {
             let index: StoreIndex?
@@ -267,7 +266,7 @@ extension ModelStore {
             try files.rename(Download.fileName, to: new.model.fileName)
             try files.flushNames()
             let older = [index?.current, index?.previous].compactMap(\.self).filter { $0.sha256 != new.model.sha256 }
-            // The newest intact model; if none can be read now, the newest, because a failing read need not mean damage.
+            // The newest intact model; if all are unreadable now, the newest, because a failed read does not prove damage.
             let intact = older.first { (try? files.digest(of: $0.fileName).sha256) == $0.sha256 }
             try change(to: new, previous: intact ?? older.first)
             // Without the partial file, its record is meaningless.

@@ -1,7 +1,7 @@
 package import Foundation
 internal import ImprintCore
 
-/// A download of one file into a folder, which is verified by its SHA-256 and can be resumed after an interruption.
+/// A resumable download of one file into a folder, verified by its SHA-256.
 ///
 /// Like the folder of a `ModelStore`, the folder has the files `download.partial` and `download.json`. The caller ensures that only one
 /// download at a time uses the folder.
@@ -10,7 +10,7 @@ package struct VerifiedDownload: Sendable {
     private let files: Disk
     private let sha256: String
 
-    /// Prepares the download of a file; the folder is created.
+    /// Prepares the download of a file, and creates the folder.
     /// - Parameters:
     ///   - sha256: The expected SHA-256 as 64 hexadecimal digits.
     ///   - onProgress: Receives the number of bytes so far, and the size of the file if the server reports it.

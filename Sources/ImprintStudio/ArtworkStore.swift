@@ -3,7 +3,7 @@ internal import ImprintImages
 internal import ImprintSynthesis
 internal import Synchronization
 
-/// The artwork of logos to train a detector on, only in memory.
+/// The artwork of logos to train a detector on, kept only in memory.
 final class ArtworkStore: Sendable {
     /// The maximum number of images of artwork.
     static let limit = 100

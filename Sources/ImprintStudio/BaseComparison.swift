@@ -6,8 +6,8 @@ internal import ImprintTraining
 
 /// The accuracy on the examples with the base model that comes with Imprint and with a pretrained one.
 ///
-/// Both are estimated by cross-validation with the same folds: each example is classified by a model that was trained without it. The
-/// examples of a class are split in the order in which they were collected, because the camera images of one moment are near-duplicates.
+/// Cross-validation with the same folds estimates both accuracies: a model that was trained without an example classifies it. The folds
+/// split the examples of a class in the order of their collection, because camera images of one moment are near-duplicates.
 struct BaseComparison: Encodable, Sendable {
     /// The number of folds.
     static let folds = 4
@@ -45,7 +45,7 @@ extension BaseComparison {
     /// - Parameters:
     ///   - examples: The examples, without copies.
     ///   - base: The pretrained base model.
-    ///   - name: Its name.
+    ///   - name: The name of the pretrained base model.
     ///   - note: Receives the current activity.
     /// - Throws: `CancellationError` if the task is cancelled; the errors of `CrossValidationRun`.
     init(

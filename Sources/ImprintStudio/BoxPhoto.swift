@@ -8,7 +8,7 @@ struct BoxPhoto: Encodable, Sendable {
     struct Object: Codable, Sendable {
         let label: String
         let box: NormalizedRectangle
-        /// Whether the box is around a crowd; the page only keeps this property of an annotation file.
+        /// Whether the box is around a crowd; the page only preserves this property of the annotation file.
         var isCrowd: Bool?
     }
 
@@ -26,7 +26,7 @@ struct BoxPhoto: Encodable, Sendable {
     let width: Int
     let height: Int
     var objects: [Object] = []
-    /// Whether a photo without objects is known to show none of them, so that training uses it.
+    /// Whether a photo without boxes is known to show none of the objects, so that training uses it.
     var isBackground = false
     /// The number of edits, so that a page cannot overwrite an edit of another page.
     var revision = 0

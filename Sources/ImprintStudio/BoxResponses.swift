@@ -38,7 +38,7 @@ struct BoxesResponse: Encodable {
 /// The response to an edit of the boxes of a photo: only this photo, because there may be thousands.
 private struct BoxEditResponse: Encodable {
     let photo: BoxPhoto
-    /// The number of changes of the photos; the page lacks changes of other pages if its own number was not the previous one.
+    /// The number of changes of the photos; if the page's own number was not the previous one, it lacks changes of other pages.
     let version: Int
     /// The reason why the data are not sufficient for training; nil if they are.
     let shortage: String?

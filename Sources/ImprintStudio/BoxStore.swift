@@ -102,7 +102,7 @@ final class BoxStore: Sendable {
         return BoxPhoto(name: name, width: size.width, height: size.height)
     }
 
-    /// Adds a photo that was checked to be readable, and returns its name.
+    /// Adds a photo that the caller has checked to be readable, and returns its name.
     func add(_ photo: Data) throws -> String {
         try state.withLock { state in
             for part in [folder, images] {

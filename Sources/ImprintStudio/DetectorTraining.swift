@@ -44,7 +44,7 @@ extension DetectorData {
     private static let sheetSide = 160
     private static let sheetCount = 12
 
-    /// Returns a contact sheet of images that training resembles: composites of the artwork, or else the annotated objects.
+    /// Returns a contact sheet of typical training images: composites of the artwork, or else the annotated objects.
     /// - Throws: `ImageError` if no photo can be read.
     func sheet(seed: UInt64, workers: Workers) throws -> (title: String, image: RasterImage) {
         let images = artwork.isEmpty ? try objects(workers) : try composites(seed: seed, workers: workers)
@@ -69,7 +69,7 @@ extension DetectorData {
         return try workers.parallelMap(chosen.count) { index throws(ImageError) in
             let (photo, box) = chosen[index]
             let image = try StoredImage(photo.url, coveringShortSide: nil)
-            // A square around the object, twice as long as its longer side, as far as the photo reaches.
+            // A square around the object, with twice its longer side, clipped to the photo.
             let (width, height) = (Float(photo.width), Float(photo.height))
             let side = min(max(box.width * width, box.height * height) * 2, min(width, height))
             let left = min(max((box.x + box.width / 2) * width - side / 2, 0), width - side)

@@ -103,9 +103,9 @@ final class ExampleTrainer: Sendable {
         }
     }
 
-    /// Starts the installation of the offered base model, after which a new model is trained and compared.
+    /// Starts the installation of the offered base model, followed by training and comparing a new model.
     /// - Parameters:
-    ///   - name: The name of the base model, which must be that of the offer.
+    ///   - name: The name of the base model, which must match the offer.
     ///   - acceptsLicense: Whether the user accepts the licence of the offer.
     func install(_ name: String, acceptsLicense: Bool) throws {
         guard let offer, offer.name == name else {
@@ -203,7 +203,7 @@ final class ExampleTrainer: Sendable {
         }
         guard isInstalled != nil else { return }
         let installed = "\(offer.title) is installed."
-        // Including those that were added during the installation.
+        // Includes examples that were added during the installation.
         let examples = examples
         if let shortage = shortage(of: examples) { return end(.installed, "\(installed) \(shortage)") }
         let learned = await attempt(ifStopped: "\(installed) Training was stopped; the model did not change.") {
@@ -291,8 +291,9 @@ final class ExampleTrainer: Sendable {
         }
     }
 
-    /// Trains a new model, which starts from the first installed base model, or from the base model that comes with Imprint if none is
-    /// installed or if `usesBuiltInBase` is true.
+    /// Trains a new model, which starts from the first installed base model.
+    ///
+    /// It starts from the base model that comes with Imprint if none is installed, or if `usesBuiltInBase` is true.
     private func trainNewModel(
         _ examples: Examples, _ folder: URL
     ) async throws -> (ImageClassifier, Data, InstalledBase?) {

@@ -32,7 +32,7 @@ struct Examples: Sendable {
     var byteCount: Int { classes.reduce(0) { $0 + $1.photos.reduce(0) { $0 + $1.count } } }
 
     /// Adds a class, unless it exists.
-    /// - Parameter known: The labels of the model, whose names need no check.
+    /// - Parameter known: The labels of the model, whose names are valid already.
     mutating func add(class label: String, known: [String]) throws {
         guard !classes.contains(where: { $0.label == label }) else { return }
         if !known.contains(label) { try Self.check(name: label) }
@@ -42,7 +42,7 @@ struct Examples: Sendable {
         classes.append(Class(label: label))
     }
 
-    /// Checks the name of a new class, because training uses labels as folder names.
+    /// Checks the name of a new class, which must be a valid folder name, like the labels of other training data.
     private static func check(name: String) throws {
         guard !name.isEmpty, name == name.trimmingCharacters(in: .whitespacesAndNewlines), name.count <= 100 else {
             throw RequestError("A class needs a name of 1 to 100 characters, without leading or trailing spaces.")

@@ -57,8 +57,9 @@ struct RequestError: Error {
 
 /// The characters of a label that a user types.
 enum LabelText {
-    /// Checks that a label has no invisible characters that change the text around it: line breaks, control characters, and controls of
-    /// the writing direction, with which one label can look like another.
+    /// Checks that a label does not contain invisible characters that change the text around it.
+    ///
+    /// These are line breaks, control characters, and controls of the writing direction, which can make one label look like another.
     static func check(_ label: String, _ subject: String) throws {
         let hasControls = label.unicodeScalars.contains {
             [.control, .lineSeparator, .paragraphSeparator].contains($0.properties.generalCategory)

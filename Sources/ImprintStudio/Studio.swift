@@ -29,8 +29,8 @@ package final class Studio: Sendable {
     /// The configuration of new detectors.
     let detectorConfiguration: DetectorConfiguration
     private let name: String?
-    /// Identifies this run in requests and responses, so that a page of an earlier studio at the same address detects the
-    /// restart.
+    /// The identifier of this run in requests and responses, so that a page of an earlier studio at the same address
+    /// detects the restart.
     private let run = UUID().uuidString
 
     /// Starts the studio.
@@ -39,7 +39,7 @@ package final class Studio: Sendable {
     ///   - name: The name of the model in the page.
     ///   - port: The port, 1…65,535; if nil, the default port or the next free one.
     ///   - threads: The number of threads for training; nil for one per core.
-    ///   - installer: Installs the pretrained base models that new models start from.
+    ///   - installer: The installer of the pretrained base models that new models start from.
     ///   - boxes: The folder of the photos with boxes; nil for the folder `studio` beside that of the base models.
     ///   - detectorConfiguration: The configuration of new detectors.
     /// - Throws: `LocalServerError.noPort` if the port is not available.

@@ -88,7 +88,7 @@ private struct ClassificationResponse: Encodable {
 
     /// All labels, best first.
     let classifications: [Item]
-    /// Whether the image is unlike the training photos: none of the labels.
+    /// Whether the novelty rule rejects the image, because it is unlike the training photos.
     let isRejected: Bool
     /// All objects in the image, by descending confidence; nil for a classifier of whole images.
     let objects: [DetectedObject]?
@@ -118,7 +118,7 @@ extension Studio {
         return try .json(ClassificationResponse(result, classifier.model.categories))
     }
 
-    /// Evaluates a model on a photo on another thread.
+    /// Runs a model on a photo, on another thread.
     @concurrent
     private func result(for photo: Data, _ classifier: ImageClassifier) async throws -> ImageResult {
         try classifier.result(for: .data(photo))

@@ -26,7 +26,7 @@ struct TrainingStatus: Encodable, Sendable {
     /// A number that increases with every change, also across runs.
     private(set) var version = 0
     private(set) var stage = Stage.none
-    /// The current activity, or the reason of the end.
+    /// The current activity, or the reason for the end.
     private(set) var message = ""
     private(set) var points: [Point] = []
     /// The finished fraction of the run, 0…1; nil if it is unknown.

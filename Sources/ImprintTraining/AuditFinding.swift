@@ -14,7 +14,7 @@ extension Audit {
             case unreadable
             /// A truncated or damaged image.
             case truncated
-            /// An animation, of which only the first frame is used.
+            /// An animation; training and evaluation use only its first frame.
             case animated
             /// A photo with an unusable colour profile.
             case unusableColors
@@ -165,12 +165,12 @@ extension Audit.Finding.Kind {
             "These objects have less than \(Audit.minimumObjectSide) pixels in the largest scaled copy of a photo that a detector "
                 + "scans. Crop the photos, or take them from closer up."
         case .elongatedBoxes:
-            "One side of these objects is more than \(Audit.maximumAspectRatio) times as long as the other, so that one of them does "
-                + "not fit a detector. Annotate parts of the objects."
+            "One side of these objects is more than \(Audit.maximumAspectRatio) times as long as the other, which is too narrow for a "
+                + "detector. Annotate parts of the objects."
         case .withoutBoxes:
             "Photos without objects are useful as background. Check that the objects in these photos were not overlooked."
         case .fewObjects:
-            "Labels with less than \(Audit.minimumObjects) objects. A detector learns them badly; annotate more photos of them."
+            "Labels with fewer than \(Audit.minimumObjects) objects. A detector learns them poorly; annotate more photos of them."
         }
     }
 }

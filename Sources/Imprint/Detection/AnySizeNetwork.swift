@@ -14,7 +14,7 @@ package final class AnySizeNetwork {
 
         fileprivate init(_ plan: ExecutionPlan) { self.plan = plan }
 
-        /// The values, which are those of this image until the network runs again.
+        /// The values for this image; the next run of the network overwrites them.
         package var values: UnsafeMutableBufferPointer<Float> { plan.output }
         /// The shape.
         package var shape: TensorShape { plan.network.output }
@@ -35,7 +35,7 @@ package final class AnySizeNetwork {
     private let planLimit: Int
 
     /// Creates a network for images of any size.
-    /// - Parameter plans: The maximum number of cached plans; each takes up to dozens of MB.
+    /// - Parameter plans: The maximum number of cached plans; each takes up to dozens of megabytes.
     package init(
         _ network: Network, parameters: Parameters, preprocessing: Preprocessing, plans: Int, threads: Int = 1
     ) {
@@ -58,9 +58,9 @@ package final class AnySizeNetwork {
 
     /// Runs the network on each level of an image pyramid.
     /// - Parameters:
-    ///   - levels: The sides of squares with as many pixels as the scaled images have.
-    ///   - stride: The divisor of the sides of the scaled images, which have at least two times `stride` pixels. A very long image is
-    ///     compressed, so that it has at most twice as many pixels as the square.
+    ///   - levels: The pyramid levels: for each, the side in pixels of a square with the area of the scaled image.
+    ///   - stride: The sides of scaled images are multiples of `stride`, and at least 2 · `stride`. A very long image is squeezed until it
+    ///     has at most twice the area of the square.
     ///   - body: A closure that receives the output of the network and the scaled image.
     /// - Throws: The errors of `run(_:)` and of `body`.
     package func forEachLevel(
@@ -93,7 +93,7 @@ package final class AnySizeNetwork {
         guard ParameterLayout(resized) == parameters.layout else {
             throw unsupported("its parameters have other shapes for this size")
         }
-        // Bounds memory if every image has another shape.
+        // Bounds memory if every image has a different shape.
         if plans.count >= planLimit { plans.removeAll() }
         let plan: ExecutionPlan
         do throws(NetworkError) {

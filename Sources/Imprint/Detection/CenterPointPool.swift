@@ -26,7 +26,7 @@ final class CenterPointPool: HeadPredictor {
         self.threads = threads
     }
 
-    /// The longer side of the network's input, so that a decoded photo has at least the size in which the network sees it.
+    /// The longer side of the network's input, so a photo is never decoded at a lower resolution than the network sees.
     var shortSideToDecode: Int { max(model.network.input.width, model.network.input.height) }
 
     func predict(_ image: StoredImage, cropAndScale: CropAndScale?) throws(ImprintError) -> Prediction {
@@ -50,7 +50,7 @@ final class CenterPointPool: HeadPredictor {
         for (index, label) in model.labels.enumerated() {
             let objects = objects(label, index, in: map, of: image)
             prediction.objects += objects
-            // The strongest position may have no object, if its box is outside of the image.
+            // The strongest position has no object if its box lies outside the image.
             prediction.confidences.append((0..<map.shape.pixels).map { map[$0, index] }.max() ?? 0)
             prediction.boxes.append(objects.first?.box)
         }
@@ -95,6 +95,6 @@ final class CenterPointPool: HeadPredictor {
 }
 
 extension AnySizeNetwork.Map {
-    /// Returns the value of a channel at a position, counted in the order of rows.
+    /// Returns the value of a channel at a position, in row-major order.
     fileprivate subscript(position: Int, channel: Int) -> Float { values[position * shape.channels + channel] }
 }

@@ -11,8 +11,8 @@ enum ObjectPeaks {
 
     /// A box and similar boxes that it suppresses.
     ///
-    /// Neighbouring positions and pyramid levels see the same object, and the mean of their boxes is more exact than the best of them (Solovyev
-    /// et al., "Weighted boxes fusion", 2021).
+    /// Neighbouring positions and pyramid levels see the same object, and the mean of their boxes is more accurate than the best box
+    /// (Solovyev et al., "Weighted boxes fusion", 2021).
     private struct Cluster {
         let best: PyramidScanner.Peak.Box
         let confidence: Float
@@ -43,8 +43,8 @@ enum ObjectPeaks {
     /// Returns the objects by descending confidence, including those below the thresholds of their logos.
     ///
     /// An object suppresses less confident objects of other logos with a similar box. But an object below the threshold of its logo never
-    /// suppresses one that reaches its own. So the objects that reach their thresholds are the same as if all others had been dropped first,
-    /// and an evaluation still gets the objects below the thresholds.
+    /// suppresses one that reaches its own. So the other objects do not affect the objects that reach their thresholds, and an evaluation
+    /// still gets them.
     /// - Parameter thresholds: The minimum confidence of each logo.
     static func objects(
         _ scans: [PyramidScanner.Scan], _ detector: DetectorHead, thresholds: [Double]

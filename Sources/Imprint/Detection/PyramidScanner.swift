@@ -23,9 +23,9 @@ package final class PyramidScanner {
 
         /// A bounding box, in pixels of the image.
         package struct Box: BoundingBox, Hashable, Codable, Sendable {
-            /// The left edge; 0 is that of the image.
+            /// The left edge; 0 is the left edge of the image.
             package var x: Float
-            /// The upper edge; 0 is that of the image.
+            /// The upper edge; 0 is the upper edge of the image.
             package var y: Float
             package var width: Float
             package var height: Float
@@ -43,7 +43,8 @@ package final class PyramidScanner {
     private let network: AnySizeNetwork
     private let detector: DetectorHead
 
-    /// - Parameter shapes: The number of image shapes for which plans of all pyramid levels are cached; each takes a few dozen MB.
+    /// - Parameter shapes: The number of image shapes whose plans are cached for all pyramid levels; each shape takes a few dozen
+    ///   megabytes.
     package init(
         _ network: Network, parameters: Parameters, preprocessing: Preprocessing, detector: DetectorHead,
         shapes: Int = 4

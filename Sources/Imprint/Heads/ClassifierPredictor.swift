@@ -22,7 +22,7 @@ struct ClassifierPredictor: HeadPredictor {
             confidences: confidences, boxes: confidences.map { _ in nil }, novelty: novelty(features, confidences))
     }
 
-    /// Returns the novelty of an image, or nil if there is no rule, or if the rule has no mean of the label with the highest confidence.
+    /// Returns the novelty of an image, or nil without a rule, or if the rule does not cover the label with the highest confidence.
     private func novelty(_ features: [Float]?, _ confidences: [Float]) -> Float? {
         guard let noveltyRule, let features, let highest = confidences.max(),
             let best = confidences.firstIndex(of: highest), noveltyRule.labels.contains(best)

@@ -46,7 +46,7 @@ package struct Prediction: Sendable {
     package var confidences: [Float]
     /// The most likely bounding box of each label, relative to the image; nil for a label without one.
     package var boxes: [NormalizedRectangle?]
-    /// How unlike the training photos the image is, as `ImageClassifier.novelty(of:cropAndScale:)` returns it, or nil if it is unknown.
+    /// The novelty of the image, as `ImageClassifier.novelty(of:cropAndScale:)` returns it; nil if it is unknown.
     package var novelty: Float?
     /// All objects in the image, by descending confidence, relative to the image; empty for a classifier of whole images.
     package var objects: [DetectedObject] = []

@@ -3,11 +3,11 @@ package import ImprintImages
 package import ImprintModel
 package import ImprintNetwork
 
-/// The features that find logos by their artwork: vectors that describe what an image shows at each position.
+/// Local features for finding logos by their artwork: one vector for each position of an image.
 ///
-/// They are the activations of a pretrained network at one or two depths, standardized: over drawn patterns, each channel has a mean of 0 and a
-/// standard deviation of 1. Otherwise a few channels with large values would outweigh the rest. `LocalFeatures.builtIn()` in
-/// ImprintTraining returns the features that come with Imprint, which are trained for logos.
+/// The vectors are activations of a pretrained network at one or two depths. Each channel is standardized over drawn patterns to a mean of
+/// 0 and a standard deviation of 1, so channels with large values do not outweigh the rest. `LocalFeatures.builtIn()` in ImprintTraining
+/// returns the features that come with Imprint, which are trained for logos.
 public struct LocalFeatures: Sendable {
     /// The distance between adjacent positions, in pixels.
     package static let stride = 16
@@ -32,7 +32,7 @@ public struct LocalFeatures: Sendable {
     /// Creates the features of a pretrained base model.
     /// - Parameters:
     ///   - base: A base model: a convolutional network for colour images with a feature map of a sixteenth of their size.
-    ///   - images: The images that the features are standardized over, with 3 channels and sides that are multiples of 16.
+    ///   - images: The images over which the features are standardized, with 3 channels and sides that are multiples of 16 pixels.
     /// - Throws: `ImprintError.noLocalFeatures` if the network has no such feature map, `ImprintError.unsupportedImageSize` if it accepts only
     ///   one size, `ImprintError.outOfMemory` and `NetworkError.outOfMemory`.
     package init(_ base: ModelFile, standardizedOver images: [RasterImage]) throws {
@@ -107,7 +107,7 @@ public struct LocalFeatures: Sendable {
         guard count > 0 else { return self }
         let means = sums.map { $0 / count }
         let deviations = zip(squares, means).map { max($0 / count - $1 * $1, 0).squareRoot() }
-        // A channel that is almost constant over the images would outweigh all others in a photo where it is not, so it becomes 0.
+        // A channel that is almost constant over the images would outweigh all others in a photo in which it varies, so it becomes 0.
         let smallest = deviations.sorted()[deviations.count / 2] / 1000
         let factors = deviations.map { $0 > smallest ? Float(1 / $0) : 0 }
         // A standardized value v becomes (v − mean) / deviation.
@@ -117,8 +117,8 @@ public struct LocalFeatures: Sendable {
         return with(parameters)
     }
 
-    /// Makes the network, for use on one thread at a time.
-    /// - Parameter plans: The number of image sizes for which the network is cached.
+    /// Creates a feature extractor, for use on one thread at a time.
+    /// - Parameter plans: The maximum number of image sizes whose execution plans are cached.
     package func extractor(plans: Int, threads: Int = 1) -> AnySizeNetwork {
         AnySizeNetwork(network, parameters: parameters, preprocessing: preprocessing, plans: plans, threads: threads)
     }

@@ -2,14 +2,14 @@ internal import Foundation
 
 /// The calibration that turns the score of a logo in a photo into a confidence: Platt scaling that depends on the number of logos.
 ///
-/// The log-odds of a logo are (score − midpoint − growth · ln(logos)) / width. In a photo without any logo, the highest score grows with
-/// the number of logos that are searched, and so does the midpoint.
+/// The log-odds of a logo are (score − midpoint − growth · ln(logos)) / width. A search for more logos finds a higher maximum score in a
+/// photo without any logo, so the midpoint grows with the number of logos.
 package struct MatchCalibration: Hashable, Sendable {
-    /// The score with a confidence of 0.5 if a single logo is searched.
+    /// The score that has a confidence of 0.5 in a search for one logo.
     package var midpoint: Float
-    /// The difference of scores that multiplies the odds by e.
+    /// The increase in score that multiplies the odds by e.
     package var width: Float
-    /// The increase of the midpoint if e times as many logos are searched.
+    /// The increase of the midpoint in a search for e times as many logos.
     package var growth: Float
 
     /// Creates a calibration.
@@ -20,7 +20,7 @@ package struct MatchCalibration: Hashable, Sendable {
     /// Returns the confidence in a logo.
     /// - Parameters:
     ///   - score: The score of the logo.
-    ///   - logos: The number of images of logos that are searched.
+    ///   - logos: The number of logo images in the search.
     package func confidence(_ score: Float, logos: Int) -> Float {
         1 / (1 + exp((midpoint + growth * log(Float(logos)) - score) / width))
     }

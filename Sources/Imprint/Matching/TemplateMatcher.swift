@@ -2,9 +2,9 @@ package import ImprintCore
 package import ImprintImages
 internal import ImprintNetwork
 
-/// Finds the best match of each of several templates in an image, at all positions and levels of an image pyramid.
+/// A matcher that finds the best match of each template in an image, at all positions and levels of an image pyramid.
 package struct TemplateMatcher: Sendable {
-    /// A part of a logo to find: the features of several views of it; the view that matches best counts.
+    /// A part of a logo, as the features of several views; its score is that of the best view.
     package struct Template: Sendable {
         /// The height and width of the part in its views, in pixels.
         package let height: Float
@@ -29,14 +29,14 @@ package struct TemplateMatcher: Sendable {
         package init(score: Float, box: NormalizedRectangle) { (self.score, self.box) = (score, box) }
     }
 
-    /// The levels of the image pyramid: each image is scaled to as many pixels as a square with this side has.
+    /// The levels of the image pyramid: each level has the area of a square with this side, in pixels.
     package static let levels = [96, 136, 192, 272, 384, 544, 768, 1088]
 
-    /// The templates whose views have the same size.
+    /// A group of templates whose views have the same size.
     private struct Group: Sendable {
         /// The indices of the templates.
         let members: [Int]
-        /// The number of views of each of them.
+        /// The number of views of each template.
         let views: [Int]
         /// The correlations of each depth.
         let correlations: [NormalizedCorrelation]
@@ -69,7 +69,7 @@ package struct TemplateMatcher: Sendable {
     }
 
     /// Returns the best match of each template in an image.
-    /// - Parameter network: The network of the features of the templates.
+    /// - Parameter network: The network that computed the features of the templates.
     /// - Throws: `ImprintError.nonFiniteOutput` if a feature is not finite, `ImprintError.unsupportedImageSize` if the network does not accept
     ///   a level, `ImprintError.outOfMemory`.
     package func matches(
@@ -92,7 +92,7 @@ package struct TemplateMatcher: Sendable {
         return matches
     }
 
-    /// Replaces matches by better ones in a level of the pyramid.
+    /// Replaces matches with better ones from a level of the pyramid.
     private func updateMatches(
         _ matches: inout [Match], _ features: LocalFeatureMaps, _ level: RasterImage, _ workers: Workers
     ) throws(NetworkError) {

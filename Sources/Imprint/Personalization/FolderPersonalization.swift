@@ -38,8 +38,8 @@ extension PersonalizationSession {
     /// The session takes one photo of each label in turn, so a limit affects all labels equally. If the call throws, the session and its
     /// classifier do not change.
     /// - Parameters:
-    ///   - folder: The photos by label. Labels that the model does not know are added.
-    ///   - corrections: Photos that do not have a label.
+    ///   - folder: The photos by label. The session adds labels that the model does not have.
+    ///   - corrections: Photos, each with a label that it does not have.
     ///   - cache: A file that caches the features of photos; nil for no cache. See docs/how-to/personalization.md.
     ///   - control: A control to pause, resume or cancel the call from another thread.
     ///   - onProgress: A closure that receives the number of processed photos and the total number.

@@ -3,7 +3,7 @@ internal import ImprintCore
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// The parameters of a model's head, and how its outputs become logits of labels.
+/// The parameters of a model's head, and the calibration that turns its outputs into logits of labels.
 struct HeadParameters {
     /// The weights, [channels, outputs].
     var weight: [Float]
@@ -15,7 +15,7 @@ struct HeadParameters {
     let slopes: [Float]
     /// The calibration offset of each output, which is added to the product.
     let offsets: [Float]
-    /// Whether there is one more label, for images without any logo; its logit is 0.
+    /// Whether the model has one more label, for images without any logo; its logit is 0.
     let hasNone: Bool
 
     var outputs: Int { bias.count }
@@ -24,9 +24,9 @@ struct HeadParameters {
 
 /// An objective that trains a change of a model's head on cached features.
 ///
-/// With Δ the change of the columns of the trained labels, and z(Δ) the logits of a sample, it minimizes
-/// Σ wᵢ · loss(z(Δ), targetᵢ) + penalty / 2 · Σ (σ_c · Δ_c)² · C, where σ_c is the standard deviation of channel c of C, so that the penalty
-/// depends on the change of logits, whatever the scale of the features. `PersonalizationSample.Target` defines the losses. AdamW takes
+/// With Δ the change of the columns of the trained labels, and z(Δ) the logits of a sample, it minimizes Σ wᵢ · loss(z(Δ), targetᵢ) +
+/// penalty / 2 · Σ (σ_c · Δ_c)² · C, where σ_c is the standard deviation of channel c, and C the number of channels. The penalty therefore
+/// depends on the change of the logits, not on the scale of the features. `PersonalizationSample.Target` defines the losses. AdamW takes
 /// full-batch steps with a cosine schedule.
 final class HeadObjective: TrainingObjective {
     /// The number of steps.
@@ -104,7 +104,7 @@ final class HeadObjective: TrainingObjective {
 
     /// The standardization of feature channels: x ← (x − mean) / standard deviation.
     ///
-    /// It makes the optimizer change rarely active channels as much as others.
+    /// It lets the optimizer change rarely active channels as much as others.
     private struct Standardization {
         var means: [Float]
         var divisors: [Float]
@@ -198,7 +198,7 @@ final class HeadObjective: TrainingObjective {
         return PersonalizationProgress.Step(step, of: Self.steps, scores: scores)
     }
 
-    /// The current change, for features that are not standardized.
+    /// The current change, converted for features that are not standardized.
     private var change: Change {
         var weight = plan.parameters["change.weight"] ?? []
         var bias = plan.parameters["change.bias"] ?? trained.map { _ in 0 }

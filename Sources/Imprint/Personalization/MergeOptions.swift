@@ -4,7 +4,7 @@ internal import ImprintCore
 public struct MergeOptions: Hashable, Sendable {
     /// The clipping norm C > 0: the maximum Euclidean norm of one user's change; nil for no limit.
     ///
-    /// Longer changes are scaled down to it.
+    /// Merging scales longer changes down to this norm.
     public var clip: Double?
     /// The noise multiplier z, 0.001 to 1000000: the standard deviation of the noise as a multiple of `clip`; nil for no noise.
     ///

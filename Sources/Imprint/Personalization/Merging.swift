@@ -12,9 +12,9 @@ public struct Merge: Sendable {
     public let exampleCount: Int
     /// The number of changes that were scaled down to `MergeOptions.clip`.
     public let clippedCount: Int
-    /// The labels that users added, and that the model has.
+    /// The labels that users added and the merged model includes.
     public let addedLabels: [String]
-    /// The labels that users added, and that the model omits because their names could identify users; empty without noise.
+    /// The labels that users added but the merged model omits, because their names could identify users; empty without noise.
     public let omittedLabels: [String]
     /// The privacy guarantee of the noise; nil without noise.
     public let privacy: Privacy?
@@ -38,7 +38,7 @@ public struct Merge: Sendable {
 extension ModelFile {
     /// Merges the personalizations of several users into a new model by federated averaging.
     ///
-    /// The method is that of McMahan et al., "Communication-efficient learning of deep networks from decentralized data", 2017. Let Δᵢ be the
+    /// The method follows McMahan et al., "Communication-efficient learning of deep networks from decentralized data", 2017. Let Δᵢ be the
     /// change of the parameters by user i, with low-rank factors multiplied to A·B, and nᵢ the number of the user's photos, at least 1. A
     /// parameter w becomes w + Σ nᵢ Δᵢ / Σ nᵢ, where Δᵢ is 0 for users who do not change it. An added label gets the mean of its columns,
     /// weighted by the number of its photos, over the users who added it.

@@ -5,7 +5,7 @@ package import ImprintModel
 public struct PersonalizationConfiguration: Hashable, Sendable {
     /// The loss weight of the base model's rehearsal features relative to the user's photos, ≥ 0.
     ///
-    /// A larger weight prevents more forgetting, and adapts less to the user's photos.
+    /// A larger weight prevents forgetting more strongly, but adapts the model less to the user's photos.
     public var rehearsalWeight: Float = 2
     /// The weight of the penalty on changes of the logits, ≥ 0; see docs/explanation/personalization.md.
     public var penalty: Float = 0.001
@@ -29,7 +29,7 @@ public struct PersonalizationConfiguration: Hashable, Sendable {
     public var memoryLimit = 64 << 20
     /// The maximum duration of training with a folder; nil for no limit.
     ///
-    /// Photos that are not processed in time are omitted.
+    /// Training omits photos that are not processed in time.
     public var timeLimit: Duration?
     /// Whether training with a folder runs on a single thread of the lowest priority.
     public var isBackground = false

@@ -15,7 +15,7 @@ struct PersonalizationSample: Sendable {
         case distilled
     }
 
-    /// The loss weight of "the sample has no new label" relative to the distillation of the known labels.
+    /// The loss weight of "the sample has none of the new labels" relative to the distillation of the known labels.
     ///
     /// It is large because a new label has few photos, and only the replayed samples are counterexamples.
     static let newLabelWeight: Float = 8
@@ -28,7 +28,7 @@ struct PersonalizationSample: Sendable {
 }
 
 extension PersonalizationSample.Target {
-    /// Replaces logits by the gradient of the loss with respect to them.
+    /// Replaces logits with the gradient of the loss with respect to them.
     /// - Parameters:
     ///   - logits: The logits, and on return the gradient.
     ///   - teacher: The confidences of the teacher; used only by `distilled`.
@@ -53,7 +53,9 @@ extension PersonalizationSample.Target {
     }
 }
 
-/// Replaces logits by their softmax, over the first `count` elements if it is given; the other elements become 0.
+/// Replaces logits with their softmax.
+///
+/// With `count`, the softmax covers only the first `count` elements, and the others become 0.
 func softmax(_ logits: inout [Float], ofFirst count: Int? = nil) {
     let count = count ?? logits.count
     let largest = logits[..<count].max() ?? 0

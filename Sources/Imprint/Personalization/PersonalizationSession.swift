@@ -16,11 +16,13 @@ internal import Synchronization
 ///
 /// Load the saved file again with `Personalization.init(contentsOf:)` and apply it with `ImageClassifier.personalized(with:)`.
 ///
-/// Each change trains again on the features of all photos in the session; the features of a photo are computed once. Therefore the result
-/// depends only on the base model, the initial personalization and the photos. `undo()` restores the previous state exactly, and the same
-/// photos in the same order give a bitwise identical result.
+/// Each change trains again on the features of all photos in the session. The session computes the features of a photo only once. Therefore
+/// the result depends only on the base model, the initial personalization and the photos. `undo()` restores the previous state exactly, and
+/// the same photos in the same order give a bitwise identical result.
 ///
 /// A session is thread-safe. Reading `classifier` takes no lock and does not wait for training. The session never changes the base model.
+///
+/// Methods that train throw `ImprintError.personalizationDiverged` if a parameter becomes NaN or infinite, and `NetworkError.outOfMemory`.
 public final class PersonalizationSession: Sendable {
     /// The classifier without any personalization.
     public let base: ImageClassifier
@@ -48,7 +50,7 @@ public final class PersonalizationSession: Sendable {
     /// - Parameters:
     ///   - classifier: The classifier to personalize. If it has a personalization, the session continues from it.
     ///   - configuration: The hyperparameters and limits.
-    /// - Throws: `ImprintError` if a setting is out of range, or the model has no head that can be trained.
+    /// - Throws: `ImprintError` if a setting is out of range, or the model does not have a trainable head.
     public init(
         _ classifier: ImageClassifier, configuration: PersonalizationConfiguration = PersonalizationConfiguration()
     ) throws {
@@ -83,14 +85,14 @@ public final class PersonalizationSession: Sendable {
 
     /// Adds a photo of a label and trains.
     ///
-    /// A label that the model does not know is added.
+    /// If the model does not have the label, the session adds it.
     /// - Throws: `ImageError` if the file cannot be read as an image, `ImprintError` if the label cannot be added or the memory limit is
     ///   exceeded.
     public func teach(_ photo: URL, as label: String) throws { try add([example(.file(photo), .isLabel(label))]) }
 
     /// Adds an image of a label and trains.
     ///
-    /// A label that the model does not know is added.
+    /// If the model does not have the label, the session adds it.
     /// - Parameters:
     ///   - image: The image, upright and in sRGB.
     ///   - label: The label.
@@ -117,7 +119,7 @@ public final class PersonalizationSession: Sendable {
     ///
     /// If the call throws, the session and its classifier do not change.
     /// - Parameters:
-    ///   - photos: The photos with their labels. Labels that the model does not know are added.
+    ///   - photos: The photos with their labels. The session adds labels that the model does not have.
     ///   - control: A control to pause or cancel the call from another thread.
     ///   - onProgress: A closure that receives the progress, on the caller's thread.
     /// - Throws: `ImageError` if an image cannot be read, `ImprintError` if a label cannot be added or the memory limit is exceeded,
@@ -151,6 +153,7 @@ public final class PersonalizationSession: Sendable {
 
     /// Undoes the last call of `teach`, `correct` or `forget` that has not been undone.
     /// - Returns: Whether there was a call to undo.
+    /// - Throws: The errors of training; the session then stays unchanged.
     @discardableResult
     public func undo() throws -> Bool {
         try state.withLock { state in
@@ -177,7 +180,7 @@ public final class PersonalizationSession: Sendable {
         }
     }
 
-    /// Saves the current personalization; an existing file is replaced atomically.
+    /// Saves the current personalization, and replaces an existing file atomically.
     /// - Returns: The size of the file in bytes.
     /// - Throws: `ImprintError.nothingToSave` if there is no personalization, `FileError` if the file cannot be written.
     @discardableResult
@@ -211,7 +214,7 @@ public final class PersonalizationSession: Sendable {
         }
     }
 
-    /// Returns how many more examples of a size fit within the memory limit.
+    /// Returns the number of further examples of a size that fit within the memory limit.
     func capacity(for byteCount: Int) -> Int {
         let free = configuration.memoryLimit - state.withLock { $0.data.byteCount }
         return max(free, 0) / max(byteCount, 1)
@@ -251,10 +254,11 @@ public final class PersonalizationSession: Sendable {
 
     /// Measures the accuracy on the photos of the session by k-fold cross-validation.
     ///
-    /// Each photo is classified by a personalization that was trained without its fold. Photos of one burst are distributed over the folds, so
-    /// `after` is too high if the session contains bursts.
+    /// A personalization that was trained without a photo's fold classifies the photo. Photos of one burst are distributed over the folds,
+    /// so `after` is too high if the session contains bursts.
     /// - Parameter folds: The number of folds, at least 2.
     /// - Returns: The accuracy; nil if there are fewer than two photos per fold, or a label has only one photo.
+    /// - Throws: The errors of training.
     public func crossValidated(folds: Int = 5) throws -> Accuracy? {
         try crossValidated(folds: folds) { false }
     }

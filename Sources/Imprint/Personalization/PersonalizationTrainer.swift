@@ -82,7 +82,7 @@ struct PersonalizationTrainer {
         return outputs == model.headLabels.count ? tail : try tail.resizingHead(outputs: outputs)
     }
 
-    /// The outputs whose columns change: those of the examples' labels, or all if an example shows none of a detector's logos.
+    /// The outputs whose columns change: those of the examples' labels, or all outputs if an example shows none of the detector's logos.
     private var trainedOutputs: [Int] {
         let labels = Set(data.examples.map(\.evidence.label))
         if !labels.isSubset(of: outputs) { return Array(outputs.indices) }

@@ -1,7 +1,6 @@
 internal import Foundation
 
-/// Pseudo-rehearsal samples of the labels that an earlier personalization added
-/// without storing their photos.
+/// Pseudo-rehearsal samples of labels that an earlier personalization added without storing their photos.
 ///
 /// A sample is a rehearsal feature, moved towards the label until the head gives the label a confidence of 95 %. The direction in
 /// channel c is σ_c² · (w_c − w̄_c), with σ the standard deviations of the features, w the weights of the label, and w̄ the mean weights of the
@@ -33,7 +32,7 @@ struct PseudoRehearsal {
     }
 
     /// Returns the samples of one output.
-    /// - Parameter weight: The sum of the samples' weights, if there are as many as possible.
+    /// - Parameter weight: The sum of the weights of `count` samples; fewer samples have a lower sum.
     func samples(of output: Int, weight: Float) -> [PersonalizationSample] {
         let outputs = head.outputs
         let others = Float(max(known - 1, 1))

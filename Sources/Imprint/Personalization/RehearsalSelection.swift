@@ -18,7 +18,8 @@ extension TrainingPhoto {
 extension ModelFile {
     /// Returns a copy of the model with rehearsal features of some training photos, balanced over the labels.
     ///
-    /// Photos that cannot be read are left out. The model does not change if it has no head to train, or no photo can be read.
+    /// The method skips unreadable photos. It returns an unchanged copy if the model does not have a trainable head, or if all photos are
+    /// unreadable.
     /// - Parameters:
     ///   - items: The training photos with the indices of their labels.
     ///   - count: The maximum number of photos.

@@ -12,13 +12,13 @@ internal import ImprintModel
 /// A request is a value, modelled on Vision's `CoreMLRequest`, and any number of tasks can use it at the same time. With default settings, it
 /// returns the same classifications as `ImageClassifier.classify(_:cropAndScale:)`.
 public struct ClassificationRequest: Sendable {
-    /// How the image, or its region of interest, is fitted to the network's input; nil for the same way as in training.
+    /// The rule that fits the image, or its region of interest, to the network's input; nil for the rule used in training.
     public var cropAndScale: CropAndScale?
-    /// The region of the upright image that is classified; it is extended to whole pixels.
+    /// The region of the upright image to classify; it is extended to whole pixels.
     public var regionOfInterest = NormalizedRectangle.all
     /// The rule that classifications must meet.
     public var rule: ConfidenceRule
-    /// Whether an image unlike the training photos gets no classifications: none of the labels.
+    /// Whether to return an empty result for images that are unlike the training photos.
     ///
     /// It requires a model with a novelty rule; see `ImageClassifier.noveltyRule`.
     public var rejectsNovelImages = false
@@ -27,15 +27,15 @@ public struct ClassificationRequest: Sendable {
     /// Creates a request for a classifier.
     /// - Parameters:
     ///   - classifier: The classifier.
-    ///   - rule: The rule that classifications must meet; by default, every classification does.
+    ///   - rule: The rule that classifications must meet; the default accepts every classification.
     public init(_ classifier: ImageClassifier, rule: ConfidenceRule = ConfidenceRule()) {
         self.init(LiveClassifier(classifier), rule: rule)
     }
 
-    /// Creates a request for a replaceable classifier; each image is classified by the classifier that is current at that time.
+    /// Creates a request for a replaceable classifier; the classifier that is current at that time classifies each image.
     /// - Parameters:
     ///   - classifier: The replaceable classifier.
-    ///   - rule: The rule that classifications must meet; by default, every classification does.
+    ///   - rule: The rule that classifications must meet; the default accepts every classification.
     public init(_ classifier: LiveClassifier, rule: ConfidenceRule = ConfidenceRule()) {
         live = classifier
         self.rule = rule
@@ -49,7 +49,7 @@ public struct ClassificationRequest: Sendable {
     /// The current classifier, which classifies the next image.
     public var classifier: ImageClassifier { live.current }
 
-    /// Classifies an image on another thread than the caller's.
+    /// Classifies an image on a background thread.
     ///
     /// Use `RequestHandler` to perform several requests on the same image.
     /// - Parameter source: The image.

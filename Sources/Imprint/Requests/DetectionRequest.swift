@@ -17,7 +17,7 @@ public struct DetectionRequest: Sendable {
     public let detector: ImageClassifier
     /// The minimum confidence of an object, 0…1; nil for the model's threshold of each label, or 0.5 for a label without one.
     public var minimumConfidence: Float?
-    /// The region of the upright image that is searched; it is extended to whole pixels.
+    /// The region of the upright image to search; it is extended to whole pixels.
     public var regionOfInterest = NormalizedRectangle.all
 
     /// Creates a request.
@@ -28,7 +28,7 @@ public struct DetectionRequest: Sendable {
         (self.detector, self.minimumConfidence) = (detector, minimumConfidence)
     }
 
-    /// Finds the objects in an image on another thread than the caller's.
+    /// Finds the objects in an image on a background thread.
     ///
     /// Use `RequestHandler` to perform several requests on the same image.
     /// - Parameter source: The image.
@@ -47,7 +47,7 @@ public struct DetectionRequest: Sendable {
 }
 
 extension RequestHandler {
-    /// Performs detection requests one after another, on another thread than the caller's.
+    /// Performs detection requests one after another, on a background thread.
     /// - Parameter requests: The requests, with the same or with different detectors; the image is decoded once for all of them.
     /// - Returns: For each request, in order, its objects by descending confidence.
     /// - Throws:
@@ -121,7 +121,7 @@ extension ImageClassifier {
         guard locatesObjects else { throw .notADetector(network: model.network.name) }
     }
 
-    /// Returns whether an object has the minimum confidence or, without one, that of its label's threshold.
+    /// Returns whether the confidence of an object reaches the minimum or, without one, the threshold of its label.
     func reachesThreshold(_ object: DetectedObject, _ minimumConfidence: Float?) -> Bool {
         if let minimumConfidence { return object.confidence >= minimumConfidence }
         return Double(object.confidence) >= detectionThreshold(of: object.label)

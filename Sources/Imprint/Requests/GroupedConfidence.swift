@@ -52,8 +52,9 @@ extension [Classification] {
 }
 
 extension [DetectedObject] {
-    /// Returns the probability, 0…1, that at least one object has any label except the given ones: 1 − Π(1 − cᵢ), as if the objects were
-    /// independent.
+    /// Returns the probability, 0…1, that at least one object has any label except the given ones.
+    ///
+    /// The probability is 1 − Π(1 − cᵢ) over the confidences cᵢ of these objects, as if the objects were independent.
     /// - Parameter labels: The labels to exclude.
     public func groupedConfidence(excluding labels: Set<String> = []) -> Float {
         lazy.filter { !labels.contains($0.label) }.map(\.confidence).grouped(false)

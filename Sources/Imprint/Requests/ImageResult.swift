@@ -5,7 +5,7 @@ internal import ImprintModel
 package struct ImageResult: Sendable {
     /// One classification per label, by descending confidence.
     package let classifications: [Classification]
-    /// How unlike the training photos the image is, or nil if it is unknown; see `ImageClassifier.novelty(of:cropAndScale:)`.
+    /// The novelty of the image, as `ImageClassifier.novelty(of:cropAndScale:)` returns it; nil if it is unknown.
     package let novelty: Float?
     /// The objects that reach the thresholds of their labels, by descending confidence; nil for a classifier of whole images.
     package let objects: [DetectedObject]?

@@ -9,7 +9,7 @@ internal import Atomics
 /// live.replace(with: newClassifier)
 /// ```
 ///
-/// Reading and replacing the classifier take no lock. Each image is classified by one classifier, even if it is replaced meanwhile.
+/// Reading and replacing the classifier take no lock. A replacement does not affect images whose classification has already started.
 public final class LiveClassifier: Sendable {
     private let published: ManagedAtomic<Published>
 

@@ -11,13 +11,13 @@ internal import ImprintImages
 public struct RequestHandler: Sendable {
     let source: ImageSource
 
-    /// Creates a handler for an image, which is read when requests are performed.
+    /// Creates a handler for an image; the handler reads the image when it performs requests.
     public init(_ source: ImageSource) { self.source = source }
 
-    /// Performs requests one after another, on another thread than the caller's.
+    /// Performs requests one after another, on a background thread.
     ///
-    /// Call the method from several tasks to use several cores. A large JPEG is decoded at the size that the most demanding request needs, so
-    /// confidences can differ slightly from those of a request that is performed alone.
+    /// Call the method from several tasks to use several cores. A large JPEG is decoded at the size that the most demanding request needs,
+    /// so confidences can differ slightly from those of a request that you perform by itself.
     /// - Parameter requests: The requests, with the same or with different classifiers.
     /// - Returns: For each request, in order, the classifications that its rule accepts, by descending confidence.
     /// - Throws:

@@ -19,9 +19,9 @@ public struct DetectionStream: AsyncSequence, Sendable {
         public let frame: Int
         /// The number of frames dropped since the previous element, because they arrived too fast or during a pause.
         public let droppedCount: Int
-        /// The errors of the last frames since the previous element that could not be read, at most 16.
+        /// The errors of the most recent unreadable frames since the previous element, at most 16.
         public let unreadable: [ImageError]
-        /// The number of all frames since the previous element that could not be read.
+        /// The number of unreadable frames since the previous element.
         public let unreadableCount: Int
     }
 

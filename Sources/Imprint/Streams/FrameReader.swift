@@ -1,7 +1,7 @@
 internal import ImprintImages
 internal import Synchronization
 
-/// Processes the newest frame whenever an interval has passed, and drops the frames in between.
+/// A reader that processes the newest frame whenever an interval has passed, and drops the frames in between.
 struct FrameReader {
     /// The result for one frame.
     struct Output<Result: Sendable>: Sendable {
@@ -12,9 +12,9 @@ struct FrameReader {
         let followsPause: Bool
         /// The number of frames dropped since the previous result.
         let droppedCount: Int
-        /// The errors of the last frames since the previous result that could not be read, at most 16.
+        /// The errors of the most recent unreadable frames since the previous result, at most 16.
         let unreadable: [ImageError]
-        /// The number of all frames since the previous result that could not be read.
+        /// The number of unreadable frames since the previous result.
         let unreadableCount: Int
     }
 
@@ -49,7 +49,7 @@ struct FrameReader {
             if let due { try await Task.sleep(until: due, clock: .continuous) }
             guard let frame = try await frames.next(isolation: actor) else {
                 try Task.checkCancellation()
-                // The stream ends without any result if no frame could be read: report why.
+                // The stream ended without a readable frame: throw the reason.
                 if next == 0, let error = unreadable.first { throw error }
                 return nil
             }
@@ -74,7 +74,7 @@ struct FrameReader {
 
 /// Whether a stream is paused.
 final class StreamPause: Sendable {
-    /// Whether the stream is paused, and how often that has changed.
+    /// Whether the stream is paused, and the number of changes between paused and running.
     private let state = Mutex((isOn: false, generation: 0))
 
     var isOn: Bool {

@@ -5,7 +5,7 @@ struct SmoothedConfidences {
     /// The weight of the previous frames, 0 to less than 1.
     let smoothing: Float
     private var confidences: [String: Float] = [:]
-    /// The classifier of the averaged confidences.
+    /// The classifier that predicted the averaged confidences.
     private var classifier: ImageClassifier?
 
     init(smoothing: Float) { self.smoothing = smoothing }

@@ -68,7 +68,7 @@ extension TypedModel {
     /// Classifies an image.
     /// - Parameters:
     ///   - source: The image.
-    ///   - rule: The rule that classifications must meet; by default, every classification does.
+    ///   - rule: The rule that classifications must meet; the default accepts every classification.
     /// - Returns: One classification for each label that the rule accepts, by descending confidence.
     /// - Throws: The errors of `ClassificationRequest.perform(on:)`.
     public func classify(

@@ -2,7 +2,7 @@ public import ImprintCore
 
 /// An error of creating a typed model.
 public enum TypedModelError: DescribedError, Equatable {
-    /// The model has other labels than its type.
+    /// The labels of the model differ from those of its type.
     ///
     /// `missing` are labels of the type that the model does not have, `unknown` are labels of the model that the type does not have.
     case labelMismatch(model: String, type: String, missing: [String], unknown: [String])

@@ -1,10 +1,10 @@
 internal import Foundation
 internal import ImprintNetwork
 
-/// Temperature scaling: the network's logits are divided by a temperature that is fitted on the validation set.
+/// Temperature scaling: the division of a network's logits by a temperature that was fitted on the validation set.
 ///
-/// It does not change predictions, because the order of the labels stays the same. `Calibration.init(logits:labels:)` of ImprintTraining fits
-/// the temperature. Source: Guo et al., "On calibration of modern neural networks", 2017.
+/// It does not change the predicted label, because the order of the labels stays the same. `Calibration.init(logits:labels:)` of
+/// ImprintTraining fits the temperature. Source: Guo et al., "On calibration of modern neural networks", 2017.
 public struct Calibration: Codable, Hashable, Sendable {
     /// The divisor of the logits, more than 0; above 1 the network was overconfident, below 1 underconfident.
     public var temperature: Double
@@ -36,7 +36,8 @@ public struct Calibration: Codable, Hashable, Sendable {
 extension ModelFile {
     /// Returns the model with its logits divided by `temperature`; nil if the network does not end in a dense layer and a softmax.
     ///
-    /// The weights and biases of the dense layer are divided, so every reader and every export of the file gives calibrated confidences.
+    /// The method divides the weights and biases of the dense layer, so every reader and every export of the file gives calibrated
+    /// confidences.
     /// - Parameter temperature: More than 0.
     /// - Throws: `NetworkError.outOfMemory`.
     public func calibrated(_ temperature: Double) throws -> ModelFile? {

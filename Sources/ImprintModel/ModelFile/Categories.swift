@@ -4,9 +4,9 @@ internal import ImprintImages
 
 /// Named groups of labels, such as computer for laptop, desktop and notebook.
 ///
-/// A file of categories is a JSON object with a list of labels for each name, `{"computer": ["laptop", "desktop"]}`. Each label is in at most
-/// one category; labels without a category stand for themselves. There is at least one category, and each has a name, which is not blank,
-/// and at least one label.
+/// A file of categories is a JSON object with a list of labels for each name, `{"computer": ["laptop", "desktop"]}`. Each label is in at
+/// most one category; labels without a category stand for themselves. There is at least one category. Each category has a name that is not
+/// blank, and at least one label.
 public struct Categories: Hashable, Sendable {
     /// The labels of each category.
     public let labels: [String: [String]]
@@ -122,6 +122,7 @@ extension Categories: Codable {
     /// Decodes and checks categories.
     ///
     /// Unlike `init(_:)`, it accepts blank names and an empty object, which earlier versions wrote.
+    /// - Throws: `CategoriesError` if a name is empty, a category has no labels or a label is in two categories; `DecodingError`.
     public init(from decoder: any Decoder) throws {
         try self.init(validating: [String: [String]](from: decoder))
     }

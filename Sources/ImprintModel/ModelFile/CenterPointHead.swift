@@ -4,9 +4,9 @@ package import ImprintNetwork
 ///
 /// The network predicts at most one object of each label per position of a heat map, without anchors. Its output is
 /// [rows, columns, labels + 4]: the probability of each label, then the logarithms h and w of an object's height and width, and the offsets
-/// v and u of its center, all in positions. At row r and column c, the box has, in pixels of the network's input,
+/// v and u of its centre, all in positions. At row r and column c, the box has, in pixels of the network's input,
 ///
-/// center y = (r + ½ + v) · stride, center x = (c + ½ + u) · stride, height = eʰ · stride, width = eʷ · stride.
+/// centre y = (r + ½ + v) · stride, centre x = (c + ½ + u) · stride, height = eʰ · stride, width = eʷ · stride.
 ///
 /// Non-maximum suppression drops a box that overlaps a box of the same label with a higher probability.
 ///
@@ -20,7 +20,7 @@ public struct CenterPointHead: Codable, Hashable, Sendable {
 
     /// The distance between adjacent positions of the heat map, in pixels of the network's input.
     public var stride: Int
-    /// The divisor of the sides of the images that the network accepts, in pixels; a multiple of `stride`.
+    /// The required divisor of the sides of the network's input, in pixels; a multiple of `stride`.
     public var sideMultiple: Int
     /// The overlap (IoU, 0…1) with a box of the same label from which the weaker box is suppressed.
     public var maximumOverlap: Float
@@ -32,7 +32,7 @@ public struct CenterPointHead: Codable, Hashable, Sendable {
         self.maximumOverlap = maximumOverlap
     }
 
-    /// Returns the size in which the network sees an image: at most that of its own input.
+    /// Returns the size to which an image is scaled for the network: at most the size of the network's input.
     /// - Parameters:
     ///   - width: The width of the image, at least 1.
     ///   - height: The height of the image, at least 1.

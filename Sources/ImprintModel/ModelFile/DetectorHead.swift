@@ -15,7 +15,7 @@ public struct DetectorHead: Codable, Hashable, Sendable {
         public var slope: Float
         /// The offset of the log-odds.
         public var offset: Float
-        /// The minimum confidence of a detection, 0…1; nil if training had no photos to choose it.
+        /// The minimum confidence of a detection, 0…1; nil if training could not choose it.
         public var threshold: Double?
 
         /// Creates a logo.
@@ -31,7 +31,7 @@ public struct DetectorHead: Codable, Hashable, Sendable {
         public func confidence(_ logit: Float) -> Float { 1 / (1 + expf(-(slope * logit + offset))) }
     }
 
-    /// The levels of the image pyramid: each image is scaled to as many pixels as a square with this side has.
+    /// The levels of the image pyramid: each level has the area of a square with this side, in pixels.
     public var levels: [Int]
     /// The distance between adjacent heat map positions, in pixels of the scaled image.
     public var stride: Int

@@ -18,7 +18,7 @@ public struct LoadingReport: Sendable, Equatable, CustomStringConvertible {
     public let missing: [String]
     /// The tensors of the source that the network lacks.
     public let unused: [String]
-    /// The tensors with another shape in the source; they keep their values.
+    /// The tensors with a different shape in the source; they keep their values.
     public let mismatched: [Mismatch]
 
     /// Whether source and network have the same tensors in the same shapes.

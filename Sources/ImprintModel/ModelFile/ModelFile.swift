@@ -58,7 +58,7 @@ public struct ModelFile: Sendable {
     ///   - labels: One label for each network output, all different; for a logo detector one for each logo and one more.
     ///   - preprocessing: The conversion of an image to the network's input.
     ///   - detector: The rules of a logo detector; nil for other models.
-    ///   - centerPoints: The rules of a center-point detector; nil for other models. A model has at most one of both.
+    ///   - centerPoints: The rules of a center-point detector; nil for other models. A model has at most one of the two.
     ///   - training: The training record.
     ///   - base: The digest of the base model.
     ///   - rehearsal: The replay features for personalization.
@@ -91,10 +91,10 @@ public struct ModelFile: Sendable {
         format = nil
     }
 
-    /// Returns a model with other parameters that were trained or computed from those of this model.
+    /// Returns a model with parameters that were trained or computed from the parameters of this model.
     /// - Parameters:
     ///   - parameters: The parameters, in the layout of `network`.
-    ///   - network: The network; nil for the same.
+    ///   - network: The network; nil to keep the current one.
     ///   - addedLabels: The labels after those of this model, for the additional outputs of the head.
     ///   - base: The digest of the base model.
     ///   - rehearsal: The replay features for personalization.
@@ -114,8 +114,9 @@ public struct ModelFile: Sendable {
 }
 
 extension ModelFile {
-    /// Returns the minimum confidence of a detection of a label: that of the detector head or, for a model of version 1, that of the
-    /// training record; 0.5 if training could choose none.
+    /// Returns the minimum confidence of a detection of a label.
+    ///
+    /// It is the threshold in the detector head or, for a model of version 1, in the training record; 0.5 if training could not choose one.
     package func detectionThreshold(of label: String) -> Double {
         let logo = head.logos.first { $0.label == label }
         return logo?.threshold ?? training?.thresholds?[label] ?? 0.5
@@ -146,8 +147,8 @@ extension ModelFile {
     /// Writes the file at `url` atomically; equal content gives equal bytes.
     /// - Parameters:
     ///   - url: The file.
-    ///   - storage: The storage of the parameters; if nil, that of `precision`. A model that was read from an int8 file is then written as
-    ///     float32, since it may have been trained further.
+    ///   - storage: The storage of the parameters; nil for that of `precision`. With nil, a model from an int8 file is written as float32,
+    ///     because it may have been trained further.
     /// - Returns: The digest of the tensors, which identifies the base model of a personalization.
     /// - Throws: `ModelFileError` if labels and network do not match or a parameter is not finite, `SafetensorsError` if a parameter is
     ///   beyond the range of float16, `FileError` if the file cannot be written.

@@ -34,7 +34,7 @@ public struct ModelFileError: DescribedError, Equatable {
         case newerFormat(found: Int, newest: Int = ModelFile.formatVersion)
         /// The format does not exist; `newest` is the newest format that this version of Imprint reads.
         case unknownFormat(found: String, newest: Int = ModelFile.formatVersion)
-        /// The checkpoint was written by an earlier version in an unsupported format.
+        /// An earlier version wrote the checkpoint in an unsupported format.
         case earlierCheckpoint
         /// A metadata key is missing.
         case missingMetadata(key: String)

@@ -2,8 +2,8 @@ internal import ImprintNetwork
 
 /// The kind of a model, which determines how network outputs become classifications.
 ///
-/// Code that depends on the kind asks this type instead of testing for a detector, and types that behave differently for each kind (a
-/// predictor, a feature extractor) are chosen by one `switch` over it.
+/// Code that depends on the kind uses this type instead of testing for a detector. One `switch` over it chooses the types that differ for
+/// each kind, such as predictors and feature extractors.
 public enum ModelHead: Hashable, Sendable {
     /// The network outputs one probability per label, and they add up to 1.
     case softmax
@@ -35,7 +35,7 @@ public enum ModelHead: Hashable, Sendable {
 
     /// Whether whole photos are enough for personalization to add labels.
     ///
-    /// A detector must also know where a new logo is: it learns new logos from artwork or boxes.
+    /// A detector also needs the position of a new logo: it learns new logos from artwork or boxes.
     package var learnsLabelsFromPhotos: Bool { seesWholeImage }
 
     /// Whether the network receives the whole image in a fixed size.
@@ -73,7 +73,7 @@ public enum ModelHead: Hashable, Sendable {
         return .detector(detector)
     }
 
-    /// Returns the Platt scaling of each output, slope · logit + offset; that of a classifier of whole images changes nothing.
+    /// Returns the Platt scaling of each output, slope · logit + offset; slopes are 1 and offsets 0 for a classifier of whole images.
     /// - Parameter outputs: The number of outputs, with those of added labels.
     package func plattScaling(outputs: Int) -> (slopes: [Float], offsets: [Float]) {
         switch self {

@@ -12,8 +12,8 @@ internal import ImprintNetwork
 /// if let novelty = try classifier.novelty(of: .file(photo)), novelty > 1 { print("none of these") }
 /// ```
 ///
-/// Distances to class means on penultimate features are the idea of Lee et al., "A simple unified framework for detecting
-/// out-of-distribution samples and adversarial attacks", 2018, with the cosine distance instead of a covariance.
+/// Source: Lee et al., "A simple unified framework for detecting out-of-distribution samples and adversarial attacks",
+/// 2018, which uses a covariance instead of the cosine distance.
 public struct NoveltyRule: Sendable, Equatable {
     /// The share of photos of known labels that the rule accepts by default.
     public static let defaultAcceptance = 0.95
@@ -58,7 +58,7 @@ public struct NoveltyRule: Sendable, Equatable {
 
     /// Returns the cosine distance from a feature to the mean of each label, 0…2, in the order of `labels`; 1 for a feature of zeros.
     ///
-    /// The sums have one order, so the result does not depend on threads or on the processor.
+    /// The order of the sums is fixed, so the result does not depend on threads or on the processor.
     package func distances(of feature: [Float]) -> [Double] {
         precondition(feature.count == channels, "a feature has \(feature.count) values, expected \(channels)")
         let length = feature.reduce(0.0) { $0 + Double($1) * Double($1) }.squareRoot()
@@ -75,7 +75,7 @@ public struct NoveltyRule: Sendable, Equatable {
         }
     }
 
-    /// Returns how unlike the training photos an image is: its distance to the nearest mean, divided by the threshold.
+    /// Returns the novelty of an image: its distance to the nearest mean, divided by the threshold.
     ///
     /// - Parameter feature: The input of the head for the image.
     /// - Returns: 0 or more; the rule rejects the image if it is more than 1.

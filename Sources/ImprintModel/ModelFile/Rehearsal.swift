@@ -2,8 +2,8 @@ internal import ImprintNetwork
 
 /// Replay features of some training photos, which prevent catastrophic forgetting during personalization.
 ///
-/// A feature is an input of the network's head: a vector of `channels` values for each photo. For a logo detector, each photo has one for each
-/// of the `positions` with the highest logits. The model file contains these features instead of the photos.
+/// A feature is an input of the network's head: a vector of `channels` values for each photo. For a logo detector, each photo has a feature
+/// for each of the `positions` with the highest logits. The model file contains these features instead of the photos.
 public struct Rehearsal: Sendable, Equatable {
     /// The features, [photos, positions, channels].
     public let features: [Float]

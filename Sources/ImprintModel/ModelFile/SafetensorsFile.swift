@@ -5,9 +5,9 @@ internal import ImprintCore
 extension Safetensors {
     /// A safetensors file opened for reading.
     ///
-    /// Opening a file reads and checks only the header. Tensors are read from the disk on request, so only the header and the tensors in use
-    /// take memory, and a file that shrinks meanwhile causes an error. Memory-mapped parameters are the exception: their file may be replaced,
-    /// but not overwritten.
+    /// Opening a file reads and checks only the header. Tensors are read from the disk on request, so only the header and the tensors in
+    /// use take memory. A file that shrinks meanwhile causes an error. Memory-mapped parameters are the exception: their file may be
+    /// replaced, but not overwritten.
     package final class File: Sendable {
         /// The path of the file, for error messages.
         package let path: String

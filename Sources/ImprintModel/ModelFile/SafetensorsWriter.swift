@@ -11,7 +11,7 @@ extension Safetensors {
     ///   - inOrder: Whether the tensors keep the given order.
     ///   - url: The file.
     ///   - checksumKey: The metadata key of a checksum of data and digest; nil for no checksum.
-    ///   - metadata: Returns the metadata, given the SHA-256 digest of the data in hexadecimal.
+    ///   - metadata: A closure that returns the metadata, given the SHA-256 digest of the data in hexadecimal.
     /// - Returns: The digest.
     /// - Throws: `SafetensorsError` if a finite value is beyond the range of float16, `FileError` if the file cannot be written.
     @discardableResult
@@ -25,7 +25,7 @@ extension Safetensors {
 
     /// Writes tensors that are encoded part by part.
     ///
-    /// Each is encoded twice, for the digest in the header and for the file, and is never in memory as a whole.
+    /// The writer encodes each tensor twice, for the digest in the header and for the file, and never holds it in memory as a whole.
     @discardableResult
     static func write(
         _ tensors: [TensorSource], inOrder: Bool, to url: URL, checksumKey: String?,

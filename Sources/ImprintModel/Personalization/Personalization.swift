@@ -150,7 +150,7 @@ extension ModelFile {
         return try with(personalization, network, try parameters(of: network, with: personalization))
     }
 
-    /// Returns a detector with a personalization applied, for predictions only: a layer of its own computes the heat maps of added logos.
+    /// Returns a detector with a personalization applied, for predictions only: a separate layer computes the heat maps of added logos.
     ///
     /// The heat maps of the other logos and the boxes are bitwise equal to those without the added logos. In the model of
     /// `personalized(with:)`, one matrix product computes all heat maps, and the width of a product may change the last bits of its columns.
@@ -229,7 +229,7 @@ extension ModelFile {
 
     /// Checks that no two personalizations make the same change.
     ///
-    /// Photo counts are ignored. Two different personalizations of one user cannot be detected.
+    /// The check ignores photo counts. It cannot detect two different personalizations of one user.
     package func checkDistinct(_ personalizations: [Personalization]) throws {
         struct Change: Hashable {
             let addedLabels: [String]

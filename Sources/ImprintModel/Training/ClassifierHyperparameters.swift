@@ -40,9 +40,9 @@ public struct ClassifierHyperparameters: Codable, Hashable, Sendable {
     public var momentum: Float = 0.9
     /// The weight decay, ≥ 0.
     public var weightDecay: Float = 1e-4
-    /// Gradient clipping: the maximum Euclidean norm of the gradient of all parameters, or nil for no limit.
+    /// Gradient clipping: the maximum Euclidean norm of the gradient of all parameters, > 0; nil for no limit.
     ///
-    /// A gradient with a larger norm is scaled down.
+    /// The optimizer scales down a gradient with a larger norm.
     public var gradientClipping: Float?
     /// Label smoothing: the share of each target that is spread over all labels, 0 ≤ x < 1.
     public var labelSmoothing: Float = 0
@@ -58,9 +58,9 @@ public struct ClassifierHyperparameters: Codable, Hashable, Sendable {
     ///
     /// If it is set, validation and the model use the averaged parameters.
     public var emaDecay: Float?
-    /// Early stopping: the number of epochs without an improvement in validation loss after which training stops; nil for never.
+    /// Early stopping: the number of epochs without an improvement in validation loss after which training stops, 1…100,000; nil for never.
     public var patience: Int?
-    /// The maximum total duration of training, including the parts before it was resumed; nil for no limit.
+    /// The maximum total duration of training, > 0, including the parts before it was resumed; nil for no limit.
     ///
     /// After each epoch, the schedule is shortened to the epochs that fit, so the result depends on the speed of the machine.
     public var timeLimit: Duration?
@@ -68,7 +68,7 @@ public struct ClassifierHyperparameters: Codable, Hashable, Sendable {
     ///
     /// The input size of a base model cannot be changed.
     public var inputSize: Int?
-    /// How a photo is fitted into the network's input.
+    /// The rule that fits a photo into the network's input.
     public var cropAndScale = CropAndScale.centerCrop
     /// The data augmentation of training photos.
     public var augmentation = Augmentation.none
@@ -78,11 +78,11 @@ public struct ClassifierHyperparameters: Codable, Hashable, Sendable {
     ///
     /// Such a head is always new; see `Network.withConcatPooling()`.
     public var poolsMaximum = false
-    /// Whether confidences are calibrated on the validation set after training; see `Calibration`.
+    /// Whether training calibrates the confidences on the validation set at its end; see `Calibration`.
     public var calibrates = true
     /// The number of training photos whose features the model keeps for personalization, 0…65,536; see `Rehearsal`.
     public var rehearsalImages = 512
-    /// The share of photos in the validation set.
+    /// The rule for the size of the validation set.
     public var validation = ValidationRule.automatic
     /// Whether near-duplicates and bursts stay together in the dataset split (see `ImageGroups`).
     public var keepsGroupsTogether = true

@@ -14,7 +14,7 @@ public struct DetectorHyperparameters: Codable, Hashable, Sendable {
     /// For several logos, the number of steps is also multiplied by the fourth root of their number.
     /// It is not a number of passes over the photos: a batch is sampled from composites and photos. It has no effect if `phases` is set.
     public var epochs = 20
-    /// The phases; nil for the standard phases, which depend on whether there are photos of the logos.
+    /// The phases, 1…1,000 of them; nil for the standard phases, which depend on the kinds of training data.
     public var phases: [DetectorPhase]?
     /// The number of patches per step, 1…65,536.
     public var batchSize = 64
@@ -26,9 +26,9 @@ public struct DetectorHyperparameters: Codable, Hashable, Sendable {
     package var poolSize = 600
     /// The number of training photos whose features the model keeps for personalization, 0…65,536; see `Rehearsal`.
     public var rehearsalImages = 512
-    /// The share of photos in the validation set.
+    /// The rule for the size of the validation set.
     ///
-    /// Automatic is 15 %, because calibration needs more photos than early stopping.
+    /// The automatic rule is 15 % of the photos, because calibration needs more photos than early stopping.
     public var validation = ValidationRule.automatic
     /// Whether near-duplicates and bursts stay together in the dataset split (see `ImageGroups`).
     public var keepsGroupsTogether = true
@@ -53,7 +53,7 @@ public struct DetectorHyperparameters: Codable, Hashable, Sendable {
                 scale: Double(epochs) / 20 * Self.scale(logos: logos))
     }
 
-    /// Returns the factor on the number of steps if there are several logos: the fourth root of their number.
+    /// Returns the factor on the number of steps for several logos: the fourth root of their number.
     package static func scale(logos: Int) -> Double { Double(logos).squareRoot().squareRoot() }
 }
 
@@ -106,7 +106,7 @@ extension DetectorPhase {
 /// 1. The network learns the logo from composites.
 /// 2. The network scans the photos without the logo, and its false positives are added to the batches (hard-negative mining).
 /// 3. The network locates the logo in the photos that show it, and crops around the logo are added to the batches.
-/// 4. The same again.
+/// 4. Phase 3 is repeated.
 ///
 /// Without photos of the logo, phase 2 is repeated instead of phases 3 and 4. With boxes, all phases have crops around the logo; without artwork,
 /// these replace the composites.

@@ -16,8 +16,8 @@ public struct FineTuning: Codable, Hashable, Sendable {
 
     /// The layer-wise learning-rate decay, 0 < x ≤ 1.
     ///
-    /// The block of the head has the learning rate itself, and each block before it the rate of the next block times this factor: block b
-    /// of 0…B has rate · x^(B − b). The first blocks, which detect edges and colours, change least.
+    /// The head's block has the learning rate itself. Each earlier block has the rate of the next block times this factor: block b of 0…B
+    /// has rate · x^(B − b). The first blocks, which detect edges and colours, change least.
     public var layerDecay: Float
     /// The number of epochs of each stage, ≥ 1, except the last stage, which continues to the end.
     ///

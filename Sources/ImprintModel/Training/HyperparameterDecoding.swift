@@ -1,7 +1,7 @@
 internal import Foundation
 
-// Model files outlive versions of Imprint: a file from before a hyperparameter existed lacks its key. The hyperparameter then has its default value,
-// so a new hyperparameter needs no code here.
+// Model files outlive versions of Imprint: a file from before a hyperparameter existed lacks its key. The hyperparameter then has its
+// default value, so a new hyperparameter does not need code here.
 extension TrainingRecord.Hyperparameters {
     private enum CodingKeys: String, CodingKey {
         case classifier, detector

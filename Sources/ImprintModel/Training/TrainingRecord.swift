@@ -88,7 +88,7 @@ extension TrainingRecord {
     /// Whether the model has the fitted head on the frozen base model, because fine-tuning was less accurate.
     public var keepsStart: Bool { keptEpoch == 0 }
 
-    /// The metrics of the epoch whose parameters the model has; nil if it has those from before the first epoch.
+    /// The metrics of the epoch whose parameters the model has; nil if the parameters are from before the first epoch.
     public var kept: EpochMetrics? {
         keepsStart ? nil : keptEpoch.flatMap { epoch in history.first { $0.epoch == epoch } } ?? history.last
     }

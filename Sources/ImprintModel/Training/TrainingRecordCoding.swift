@@ -109,7 +109,7 @@ extension TrainingRecord {
 
     /// Returns the number of warm-up steps: the first epoch of a run of several epochs.
     private func warmUpSteps(_ classifier: ClassifierHyperparameters) -> Int {
-        // Without traps, because the values may come from a damaged file.
+        // Wraps around instead of trapping, because the values may come from a damaged file.
         let photoCount = trainingImages.values.reduce(0, &+)
         guard classifier.epochs > 1, classifier.batchSize > 0, photoCount > 0 else { return 0 }
         return (photoCount - 1) / classifier.batchSize + 1

@@ -118,7 +118,7 @@ function handleEdit() {
   showEditorState();
 }
 
-/** The edited properties as they are sent, to tell whether they have changed. */
+/** The edited properties as JSON, to detect changes. */
 const editedText = () => JSON.stringify([editor.objects, find("background").checked]);
 
 /** Shows a photo and its boxes in the editor. */

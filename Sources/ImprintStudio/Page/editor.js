@@ -317,14 +317,14 @@ export const editor = {
   /** Returns whether a field is the label of a box, and its text is not being edited. */
   isUneditedLabel: (field) => boxes.some((part) => part.field === field && field.value === part.label),
 
-  /** Takes back the last edit. */
+  /** Undoes the last edit. */
   undo() {
     if (drag || !past.length) return;
     future.push(current);
     restore(past.pop());
   },
 
-  /** Repeats the last edit that was taken back. */
+  /** Redoes the last edit that was undone. */
   redo() {
     if (drag || !future.length) return;
     past.push(current);

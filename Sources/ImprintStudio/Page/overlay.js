@@ -1,4 +1,4 @@
-// The bounding boxes of objects: their colours, their labels, and how they are drawn over an image.
+// The bounding boxes of objects: their colours, their labels, and the functions that draw them over an image.
 
 import { percent } from "./parts.js";
 
@@ -13,7 +13,7 @@ export function colorOf(label) {
   return colorOfLabel.get(label);
 }
 
-/** Returns where a box is in the image, in words. */
+/** Returns the position of a box in the image, in words. */
 export function describePosition({ x, y, width, height }) {
   const third = (centre) => Math.min(Math.max(Math.floor(centre * 3), 0), 2);
   const row = ["upper", "", "lower"][third(y + height / 2)], column = ["left", "", "right"][third(x + width / 2)];

@@ -63,7 +63,7 @@ export const server = {
   examples: () => send("GET", "examples"),
   addClass: (label) => send("POST", "classes", { label }),
   removeClass: (label) => send("DELETE", "classes", { label }),
-  /** Adds an example from the "camera" or from a "file", of which a class takes no copy. */
+  /** Adds an example from the "camera" or from a "file"; the studio rejects copies of a file in a class. */
   addExample: async (label, photo, source) => send("POST", "examples", { label, source }, checked(photo)),
   startTraining: () => send("POST", "training"),
   stopTraining: () => send("DELETE", "training"),

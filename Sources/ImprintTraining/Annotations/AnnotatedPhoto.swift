@@ -24,7 +24,7 @@ public struct AnnotatedPhoto: Hashable, Sendable {
     public var width: Int
     /// The height of the photo in pixels.
     public var height: Int
-    /// The objects; none if the photo shows none of the labels.
+    /// The objects; empty if the photo shows none of the labels.
     public var objects: [Object]
 
     /// Creates an annotated photo.

@@ -2,7 +2,7 @@ public import Foundation
 internal import ImprintCore
 package import ImprintImages
 
-/// Annotated photos as a source of photos, each with the labels of its objects or none.
+/// A training source of annotated photos; the labels of a photo are those of its objects.
 package struct AnnotatedSource: TrainingSource {
     package let name: String
     package let labels: [String]
@@ -40,7 +40,7 @@ package struct AnnotatedSource: TrainingSource {
 
 extension BoxAnnotations {
     /// Splits the photos into a training set and a validation set.
-    /// - Parameter validationFolder: The folder with the photos of the validation set, in it or in its sub-folders.
+    /// - Parameter validationFolder: The folder that contains the photos of the validation set, directly or in sub-folders.
     /// - Returns: The annotations of both sets; one of them may have no photos.
     public func split(validationFolder: URL) -> (training: BoxAnnotations, validation: BoxAnnotations) {
         let folder = validationFolder.resolvingSymlinksInPath().standardizedFileURL.pathComponents
@@ -74,7 +74,7 @@ extension BoxAnnotations {
         return BoxAnnotations(labels: labels, photos: photos, warnings: warnings, skipped: skipped, name: name)
     }
 
-    /// The paths of the photos, relative to the deepest folder that has all of them.
+    /// The paths of the photos, relative to the deepest folder that contains all of them.
     package var relativePaths: [String] {
         let paths = photos.map { $0.url.standardizedFileURL.pathComponents }
         let base = Self.commonFolder(of: paths).count

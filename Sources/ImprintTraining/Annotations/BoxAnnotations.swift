@@ -12,8 +12,8 @@ public import ImprintImages
 /// - Pascal VOC: a folder of XML files, or one XML file.
 ///
 /// Boxes refer to the upright photo. If a file states the size of the stored photo instead, before its EXIF orientation
-/// is applied, the boxes are rotated upright. A box without area or outside of its photo is dropped; `warnings` reports
-/// it.
+/// is applied, the boxes are rotated upright. Reading drops boxes without area or outside of their photo, and reports
+/// them in `warnings`.
 ///
 /// ```swift
 /// let annotations = try BoxAnnotations(contentsOf: URL(filePath: "cars.json"))
@@ -25,7 +25,7 @@ public struct BoxAnnotations: Sendable {
     /// The photos, in the order of the Unicode scalars of their paths; a photo without objects shows none of the
     /// labels.
     public let photos: [AnnotatedPhoto]
-    /// The problems that were resolved, such as clipped or dropped boxes: one line for each kind of problem, with
+    /// The problems that reading resolved, such as clipped or dropped boxes: one line for each kind of problem, with
     /// examples.
     public let warnings: [String]
     /// The photos that are missing or unreadable, with the reasons; their boxes are not in `photos`.
@@ -62,9 +62,9 @@ public struct BoxAnnotations: Sendable {
     ///
     /// - Parameters:
     ///   - url: The annotation file or the folder of the data set. A folder may also have a single JSON file.
-    ///   - photos: The folder of the photos. If nil, these are relative to the folder of the annotation file, to the
-    ///     folder `images` in it, or, for a file in a folder `annotations`, to the parent folder. For YOLO, it selects
-    ///     the photos to read, such as those in `images/val`; nil selects all photos of the data set.
+    ///   - photos: The folder that the file names are relative to. If nil, this is the folder of the annotation file,
+    ///     the folder `images` in it or, for a file in a folder `annotations`, the parent folder. For YOLO, the
+    ///     parameter selects the photos to read, such as those in `images/val`; nil selects all photos of the data set.
     /// - Throws: `BoxAnnotationsError` if a file is invalid, no photo can be read, or no box can be used; `ImageError`
     ///   if the folder of the photos cannot be read.
     public init(contentsOf url: URL, photos: URL? = nil) throws {
@@ -72,7 +72,7 @@ public struct BoxAnnotations: Sendable {
     }
 
     /// Reads annotations.
-    /// - Parameter recordsProblems: Whether `problems` has each box or photo that `warnings` count.
+    /// - Parameter recordsProblems: Whether to record in `problems` each box or photo that `warnings` counts.
     package init(contentsOf url: URL, photos: URL?, recordsProblems: Bool) throws {
         if let photos {
             let status = FileStatus(photos)
@@ -102,14 +102,15 @@ public struct BoxAnnotations: Sendable {
     }
 
     /// Throws `ImageError.tooManyUnreadable` if more than half of all photos are missing or unreadable.
-    /// - Parameter skipped: The missing and unreadable photos, including those of `skipped`; nil for these only.
+    /// - Parameter skipped: The missing and unreadable photos, including those of the property `skipped`; nil for only those of the
+    ///   property.
     func checkEnoughAreReadable(skipped: [SkippedImage]? = nil) throws(ImageError) {
         let (skipped, total) = (skipped ?? self.skipped, photos.count + self.skipped.count)
         guard SkippedImage.areTooMany(skipped.count, of: total) else { return }
         throw .tooManyUnreadable(images: total, skipped: skipped)
     }
 
-    /// Reads the file or folder in the format that its content has.
+    /// Reads the file or folder; its content decides the format.
     private static func contents(
         of url: URL, photos: URL?
     ) throws -> (source: URL, contents: AnnotationContents) {
@@ -233,12 +234,12 @@ struct PhotoFinder {
         return folders.lazy.map { $0.appending(path: name) }.first { FileStatus($0)?.isFile == true }
     }
 
-    /// Returns the photo with this name; if it is missing, the file where it was expected first.
+    /// Returns the photo with this name; if it is missing, its first expected location.
     func url(_ name: String) -> URL {
         existing(name) ?? (name.hasPrefix("/") ? URL(filePath: name) : folders[0].appending(path: name))
     }
 
-    /// Whether a name can be that of a file; the system would cut it off at a zero byte.
+    /// Whether a name is a valid file name; the operating system would cut it off at a zero byte.
     static func isValid(_ name: String) -> Bool {
         !name.utf8.contains(0) && name.contains { $0 != "/" && !$0.isWhitespace }
     }

@@ -2,7 +2,7 @@ public import Foundation
 public import ImprintCore
 internal import ImprintImages
 
-/// Bounding-box annotations that cannot be used.
+/// An error of reading bounding-box annotations.
 public enum BoxAnnotationsError: DescribedError, Equatable {
     /// A file cannot be read; `reason` comes from the operating system.
     case unreadable(file: URL, reason: String)
@@ -12,7 +12,7 @@ public enum BoxAnnotationsError: DescribedError, Equatable {
     case tooLargeForMemory(file: URL, byteCount: Int, needed: Int)
     /// The folder of the photos is a file or does not exist; `found` describes it.
     case noPhotoFolder(file: URL, found: String)
-    /// A file or folder has none of the known formats; `found` describes it.
+    /// A file or folder does not have a known format; `found` describes it.
     case unknownFormat(file: URL, found: String)
     /// A file cannot be parsed; `format` is JSON, XML, YAML or text.
     case invalidSyntax(file: URL, format: String, reason: String)

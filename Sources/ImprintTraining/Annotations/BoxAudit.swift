@@ -21,7 +21,7 @@ extension Audit {
 
     /// The minimum length of the longer side of an object, in pixels of the largest scaled copy of a photo that a detector scans.
     ///
-    /// Training counts objects from a quarter of the side of a patch, and detects them well from 30 %.
+    /// Training uses objects from 25 % of the side of a patch; the detector finds them reliably from 30 %.
     public static let minimumObjectSide = 3 * DetectorHead.patchSide / 10
     /// The maximum ratio of the sides of an object.
     public static let maximumAspectRatio = 8
@@ -93,10 +93,10 @@ struct BoxAudit {
 
     /// The IoU above which two boxes are of the same object.
     private static let duplicateOverlap = 0.9
-    /// The maximum number of boxes that each box is compared with, so that files of millions of boxes take no hours.
+    /// The maximum number of boxes that each box is compared with, so that files with millions of boxes do not take hours.
     private static let comparisonLimit = 200
 
-    /// Returns the findings about boxes that are almost equal: each box with the first one that it equals.
+    /// Returns the findings about boxes that are almost equal: each box with the first box that it overlaps.
     private static func overlaps(_ photo: AnnotatedPhoto) -> [Audit.Finding] {
         let boxes = photo.objects.filter { !$0.isCrowd }.map { ($0, PixelBox($0.box, in: photo)) }
             .sorted { $0.1.x < $1.1.x }
@@ -126,7 +126,7 @@ struct BoxAudit {
 }
 
 extension AnnotatedPhoto {
-    /// The scale of the largest copy of the photo that a detector scans, which has as many pixels as a square of the highest pyramid level.
+    /// The scale of the largest copy of the photo that a detector scans; the copy has the area of the highest pyramid level.
     fileprivate var largestScale: Double {
         let level = DetectorHead.logoDetector(logos: []).levels.max() ?? 0
         return Double(level) / (Double(width) * Double(height)).squareRoot()

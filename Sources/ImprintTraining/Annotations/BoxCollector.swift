@@ -33,7 +33,7 @@ struct StatedBox {
     var entry: String
 }
 
-/// The problems that reading has resolved, counted by kind.
+/// The problems that reading resolved, counted by kind.
 struct AnnotationWarnings {
     /// A kind of problem; its text precedes the number of cases and examples.
     enum Kind: String, CaseIterable {
@@ -86,7 +86,7 @@ struct AnnotationWarnings {
     }
 }
 
-/// A problem of a box or of the photo that boxes refer to, which reading has resolved.
+/// A problem of a box or of its photo that reading resolved.
 package struct BoxProblem: Hashable, Sendable {
     /// The kind of a problem.
     package enum Kind: Hashable, Sendable {
@@ -193,7 +193,7 @@ struct BoxCollector {
             if header.orientation != .up { addAmbiguous(photo.url, header, "no size is stated") }
             return actual
         }
-        // If the orientation swaps the sides, a landscape photo is stored as portrait, even if it was scaled since.
+        // If the orientation swaps the sides, a landscape photo is stored as portrait, even if it has been scaled since.
         let swaps = header.orientation.swapsSides
         let showsFrame = swaps && stated.width != stated.height && actual.width != actual.height
         let isStored = showsFrame && (stated.width > stated.height) != (actual.width > actual.height)

@@ -150,7 +150,7 @@ struct COCOAnnotations {
 
 // MARK: - JSON
 
-/// Decodes JSON, and names the first entry that has another structure.
+/// Decodes JSON; an error names the first entry with an unexpected structure.
 ///
 /// The decoder rejects JSON of more than 512 levels, so deep nesting cannot exhaust the stack.
 func decodeJSON<Value: Decodable>(
@@ -166,7 +166,7 @@ func decodeJSON<Value: Decodable>(
         throw .invalidEntry(
             file: file, entry: jsonPath(context.codingPath), found: "the value has another type", expected: expected)
     } catch {
-        // Python writes these although JSON does not have them.
+        // Python writes these constants, although JSON does not allow them.
         let constant = ["NaN", "Infinity"].first { data.range(of: Data($0.utf8)) != nil }
         throw .invalidSyntax(
             file: file, format: "JSON",
@@ -195,8 +195,9 @@ extension BoxAnnotations {
     /// The ids of images, categories and annotations are their positions from 1: those of images in `photos`, those of
     /// categories in `labels`. Equal annotations give equal bytes. Boxes refer to the upright photos and are rounded to
     /// a thousandth of a pixel.
-    /// - Parameter folder: The folder that the file names are relative to; nil for the deepest folder that has all
+    /// - Parameter folder: The folder that the file names are relative to; nil for the deepest folder that contains all
     ///   photos. A photo outside of the folder has an absolute path.
+    /// - Throws: `EncodingError` if a coordinate of a box is not finite.
     public func cocoData(relativeTo folder: URL? = nil) throws -> Data {
         let paths = photos.map { $0.url.standardizedFileURL.pathComponents }
         let base = folder?.standardizedFileURL.pathComponents ?? Self.commonFolder(of: paths)

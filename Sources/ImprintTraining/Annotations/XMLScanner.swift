@@ -1,8 +1,8 @@
 /// A strict reader of the elements and the text of an XML file.
 ///
-/// Foundation's `XMLParser` is not used: on Linux it crashes on a processing instruction without data, which is valid,
-/// and on names that are not UTF-8, and it accepts files that end early. This reader has no document types, so no
-/// entity can expand to gigabytes or read another file. It checks attributes, but skips them.
+/// Foundation's `XMLParser` is not used: on Linux, it crashes on names that are not UTF-8, and on valid processing
+/// instructions without data. It also accepts files that end early. This reader has no document types, so no entity can
+/// expand to gigabytes or read another file. It checks attributes, but skips them.
 struct XMLScanner {
     /// A part of a file.
     enum Event: Equatable {
@@ -110,7 +110,7 @@ struct XMLScanner {
         return end(name)
     }
 
-    /// Reads a predefined entity (`&amp;`) or the number of a character (`&#233;`, `&#xE9;`).
+    /// Reads an entity reference (`&amp;`) or a character reference (`&#233;`, `&#xE9;`).
     private mutating func readReference() throws(Problem) {
         let predefined = ["amp": "&", "lt": "<", "gt": ">", "quot": "\"", "apos": "'"]
         index += 1

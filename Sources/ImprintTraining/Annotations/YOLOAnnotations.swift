@@ -4,8 +4,8 @@ internal import ImprintImages
 
 /// A reader of a YOLO data set: the class names in data.yaml, and one text file per photo.
 ///
-/// A line of a text file is `class cx cy width height`, in fractions of the photo, or `class x1 y1 x2 y2 …`, a polygon
-/// of three or more points, which becomes its bounding box.
+/// A line of a text file is `class cx cy width height` or `class x1 y1 x2 y2 …`, in fractions of the photo. The second
+/// form is a polygon of three or more points, which becomes its bounding box.
 struct YOLOAnnotations {
     private let file: URL
     private let root: URL
@@ -143,7 +143,7 @@ struct YOLOAnnotations {
     }
 }
 
-/// The class names in data.yaml: the part of YAML in which data sets write them.
+/// The class names in data.yaml, in the subset of YAML that data sets use for them.
 ///
 /// `names` is a list (`[a, b]`, or a line `- a` for each name) or a map from class numbers (`{0: a}`, or a line `0: a`
 /// for each). Names are plain or in quotes.

@@ -51,7 +51,7 @@ package struct BaseStaging: Sendable {
         return count
     }
 
-    /// Creates the folder, and removes what killed installations left, except a download that can be resumed.
+    /// Creates the folder, and removes leftovers of killed installations, except a resumable download.
     package func prepare() throws {
         try bases.removeLeftovers(of: name)
         try removeTemporaryFiles()

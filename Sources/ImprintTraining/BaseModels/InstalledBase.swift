@@ -164,7 +164,7 @@ struct BaseModelFile {
     /// Whether the file name has digits of the SHA-256.
     let isUnique: Bool
 
-    /// Parses a file name, or returns nil if it is no name of a model file.
+    /// Parses a file name, or returns nil if it is not the name of a model file.
     init?(_ file: String) {
         guard let match = file.wholeMatch(of: /([A-Za-z0-9._-]+)(@[0-9a-f]{16})?\.imprint/),
             BaseModels.isValid(String(match.1))

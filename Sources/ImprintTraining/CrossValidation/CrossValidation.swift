@@ -7,8 +7,8 @@ public import ImprintSynthesis
 
 /// Estimates the accuracy of a trainer on new photos by K-fold cross-validation.
 ///
-/// The photos are split into K folds. For each fold, a model is trained on the other folds and evaluated on the fold, so every photo is predicted
-/// by a model that has seen none of its near-duplicates. Groups of copies, near-duplicates and bursts stay in one fold.
+/// The run splits the photos into K folds. For each fold, it trains a model on the other folds and evaluates it on the fold. Groups of
+/// copies, near-duplicates and bursts stay in one fold, so a model never predicts near-duplicates of its training photos.
 ///
 /// ```swift
 /// var options = CrossValidation.Options()
@@ -36,13 +36,13 @@ public struct CrossValidation: Sendable {
         ///
         /// Nil means the seed of the configuration.
         public var seeds: [UInt64]?
-        /// Further groups of photos that stay in one fold, as paths relative to the folder of photos, or as a list of photos has them.
+        /// Further groups of photos that stay in one fold, as paths relative to the folder of photos, or as written in a list of photos.
         ///
         /// They are joined with the groups of near-duplicates and bursts that Imprint finds.
         public var groups: [[String]] = []
-        /// Whether the predictions for a photo are averaged over the photo and its horizontal flip, which is an error for logo detectors.
+        /// Whether to average predictions over a photo and its horizontal flip; an error for logo detectors.
         public var averagesFlipped = false
-        /// The folder that keeps the model and the predictions of each finished fold, or nil to keep nothing.
+        /// The folder in which the run saves the model and the predictions of each finished fold; nil to save nothing.
         ///
         /// A later run with the same photos and settings reads the finished folds and trains only the others.
         public var keptFolds: URL?
@@ -74,7 +74,7 @@ public struct CrossValidation: Sendable {
     /// - Parameters:
     ///   - artwork: The artwork by label, as for `DetectorTrainer`.
     ///   - photos: The photos, as for `DetectorTrainer`.
-    ///   - backgrounds: The backgrounds of composites, as for `DetectorTrainer`; photos of the fold that is evaluated are left out.
+    ///   - backgrounds: The backgrounds of composites, as for `DetectorTrainer`; the run excludes photos of the evaluated fold.
     ///   - configuration: The hyperparameters; a separate validation folder is an error.
     ///   - options: The number of folds and other settings.
     public init(
@@ -92,7 +92,7 @@ public struct CrossValidation: Sendable {
     /// - Parameters:
     ///   - artwork: The artwork by label, as for `DetectorTrainer`; may be empty.
     ///   - annotations: The photos with the boxes of all objects.
-    ///   - backgrounds: The backgrounds of composites, as for `DetectorTrainer`; photos of the fold that is evaluated are left out.
+    ///   - backgrounds: The backgrounds of composites, as for `DetectorTrainer`; the run excludes photos of the evaluated fold.
     ///   - configuration: The hyperparameters; a separate validation folder is an error.
     ///   - options: The number of folds and other settings.
     public init(

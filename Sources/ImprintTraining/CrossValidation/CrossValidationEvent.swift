@@ -2,13 +2,13 @@ public import ImprintImages
 
 /// An event of a cross-validation, in chronological order.
 public enum CrossValidationEvent: Sendable, RunEvent {
-    /// Photos are compared to find near-duplicates and bursts; `done` of them are finished.
+    /// The run has compared `done` photos to find near-duplicates and bursts.
     case comparing(done: Int, of: Int)
-    /// The photos are split into folds.
+    /// The run has split the photos into folds.
     case started(CrossValidationStart)
     /// An event of the training of a fold.
     case training(fold: Int, seed: UInt64, TrainingEvent)
-    /// The model of a fold is evaluated; `done` of the photos are finished.
+    /// The run has evaluated the model of a fold on `done` photos.
     case evaluating(fold: Int, seed: UInt64, done: Int, of: Int)
     /// A fold is finished, or was read from the folder of finished folds.
     case fold(CrossValidationFold)
@@ -87,7 +87,7 @@ public struct CrossValidationResult: Sendable {
         public let auc: Estimate?
         /// The standard deviation of the accuracy over all folds, or nil for one fold.
         public let foldDeviation: Double?
-        /// The standard deviation over the repeats of their accuracy, or nil for one repeat.
+        /// The standard deviation of the accuracy over the repeats, or nil for one repeat.
         public let seedDeviation: Double?
     }
 
@@ -101,7 +101,7 @@ public struct CrossValidationResult: Sendable {
         public let macroF1: Estimate
         /// The standard deviation of the mAP over all folds, or nil for one fold.
         public let foldDeviation: Double?
-        /// The standard deviation over the repeats of their mAP, or nil for one repeat.
+        /// The standard deviation of the mAP over the repeats, or nil for one repeat.
         public let seedDeviation: Double?
     }
 
@@ -117,7 +117,7 @@ public struct CrossValidationResult: Sendable {
         public let recall: Estimate?
         /// The standard deviation of the mAP@.5 over all folds, or nil for one fold.
         public let foldDeviation: Double?
-        /// The standard deviation over the repeats of their mAP@.5, or nil for one repeat.
+        /// The standard deviation of the mAP@.5 over the repeats, or nil for one repeat.
         public let seedDeviation: Double?
     }
 
@@ -127,21 +127,21 @@ public struct CrossValidationResult: Sendable {
     package let pooled: PooledEvaluation
     /// The number of groups of photos.
     public let groups: Int
-    /// Whether all folds are finished, so the run was not stopped.
+    /// Whether all folds are finished; false if the run was stopped.
     public let isComplete: Bool
 
     /// The predictions of all finished folds, pooled, or nil for multi-label models.
     ///
-    /// With several seeds, each photo occurs once for each of them.
+    /// With several seeds, each photo occurs once per seed.
     public var evaluation: Evaluation? { pooled.evaluation.singleLabel }
     /// The predictions of multi-label models for all finished folds, pooled, or nil for other models.
     ///
-    /// The predicted labels are those at the thresholds of each fold's model. With several seeds, each photo occurs once for each of them.
+    /// The predicted labels use the thresholds of each fold's model. With several seeds, each photo occurs once per seed.
     public var multiLabelEvaluation: MultiLabelEvaluation? { pooled.evaluation.multiLabel }
     /// The detections of detectors in annotated photos for all finished folds, pooled, or nil for other models.
     ///
-    /// The operating point has the sums of the counts at the thresholds of each fold's model. With several seeds, each photo occurs once for
-    /// each of them.
+    /// The operating point has the sums of the counts at the thresholds of each fold's model. With several seeds, each photo occurs once
+    /// per seed.
     public var detectionEvaluation: DetectionEvaluation? { pooled.evaluation.detection }
     /// The metrics of the pooled detections, or nil for other models and if no fold is finished.
     public var detectorMetrics: DetectorMetrics? {

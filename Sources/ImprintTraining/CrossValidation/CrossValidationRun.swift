@@ -1,6 +1,6 @@
 /// A cross-validation run: the asynchronous sequence of its events, for one reader.
 ///
-/// The run works on a background thread. It ends with the event `finished`, or with an error:
+/// The run executes on a background thread. It ends with the event `finished`, or with an error:
 /// - `ImprintError`: a setting is out of range, or training diverged.
 /// - `CrossValidationError`: a label has too few groups of photos, or the folder of finished folds cannot be used.
 /// - `ImageError`: too few photos can be read.
@@ -9,10 +9,10 @@
 ///
 /// `stop()` ends the run after the current training step. The last event is `finished`, with the folds that are complete.
 ///
-/// Cancelling the task that reads the events ends the run in the same way, but the run sends no further events. The sequence ends when the run
-/// has ended. A run whose events have no reader ends, too.
+/// Cancelling the task that reads the events ends the run in the same way, but the run sends no further events. The sequence ends when the
+/// run has ended. A run without a reader of its events ends, too.
 ///
-/// If the reader lags by more than 1,000 events, progress events are dropped; other events never are.
+/// If the reader lags by more than 1,000 events, the run drops progress events, but never other events.
 public struct CrossValidationRun: AsyncSequence, Sendable {
     public typealias Element = CrossValidationEvent
 
@@ -28,6 +28,7 @@ public struct CrossValidationRun: AsyncSequence, Sendable {
     /// Ends the run after the current training step.
     public func stop() { run.stop() }
 
+    /// Creates the iterator over the events; a run has only one reader.
     public func makeAsyncIterator() -> Iterator { Iterator(events: run.makeAsyncIterator()) }
 
     /// The iterator over the events.
@@ -35,6 +36,7 @@ public struct CrossValidationRun: AsyncSequence, Sendable {
         var events: BackgroundRun<CrossValidationEvent>.Iterator
 
         /// Returns the next event, or nil after the last one, or if the task is cancelled and the run has ended.
+        /// - Throws: The error that ended the run; see `CrossValidationRun`.
         public mutating func next() async throws -> CrossValidationEvent? { try await events.next() }
     }
 }

@@ -10,7 +10,7 @@ package enum FoldEvaluation: Sendable {
     /// The evaluation of detectors on annotated photos.
     case detection(DetectionEvaluation)
 
-    /// A kind of models.
+    /// A kind of model.
     enum Kind { case singleLabel, multiLabel, detection }
 
     package var singleLabel: Evaluation? {
@@ -36,7 +36,7 @@ package enum FoldEvaluation: Sendable {
 
     /// The predictions for the readable photos: the indices of the true and of the predicted labels, and the confidences.
     ///
-    /// The confidence of a detector in a label is that of its best detection, or 0.
+    /// A detector's confidence in a label is that of its best detection, or 0.
     package var predictions: [(url: URL, labels: [Int], predicted: [Int], confidences: [Float])] {
         switch self {
         case .singleLabel(let evaluation):
@@ -87,7 +87,7 @@ package enum PooledEvaluation: Sendable {
     ///   - repeats: The finished folds of each repeat that has any.
     ///   - labels: The labels of the models.
     ///   - skipped: The photos that could not be read.
-    ///   - group: Returns the group of a photo.
+    ///   - group: A closure that returns the group of a photo.
     init(
         _ repeats: [[CrossValidationFold]], kind: FoldEvaluation.Kind, labels: [String], skipped: [SkippedImage],
         group: (URL) -> Int
@@ -142,9 +142,10 @@ package enum PooledEvaluation: Sendable {
 }
 
 extension DetectionEvaluation {
-    /// The labels of the objects in each photo, without crowds, the labels that a detection reaches the threshold of, and the best confidence in each label.
+    /// For each photo, the labels of its objects, the labels that a detection predicts, and the highest confidence in each label.
     ///
-    /// Pooled evaluations have no thresholds, and no predicted labels.
+    /// Crowds do not count as objects. A detection predicts its label if it reaches the threshold of the label. Pooled evaluations do not
+    /// have thresholds, so their predicted labels are empty.
     fileprivate var predictions: [(url: URL, labels: [Int], predicted: [Int], confidences: [Float])] {
         let labels = metrics.labels
         return metrics.predictions.map { photo, detections in

@@ -123,7 +123,7 @@ struct FoldStore {
             seconds: kept.seconds, isKept: true)
     }
 
-    /// Writes the model of a fold and then its predictions, whose file means that the fold is finished.
+    /// Writes the model of a fold, then its predictions; the file of predictions shows that the fold is finished.
     func save(_ fold: CrossValidationFold, _ model: ModelFile) throws {
         try model.write(to: file(fold.number, fold.seed, "imprint"))
         let labels = fold.result.labels

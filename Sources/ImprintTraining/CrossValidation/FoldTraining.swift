@@ -38,7 +38,7 @@ struct FoldTraining: Sendable {
             configuration.isMultiLabel = isMultiLabel
             try configuration.check()
             let pretrained = try configuration.pretrainedBase()
-            // The recipe is a setting of its own.
+            // The recipe is a separate setting.
             if let pretrained { configuration.start = .base(pretrained.base, trainableLayers: .all) }
             let start = try configuration.startingPoint(labels: photos.labels)
             let fingerprint = configuration.fingerprint(baseDigest: start.baseDigest)

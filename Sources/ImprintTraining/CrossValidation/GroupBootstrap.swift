@@ -23,7 +23,7 @@ struct GroupedPredictions: WeightedPredictions {
         var auc: Double?
     }
 
-    /// A prediction as far as the metrics need it.
+    /// The parts of a prediction that the metrics need.
     private struct Prediction {
         let group: Int
         let isCorrect: Bool

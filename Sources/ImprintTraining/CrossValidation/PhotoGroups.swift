@@ -102,8 +102,8 @@ struct PhotoGroups {
 
     /// Assigns groups to folds, the largest first in random order.
     ///
-    /// Each group goes to the fold for which the sum of the squared fractions of the labels' photos over all folds stays lowest; for a group
-    /// of one label, this is the fold with the fewest photos of it. The fold with the fewest photos is chosen of equal ones.
+    /// Each group goes to the fold that keeps the sum of the squared fractions of the labels' photos over all folds lowest. For a group of
+    /// one label, this is the fold with the fewest photos of the label. Ties go to the fold with the fewest photos.
     ///
     /// A photo counts for each of its labels, and photos without labels count as a label of their own. As the fractions are relative to the
     /// label's photos, the rarest label of a group matters most (Sechidis, Tsoumakas and Vlahavas, "On the stratification of multi-label data",
@@ -135,7 +135,7 @@ struct PhotoGroups {
         return folds.map { $0.sorted() }
     }
 
-    /// Returns the number of photos of each label that has any.
+    /// Returns the number of photos of each label that has photos.
     private static func counts(_ photos: [Int], _ labels: [[Int]]) -> [Int: Int] {
         photos.reduce(into: [:]) { counts, photo in for label in labels[photo] { counts[label, default: 0] += 1 } }
     }

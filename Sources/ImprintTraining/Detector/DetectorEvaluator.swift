@@ -15,7 +15,7 @@ struct DetectorEvaluator {
     let workers: Workers
     /// The maximum number of held-out composites for a calibration.
     let compositeCount: Int
-    /// The rules of the detector, whose logos are not used.
+    /// The detector head that defines the rules of detection; its logos are not used.
     var detector = DetectorHead.logoDetector(logos: [], regressesBoxes: true)
     var preprocessing = Preprocessing.logoDetector
 
@@ -110,7 +110,7 @@ struct DetectorEvaluator {
         _ network: Network, _ parameters: Parameters, _ patches: DetectorPatches, _ scans: [[PyramidScanner.Scan]?],
         limits: [FalsePositiveLimit] = []
     ) throws -> DetectorHead {
-        // Without validation photos, those of training are better than none.
+        // Without validation photos, the calibration uses training photos.
         let usesTraining = photos.validation.isEmpty && photos.hasBoxes
         let items = usesTraining ? Array(photos.training.prefix(Self.calibrationPhotos)) : photos.validation
         let scans =
@@ -139,9 +139,9 @@ struct DetectorEvaluator {
         return head
     }
 
-    /// Returns the minimum confidence of a detection with the highest F1, or nil if all scores or none are of the logo.
+    /// Returns the minimum confidence of a detection with the highest F1; nil unless there are scores both with and without the logo.
     ///
-    /// The thresholds of `Evaluation` are those of the confidences of photos, which several logos share.
+    /// The thresholds of `Evaluation` are for the confidences of whole photos, which several logos share.
     private func threshold(_ scores: [(hasLogo: Bool, score: Float)], _ curve: PlattScaling) -> Double? {
         guard Set(scores.map(\.hasLogo)).count == 2 else { return nil }
         let logo = DetectorHead.Logo(label: "", slope: Float(curve.slope), offset: Float(curve.offset))
@@ -151,7 +151,9 @@ struct DetectorEvaluator {
     /// The maximum number of training photos for the calibration without validation photos.
     private static let calibrationPhotos = 200
 
-    /// Returns the scores for the Platt scaling of a logo, of photos; if none of them shows it, also of held-out composites and hard negatives.
+    /// Returns the scores for the Platt scaling of a logo.
+    ///
+    /// They are scores of photos and, if no photo shows the logo, also of held-out composites and hard negatives.
     private func calibrationScores(
         _ network: Network, _ parameters: Parameters, _ patches: DetectorPatches, _ logo: Int,
         _ scores: [(hasLogo: Bool, score: Float)]
@@ -183,7 +185,7 @@ extension DetectorPhotos.Item {
         return found.map { (true, $0) } + (others.map { [(false, $0)] } ?? [])
     }
 
-    /// Returns the peaks of a logo that are not at one of its objects; none if only the label of the photo is known, and it is that of the logo.
+    /// Returns the peaks of a logo away from its objects; empty if the photo has the label of the logo, but no boxes.
     func falsePeaks(of logo: Int, in scan: PyramidScanner.Scan) -> [PyramidScanner.Peak] {
         guard let objects else { return logos.contains(logo) ? [] : scan.peaks }
         let image = KnownImage(source: source, objects: objects)

@@ -110,7 +110,7 @@ final class DetectorObjective: TrainingObjective {
 
         private enum CodingKeys: String, CodingKey {
             case mined
-            // The name of version 1.
+            // The name in checkpoints of version 1.
             case located = "found"
         }
     }

@@ -6,7 +6,9 @@ internal import ImprintModel
 internal import ImprintNetwork
 internal import ImprintSynthesis
 
-/// The training patches: windows of composites and photos, sampled and augmented depending only on the seed and the step.
+/// The training patches: windows of composites and photos.
+///
+/// Sampling and augmentation depend only on the seed and the step.
 final class DetectorPatches {
     /// A detection of the network in an image.
     struct Detection: Codable, Hashable, Sendable {
@@ -23,7 +25,7 @@ final class DetectorPatches {
     /// The number of composites of each kind that batches sample from.
     private let poolSize: Int
     private let batchSize: Int
-    /// Whether patches may be mirrored, because the mirror image of every logo is the logo itself.
+    /// Whether patches may be mirrored: only if every logo equals its mirror image.
     private let mirrors: Bool
 
     /// A photo that shows a logo.
@@ -44,7 +46,7 @@ final class DetectorPatches {
     var mined: [Detection] = []
     /// The strongest detections of the logos in the positives.
     var located: [Detection] = []
-    /// Records photos that have become unreadable.
+    /// The record of photos that have become unreadable.
     private let unreadable: UnreadablePhotos
     private let seed: UInt64
     private let workers: Workers
@@ -121,7 +123,7 @@ final class DetectorPatches {
         self.workers = workers
         self.poolSize = poolSize
         self.batchSize = batchSize
-        // Whether an annotated object may be mirrored is unknown; letters may not.
+        // Annotated objects are never mirrored, because they may contain letters.
         mirrors =
             annotated.isEmpty && compositors.allSatisfy { $0.compositor.artworks.allSatisfy(\.isMirrorSymmetric) }
         positivePool = Array(repeating: nil, count: poolSize)
@@ -148,14 +150,14 @@ final class DetectorPatches {
         }
     }
 
-    /// Returns the kind at a position of the sum of all shares.
+    /// Returns the kind at a position within the concatenated shares.
     private static func kind(at position: Float, _ shares: [Float]) -> Kind {
         var position = position
         for (kind, share) in zip(Kind.allCases, shares) {
             guard position >= share else { return kind }
             position -= share
         }
-        // Rounding can leave a rest after the last share.
+        // Rounding can leave a remainder after the last share.
         return .located
     }
 
@@ -289,7 +291,7 @@ final class DetectorPatches {
 
     // MARK: Composites
 
-    /// Draws composites of a logo that training does not use; none for a logo without artwork.
+    /// Draws held-out composites of a logo; returns an empty array for a logo without artwork.
     func heldOutComposites(_ count: Int, of logo: Int, isPositive: Bool) throws(ImageError) -> [PatchSource] {
         guard let compositor = compositors.first(where: { $0.logo == logo }) else { return [] }
         return try workers.parallelMap(count) { index throws(ImageError) in
@@ -297,7 +299,7 @@ final class DetectorPatches {
         }
     }
 
-    /// Draws scenes without logos that training does not use, for the calibration of a logo.
+    /// Draws held-out scenes without logos, for the calibration of a logo.
     ///
     /// Each scene is a mosaic of two backgrounds and two composites of distractors, because a photo shows more than one object. A logo without
     /// artwork has only backgrounds.
@@ -311,7 +313,7 @@ final class DetectorPatches {
             var tiles: [RasterImage] = []
             for tile in 0..<4 {
                 let number = (1 << 30) + 4 * scene + tile
-                // The distractors are on a diagonal, which alternates.
+                // The distractors occupy one diagonal, which alternates between scenes.
                 if let compositor, (tile == 0 || tile == 3) == scene.isMultiple(of: 2) {
                     tiles.append(try compositor.distractor(number).image)
                 } else {
@@ -322,7 +324,7 @@ final class DetectorPatches {
         }
     }
 
-    /// Returns an image of four images of equal size: two above and two below.
+    /// Returns a 2x2 mosaic of four images of equal size.
     private static func mosaic(of tiles: [RasterImage]) -> RasterImage {
         let (width, height) = (tiles[0].width, tiles[0].height)
         let rowLength = width * tiles[0].channels

@@ -15,8 +15,8 @@ public import ImprintSynthesis
 /// let objects = try detector.personalized(with: result.personalization).detect(photo)
 /// ```
 ///
-/// The network computes the features of training patches once. Only the weights of the new heat maps are trained on them, so the heat maps of
-/// the other logos, and the boxes, stay bitwise equal. docs/explanation/personalization.md describes the method.
+/// The network computes the features of training patches once. Training on them changes only the weights of the new heat maps, so the boxes
+/// and the heat maps of the other logos stay bitwise equal. docs/explanation/personalization.md describes the method.
 ///
 /// The same detector, data and seed give a bitwise equal personalization, for any number of threads.
 public struct DetectorPersonalizer {
@@ -39,7 +39,7 @@ public struct DetectorPersonalizer {
 
     /// The result of adding logos.
     public struct Result: Sendable {
-        /// The personalization: that of the detector, if it had one, with the new logos.
+        /// The personalization with the new logos, added to the detector's personalization if it has one.
         public let personalization: Personalization
         /// The number of photos with boxes of new logos.
         public let exampleCount: Int
@@ -49,7 +49,7 @@ public struct DetectorPersonalizer {
         public let seconds: Double
     }
 
-    /// The detector with its personalization, if it has one, as one model.
+    /// The detector as one model that includes its personalization, if it has one.
     private let model: ModelFile
     private let head: DetectorHead
     private let base: String
@@ -70,13 +70,13 @@ public struct DetectorPersonalizer {
     ///   - artwork: The artwork of new logos by label; several artworks of one label are variants of one logo.
     ///   - annotations: Photos with the boxes of all objects of new logos, with or without artwork. Boxes of logos that the detector knows
     ///     count as negatives.
-    ///   - backgrounds: Photos that show none of the new logos, for composites and as negatives; they may show the other logos. Patterns are
-    ///     drawn if there are none.
+    ///   - backgrounds: Photos that show none of the new logos, for composites and as negatives; they may show the other logos. If the
+    ///     array is empty, the personalizer draws patterns.
     ///   - configuration: The settings.
     /// - Throws:
     ///   - `ImprintError.notADetector` if the model classifies whole images.
     ///   - `ImprintError.labelExists` if the model has a label of the artwork, or all labels of the annotations.
-    ///   - `ImprintError.unsupportedDetector` if the network is not like that of a detector of Imprint.
+    ///   - `ImprintError.unsupportedDetector` if the network does not have the structure of a detector that Imprint trained.
     ///   - `ImprintError.invalidSetting` if there are no logos, or a setting is out of range.
     public init(
         _ detector: ImageClassifier, artwork: [String: [Artwork]], annotations: BoxAnnotations? = nil,
@@ -276,8 +276,9 @@ public struct DetectorPersonalizer {
     /// The number of scenes that are in memory at the same time; each takes 500 KB.
     private static let scenePortion = 25
 
-    /// Returns the limits of the false positives of each new logo, from images without it that training does not use: drawn scenes, composites
-    /// of the other new logos, and the held-out replay features, which show the known logos.
+    /// Returns the limits of the false positives of each new logo, from held-out images without the logo.
+    ///
+    /// The images are drawn scenes, composites of the other new logos, and the held-out replay features, which show the known logos.
     private func limits(
         _ trained: LogoHeadObjective.Head, _ patches: DetectorPatches, _ backdrops: Backdrops,
         scan: ([PatchSource]) throws -> [[PyramidScanner.Scan]?]

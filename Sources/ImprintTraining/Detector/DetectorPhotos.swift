@@ -56,7 +56,7 @@ struct DetectorPhotos {
             _ items: [ImageFolder.Item], after done: Int
         ) -> (items: [Item], skipped: [SkippedImage], readable: [ImageFolder.Item]) {
             var (read, skipped, readable): ([Item], [SkippedImage], [ImageFolder.Item]) = ([], [], [])
-            // In portions, which bound the memory beyond the limit.
+            // Portions bound the memory beyond the limit.
             for start in stride(from: 0, to: items.count, by: 32) {
                 let portion = items[start..<min(start + 32, items.count)]
                 let results = workers.parallelMap(portion.count) { index in

@@ -52,7 +52,7 @@ struct DetectorSource: TrainingSource {
 }
 
 extension AnnotatedPhoto {
-    /// The label of the largest object, which stands for the whole photo; nil without objects.
+    /// The label of the largest object, which represents the whole photo; nil without objects.
     fileprivate var mainLabel: String? {
         objects.max { $0.box.width * $0.box.height < $1.box.width * $1.box.height }?.label
     }

@@ -13,7 +13,7 @@ struct DetectorTask: TrainingTask {
     private let logos: [String]
     /// The photos, with the labels of all logos, even of those without photos.
     private let source: DetectorSource
-    /// The annotated photos of the validation set; nil if it is a part of the photos, or a folder.
+    /// The annotated photos of the validation set; nil if the set is a part of the photos, or a folder.
     private let validationSource: DetectorSource?
     private let hasPhotos: Bool
     private let hasBoxes: Bool

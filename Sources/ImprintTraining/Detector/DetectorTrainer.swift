@@ -6,8 +6,8 @@ public import ImprintSynthesis
 
 /// Trains a detector on artwork, photos with boxes, or both.
 ///
-/// It composites the logos into photos (synthetic training data) and, if there are any, also trains on photos of the logos. With boxes only, the
-/// labels may be any objects.
+/// It composites the logos into photos (synthetic training data) and, if there are any, also trains on photos of the logos. If you train
+/// only on boxes, the labels may be any kind of object.
 ///
 /// ```swift
 /// let trainer = DetectorTrainer(
@@ -18,8 +18,8 @@ public import ImprintSynthesis
 /// }
 /// ```
 ///
-/// The same data, configuration and seed give a bitwise equal model, for any number of threads, whether or not the run was interrupted and
-/// resumed from a checkpoint.
+/// The same data, configuration and seed give a bitwise equal model, for any number of threads, even if the run was interrupted and resumed
+/// from a checkpoint.
 public struct DetectorTrainer: BlockingTrainer {
     private let artwork: [String: [Artwork]]
     private let photos: ImageFolder?

@@ -26,7 +26,7 @@ struct FalsePositiveLimit {
         if scores.indices.contains(allowed) { score = max(score, scores[allowed]) }
     }
 
-    /// Returns a curve whose confidence is below 0.5 at the limit; the curve itself if that is already so.
+    /// Returns a curve whose confidence is below 0.5 at the limit; the unchanged curve if it already is.
     ///
     /// The order of scores stays the same. If the limit is far above the scores of images with the logo, the curve is also flatter, so that
     /// 95 % of these images still have a candidate.

@@ -4,7 +4,7 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// An image in which the boxes of all logos are known: a photo without a logo has none, an annotated photo may have some.
+/// An image with the known boxes of all its logos: a photo without a logo, or an annotated photo.
 struct KnownImage {
     let source: PatchSource
     var objects: [KnownObject] = []
@@ -80,7 +80,8 @@ struct KnownObject: Hashable {
 
     /// Returns the box in the cells of a window.
     ///
-    /// The box of a rotated object is unknown; it is that of a rotated ellipse in the box. A crowd can fill the corners of its box.
+    /// The exact box of a rotated object is unknown, so the method rotates the ellipse inscribed in the box, and returns the ellipse's box.
+    /// A crowd can fill the corners of its box.
     func box(in window: PatchWindow) -> BoxCode.Box {
         let corners = [(-1, -1), (-1, 1), (1, -1), (1, 1)] as [(Float, Float)]
         let points =

@@ -43,7 +43,7 @@ struct HeadSamples {
 /// The heat map of a logo is a 1x1 convolution of the features. The loss is `HeatMapLoss` without boxes. AdamW takes steps over random batches
 /// of patches and of replayed features; the channels are standardized, so that rarely active channels learn as fast as others.
 final class LogoHeadObjective: TrainingObjective {
-    /// The trained convolution, for features that are not standardized.
+    /// The trained convolution, converted for features that are not standardized.
     struct Head {
         /// The weights, [channels, logos].
         let weight: [Float]

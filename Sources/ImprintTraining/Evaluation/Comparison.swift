@@ -61,7 +61,7 @@ package struct Comparison: Sendable {
 extension ImageClassifier {
     /// Classifies images with this model and another one, and compares their probabilities.
     ///
-    /// Each model applies its own preprocessing. Unreadable images are skipped and listed.
+    /// Each model applies its own preprocessing. The comparison skips unreadable images, and lists them.
     /// - Parameters:
     ///   - other: A model with the same labels, in any order.
     ///   - images: The files.

@@ -23,8 +23,8 @@ public struct DetectionEvaluation: Sendable {
 
     /// Pools the evaluations of several models with the same labels, such as those of the folds of a cross-validation.
     ///
-    /// The metrics are those of the detections of all models together. The operating point has the sums of the counts at the thresholds of
-    /// each model, and no thresholds.
+    /// The metrics cover the detections of all models together. The operating point has the sums of the counts at each model's thresholds,
+    /// but does not have thresholds itself.
     init(pooling evaluations: [DetectionEvaluation], labels: [String], skipped: [SkippedImage]) {
         metrics = DetectionMetrics(labels: labels, predictions: evaluations.flatMap(\.metrics.predictions))
         thresholds = []

@@ -31,7 +31,7 @@ struct PixelBox: BoundingBox {
 /// The matching is `COCOeval.evaluateImg` of cocoapi. Detections of descending confidence each take the free object with the highest IoU.
 /// Crowds come last, and a crowd remains free.
 struct DetectionMatches {
-    /// The IoU thresholds .50, .55 … .95, computed as NumPy's `linspace` does, which cocoapi compares with.
+    /// The IoU thresholds .50, .55 … .95, computed like NumPy's `linspace`, which cocoapi uses.
     static let iouThresholds: [Double] = {
         let step = (0.95 - 0.5) / 9
         return (0..<9).map { 0.5 + Double($0) * step } + [0.95]
@@ -45,7 +45,7 @@ struct DetectionMatches {
         /// The index in the detections of the photo.
         let index: Int
         let confidence: Float
-        /// The thresholds at which the detection has an object of its own, and is a true positive.
+        /// The thresholds at which the detection matches an object, and is a true positive.
         var hits: ThresholdSet = 0
         /// The thresholds at which the detection matches only a crowd, and counts neither as correct nor as wrong.
         var ignored: ThresholdSet = 0
@@ -110,7 +110,7 @@ struct DetectionMatches {
             var match: Int?
             for (object, overlap) in overlaps.enumerated() {
                 if isTaken[object] && !areCrowds[object] { continue }
-                // Only crowds follow, and the detection already has an object of its own.
+                // Only crowds follow, and the detection already matches an object.
                 if let match, !areCrowds[match], areCrowds[object] { break }
                 // Of objects with equal IoU, the last one counts, as in cocoapi. NaN never matches.
                 guard overlap >= best else { continue }
@@ -128,12 +128,12 @@ struct DetectionMatches {
     }
 }
 
-/// The detections of one label in all photos, ranked by confidence, from which the average precision follows.
+/// The detections of one label in all photos, ranked by confidence to compute the average precision.
 struct DetectionRanking {
     /// The maximum number of detections of a label in one photo that count.
     static let maximumDetections = 100
 
-    /// A detection as far as the metrics need it.
+    /// The parts of a detection that the metrics need.
     private struct Entry {
         let photo: Int
         let confidence: Float
@@ -180,7 +180,7 @@ struct DetectionRanking {
 
     /// Returns the average precision at an IoU threshold, or nil if there are no objects.
     ///
-    /// It is the mean of the interpolated precision at the recalls 0, .01 … 1, `COCOeval.accumulate` of cocoapi.
+    /// It is the mean of the interpolated precision at the recalls 0, .01 … 1, as in `COCOeval.accumulate` of cocoapi.
     /// - Parameters:
     ///   - threshold: The index of the IoU threshold.
     ///   - weights: How often each photo counts, or nil if each counts once.
@@ -188,8 +188,8 @@ struct DetectionRanking {
         func weight(_ photo: Int) -> Int { weights?[photo] ?? 1 }
         let positives = Double(objectCounts.reduce(0) { $0 + weight($1.photo) * $1.count })
         guard positives > 0 else { return nil }
-        // Only true positives raise the recall, and after a false positive the precision is lower than before it. Therefore the curve
-        // needs no points of other detections.
+        // Only true positives raise the recall, and after a false positive the precision is lower than before it. Therefore the curve omits
+        // the points of other detections.
         var curve: [(recall: Double, precision: Double)] = []
         var (hits, errors) = (0, 0)
         for entry in entries {
@@ -200,7 +200,7 @@ struct DetectionRanking {
                 continue
             }
             hits += weight
-            // The smallest step after 1 is what cocoapi adds to the denominator.
+            // Like cocoapi, adds the smallest step after 1 to the denominator.
             let precision = Double(hits) / (Double(errors) + Double(hits) + 1.0.ulp)
             curve.append((Double(hits) / positives, precision))
         }

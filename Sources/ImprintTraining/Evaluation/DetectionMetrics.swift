@@ -4,9 +4,9 @@ public import ImprintModel
 
 /// The metrics of an object detector on annotated photos, equal to those of COCO.
 ///
-/// A detection is correct if its intersection over union (IoU) with an object of its label reaches a threshold, and no detection with a higher
-/// confidence has the object. The values equal those of `COCOeval` in pycocotools for bounding boxes, the area range "all" and at most 100
-/// detections per photo and label. Metrics are 0…1. Undefined metrics, such as those of a label without objects, are nil.
+/// A detection is correct if its intersection over union (IoU) with an object of its label reaches a threshold. A detection with a higher
+/// confidence must not match the same object. The values equal those of `COCOeval` in pycocotools for bounding boxes, the area range "all"
+/// and at most 100 detections per photo and label. Metrics are 0…1. Undefined metrics, such as those of a label without objects, are nil.
 ///
 /// Sources: Lin et al., "Microsoft COCO: Common Objects in Context", 2014; `cocoeval.py` of <https://github.com/cocodataset/cocoapi>.
 public struct DetectionMetrics: Sendable {
@@ -168,10 +168,10 @@ public struct DetectionMetrics: Sendable {
 
     /// Returns the 95 % confidence interval of `meanAveragePrecision50` by the percentile bootstrap, or nil if no label has objects.
     ///
-    /// It has the 2.5th and the 97.5th percentile, interpolated linearly, of 200 samples of as many photos with replacement (Efron, "Bootstrap
-    /// methods: another look at the jackknife", 1979). A resample leaves out labels that have no objects in it. The interval treats the
-    /// photos as independent; it is too narrow if they are near-duplicates.
-    /// - Parameter seed: The random seed; the interval is determined by it.
+    /// Its ends are the 2.5th and the 97.5th percentile, interpolated linearly, over 200 resamples of the photos with replacement (Efron,
+    /// "Bootstrap methods: another look at the jackknife", 1979). A resample leaves out labels that have no objects in it. The interval
+    /// treats the photos as independent; it is too narrow if they are near-duplicates.
+    /// - Parameter seed: The random seed; equal seeds give equal intervals.
     public func meanAveragePrecision50Interval(seed: UInt64 = 0) -> ClosedRange<Double>? {
         guard let meanAveragePrecision50 else { return nil }
         var stream = RandomStream(seed: seed, "bootstrap")
@@ -185,7 +185,7 @@ public struct DetectionMetrics: Sendable {
 
     /// Returns the mean average precision at IoU .5 if each photo counts as often as its weight, or nil if no label has objects.
     ///
-    /// Matching depends on one photo only, so that a resample needs no new matching.
+    /// Matching is independent for each photo, so resamples reuse the matches.
     func meanAveragePrecision50(weights: [Int]) -> Double? {
         rankings.compactMap { $0.averagePrecision(threshold: 0, weights: weights) }.mean
     }

@@ -7,7 +7,8 @@ extension DetectionMetrics {
     public struct Counts: Codable, Hashable, Sendable {
         /// The number of objects that were found.
         public var truePositives = 0
-        /// The number of detections without an object of their own: of something else, with an IoU below .5, or of an object found before.
+        /// The number of detections that are not matched to an object: other image content, an IoU below .5, or an object that another
+        /// detection matches.
         public var falsePositives = 0
         /// The number of objects that were not found.
         public var falseNegatives = 0
@@ -55,11 +56,11 @@ extension DetectionMetrics {
         public let photo: AnnotatedPhoto
         /// The object.
         public let object: AnnotatedPhoto.Object
-        /// The confidence of the detection that has the object but does not reach the threshold; nil if no detection has an IoU of .5.
+        /// The confidence of the detection that matches the object but does not reach the threshold; nil if no detection has an IoU of .5.
         public let confidence: Float?
     }
 
-    /// A detection without an object of its own.
+    /// A detection that is not matched to an object.
     public struct FalsePositive: Hashable, Sendable {
         /// The photo.
         public let photo: AnnotatedPhoto

@@ -29,7 +29,7 @@ public struct MultiLabelEvaluation: Sendable {
     public let labels: [String]
     /// The minimum confidence of each label for an image to count as having it, in the order of `labels`.
     ///
-    /// It is empty for the pooled results of several models, because each model has other thresholds.
+    /// It is empty for the pooled results of several models, because each model has different thresholds.
     public let thresholds: [Double]
     /// The result of each readable image, in the order of the source.
     public let results: [Result]
@@ -61,7 +61,7 @@ public struct MultiLabelEvaluation: Sendable {
         self.init(labels, thresholds, results, predicted, skipped)
     }
 
-    /// Pools the results of several models with the same labels; the predicted labels stay those at the thresholds of each model.
+    /// Pools the results of several models with the same labels; the predicted labels keep the thresholds of each model.
     init(pooling evaluations: [MultiLabelEvaluation], labels: [String], skipped: [SkippedImage]) {
         self.init(labels, [], evaluations.flatMap(\.results), evaluations.flatMap(\.predicted), skipped)
     }
@@ -107,14 +107,14 @@ public struct MultiLabelEvaluation: Sendable {
 
     /// The mean average precision (mAP): the mean of the average precisions of the labels that images have, or nil if no image has a label.
     ///
-    /// The average precision of a label is the area under its precision–recall curve as a sum of steps, Σ (Rₙ − Rₙ₋₁) · Pₙ, with the precision Pₙ
-    /// and the recall Rₙ at each distinct confidence, in descending order.
+    /// The average precision of a label is the area under its precision–recall curve as a sum of steps, Σ (Rₙ − Rₙ₋₁) · Pₙ. Pₙ and Rₙ are
+    /// the precision and the recall at each distinct confidence, in descending order.
     public var meanAveragePrecision: Double? { perLabel.compactMap(\.averagePrecision).mean }
 
     /// The 95 % confidence interval of `meanAveragePrecision` by the percentile bootstrap, or nil if no image has a label.
     ///
-    /// It has the 2.5th and the 97.5th percentile, interpolated linearly, of 1,000 samples of as many images with replacement, from a fixed seed
-    /// (Efron, "Bootstrap methods", 1979). It treats the images as independent.
+    /// Its ends are the 2.5th and the 97.5th percentile, interpolated linearly, over 1,000 resamples of the images with replacement, with a
+    /// fixed seed (Efron, "Bootstrap methods", 1979). It treats the images as independent.
     public func meanAveragePrecisionInterval() -> ClosedRange<Double>? {
         guard let meanAveragePrecision else { return nil }
         let predictions = GroupedMultiLabelPredictions(self, groups: Array(results.indices))
@@ -145,8 +145,8 @@ extension MultiLabelEvaluation {
 extension ImageClassifier {
     /// Classifies every image of a source with a multi-label model, and compares the predictions with the labels.
     ///
-    /// The thresholds are those of the model's training record; a label without one has the threshold 0.5. The source may lack labels of the model,
-    /// but must not have other labels. Unreadable images are skipped and listed.
+    /// The thresholds come from the model's training record; a label without one has the threshold 0.5. The source may lack labels of the
+    /// model, but must not have other labels. The evaluation skips unreadable images, and lists them.
     /// - Parameters:
     ///   - photos: The images: a folder (`ImageFolder`), a list (`LabelList`), or images in memory (`InMemorySource`).
     ///   - threads: The number of threads; the results do not depend on it.

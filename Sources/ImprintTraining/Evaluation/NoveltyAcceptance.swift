@@ -8,7 +8,7 @@ internal import ImprintModel
 public struct NoveltyAcceptance: Sendable {
     /// The number of readable photos.
     public let images: Int
-    /// The number of photos with a novelty of at most 1, or of a label that the rule does not know.
+    /// The number of photos with a novelty of at most 1, or predicted as a label that the rule does not know.
     public let accepted: Int
     /// The photos that could not be read.
     public let skipped: [SkippedImage]

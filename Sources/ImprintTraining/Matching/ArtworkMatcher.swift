@@ -12,9 +12,9 @@ public import ImprintSynthesis
 /// print(best.label, best.confidence, best.box ?? .all)
 /// ```
 ///
-/// Each artwork is drawn on plain backgrounds in several colours, rotations and tilts: as a whole, and parts of it. The views are compared with
-/// all positions of an image pyramid of the photo by the normalized correlation of their `LocalFeatures`. The score of a logo is the mean of
-/// the three highest correlations of its parts. The parts may be at different positions, so a logo may be bent or partly hidden.
+/// The matcher draws each artwork, and parts of it, on plain backgrounds in several colours, rotations and tilts. It compares these views
+/// with all positions of an image pyramid of the photo, by the normalized correlation of their `LocalFeatures`. The score of a logo is the
+/// mean of the three highest correlations of its parts. The parts may be at different positions, so a logo may be bent or partly hidden.
 ///
 /// A matcher is immutable, and any number of threads can use it at the same time; each needs about 350 MB. Creating it takes about half a
 /// second for each artwork on one core. A trained detector (`DetectorTrainer`) is faster in use.
@@ -28,13 +28,13 @@ public final class ArtworkMatcher: Sendable {
     private let workers: Workers
     private let networks = IdlePool<AnySizeNetwork>()
 
-    /// The number of pixels around a view, so that the features near its edges are as in the middle of a photo.
+    /// The number of pixels around a view, so that features near its edges are as accurate as in the middle of a photo.
     package static let border = 2 * LocalFeatures.stride
     /// The number of parts that count; the others may be hidden or too small.
     private static let countedParts = 3
     /// The largest ratio of the sides of a logo; a longer one has fewer than four rows or columns in its views.
     private static let longestRatio: Float = 32
-    /// More threads do not make the network faster for small images.
+    /// The maximum number of threads of the network; more threads do not make it faster for small images.
     private static let networkThreads = 4
     /// The calibration of EfficientNet-Lite0, as an estimate for features without a calibration.
     private static let estimate = MatchCalibration(midpoint: 0.397, width: 0.0325, growth: 0.0172)

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import ImprintNetwork
 
-/// The contrastive loss of local features: logos on plain backgrounds match their own scenes, and no others.
+/// The contrastive loss of local features: logos on plain backgrounds should match their own scenes, and no others.
 ///
 /// A batch has N logos, each drawn on a plain background (the template i) and in a scene (j). sᵢⱼₚ is the normalized correlation of template i
 /// with the window of scene j at position p, averaged over the depths of the features, as in `TemplateMatcher`. The loss is the mean over i of
@@ -24,7 +24,7 @@ struct MatchingLoss {
 
     /// The temperature τ.
     private static let temperature = 0.05
-    /// Gradients of correlations below this fraction of the largest one are left out.
+    /// The loss ignores gradients of correlations below this fraction of the largest one.
     private static let negligible: Float = 1e-3
 
     /// The number of channels of each depth.
@@ -148,7 +148,7 @@ struct MatchingLoss {
         return (Float(loss / Double(count)), correct)
     }
 
-    /// Adds the gradient of a correlation s = ⟨t, x⟩ / (‖t‖ ‖x‖): ∂s/∂x = t / (‖t‖ ‖x‖) − s x / ‖x‖², and alike for t.
+    /// Adds the gradient of a correlation s = ⟨t, x⟩ / (‖t‖ ‖x‖): ∂s/∂x = t / (‖t‖ ‖x‖) − s x / ‖x‖², and likewise for t.
     private func addGradient(
         of correlation: Correlation, _ windows: [Window], _ maps: [[[Float]]],
         to gradient: UnsafeMutableBufferPointer<Float>

@@ -70,7 +70,7 @@ package final class MatchingObjective: TrainingObjective {
                 var random = RandomStream(seed: seed, "matching pair", round, first + index)
                 return try pair(artworks[order[first + index]], &random)
             }.compactMap { $0 }
-            // None of the logos may fit.
+            // Possibly, all logos are too large.
             guard !pairs.isEmpty else {
                 step += 1
                 continue

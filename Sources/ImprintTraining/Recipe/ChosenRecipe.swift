@@ -7,12 +7,12 @@ internal import ImprintNetwork
 
 /// The recipe of a run that starts from a pretrained base model.
 struct ChosenRecipe {
-    /// The setting of a checkpoint that has the recipe, so that a resumed run need not choose again.
+    /// The checkpoint setting that stores the recipe, so that a resumed run does not choose again.
     static let setting = "recipe"
 
     /// The recipe.
     let decision: RecipeDecision
-    /// The recipe as the first part of the run chose it; it may have another number of epochs than a resumed run.
+    /// The recipe as the first part of the run chose it; a resumed run may have a different number of epochs.
     private let original: RecipeDecision
     /// The configuration with the hyperparameters of the recipe.
     let configuration: ClassifierConfiguration
@@ -32,7 +32,7 @@ struct ChosenRecipe {
         guard let (base, recipe) = try configuration.pretrainedBase() else { return nil }
         var configuration = configuration
         let given = configuration.givenHyperparameters
-        // Before the photos are read, because training uses the photos of the measurement.
+        // Set before the photos are read, because training reuses the photos of the measurement.
         if !given.contains(.batchSize) { configuration.hyperparameters.batchSize = Self.batchSize }
         let epochs = given.contains(.epochs) ? configuration.epochs : nil
         let augmentation = given.contains(.augmentation) ? configuration.augmentation : nil
@@ -123,7 +123,7 @@ extension ClassifierConfiguration.StartingPoint {
 }
 
 extension ClassifierConfiguration {
-    /// Returns the pretrained base model and the recipe that was asked for, or nil if the run does not start from one.
+    /// Returns the pretrained base model and the requested recipe, or nil if the run does not start from a pretrained base model.
     func pretrainedBase() throws -> (base: ModelFile, recipe: ClassifierRecipe)? {
         switch start {
         case .pretrained(let base, let recipe): (base, recipe)
@@ -133,7 +133,7 @@ extension ClassifierConfiguration {
     }
 
     /// Returns the configuration with the hyperparameters of a recipe, except the given ones.
-    /// - Parameter original: The recipe of the first part of the run, which the decay of the average follows from.
+    /// - Parameter original: The recipe of the first part of the run, which determines the decay of the EMA.
     fileprivate func applying(
         _ decision: RecipeDecision, original: RecipeDecision, _ base: ModelFile, given: Set<RecipeHyperparameter>
     ) -> ClassifierConfiguration {
@@ -145,7 +145,7 @@ extension ClassifierConfiguration {
             if !given.contains(hyperparameter) { configuration.hyperparameters[keyPath: property] = value }
         }
         guard decision.recipe == .fineTuning else {
-            // Logistic regression has found the head; the epoch only measures it.
+            // Logistic regression has already fitted the head; the epoch only evaluates it.
             configuration.start = .base(base, trainableLayers: .head)
             RecipeHyperparameter.unusedByHead.forEach { $0.reset(in: &configuration.hyperparameters) }
             configuration.hyperparameters.epochs = decision.epochs
@@ -164,7 +164,7 @@ extension ClassifierConfiguration {
         set(.gradientClipping, \.gradientClipping, 5)
         let photos = decision.evidence?.trainingPhotos ?? 0
         let steps = original.epochs * max((photos + configuration.batchSize - 1) / configuration.batchSize, 1)
-        // The average covers about the last tenth of the steps.
+        // The EMA covers about the last tenth of the steps.
         set(.emaDecay, \.emaDecay, Float(min(max(1 - 10 / Double(steps), 0.9), 0.99)))
         return configuration
     }

@@ -12,7 +12,7 @@ public enum ClassifierRecipe: String, Codable, Sendable, CaseIterable {
     case fineTuning = "fine-tune"
 }
 
-/// The recipe of a run, with the measurements that it follows from.
+/// The recipe of a run, with the measurements that determined it.
 ///
 /// | condition | recipe |
 /// |---|---|
@@ -55,7 +55,7 @@ public struct RecipeDecision: Codable, Hashable, Sendable {
             self.evidenceSpread = evidenceSpread
         }
 
-        /// Whether the label is that of something small in the photos, and the head often misses it.
+        /// Whether the labelled objects are small in the photos, and the head often misclassifies them.
         public var showsSmallObjects: Bool {
             guard let evidenceSpread, heldOutPhotos > 0 else { return false }
             return evidenceSpread < RecipeDecision.smallObjectSpread
@@ -68,22 +68,22 @@ public struct RecipeDecision: Codable, Hashable, Sendable {
         }
     }
 
-    /// With fewer training photos, fine-tuning does not help.
+    /// The minimum number of training photos for fine-tuning; with fewer, it does not help.
     public static let minimumPhotos = 100
-    /// The share of held-out photos on which the head must be right for fine-tuning to be left out.
+    /// The accuracy on held-out photos from which on the head suffices without fine-tuning, 0…1.
     public static let sufficientAccuracy = 0.99
-    /// The accuracy on mirrored photos may be this much lower than on other new photos.
+    /// The tolerated drop in accuracy on mirrored photos, relative to other new photos.
     public static let mirrorTolerance = 0.1
     /// The evidence spread below which objects count as small.
     public static let smallObjectSpread = 0.75
     /// The accuracy of the head below which small objects matter.
     public static let smallObjectAccuracy = 0.9
 
-    /// The recipe that was chosen or asked for; not `.automatic`.
+    /// The recipe that was chosen or requested; not `.automatic`.
     public let recipe: ClassifierRecipe
     /// The reason, as the end of a sentence.
     public let reason: String
-    /// The measurements; nil if the recipe was asked for and nothing had to be measured.
+    /// The measurements; nil if the recipe was requested, and Imprint did not need to measure the photos.
     public let evidence: Evidence?
     /// The number of epochs.
     public internal(set) var epochs: Int
@@ -97,11 +97,11 @@ public struct RecipeDecision: Codable, Hashable, Sendable {
 extension RecipeDecision {
     /// Chooses the recipe.
     /// - Parameters:
-    ///   - recipe: The recipe that was asked for.
+    ///   - recipe: The requested recipe.
     ///   - secondsPerEpoch: The estimated duration of an epoch of fine-tuning.
     ///   - secondsLeft: The time until the time limit; nil without a limit.
-    ///   - epochs: The number of epochs that was asked for; nil if the recipe chooses it.
-    ///   - augmentation: The data augmentation that was asked for; nil if the recipe chooses it.
+    ///   - epochs: The requested number of epochs; nil if the recipe chooses it.
+    ///   - augmentation: The requested data augmentation; nil if the recipe chooses it.
     ///   - given: All hyperparameters that the recipe must not choose.
     ///   - isMultiLabel: Whether a photo can have several labels or none.
     package init(

@@ -1,15 +1,15 @@
 internal import ImprintNetwork
 
 extension LogisticRegression.Head {
-    /// Returns how evenly the evidence for the predicted label is spread over the cells of feature maps, averaged over photos; see
-    /// `RecipeDecision.Evidence.evidenceSpread`.
+    /// Returns `RecipeDecision.Evidence.evidenceSpread`, averaged over photos.
     ///
-    /// The evidence of a cell with the features m is (m − μ) · (w − w̄): its share of the logit of the predicted label with the weights w
-    /// (class activation mapping), where μ is the mean of the features over all training photos and w̄ that of the weights over all labels.
+    /// The evidence of a cell with the features m is (m − μ) · (w − w̄): its share of the logit of the predicted label (class activation
+    /// mapping). w are the weights of the label, μ the mean of the features over all training photos, and w̄ the mean of the weights over
+    /// all labels.
     ///
     /// Source: Zhou et al., "Learning deep features for discriminative localization", 2016.
     /// - Parameters:
-    ///   - maps: [photos, cells, channels].
+    ///   - maps: The feature maps, [photos, cells, channels].
     ///   - cells: The number of cells of a photo.
     ///   - means: μ, [channels].
     func evidenceSpread(maps: [Float], cells: Int, means: [Float]) -> Double {

@@ -13,12 +13,12 @@ struct RecipeProbe {
     let head: LogisticRegression.Head
     /// The measurements.
     let evidence: RecipeDecision.Evidence
-    /// The number of seconds that the features of a photo took.
+    /// The duration of feature extraction per photo, in seconds.
     let secondsPerPhoto: Double
 
     /// The number of training photos that are mirrored, and of photos whose evidence is measured.
     private static let sampleSize = 128
-    /// With fewer validation photos, the head is evaluated by cross-validation on the training photos.
+    /// The minimum number of validation photos; with fewer, cross-validation on the training photos evaluates the head.
     private static let minimumHeldOut = 30
     private static let foldCount = 5
     /// The candidates for the weight decay of the head, in descending order.
@@ -41,7 +41,7 @@ struct RecipeProbe {
             folder, configuration, start: start, earlier: nil,
             onEvent: { event in
                 if case .computingFeatures = event {
-                    // The time before the first event is that of reading.
+                    // The time before the first event is for reading the photos.
                     let lap = clock.lap()
                     if isComputing { secondsOfFeatures += lap }
                     isComputing = true
@@ -166,7 +166,7 @@ private struct HeldOut {
 
     /// The share of photos whose label is predicted; for several labels per photo, the micro-averaged F1 score at a threshold of 0.5.
     ///
-    /// F1 does not count the labels that are neither present nor predicted, which are the most if there are many labels.
+    /// F1 ignores labels that are neither present nor predicted, which are the majority if there are many labels.
     var accuracy: Double {
         switch link {
         case .softmax: Double(correct) / Double(max(count, 1))
@@ -190,7 +190,7 @@ private struct Sample {
         var labels: [[Int]] = []
         for position in 0..<count {
             let index = position * loader.count / count
-            // A photo that has become unreadable is reported by training.
+            // Training reports photos that have become unreadable.
             guard let image = try? loader.image(at: index, epoch: 0) else { continue }
             images.append(change(image))
             labels.append(loader.items[index].labels)

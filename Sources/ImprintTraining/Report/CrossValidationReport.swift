@@ -10,8 +10,9 @@ extension Report {
 
     /// Creates the page of a cross-validation, and reads the photos that it shows.
     ///
-    /// It has the metrics of the folds and of the pooled predictions, but neither training curves nor saliency maps, which belong to one model.
-    /// For multi-label models and detectors on annotated photos it has no confusion matrix, no reliability diagram and no mistakes.
+    /// It has the metrics of the folds and of the pooled predictions, but neither training curves nor saliency maps, which belong to one
+    /// model. For multi-label models and detectors on annotated photos, it omits the confusion matrix, the reliability diagram and the
+    /// mistakes.
     /// - Parameters:
     ///   - result: The result, with at least one finished fold.
     ///   - command: The command line that repeats the run.
@@ -71,7 +72,7 @@ extension Report {
         let estimate: CrossValidationResult.Estimate?
         /// The rest of a sentence that begins with the value.
         let meaning: String
-        /// The deviations of the metric, with the noun of what varies.
+        /// The standard deviations of the metric over "folds" and "seeds".
         let deviations: [(over: String, value: Double?)]
 
         init(_ pooled: PooledEvaluation) {
@@ -157,13 +158,13 @@ extension Report {
                 (
                     ["mAP", "95 % interval", "micro F1", "macro F1"],
                     "The intervals of the folds treat photos as independent; that of all folds is a bootstrap over groups of "
-                        + "near-duplicates and bursts. F1 is that at the thresholds of each fold's model."
+                        + "near-duplicates and bursts. F1 uses the thresholds of each fold's model."
                 )
             case .detection:
                 (
                     ["mAP@.5", "95 % interval", "mAP@.5:.95", "precision", "recall"],
                     "The intervals of the folds treat photos as independent; that of all folds is a bootstrap over groups of "
-                        + "near-duplicates and bursts. Precision and recall are those at the thresholds of each fold's model."
+                        + "near-duplicates and bursts. Precision and recall use the thresholds of each fold's model."
                 )
             }
         let heads = ([showsSeeds ? "seed/fold" : "fold", "photos"] + metrics).map { "<th scope=\"col\">\($0)</th>" }

@@ -34,7 +34,7 @@ extension LabelMetricsTable {
         }
         return Page.scrollBox("Results by label", table)
             + "\n<p class=\"more\">AP@.5: the average precision of boxes that overlap an object by an IoU of at least .5. AP@.5:.95: the mean "
-            + "over the IoU thresholds .50, .55 … .95. Precision, recall and the counts are those at the thresholds of the model and an IoU "
+            + "over the IoU thresholds .50, .55 … .95. Precision, recall and the counts use the thresholds of the model and an IoU "
             + "of .5.\(empty ?? "")</p>"
     }
 }

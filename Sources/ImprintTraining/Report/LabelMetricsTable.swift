@@ -35,7 +35,7 @@ enum LabelMetricsTable {
 
     /// Returns the table of a multi-label model: threshold, precision, recall, F1, average precision and count.
     ///
-    /// Pooled results of several models have no column of thresholds.
+    /// Pooled results of several models do not have a column of thresholds.
     static func html(_ evaluation: MultiLabelEvaluation) -> String {
         let thresholds = evaluation.thresholds
         let rows = evaluation.perLabel.enumerated().map { index, metric in
@@ -58,8 +58,8 @@ enum LabelMetricsTable {
             </table>
             """
         return Page.scrollBox("Results by label", table)
-            + "\n<p class=\"more\">Micro F1 \(percent(evaluation.microF1)), macro F1 \(percent(evaluation.macroF1)). Precision, recall and F1 are "
-            + "those at the threshold of the label\(thresholds.isEmpty ? " in each model" : ""). AP: average precision, the area under the "
+            + "\n<p class=\"more\">Micro F1 \(percent(evaluation.microF1)), macro F1 \(percent(evaluation.macroF1)). Precision, recall and F1 "
+            + "use the threshold of the label\(thresholds.isEmpty ? " in each model" : ""). AP: average precision, the area under the "
             + "precision–recall curve.</p>"
     }
 

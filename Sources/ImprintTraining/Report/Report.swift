@@ -20,11 +20,11 @@ public struct Report: Sendable {
     /// The page shows an error message instead of an unreadable photo.
     /// - Parameters:
     ///   - model: The model.
-    ///   - evaluation: The evaluation of the model on photos that it was not trained on, with the labels of `model`. Without it, the
-    ///     page has no confusion matrix, no reliability diagram and no mistakes.
-    ///   - multiLabel: The evaluation of a multi-label model, instead of `evaluation`. The page then has no confusion matrix, no reliability
-    ///     diagram and no mistakes.
-    ///   - detection: The evaluation of a detector on annotated photos, instead of `evaluation`; its mistakes are shown with boxes.
+    ///   - evaluation: The evaluation of the model on photos that it was not trained on, with the labels of `model`. Without it, the page
+    ///     omits the confusion matrix, the reliability diagram and the mistakes.
+    ///   - multiLabel: The evaluation of a multi-label model, instead of `evaluation`. The page then omits the confusion matrix, the
+    ///     reliability diagram and the mistakes.
+    ///   - detection: The evaluation of a detector on annotated photos, instead of `evaluation`; the page shows its mistakes with boxes.
     ///   - audit: The audit of the data set.
     ///   - command: The command line that repeats the run.
     ///   - remark: A note about the command.
@@ -147,7 +147,7 @@ public struct Report: Sendable {
             + used.map { ($0.name, $0.property == "learningRate" ? foundRate ?? $0.value : $0.value) }
     }
 
-    /// Returns how far the run came, such as "3 of 20 epochs; the model is that of epoch 2".
+    /// Returns the progress of the run, such as "3 of 20 epochs; the model is from epoch 2".
     private static func progress(_ record: TrainingRecord) -> String {
         let round =
             switch record.hyperparameters {
@@ -157,7 +157,7 @@ public struct Report: Sendable {
         return "\(record.history.count) of \(record.epochs) \(round)\(record.epochs == 1 ? "" : "s")"
             + (record.keepsStart
                 ? "; the model is the fitted head, because fine-tuning was not more accurate on the validation set"
-                : record.keptEpoch.map { "; the model is that of \(round) \($0)" } ?? "")
+                : record.keptEpoch.map { "; the model is from \(round) \($0)" } ?? "")
     }
 
     private static func settings(_ model: ModelFile) -> [(String, String)] {

@@ -44,18 +44,18 @@ package enum TrainingCurves {
             let epochText = "<strong>epoch \(epoch)</strong> of \(history.count)"
             if epoch != best?.epoch {
                 lines.append(
-                    "The model is that of \(epochText), with a validation loss of \(lossText). Earlier epochs had other validation "
+                    "The model is from \(epochText), with a validation loss of \(lossText). Earlier epochs had other validation "
                         + "photos.")
             } else if kept != nil {
-                lines.append("The model is that of \(epochText), with the lowest validation loss, \(lossText).")
+                lines.append("The model is from \(epochText), with the lowest validation loss, \(lossText).")
             } else {
-                lines.append("The lowest validation loss so far, \(lossText), is that of \(epochText).")
+                lines.append("The lowest validation loss so far is \(lossText), in \(epochText).")
             }
         }
         lines.append(
             validates
                 ? "The network overfits if the validation loss rises while the training loss still falls."
-                : "There is no validation set, so the curves do not show the accuracy on new photos. The model is that of the last epoch."
+                : "There is no validation set, so the curves do not show the accuracy on new photos. The model is from the last epoch."
         )
         return lines.map { "<p>\($0)</p>" }.joined(separator: "\n")
     }

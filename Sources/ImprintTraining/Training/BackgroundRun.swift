@@ -10,7 +10,7 @@ protocol RunEvent: Sendable {
 
 /// Work on a background thread, and the asynchronous sequence of its events, for one reader.
 ///
-/// If the reader lags by more than 1,000 events, progress events are dropped; other events never are.
+/// If the reader lags by more than 1,000 events, the run drops progress events, but never other events.
 struct BackgroundRun<Event: RunEvent>: AsyncSequence, Sendable {
     private let events: AsyncThrowingStream<Event, any Error>
     private let state = RunState()
@@ -18,9 +18,9 @@ struct BackgroundRun<Event: RunEvent>: AsyncSequence, Sendable {
     /// Starts the work.
     /// - Parameters:
     ///   - threadName: The name of the thread.
-    ///   - shouldStop: Returns true to end the run. `stop()` and a cancelled or missing reader end it too.
-    ///   - work: Does the work: it sends events, and ends early if the second closure returns true. It returns an error for a cancelled reader,
-    ///     or nil.
+    ///   - shouldStop: A closure that returns true to end the run. `stop()` and a cancelled or missing reader end it too.
+    ///   - work: A closure that does the work: it sends events, and ends early if the second closure returns true. It returns an error for
+    ///     a cancelled reader, or nil.
     init(
         threadName: String, shouldStop: @escaping @Sendable () -> Bool,
         work:
@@ -41,7 +41,7 @@ struct BackgroundRun<Event: RunEvent>: AsyncSequence, Sendable {
                 state.end(error)
             } catch {
                 continuation.finish(throwing: error)
-                // A cancelled reader asked for the stop, so an early one is not an error for it.
+                // The cancelled reader requested the stop, so stopping too early is not an error for it.
                 if case ImprintError.stoppedTooEarly = error { state.end(nil) } else { state.end(error) }
             }
         }
@@ -91,7 +91,7 @@ private final class RunState: Sendable {
 
     var isStopping: Bool { stopping.load(ordering: .relaxed) }
 
-    /// Decides whether an event is sent to the reader, and counts it if it is.
+    /// Returns whether to send an event to the reader, and counts the event if so.
     func admits(isProgress: Bool) -> Bool {
         if unread.load(ordering: .relaxed) > 1000 && isProgress { return false }
         unread.add(1, ordering: .relaxed)

@@ -4,7 +4,7 @@ public import ImprintModel
 extension ModelFile {
     /// Returns the base model that comes with Imprint: a LogoNet for 96x96 pixels, trained on drawn logos only (docs/explanation/base.md).
     ///
-    /// It has learned features such as edges, shapes and strokes, for which a few hundred photos do not suffice. The default start
+    /// It has learned features such as edges, shapes and strokes, which a network cannot learn from a few hundred photos. The default start
     /// `ClassifierConfiguration.Start.builtInBase` is the same as:
     ///
     /// ```swift

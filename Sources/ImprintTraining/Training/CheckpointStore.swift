@@ -5,14 +5,14 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// The options of checkpoints: where and how often a run saves its state, and whether it resumes.
+/// The options of checkpoints: the folder, the interval, and whether a run resumes.
 public struct CheckpointOptions: Sendable {
     /// The name of the checkpoint file in the folder.
     public static let fileName = "checkpoint.safetensors"
 
     /// The checkpoint folder, which is created if necessary.
     public var folder: URL
-    /// The minimum time between two checkpoints; a run is also saved when it ends or is stopped.
+    /// The minimum time between two checkpoints; a run also saves one when it ends or is stopped.
     public var interval: Duration
     /// Whether to resume from the checkpoint in the folder, if there is one.
     public var resumes: Bool
@@ -78,7 +78,7 @@ final class CheckpointStore {
         }
     }
 
-    /// Whether the next checkpoint is due; a failed one is tried again after ten seconds at the earliest.
+    /// Whether the next checkpoint is due; after a failure, the next attempt waits at least ten seconds.
     var isDue: Bool { clock.now - lastAttempt >= (hasFailed ? max(interval, .seconds(10)) : interval) }
 
     /// Writes a checkpoint, which replaces the previous one.

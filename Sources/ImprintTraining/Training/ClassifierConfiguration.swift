@@ -84,7 +84,7 @@ extension ClassifierConfiguration {
         try checkStart()
     }
 
-    /// Checks that no setting is set that the start ignores, because the model file would record it.
+    /// Rejects settings that the start ignores, because the model file would record them.
     private func checkStart() throws(ImprintError) {
         let values = hyperparameters
         let baseHas = "the default, because the base model has its own"

@@ -19,7 +19,7 @@ internal import ImprintNetwork
 /// }
 /// ```
 ///
-/// The same photos, configuration and seed give a bitwise equal model, for any number of threads, whether or not the run was interrupted and
+/// The same photos, configuration and seed give a bitwise equal model, for any number of threads, even if the run was interrupted and
 /// resumed from a checkpoint.
 public struct ClassifierTrainer: BlockingTrainer {
     private let photos: any TrainingSource

@@ -9,7 +9,7 @@ struct DatasetSplit {
     var training: [TrainingPhoto]
     var validation: [TrainingPhoto] = []
     var leakage: TrainingStart.Leakage?
-    /// The source of the photos and, if there is one, that of the validation photos.
+    /// The source of the photos and, if it is separate, the source of the validation photos.
     var folders: [any TrainingSource]
 
     init(

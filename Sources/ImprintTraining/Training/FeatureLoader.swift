@@ -4,7 +4,7 @@ internal import ImprintNetwork
 
 /// Batches of cached features, the input of the head: computed once per image, so an epoch costs little more than the head.
 ///
-/// Batches have the order of the image loader. The features of an image take a few kilobytes.
+/// Batches come in the order of the image loader. The features of an image take a few kilobytes.
 final class FeatureLoader: BatchSource {
     let items: [ImageFolder.Item]
     let skipped: [SkippedImage]

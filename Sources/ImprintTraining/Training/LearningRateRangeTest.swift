@@ -1,7 +1,7 @@
 internal import Imprint
 internal import ImprintNetwork
 
-/// The learning-rate range test.
+/// The objective of the learning-rate range test.
 ///
 /// `LearningRateSearch` describes the method. The test restores the parameters at its end.
 final class LearningRateRangeTest: TrainingObjective {

@@ -14,7 +14,7 @@ extension NoveltyRule {
     /// The threshold is the smallest distance that accepts the given share of the validation photos. If there are fewer than 20 of them, it
     /// also counts the training photos, each compared with the mean of the other photos of its label (leave-one-out).
     /// - Parameters:
-    ///   - training: The features of training photos, which the means are computed from, with the indices of their labels.
+    ///   - training: The features of the training photos from which the means are computed, with the indices of their labels.
     ///   - validation: The features of validation photos.
     ///   - acceptance: The share of photos to accept, more than 0 and at most 1.
     /// - Returns: The rule, or nil if no label has a mean, or if there are fewer than 20 photos to calibrate the threshold on.
@@ -35,7 +35,7 @@ extension NoveltyRule {
             let length = length(sum)
             return sum.map { Float($0 / length) }
         }
-        // The threshold follows: distances do not depend on it.
+        // The threshold is set below: distances do not depend on it.
         let rule = NoveltyRule(labels: labels, means: means, threshold: 1, acceptance: acceptance, images: 1)
         var distances = validation.compactMap { rule.distances(of: $0).min() }
         if distances.count < minimumCount {
@@ -78,8 +78,8 @@ extension ModelFile {
 
     /// Returns the novelty rule of a model that was just trained, or nil if the network has no dense head.
     ///
-    /// The means are computed from at most 512 training photos, or 8 per label, balanced over the labels. If the model has rehearsal features
-    /// of the same photos, they are used, because they are the same features.
+    /// The means are computed from at most 512 training photos, or 8 per label, balanced over the labels. If the model has rehearsal
+    /// features, the method uses them, because they are the features of the same photos.
     /// - Parameters:
     ///   - training: The training photos.
     ///   - validation: The validation photos.

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Trains a model: `ClassifierTrainer` or `DetectorTrainer`.
+/// A trainer of models: `ClassifierTrainer` or `DetectorTrainer`.
 public protocol Trainer: Sendable {
     /// Starts training on a background thread.
     /// - Returns: The run's events.

@@ -6,17 +6,17 @@ public import ImprintNetwork
 
 /// An event of a training run, in chronological order.
 public enum TrainingEvent: Sendable {
-    /// Images are compared to find near-duplicates and bursts; `done` of them are finished.
+    /// The run has compared `done` images to find near-duplicates and bursts.
     case comparing(done: Int, of: Int)
-    /// Training and validation images are read; `done` of them are finished.
+    /// The run has read `done` training and validation images.
     case reading(done: Int, of: Int)
-    /// The features that the head reads are computed once per image; `done` images are finished.
+    /// The run has computed the features of `done` images, which the head reads in every epoch.
     ///
-    /// Only runs that train nothing but the head, without data augmentation, send this event.
+    /// Runs send this event if they train only the head without data augmentation, or measure the photos to choose a recipe.
     case computingFeatures(done: Int, of: Int)
     /// The images are read and the plan is compiled.
     case started(TrainingStart)
-    /// The learning-rate range test runs; `done` of its steps are finished.
+    /// The learning-rate range test has finished `done` steps.
     case searching(done: Int, of: Int)
     /// The range test found a learning rate.
     case learningRate(LearningRateSearch)
@@ -88,7 +88,7 @@ public struct TrainingStart: Sendable {
 public struct TrainingBatch: Sendable {
     /// The epoch, from 1.
     public let epoch: Int
-    /// The planned number of epochs; less than configured if the time limit does not suffice.
+    /// The planned number of epochs; fewer than configured if the time limit is too short.
     public let epochs: Int
     /// The number of images in this epoch so far.
     public let imagesSeen: Int

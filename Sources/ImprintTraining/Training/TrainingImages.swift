@@ -78,7 +78,7 @@ struct TrainingImages {
             validation: validation?.items.map(validationFolder.path) ?? [], leakage: split.leakage?.storedCounts)
     }
 
-    /// Creates images instead of the features of the same photos, with data augmentation for training.
+    /// Creates a set with the photos themselves instead of their features, with data augmentation for training.
     init(_ features: TrainingImages, augmentation: Augmentation) {
         training = features.loaders.training.with(augmentation: augmentation)
         validation = features.loaders.validation

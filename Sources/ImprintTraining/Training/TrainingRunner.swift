@@ -5,7 +5,7 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// Runs a training task on the caller's thread: checkpoints and resume, unreadable photos, events and the result.
+/// Runs a training task on the caller's thread, and handles checkpoints, resume, unreadable photos, events and the result.
 final class TrainingRunner<Job: TrainingTask> {
     private var task: Job
     private let checkpoints: CheckpointOptions?

@@ -4,11 +4,11 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// A kind of training, such as that of a classifier, which `TrainingRunner` runs.
+/// A training task, such as that of a classifier, for `TrainingRunner`.
 protocol TrainingTask {
     /// The labels of the model.
     var labels: [String] { get }
-    /// The network that is trained.
+    /// The network to train.
     var network: Network { get }
     /// The hyperparameters that must not change when a run is resumed, by name.
     var fingerprint: [String: String] { get }

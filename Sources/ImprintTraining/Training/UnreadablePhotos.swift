@@ -5,7 +5,7 @@ internal import Synchronization
 /// The photos of a run that were readable at its start and have become unreadable; thread-safe.
 ///
 /// The run continues without them while enough photos are readable: at least half of the photos, and at least one photo of every label that
-/// had any. This applies to training photos and validation photos separately.
+/// had photos at the start. This applies to training photos and validation photos separately.
 final class UnreadablePhotos: Sendable {
     private let state: Mutex<State>
 
