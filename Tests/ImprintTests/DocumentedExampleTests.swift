@@ -135,7 +135,7 @@ private func tracker(request: DetectionRequest, camera: Camera) throws -> Detect
                 pages += 1
             }
         }
-        #expect(pages == 19)
+        #expect(pages == 25)
     }
 
     /// The examples in this file and in CatalogExamples.swift, by page.
