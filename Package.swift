@@ -181,7 +181,10 @@ let package = Package(
             dependencies: ["ImprintModel", "ImprintInterop", "CImprintKernels", "CHeapMeter", "TestSupport"],
             exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(
-            name: "ImprintTests", dependencies: ["Imprint", "ImprintTraining", "ImprintInterop", "TestSupport"],
+            name: "ImprintTests",
+            dependencies: [
+                "Imprint", "ImprintTraining", "ImprintInterop", "ImprintStore", "ImprintBaseModels", "TestSupport",
+            ],
             exclude: ["Fixtures"],
             swiftSettings: settings),
         .testTarget(
@@ -233,8 +236,3 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
-
-// The plugin that builds the reference documentation; only `./run docs` needs it.
-if Context.environment["IMPRINT_DOCS"] != nil {
-    package.dependencies.append(.package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.4.0"))
-}

@@ -13,8 +13,12 @@ public enum CropAndScale: String, Codable, CaseIterable, Sendable {
     /// image is enlarged (bilinear interpolation), and one target pixel if it is reduced (which avoids aliasing). Transparent
     /// pixels do not tint their neighbours.
     ///
-    /// - Parameter padding: The grey level (0 black … 255 white) around an image that `scaleFit` does not fill; with 4
-    ///   channels the padding is transparent.
+    /// - Parameters:
+    ///   - image: The image.
+    ///   - width: The width of the result in pixels, at least 1.
+    ///   - height: The height of the result in pixels, at least 1.
+    ///   - padding: The grey level (0 black … 255 white) around an image that `scaleFit` does not fill; with 4 channels the
+    ///     padding is transparent.
     public func apply(_ image: RasterImage, width: Int, height: Int, padding: UInt8 = 0) -> RasterImage {
         precondition(width > 0 && height > 0, "an image has at least one pixel, not \(width)x\(height)")
         let (scaleX, scaleY) = (Double(width) / Double(image.width), Double(height) / Double(image.height))

@@ -28,7 +28,9 @@ public struct ImageFolder: Sendable {
     /// skipped. Symbolic links to files and to class folders are followed; links to deeper folders are skipped because they
     /// could form cycles.
     ///
-    /// - Parameter minimumClasses: The minimum number of classes: 2 for training, 1 is enough for evaluation.
+    /// - Parameters:
+    ///   - url: The folder.
+    ///   - minimumClasses: The minimum number of classes: 2 for training, 1 is enough for evaluation.
     /// - Throws: `ImageError` if the folder is missing, a file or empty, if it holds no class folders or too few, or if a
     ///   class has no images.
     public init(at url: URL, minimumClasses: Int = 2) throws(ImageError) {
@@ -55,7 +57,9 @@ public struct ImageFolder: Sendable {
     /// A sub-folder with the name of a logo has the photos that show this logo. All other images, in other sub-folders at any
     /// depth or directly in the folder, are background photos, which show none of the logos. Their label is the name of the
     /// only other sub-folder, or else `noLogoLabel`.
-    /// - Parameter logos: The labels of the logos.
+    /// - Parameters:
+    ///   - url: The folder.
+    ///   - logos: The labels of the logos.
     /// - Throws: `ImageError` if the folder is missing, a file or without images, or if the sub-folder of a logo has no images.
     public init(at url: URL, logos: [String]) throws(ImageError) {
         try self.init(at: url, logos: logos, backgroundLabel: nil)

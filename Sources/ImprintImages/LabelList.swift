@@ -34,8 +34,10 @@ public struct LabelList: TrainingSource {
     public func path(of item: TrainingPhoto) -> String { paths[item.url] ?? item.url.displayPath }
 
     /// Reads a list; the photos must exist, but are not decoded.
-    /// - Parameter minimumLabels: The minimum number of labels: 2 for training, 1 is enough for evaluation. If a photo has several labels or none,
-    ///   1 is always enough, because a multi-label model can learn a single label.
+    /// - Parameters:
+    ///   - url: The CSV or JSON file.
+    ///   - minimumLabels: The minimum number of labels: 2 for training, 1 is enough for evaluation. If a photo has several labels or none,
+    ///     1 is always enough, because a multi-label model can learn a single label.
     /// - Throws: `LabelListError` with the line of the first problem; `ImageError.unreadable` if the file cannot be read.
     public init(at url: URL, minimumLabels: Int = 2) throws {
         let entries = try LabelListParser(url).entries()

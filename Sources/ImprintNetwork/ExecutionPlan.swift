@@ -33,7 +33,13 @@ public final class ExecutionPlan {
         package var keepsHeadInput = false
 
         /// Creates options.
-        /// - Parameter threads: The number of threads that share the work.
+        /// - Parameters:
+        ///   - batchSize: The largest number of images per pass, at least 1.
+        ///   - mode: The purpose of the plan.
+        ///   - threads: The number of threads that share the work.
+        ///   - frozen: The names of the frozen nodes.
+        ///   - inputGradient: Whether the backward pass computes the gradient with respect to the network's input.
+        ///   - seed: The seed of the random numbers in a pass.
         public init(
             batchSize: Int, mode: Mode = .prediction, threads: Int = 1, frozen: Set<String> = [],
             inputGradient: Bool = false, seed: UInt64 = 0

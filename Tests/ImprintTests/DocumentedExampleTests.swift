@@ -31,6 +31,7 @@ private func training(photos: URL, model: URL, photo: URL) async throws {
 }
 
 private func detectorTraining(photos: URL, leaf: URL, crest: URL, others: URL, model: URL) async throws {
+    // Example of Sources/ImprintTraining/ImprintTraining.docc/TrainADetector.md begins
     // Example of docs/how-to/logo-detection.md begins
     let trainer = DetectorTrainer(
         artwork: ["Leaf": [try Artwork(contentsOf: leaf)], "Crest": [try Artwork(contentsOf: crest)]],
@@ -42,6 +43,7 @@ private func detectorTraining(photos: URL, leaf: URL, crest: URL, others: URL, m
 }
 
 private func personalization(base: URL, photo: URL, otherPhoto: URL, thirdPhoto: URL, file: URL) throws {
+    // Example of Sources/Imprint/Imprint.docc/Personalize.md begins
     // Example of docs/how-to/personalization.md begins
     let session = try PersonalizationSession(ImageClassifier(contentsOf: base))
     try session.teach(photo, as: "MyLogo")
@@ -53,6 +55,7 @@ private func personalization(base: URL, photo: URL, otherPhoto: URL, thirdPhoto:
 }
 
 private func requests(classifier: ImageClassifier, upload: Data) async throws {
+    // Example of Sources/Imprint/Imprint.docc/ClassifyAndDetect.md begins
     // Example of docs/how-to/apps.md begins
     var request = ClassificationRequest(classifier, rule: ConfidenceRule(threshold: .confidence(0.5)))
     request.regionOfInterest = NormalizedRectangle(x: 0.25, y: 0, width: 0.5, height: 1)
@@ -62,6 +65,7 @@ private func requests(classifier: ImageClassifier, upload: Data) async throws {
 }
 
 private func detection(photo: URL) async throws {
+    // Example of Sources/Imprint/Imprint.docc/ClassifyAndDetect.md begins
     // Example of docs/how-to/apps.md begins
     let detector = try ImageClassifier(contentsOf: URL(filePath: "logos.imprint"))
     for object in try await DetectionRequest(detector).perform(on: .file(photo)) {
@@ -79,6 +83,7 @@ private struct Overlay {
 }
 
 private func tracking(detector: ImageClassifier, camera: Camera, overlay: Overlay) async throws {
+    // Example of Sources/Imprint/Imprint.docc/CameraStreams.md begins
     // Example of docs/how-to/apps.md begins
     let request = DetectionRequest(detector)
     for try await element in request.detections(for: camera.frames, every: .milliseconds(100)) {
@@ -90,6 +95,7 @@ private func tracking(detector: ImageClassifier, camera: Camera, overlay: Overla
 }
 
 private func tracker(request: DetectionRequest, camera: Camera) throws -> DetectionStream {
+    // Example of Sources/Imprint/Imprint.docc/CameraStreams.md begins
     // Example of docs/how-to/apps.md begins
     let tracker = try ObjectTracker(minimumOverlap: 0.2, maximumMissedFrames: 10)
     let stream = request.detections(for: camera.frames, every: .zero, tracker: tracker)
@@ -98,24 +104,72 @@ private func tracker(request: DetectionRequest, camera: Camera) throws -> Detect
 }
 
 @Suite struct DocumentedExampleTests {
-    @Test("The examples of the pages are identical to the code in this file")
+    @Test("The examples of the pages are identical to the code in these files")
     func examplesAreCompiled() throws {
-        let source = try String(contentsOf: URL(filePath: #filePath), encoding: .utf8)
-        var pages: [Substring] = []
-        var example: [Substring]?
-        for line in source.split(separator: "\n", omittingEmptySubsequences: false) {
-            if line.hasPrefix("    // Example of "), line.hasSuffix(" begins") {
-                pages.append(line.dropFirst("    // Example of ".count).dropLast(" begins".count))
-                example = []
-            } else if line == "    // Example ends", let lines = example, let page = pages.last {
-                let text = try String(contentsOf: packageFolder.appending(path: "\(page)"), encoding: .utf8)
-                #expect(text.contains(lines.joined(separator: "\n")), "the example of \(page) differs")
-                example = nil
-            } else {
-                example?.append(line.hasPrefix("    ") ? line.dropFirst(4) : line)
+        let examples = try Self.examples()
+        for (page, codes) in examples {
+            let text = try String(contentsOf: packageFolder.appending(path: page), encoding: .utf8)
+            for code in codes {
+                #expect(text.contains(code), "an example of \(page) differs:\n\(code)")
             }
         }
-        #expect(pages.count == 7 && example == nil)
+        #expect(examples.values.reduce(0) { $0 + $1.count } == 50)
+    }
+
+    @Test("All Swift code in the DocC catalogs is compiled")
+    func catalogsAreCompiled() throws {
+        let examples = try Self.examples()
+        var pages = 0
+        for module in try FileManager.default.contentsOfDirectory(atPath: packageFolder.path + "/Sources").sorted() {
+            let catalog = "Sources/\(module)/\(module).docc"
+            let folder = packageFolder.appending(path: catalog).path
+            for name in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [] where name.hasSuffix(".md")
+            {
+                let text = try String(contentsOfFile: "\(folder)/\(name)", encoding: .utf8)
+                for block in text.components(separatedBy: "```swift\n").dropFirst() {
+                    let lines = block.components(separatedBy: "\n```")[0].components(separatedBy: "\n")
+                    let code = lines.drop { $0.isEmpty || $0.hasPrefix("import ") }.joined(separator: "\n")
+                    let compiled = examples["\(catalog)/\(name)"] ?? []
+                    #expect(compiled.contains(code), "\(catalog)/\(name): this example is not compiled:\n\(code)")
+                }
+                pages += 1
+            }
+        }
+        #expect(pages == 25)
+    }
+
+    /// The examples in this file and in CatalogExamples.swift, by page.
+    ///
+    /// An example starts after one comment for each page that has it.
+    private static func examples() throws -> [String: [String]] {
+        let folder = URL(filePath: #filePath).deletingLastPathComponent()
+        var examples: [String: [String]] = [:]
+        for file in ["DocumentedExampleTests.swift", "CatalogExamples.swift"] {
+            let source = try String(contentsOf: folder.appending(path: file), encoding: .utf8)
+            var pages: [String] = []
+            var lines: [Substring] = []
+            for line in source.split(separator: "\n", omittingEmptySubsequences: false) {
+                if line.hasPrefix("    // Example of "), line.hasSuffix(" begins") {
+                    pages.append(String(line.dropFirst("    // Example of ".count).dropLast(" begins".count)))
+                    lines = []
+                } else if line == "    // Example ends" {
+                    for page in pages { examples[page, default: []].append(lines.joined(separator: "\n")) }
+                    pages = []
+                } else {
+                    lines.append(line.hasPrefix("    ") ? line.dropFirst(4) : line)
+                }
+            }
+            #expect(pages.isEmpty, "an example of \(file) does not end")
+        }
+        return examples
+    }
+
+    @Test("The examples of custom layers and objectives run")
+    func networkExamples() throws {
+        #expect(try scaledOutput() == (0..<12).map { Float($0) / 2 })
+        let samples: [(input: [Float], target: Float)] = [([1, 0], 2), ([0, 1], -1), ([1, 1], 1), ([2, 1], 3)]
+        let weights = try fittedWeights(samples: samples)
+        #expect(weights.count == 2 && abs(weights[0] - 2) < 0.1 && abs(weights[1] + 1) < 0.1)
     }
 
     @Test("The examples of training and personalization run")

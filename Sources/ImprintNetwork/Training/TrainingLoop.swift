@@ -280,7 +280,9 @@ extension TrainingLoop {
     }
 
     /// Restores a state.
-    /// - Parameter hasSameData: Whether the data are unchanged. If not, the round restarts, and earlier validation losses are not comparable.
+    /// - Parameters:
+    ///   - state: The state of a loop with the same network and options.
+    ///   - hasSameData: Whether the data are unchanged. If not, the round restarts, and earlier validation losses are not comparable.
     /// - Throws: `TrainingStateError` if the state does not fit the network and the options, `NetworkError.outOfMemory`, and errors of the
     ///   objective.
     public func restore(_ state: TrainingState, hasSameData: Bool = true) throws {

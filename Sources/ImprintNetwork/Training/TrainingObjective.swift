@@ -19,7 +19,10 @@ public protocol TrainingObjective: AnyObject {
     var plan: ExecutionPlan { get }
 
     /// Prepares a round (an epoch or a phase), before its first step or, after a resume, before step `step`.
-    /// - Parameter evaluationParameters: The parameters for validation: the EMA, or the trained parameters without an EMA.
+    /// - Parameters:
+    ///   - round: The index of the round, from 0.
+    ///   - step: The index of the next step in the round: 0, or the first step after a resume.
+    ///   - evaluationParameters: The parameters for validation: the EMA, or the trained parameters without an EMA.
     func beginRound(_ round: Int, at step: Int, evaluationParameters: Parameters) throws
 
     /// Loads the next batch, runs its forward pass, computes the loss and writes `plan.outputGradient`.
