@@ -229,9 +229,9 @@ private final class Shared: @unchecked Sendable {
 
 /// The adaptive number of checks that a waiting thread makes before it sleeps.
 ///
-/// If other processes use the cores, spinning takes CPU time from the threads that are waited for. Therefore a spin that fails halves
-/// the budget, and a spin that succeeds doubles it. Every 32nd failure allows one spin of maximum length, to probe whether spinning
-/// succeeds again.
+/// If other processes use the cores, spinning takes CPU time from the threads that the waiting thread depends on. Therefore a spin
+/// that fails halves the budget, and a spin that succeeds doubles it. Every 32nd failure allows one spin of maximum length, to
+/// probe whether spinning succeeds again.
 struct SpinBudget: ~Copyable, Sendable {
     /// About 100 µs.
     static let longest = 4000

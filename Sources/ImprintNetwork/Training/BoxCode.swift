@@ -14,7 +14,7 @@
 public enum BoxCode {
     /// The number of values.
     public static let count = 4
-    /// The range of the logarithms that are decoded; it prevents an overflow.
+    /// The bound to which decoded logarithms are clamped, ±4; it prevents an overflow.
     package static let maximumLogarithm: Float = 4
 
     /// A box, all values in cells.

@@ -40,7 +40,7 @@ public struct TrainingState: Codable, Sendable {
     public var parameters: [Float]
     /// The optimizer's tensors by name.
     public var optimizer: [String: [Float]]
-    /// The number of steps of the optimizer; nil in older checkpoints, whose number follows from the progress.
+    /// The number of steps of the optimizer; nil in older checkpoints, for which `progress` determines it.
     public var optimizerSteps: Int?
     /// The exponential moving average (EMA) of the parameters; nil without an EMA.
     public var ema: [Float]?

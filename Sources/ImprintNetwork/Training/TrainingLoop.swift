@@ -14,7 +14,7 @@ public final class TrainingLoop {
     /// A snapshot of the best parameters: those of the best round, or the initial ones if `Options.evaluatesStart` is set and no round was
     /// as accurate.
     ///
-    /// Nil before the first round ends, unless the initial parameters were validated.
+    /// It is nil before the first round ends, unless the initial parameters were validated.
     public private(set) var best: Parameters?
     private let objective: any TrainingObjective
     private let options: Options
@@ -112,7 +112,7 @@ extension TrainingLoop {
     private var ending: Ending? {
         let done = progress.round
         if done >= options.rounds.count { return .completed }
-        // Patience does not count before the last stage.
+        // Rounds before `firstPatientRound` do not count.
         let countsForPatience = min(progress.roundsSinceBest, done - options.firstPatientRound)
         if let patience = options.patience, countsForPatience >= patience { return .noImprovement }
         if isStopped { return .stopped }
@@ -209,6 +209,7 @@ extension TrainingLoop {
 
     /// Validates the best parameters again.
     /// - Returns: The result; nil without a validation set or without best parameters.
+    /// - Throws: The errors of `TrainingObjective.validate(_:)`.
     @discardableResult
     public func validateBest() throws -> ValidationLoss? {
         guard let best else { return nil }
@@ -260,6 +261,7 @@ extension TrainingLoop {
 
 extension TrainingLoop {
     /// Returns the complete state between two steps.
+    /// - Throws: The errors of `TrainingObjective.encodeState()`.
     public func state() throws -> TrainingState {
         var progress = progress
         progress.seconds = clock.seconds
@@ -322,7 +324,7 @@ extension TrainingLoop {
         progress.hasUnreadablePhotos = nil
     }
 
-    /// Records that a photo became unreadable, which makes the run unrepeatable.
+    /// Records that a photo became unreadable, after which the run is not reproducible.
     package func recordUnreadablePhoto() { progress.recordUnreadablePhoto() }
 
     /// Replaces the peak learning rate, for example by the result of a range test.
