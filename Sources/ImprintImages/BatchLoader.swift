@@ -7,7 +7,7 @@ internal import Synchronization
 public struct SkippedImage: Sendable, Equatable {
     /// The file.
     public let url: URL
-    /// The error that reading it caused.
+    /// The error from reading it.
     public let reason: ImageError
 
     /// Creates a skipped image.

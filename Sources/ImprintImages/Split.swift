@@ -2,7 +2,8 @@ internal import ImprintCore
 
 /// The size of the validation set, which is held out from training.
 public enum ValidationRule: Codable, Sendable, Hashable {
-    /// The rule of Create ML, with a minimum: none of fewer than 50 images, 10 % of fewer than 200, else 5 %, but at least 50 images.
+    /// Create ML's rule with a minimum: 0 % of fewer than 50 images, 10 % of 50 to 199 images, otherwise 5 % but at least 50
+    /// images.
     case automatic
     /// The given fraction, at least 0 and less than 1.
     case fraction(Double)

@@ -21,7 +21,7 @@ package struct ImageGroups: Sendable {
     package let copies: [[Int]]
     /// The groups formed by copies and near-duplicates only.
     package let nearDuplicates: [[Int]]
-    /// The sketch of each photo, or the error that reading it caused.
+    /// The sketch of each photo, or the error from reading it.
     package let sketches: [Result<ImageSketch, ImageError>]
     /// The first photo in the group of each photo; the photo itself if it is in no group.
     private let roots: [Int]
