@@ -198,13 +198,13 @@ extension ArtworkViews {
     }
 }
 
-/// The colours of a view: its own, or a function of their luminance.
+/// The colours of a view: the original colours, or a function of their luminance.
 private enum Recoloring {
     case none
     /// The colours of black and of white; the others lie between them.
     case duotone(Color, Color)
 
-    /// Chooses the colours: half of the views have their own; the others are grey, inverted and in two random colours.
+    /// Chooses the colours: half of the views have the original colours; the others are grey, inverted or in two random colours.
     init(index: Int, _ random: inout RandomStream) {
         let (black, white) = (Color.zero, Color(repeating: 1))
         switch index % 6 {
