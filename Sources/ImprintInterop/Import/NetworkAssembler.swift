@@ -43,7 +43,7 @@ struct NetworkAssembler {
     /// Creates an assembler for images of the shape `input`.
     ///
     /// The network may use twice the size of the weights, because modified parameters exist twice until the end, plus 8 MiB for
-    /// constants that the file stores compactly. This limit stops a file that uses the same weights very often.
+    /// constants that the file stores compactly. This limit rejects a file whose nodes reuse the same weights very often.
     ///
     /// - Parameter weights: The size of the file's weights in bytes, as 32-bit values.
     init(input: TensorShape, weights: Int, preservesNodes: Bool = false) {

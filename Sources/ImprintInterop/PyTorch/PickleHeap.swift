@@ -26,7 +26,7 @@ struct PickleHeap {
         let elementType: Safetensors.ElementType
         /// The number of elements.
         let count: Int
-        /// The elements of this view of the storage; all of them if it is no view.
+        /// The elements of this view of the storage; all of them if it is not a view.
         let view: Range<Int>
     }
 
