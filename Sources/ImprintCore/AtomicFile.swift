@@ -76,7 +76,7 @@ package enum AtomicFile {
 
     /// Creates the file at `url` with the bytes that `body` writes, unless a file, folder or link of that name exists.
     ///
-    /// Of several processes that create the same file at the same time, one succeeds.
+    /// If several processes create the same file at the same time, exactly one succeeds.
     /// - Returns: Whether the file was created; `false` if the name exists.
     /// - Throws: The errors of `write(to:_:)`.
     package static func create(_ url: URL, _ body: (borrowing Output) throws -> Void) throws -> Bool {

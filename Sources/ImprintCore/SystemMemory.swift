@@ -16,8 +16,8 @@ package enum SystemMemory {
 
     /// Whether the process can allocate a block of this size.
     ///
-    /// Swift ends the process if the allocation of an array fails, so check the size of large arrays first. Blocks below 1 MB are not checked,
-    /// because some address space is reserved for them.
+    /// Swift ends the process if the allocation of an array fails, so check the size of large arrays first. This method does not
+    /// check blocks below 1 MB, because some address space is reserved for them.
     package static func allows(_ byteCount: Int) -> Bool {
         guard byteCount >= 1 << 20 else { return true }
         #if os(Linux)
