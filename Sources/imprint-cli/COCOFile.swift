@@ -48,7 +48,8 @@ final class COCOFile {
         return resolved.dropFirst(folders.resolved.count).joined(separator: "/")
     }
 
-    /// Returns the absolute path with its symbolic links, unless the parent folder of a link matters.
+    /// Returns the absolute path with its symbolic links, or resolved if it contains "..", which refers to the parent of a link's
+    /// target.
     private static func typed(_ path: String) -> URL {
         path.split(separator: "/").contains("..")
             ? URL(filePath: resolvedPath(path)) : URL(filePath: path).standardizedFileURL
