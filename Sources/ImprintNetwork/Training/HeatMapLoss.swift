@@ -34,7 +34,8 @@ package struct HeatMapLoss: Sendable {
         package var box: BoxCode.Box?
         /// Whether the logo is too large, too small or too close to the edge for this patch.
         ///
-        /// The loss excludes its cells, because the logo is neither a positive nor a negative example.
+        /// The near and far terms exclude its cells. If all objects of a logo are ignored, the loss skips the heat map of this
+        /// logo.
         package var isIgnored: Bool
         /// Whether the box is around a crowd, in which the logo may be anywhere.
         ///

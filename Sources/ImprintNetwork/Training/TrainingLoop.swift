@@ -2,10 +2,10 @@ internal import ImprintCore
 
 /// Trains the parameters of an objective.
 ///
-/// The loop runs the steps and applies the learning-rate schedule, the exponential moving average (EMA), divergence checks, early stopping,
-/// the snapshot of the best parameters and checkpoints. A `TrainingObjective` provides batches and losses, an `Optimizer` updates the
-/// parameters, and a `CheckpointPolicy` saves the state. The same objective and options give bitwise identical parameters, even if the run
-/// is interrupted and resumed.
+/// The loop runs the steps and applies the learning-rate schedule, the exponential moving average (EMA), divergence checks and
+/// early stopping. It also snapshots the best parameters. A `TrainingObjective` provides batches and losses, an `Optimizer` updates
+/// the parameters, and a `CheckpointPolicy` saves the state. The same objective and options give bitwise identical parameters, even
+/// if the run is interrupted and resumed.
 public final class TrainingLoop {
     /// The progress so far.
     public private(set) var progress: TrainingProgress
