@@ -192,8 +192,8 @@ package final class BatchLoader: Sendable {
 
     /// Whether all images are cached.
     ///
-    /// Then filling a batch is so fast that a background thread would slow down the threads of the caller by more than it
-    /// saves, so the caller waits instead.
+    /// Filling a batch is then fast. A background thread would slow down the threads of the caller by more than it saves, so the
+    /// caller waits instead.
     var cachesAll: Bool { cachedCount == count }
 
     var bytesPerImage: Int { preprocessing.width * preprocessing.height * preprocessing.channels }

@@ -74,9 +74,9 @@ extension ValidationRule {
 extension TrainingSource {
     /// Splits the items at random into a training set and a validation set; the same seed gives the same split.
     ///
-    /// The split is stratified: the validation set holds the same fraction of each class, rounded. If any images are held out,
-    /// a class of two or more images has at least one in each set, and a class of one image is in the training set. The split
-    /// of a class does not depend on the other classes. Both lists keep the order of `items`.
+    /// The split is stratified: the validation set holds the same fraction of each class, rounded. If any images are held out, a
+    /// class of two or more images has at least one in each set. A class of one image is in the training set. The split of a class
+    /// does not depend on the other classes. Both lists keep the order of `items`.
     ///
     /// With `groups` (of this folder only), the images of a group stay in one set. A class then holds out at most its fraction,
     /// or one group if it would otherwise hold out nothing; a group that holds all images of a class is in the training set.

@@ -7,8 +7,8 @@ internal import Foundation
 /// - a *layout* of 16 x 16 pixels in colour, compared by Pearson's correlation, which is invariant to exposure and contrast;
 /// - a *colour histogram* of 64 colours (4 levels a channel), compared by the Bhattacharyya coefficient, which hardly changes
 ///   as the camera moves over a scene;
-/// - a *hash* of 63 bits, the signs of the lowest frequencies of the layout's discrete cosine transform (a perceptual hash),
-///   which is compared in a few instructions, in all eight rotations and mirror images.
+/// - a *hash* of 63 bits, the signs of the lowest frequencies of the layout's discrete cosine transform (a perceptual hash). A
+///   comparison takes a few instructions for each of the eight rotations and mirror images.
 package struct ImageHash: Sendable, Hashable {
     /// The side of the layout, in pixels.
     static let side = 16

@@ -51,9 +51,9 @@ public struct Artwork: Sendable {
 
     /// Creates artwork from the logos and hard negatives in the `compositing` section of a recipe.
     ///
-    /// Every composite draws them again with random variations. Without that section, the logos are those of the first label, and the hard
-    /// negatives are those of the other labels that differ from the logo at every rotation. The mirror image of a recipe's logo is treated
-    /// as the logo.
+    /// Every composite draws them again with random variations. Without that section, the logos are those of the first label. The
+    /// hard negatives are the logos of the other labels that differ from them at every rotation. The mirror image of a recipe's
+    /// logo is treated as the logo.
     package init(_ recipe: DrawingRecipe) {
         name = recipe.name
         notes = []
