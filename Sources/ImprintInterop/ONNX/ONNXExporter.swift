@@ -26,9 +26,13 @@ extension ModelFile {
     /// labels, preprocessing and network as JSON: `imprint.labels`, `imprint.preprocessing`, `imprint.network`. `imprint.input`
     /// is "samples" if the graph contains the preprocessing, otherwise "normalized". Equal models produce equal bytes.
     ///
-    /// A logo detector has opset 18. Its graph contains the whole detection, from an image of any size to the objects: the input
-    /// [1, 3, height, width] has samples 0…255, and the outputs are `boxes` [objects, 4] (left, top, right and bottom edges in pixels
-    /// of the input, by descending confidence), `confidences` [objects], `labels` [objects] (indices) and `imageConfidences` [labels].
+    /// A logo detector has opset 18. Its graph contains the whole detection, from an image of any size to the objects. The input
+    /// [1, 3, height, width] has samples 0…255. The outputs, with the objects by descending confidence, are:
+    ///
+    /// - `boxes` [objects, 4]: the left, top, right and bottom edges, in pixels of the input.
+    /// - `confidences` [objects].
+    /// - `labels` [objects]: the indices of the labels.
+    /// - `imageConfidences` [labels]: the confidence of each label for the whole image.
     ///
     /// - Throws: `ExportError` if ONNX cannot express the model, `ModelFileError` if labels and network do not match or a
     ///   parameter is not finite, `FileError` if the file cannot be written.

@@ -192,7 +192,7 @@ struct PickleHeap {
 
     /// Adds the storage of a persistent identifier.
     ///
-    /// The identifier is the tuple ("storage", type, key, device, element count), in the legacy format with the key,
+    /// The identifier is the tuple ("storage", type, key, device, element count). In the legacy format, the tuple also has the key,
     /// offset and element count of a view, or None.
     mutating func storage(_ identifier: PickleValue) throws(ImportError.Problem) -> PickleValue {
         guard case .tuple(let index) = identifier, case let parts = elements(of: index, limit: 7),
