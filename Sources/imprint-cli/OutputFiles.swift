@@ -14,8 +14,8 @@ struct OutputFile {
 
 /// Checks, before a verb starts, that its outputs do not replace files of the user.
 ///
-/// An output may not replace an input of the verb, nor any other existing file that Imprint did not write as a file of the same kind
-/// (`OutputKind.canReplace`).
+/// An output may not replace an input of the verb. It may replace another existing file only if Imprint wrote that file as a file
+/// of the same kind (`OutputKind.canReplace`).
 ///
 /// - Parameters:
 ///   - outputs: The files to write.
