@@ -26,8 +26,8 @@ extension Network {
 
     /// The index in `nodes` of the head: the node `denseHeadName`, or the 1x1 convolution of a detector's heat maps.
     ///
-    /// The heat maps are the output of the network, or the first part of it if the network also predicts boxes. nil if there is no head, or
-    /// if it reads the network's input.
+    /// The heat maps are the output of the network, or the first part of it if the network also predicts boxes. nil if the network
+    /// has no head, or if the head reads the network's input.
     package var headIndex: Int? { headPosition.flatMap { $0 > 0 ? $0 : nil } }
 
     /// The index in `nodes` of the head, even if the head reads the network's input, as in the part that `splitAtHead()` returns.
@@ -49,7 +49,7 @@ extension Network {
     /// Splits the network at `headIndex` into a feature extractor and a head.
     ///
     /// Nodes keep their names, so parameters have the same names in the network and in its parts.
-    /// - Returns: nil if there is no head.
+    /// - Returns: nil if the network has no head.
     package func splitAtHead() throws(NetworkError) -> (features: Network, head: Network)? {
         // The head reads one node. Every earlier node is read by an earlier node or the head, so the head reads the last of them.
         guard let index = headIndex else { return nil }

@@ -66,10 +66,10 @@ public struct TrainingState: Codable, Sendable {
 
 /// The error of a training state that does not fit the training loop that restores it.
 public struct TrainingStateError: DescribedError, Hashable {
-    /// What was found and what was expected.
+    /// The problem, with the found and the expected value.
     public let reason: String
 
-    /// A sentence with what was found, what was expected and how to fix it.
+    /// A sentence with the problem, the expected state and the fix.
     public var description: String {
         "cannot restore the training state: \(reason). Use the network and options that the state was saved with"
     }
