@@ -66,7 +66,7 @@ package struct Batch {
 
     /// Writes the images in the layout of the network input: [count, height, width, channels].
     ///
-    /// `values` must have room for all images; the rest of it does not change.
+    /// `values` must have room for all images; the remaining values do not change.
     package func write(to values: UnsafeMutableBufferPointer<Float>) { writing(values) }
 }
 

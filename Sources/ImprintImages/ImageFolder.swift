@@ -249,7 +249,7 @@ extension FolderListing {
     }
 }
 
-/// Whether a name is that of a hidden file or of a system file.
+/// Whether a name belongs to a hidden file or a system file.
 private func isHidden(_ name: String) -> Bool {
     name.hasPrefix(".")
         || ["thumbs.db", "ehthumbs.db", "desktop.ini", "__macosx", "icon\r"].contains(name.lowercased())

@@ -42,7 +42,7 @@ public struct InMemorySource: TrainingSource {
         append(.decoded(image), labels, identifier)
     }
 
-    /// Adds the bytes of a JPEG, PNG, WebP or HEIC file; the photo counts as unreadable if they are not.
+    /// Adds the bytes of a JPEG, PNG, WebP or HEIC file; other bytes count as an unreadable photo.
     /// - Parameters:
     ///   - data: The bytes.
     ///   - labels: Its labels, a part of the source's `labels`; only a multi-label model accepts several labels or none.

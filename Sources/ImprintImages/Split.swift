@@ -78,9 +78,9 @@ extension TrainingSource {
     /// class of two or more images has at least one in each set. A class of one image is in the training set. The split of a class
     /// does not depend on the other classes. Both lists keep the order of `items`.
     ///
-    /// With `groups` (of this folder only), the images of a group stay in one set. A class then holds out at most its fraction,
-    /// or one group if it would otherwise hold out nothing; a group that holds all images of a class is in the training set.
-    /// An image with several labels counts for each of them, and images without labels count as a class of their own.
+    /// With `groups` (of this folder only), the images of a group stay in one set. A class then holds out at most its fraction, or
+    /// one group if it would otherwise hold out nothing; a group that holds all images of a class is in the training set. An image
+    /// with several labels counts for each of them, and images without labels count as a separate class.
     ///
     /// Groups larger than a quarter of a class's validation images are chosen last, because one scene is not representative.
     /// Without groups, photos of one burst may be in both sets, and validation results are too optimistic.
