@@ -114,7 +114,7 @@ struct RecipeLogos: Sendable {
     /// The logos that differ from `logos` at every rotation.
     let hardNegatives: [DrawingRecipe.WeightedLogo]
 
-    /// The intersection over union from which two kinds of logo count as the same shape.
+    /// The minimum intersection over union (IoU) at which two kinds of logo count as the same shape.
     private static let overlapLimit: Float = 0.86
 
     init(_ recipe: DrawingRecipe) {

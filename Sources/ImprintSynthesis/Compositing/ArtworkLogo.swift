@@ -18,7 +18,7 @@ struct ArtworkLogo: Sendable {
     private let separableParts: [Element]
     private let likeness: Likeness
 
-    /// The intersection over union from which two silhouettes count as the same.
+    /// The minimum intersection over union (IoU) at which two silhouettes count as the same.
     private static let overlapLimit: Float = 0.92
 
     init(_ parts: ArtworkParts, keepsBackground: Bool = false) {

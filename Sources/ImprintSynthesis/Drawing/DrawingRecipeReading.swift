@@ -175,7 +175,8 @@ extension DrawingRecipe {
         return SHA256.hexadecimal(of: Array(data))
     }
 
-    /// The digest of version 1: that of the text by which Swift describes the struct, with the names that its parts had then.
+    /// The digest that version 1 computed: the digest of Swift's text description of the struct, with the names of its parts in
+    /// version 1.
     var versionOneDigest: String {
         let names = [
             ("ImprintSynthesis.", "ImprintImages."), ("WeightedLogo(", "WeightedMark("), ("LogoKind.", "MarkKind."),
