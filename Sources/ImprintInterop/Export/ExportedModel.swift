@@ -15,7 +15,7 @@ struct ExportedModel {
     /// It is nil if the output is in Imprint's channels-last order.
     private let reorderedImages: [TensorShape?]
 
-    /// - Parameter network: The network of the model for images of another size; nil for that of the model file.
+    /// - Parameter network: The network of the model for images of another size; nil for the network of the model file.
     init(_ file: ModelFile, network: Network? = nil, precision: Safetensors.Precision) {
         let network = network ?? file.network
         self.file = file

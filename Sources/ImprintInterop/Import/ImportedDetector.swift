@@ -16,7 +16,7 @@ public enum DetectorKind: String, CaseIterable, Hashable, Sendable {
     /// The default labels.
     var labels: [String] { ["face"] }
 
-    /// The number of pixels of which the sides of an input image must be multiples.
+    /// The number of pixels that divides the sides of an input image.
     var sideMultiple: Int { 32 }
 
     /// The default maximum height and width of the images that the network sees.

@@ -87,7 +87,7 @@ struct ONNXExporter {
     }
 
     /// Creates an exporter.
-    /// - Parameter names: The names of tensors that must not be changed, besides that of the input.
+    /// - Parameter names: The names of tensors that must not be changed, besides the name of the input.
     init(_ model: ExportedModel, _ options: ONNXOptions, opset: Int, reserving names: [String]) {
         self.model = model
         self.options = options
@@ -109,7 +109,7 @@ struct ONNXExporter {
     /// Encodes the message ModelProto.
     /// - Parameters:
     ///   - kind: The kind of model, the start of the graph's description.
-    ///   - extra: Metadata besides that of every model.
+    ///   - extra: Metadata in addition to the metadata of every model.
     func message(
         kind: String, input: [ONNXGraph.Length], outputs: [ONNXGraph.Output], extra: [(key: String, value: String)] = []
     ) throws -> MessageBuilder {

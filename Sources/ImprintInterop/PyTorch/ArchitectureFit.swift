@@ -64,7 +64,7 @@ extension PyTorchArchitecture {
 
 /// The tensors of a checkpoint are not those of an architecture.
 struct ArchitectureMismatch: Error {
-    /// What the file lacks or contains.
+    /// Something that the file lacks, or something unexpected that it contains.
     enum Finding {
         case lacks(String)
         case contains(String)

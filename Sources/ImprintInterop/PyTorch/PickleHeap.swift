@@ -4,7 +4,7 @@ internal import ImprintModel
 struct PickleHeap {
     /// The elements of a tuple or list, or the keys and values of a dictionary in turn.
     struct Container {
-        /// The indices of the first and the last cell; `Cell.end` if there is none.
+        /// The indices of the first and the last cell; `Cell.end` if the container is empty.
         fileprivate var first = Cell.end
         fileprivate var last = Cell.end
         /// The number of elements.
