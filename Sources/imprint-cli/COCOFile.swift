@@ -56,7 +56,7 @@ final class COCOFile {
     }
 
     /// Writes the file.
-    /// - Parameter path: The path, or nil for that of the initializer.
+    /// - Parameter path: The path, or nil for the path of the initializer.
     /// - Throws: `FileError` if it cannot be written.
     func write(to path: String? = nil) throws {
         try AtomicFile.write(Array(document.lines(header: header)), to: URL(filePath: path ?? self.path))

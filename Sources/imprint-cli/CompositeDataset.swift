@@ -17,8 +17,8 @@ struct CompositeDataset {
 
     /// Writes the images and the boxes.
     ///
-    /// Logos and hard negatives alternate, and the labels take turns. After an error or a signal, the file with the boxes has those of the
-    /// images that were written.
+    /// Logos and hard negatives alternate, and the labels take turns. After an error or a signal, the file with the boxes contains
+    /// the boxes of the images that were written.
     /// - Parameters:
     ///   - folder: The folder, which is created.
     ///   - count: The number of images.

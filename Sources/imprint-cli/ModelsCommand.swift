@@ -234,7 +234,7 @@ struct RemoveModelCommand: ParsableCommand {
 }
 
 /// Returns the base model of an option: a file, or the name of an installed base model.
-/// - Throws: `ValidationError` if there is neither; the errors of `BaseModels` and `ModelFile`.
+/// - Throws: `ValidationError` if the text names neither; the errors of `BaseModels` and `ModelFile`.
 func baseModel(_ text: String) throws -> ModelFile {
     let bases = BaseModels()
     if !FileManager.default.fileExists(atPath: text) {

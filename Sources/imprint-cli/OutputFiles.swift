@@ -58,7 +58,7 @@ func resolvedPath(_ path: String) -> String {
     URL(filePath: path).resolvingSymlinksInPath().standardizedFileURL.path
 }
 
-/// Checks the path of `--contact-sheet` as that of any output, and checks its file name extension.
+/// Checks the path of `--contact-sheet` like any output path, and checks its file name extension.
 func checkContactSheet(_ path: String, inputs: [(role: String, path: String)] = []) throws {
     try checkOutputs([OutputFile(option: "--contact-sheet", path: path, kind: .contactSheet)], inputs: inputs)
     guard ["png", "jpg", "jpeg"].contains(URL(filePath: path).pathExtension.lowercased()) else {
