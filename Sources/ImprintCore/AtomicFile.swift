@@ -163,7 +163,7 @@ package enum AtomicFile {
         throw .cannotWrite(path, errno: ELOOP)
     }
 
-    /// The permission bits of the file at `target`, or nil if there is none.
+    /// The permission bits of the file at `target`, or nil if the file does not exist.
     private static func permissionsOfRegularFile(at target: String, shownAs path: String) throws(FileError) -> mode_t? {
         var status = stat()
         guard lstat(target, &status) == 0 else {
