@@ -4,7 +4,8 @@ internal import Foundation
 package enum SystemMemory {
     /// The number of bytes that this process can allocate without swapping.
     ///
-    /// This is free memory and file cache, within the limits of the process and of its control group.
+    /// On Linux, this is free memory and file cache, within the limits of the process and of its control group. Elsewhere, it is
+    /// half of the physical memory.
     package static var available: Int {
         #if os(Linux)
             let free = bytes(of: "MemAvailable:", in: "/proc/meminfo").map { $0 << 10 }

@@ -233,7 +233,7 @@ private final class Shared: @unchecked Sendable {
 /// that fails halves the budget, and a spin that succeeds doubles it. Every 32nd failure allows one spin of maximum length, to
 /// probe whether spinning succeeds again.
 struct SpinBudget: ~Copyable, Sendable {
-    /// About 100 µs.
+    /// The maximum number of checks, which take about 100 µs.
     static let longest = 4000
     private static let failuresPerProbe = 32
     private let longest: Int

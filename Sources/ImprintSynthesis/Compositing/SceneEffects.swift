@@ -121,7 +121,7 @@ private struct Curvature {
 
     /// Bends the scene; the scale at the centre stays the same.
     ///
-    /// Beside the cylinder, the flat scene is visible.
+    /// Beside the cylinder, the flat scene is visible, slightly darker.
     func apply(to canvas: inout Canvas, around center: Point) {
         let source = canvas
         let size = Float(canvas.size)
