@@ -75,8 +75,8 @@ extension TrainingSource {
     /// Splits the items at random into a training set and a validation set; the same seed gives the same split.
     ///
     /// The split is stratified: the validation set holds the same fraction of each class, rounded. If any images are held out, a
-    /// class of two or more images has at least one in each set. A class of one image is in the training set. The split of a class
-    /// does not depend on the other classes. Both lists keep the order of `items`.
+    /// class of two or more images has at least one in each set. A class of one image is in the training set. If every image has
+    /// one label, the split of a class does not depend on the other classes. Both lists keep the order of `items`.
     ///
     /// With `groups` (of this folder only), the images of a group stay in one set. A class then holds out at most its fraction, or
     /// one group if it would otherwise hold out nothing; a group that holds all images of a class is in the training set. An image
@@ -91,9 +91,10 @@ extension TrainingSource {
         return (training.map { items[$0] }, validation.map { items[$0] })
     }
 
-    /// Returns how many images `split` without groups would hold out, and how many of them have a near-duplicate in training.
+    /// Counts the validation images that would have a near-duplicate in the training set if `split` ignored groups.
     ///
     /// Such images measure memorization, not generalization.
+    /// - Returns: The number of these images, and the number of all images that this split would hold out.
     package func randomSplitLeaks(_ rule: ValidationRule, seed: UInt64, groups: ImageGroups) -> (images: Int, of: Int) {
         let (training, validation) = splitIndices(rule, seed: seed, groups: nil)
         return (groups.leaks(from: validation, into: training), validation.count)

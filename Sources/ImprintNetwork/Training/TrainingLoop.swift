@@ -87,7 +87,8 @@ extension TrainingLoop {
     /// - Parameters:
     ///   - shouldStop: Called after each step; true ends the run. A stop after the last step of a round completes the round.
     ///   - onEvent: Called for each event.
-    /// - Throws: `TrainingDivergedError` if the loss or a parameter is not finite, and errors of the objective.
+    /// - Throws: `TrainingDivergedError` if the loss or a parameter is not finite; `NetworkError.outOfMemory`; and the errors of
+    ///   the objective and of the closures.
     public func run(
         shouldStop: () throws -> Bool = { false }, onEvent: (Event) throws -> Void = { _ in }
     ) throws -> Ending {
@@ -209,7 +210,7 @@ extension TrainingLoop {
 
     /// Validates the best parameters again.
     /// - Returns: The result; nil without a validation set or without best parameters.
-    /// - Throws: The errors of `TrainingObjective.validate(_:)`.
+    /// - Throws: `NetworkError.outOfMemory`, and the errors of `TrainingObjective.validate(_:)`.
     @discardableResult
     public func validateBest() throws -> ValidationLoss? {
         guard let best else { return nil }
