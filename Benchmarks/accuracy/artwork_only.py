@@ -3,10 +3,10 @@
     python3 Benchmarks/accuracy/artwork_only.py PHOTOS [--imprint .build/release/imprint] [--folds 5] [--only 1,2] [--seed 1] \\
         [--groups GROUPS.json] [--jobs 1] [--threads N] -- --artwork LABEL=FILE [OPTIONS OF imprint train-detector]
 
-Cross-validation as by `imprint train-detector --folds`, but without the photos of the labels of `--artwork` in training and calibration. They
-are only evaluated. Groups of near-duplicates and bursts are in one fold: the groups that `imprint audit` finds, or those in GROUPS.json (a
-list of lists of paths relative to PHOTOS). --jobs folds are trained in parallel, each on --threads threads. Prints a Markdown table, then
-metrics of the pooled predictions with bootstrap intervals over groups.
+Runs a cross-validation like `imprint train-detector --folds`, but training and calibration do not use the photos of the labels of
+`--artwork`. These photos are only evaluated. Groups of near-duplicates and bursts are in one fold: the groups that `imprint audit` finds,
+or those in GROUPS.json (a list of lists of paths relative to PHOTOS). --jobs folds are trained in parallel, each on --threads threads.
+Prints a Markdown table, then metrics of the pooled predictions with bootstrap intervals over groups.
 """
 
 import argparse

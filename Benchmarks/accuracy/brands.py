@@ -1,4 +1,4 @@
-"""Measures how well methods find the logos of brands in photos, from one clean picture of each logo and no photo of it.
+"""Measures how well methods find the logos of brands in photos, from one clean picture of each logo, without photos of it.
 
     python3 Benchmarks/accuracy/brands.py RESULTS --photos FOLDER --artwork ARTWORK.json [--methods sift,akaze,matching]
         [--draws 3] [--group 8] [--none 67] [--base MODEL] [--imprint .build/release/imprint] [--limit N]
@@ -6,22 +6,21 @@
 
 FOLDER is flickr_logos_27_dataset (Kalantidis et al., "Scalable triangulation-based logo recognition", ICMR 2011), for example of the public
 repository satojkovic/DeepLogo. ARTWORK.json names the picture of each brand: {"artwork": {BRAND: {"file": NAME, "box": [x0, y0, x1, y1]}}}.
-Brands without a picture are not used, nor are the photos that show several brands, the pictures themselves, and the queries without a
-brand after the first --none.
+The script skips brands without a picture, photos that show several brands, the pictures themselves, and the queries without a brand after
+the first --none.
 
-Each draw takes --group brands at random, and every brand at least once. A method looks for all of them in the photos of these brands and in
-those of none. Methods:
+Each draw takes --group random brands, so that all draws together cover every brand. A method looks for the brands of a draw in the photos
+of these brands and in the photos without a brand. Methods:
 
 - sift, akaze: OpenCV's features with the ratio test (0.8) and a homography by RANSAC; the score is the number of inliers. The picture has
   at least 512 pixels on its longer side. There is no default threshold, so the accuracy and the false alarms at it are empty.
-- matching: `imprint detect --artwork` with the pictures, and --base if it is given; nothing is trained. A photo shows the logo with the
+- matching: `imprint detect --artwork` with the pictures, and --base if it is given, without training. A photo shows the logo with the
   highest confidence if that is at least 0.5.
 - training: `imprint train-detector` with the pictures and the given options, and `imprint detect`, with the same decision.
 
-Prints Markdown tables: the AUC of each brand against the photos of none, the accuracy over the brands and none with the decision of the
-method and with the best threshold, and the false alarms, each with a bootstrap interval over photos. The best threshold is chosen on the same
-photos, so its accuracy is an upper bound. RESULTS keeps the scores, so that an interrupted run continues. Needs numpy, Pillow and
-opencv-python-headless.
+Prints Markdown tables: the AUC of each brand against the photos without a brand, the accuracy with the threshold of the method and with the
+best threshold, and the false alarms, each with a bootstrap interval over photos. The best threshold is chosen on the same photos, so its
+accuracy is an upper bound. RESULTS keeps the scores, so that an interrupted run continues. Needs numpy, Pillow and opencv-python-headless.
 """
 
 import argparse
@@ -150,7 +149,7 @@ def image_file(photos, name):
 
 
 def cached(file, key, compute):
-    """Returns the result that a file has for a key; computes and writes it if there is none."""
+    """Returns the cached result for a key in a file; if it is missing, computes and stores it."""
     if file.exists():
         stored = json.loads(file.read_text())
         if stored["key"] == key:
@@ -276,7 +275,7 @@ def bootstrap_weight(seed, file):
 
 
 def brand_auc(brand, photos, scores, weigh):
-    """Returns the probability that a photo of the brand has a higher score than a photo of none; ties count half."""
+    """Returns the probability that a photo of the brand has a higher score than a photo without a brand; ties count half."""
     samples = sorted((scores[file].get(brand, 0), label == brand, weigh(file)) for file, label in photos.items() if label in (brand, NONE))
     wins = positives = negatives = index = 0
     while index < len(samples):
@@ -313,7 +312,7 @@ def decide(photos, scores, weigh, is_shown):
 
 
 def best_accuracy(photos, scores, weigh):
-    """Returns the accuracy with the threshold for which it is highest."""
+    """Returns the accuracy with the threshold that maximizes it."""
     samples = sorted(((*reversed(best(scores[file])), label, weigh(file)) for file, label in photos.items()), reverse=True)
     correct = sum(weight for _, _, label, weight in samples if label == NONE)
     total = sum(weight for *_, weight in samples)

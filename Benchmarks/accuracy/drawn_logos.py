@@ -1,4 +1,4 @@
-"""Measures how well logo detectors that are trained from artwork find logos that Imprint was not developed with.
+"""Measures how well logo detectors that are trained from artwork find logos that were not used in the development of Imprint.
 
     python3 Benchmarks/accuracy/drawn_logos.py OUTPUT [--imprint .build/release/imprint] [--logos letter,leaf,crest] [--together] [--seed 1] \\
         [--train 300] [--test 300] [--only-draw] [-- OPTIONS OF imprint train-detector]

@@ -104,7 +104,7 @@ def tower():
 
 
 def wordmark():
-    """A word with a dot, three times as wide as high."""
+    """A word with a dot, three times as wide as tall."""
     line, dot = mask(), mask()
     write(line, "Kora", 190, 215, 240, bold=8)
     ImageDraw.Draw(dot).ellipse((405, 265, 460, 320), fill=255)

@@ -3,10 +3,11 @@
     python3 Benchmarks/accuracy/fit_matching.py RESULTS --midpoint M --width W --growth G
 
 RESULTS is the folder of Benchmarks/accuracy/brands.py with the method matching, and --base its base model, if any. --midpoint, --width and
---growth are the calibration of the program that made the results (`MatchCalibration` in Swift), which turns the confidences back into scores.
-Prints the new calibration. With it, the confidence of 0.5 is exceeded in a fraction --false-alarms of the photos without a logo, both for one logo
-and for all logos of a draw. The width is that of Platt scaling over pairs of a photo and a logo: the photos of the logo, and those of none,
-with equal weights. Also prints how many pairs of a photo of one brand and the logo of another have a confidence of 0.5 or more.
+--growth are the calibration of the program that made the results (`MatchCalibration` in Swift), which turns the confidences back into
+scores. Prints the new calibration. With it, a fraction --false-alarms of the photos without a logo has a confidence above 0.5, both for one
+logo and for all logos of a draw. The width comes from Platt scaling over pairs of a photo and a logo, with equal weights for photos of the
+logo and photos without a logo. Also prints the fraction of pairs of a photo of one brand and the logo of another with a confidence of 0.5
+or more.
 """
 
 import argparse

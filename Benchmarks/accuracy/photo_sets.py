@@ -7,8 +7,8 @@ not matter, so SOURCE/train/cats and SOURCE/test/cats are one label. Writes DIR/
 photos, and prints one JSON line with the numbers of photos. Each label has the same fraction of test photos.
 
 Copies of a photo (files with the same bytes) count once. Photos that SOURCE has under several labels are excluded. With --block, that many
-photos with consecutive file names stay on one side of the split, which is necessary for the frames of a video. The same files, options and
-seed give the same split. --limit takes only about that many photos, for a test of the scripts.
+photos with consecutive file names stay in one set, which is necessary for the frames of a video. The same files, options and seed give the
+same split. --limit takes only about that many photos, for a test of the scripts.
 
 Any folder of photos works. The figures of this project use these repositories:
 

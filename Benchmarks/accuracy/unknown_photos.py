@@ -1,4 +1,4 @@
-"""Compares scores that tell photos of unknown subjects from photos of the labels that a classifier was trained on.
+"""Compares scores that distinguish photos of unknown subjects from photos of the labels that a classifier was trained on.
 
     python3 Benchmarks/accuracy/unknown_photos.py NETWORK.onnx CLOTHING --far PHOTOS --far PHOTOS [--cache FOLDER] \\
         [--unknown outwear,shorts,skirt --unknown hat,pants,shoes ...] [--mean 127] [--scale 0.0078125]
@@ -10,7 +10,7 @@ labels are known.
 
 A feature is the input of the last dense layer of NETWORK.onnx, which any export of a classifier has (imprint export --to onnx). For each
 score and unknown set, the table has the share of unknown photos that are accepted if 95 % of the held-out photos are (FPR95), and the area
-under the ROC curve (AUROC), in per cent, as means over the splits. Scores:
+under the ROC curve (AUROC), in percent, as means over the splits. Scores:
 
 - probability: the maximum softmax probability (Hendrycks and Gimpel, 2017)
 - energy: logsumexp of the logits (Liu et al., 2020)

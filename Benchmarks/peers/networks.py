@@ -4,7 +4,7 @@ from torch import nn
 
 
 def convolution(inputs, outputs, kernel, stride=1, groups=1, activation=None):
-    """A convolution without bias, batch normalisation and an activation."""
+    """A convolution without bias, batch normalization and an activation."""
     layers = [
         nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False), nn.BatchNorm2d(outputs)]
     return nn.Sequential(*layers, *([activation] if activation else []))

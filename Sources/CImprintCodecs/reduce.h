@@ -5,8 +5,8 @@
 
 /// The sums of a box filter that reduces an image.
 ///
-/// Box column i contains the image columns x with x * reduced_width / width = i (integer division), and rows alike, so the boxes cover each
-/// pixel once.
+/// Box column i contains the image columns x with x * reduced_width / width = i (integer division), and rows likewise, so the boxes
+/// cover each pixel once.
 typedef struct {
     imprint_reduction size;
     int is_weighted;

@@ -107,7 +107,7 @@ typedef struct {
 
 static int is_side(double side) { return side > 1e-6 && side < 1e9; }
 
-/// Returns the extent of a drawing: its width and height, or else those of its view box, or else what it draws.
+/// Returns the extent of a drawing: its width and height, or else those of its view box, or else those of its content.
 static extent find_extent(rsvg_handle *handle) {
     extent result = {{0, 0, 0, 0}, {0, 0, 0, 0}};
     rsvg_rectangle *viewport = &result.viewport;

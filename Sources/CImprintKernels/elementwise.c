@@ -14,7 +14,7 @@ KERNEL(void, imprint_relu_backward,
        (const float *y, const float *dy, float *dx, size_t count, float ceiling),
        (y, dy, dx, count, ceiling)) {
     IN_PLACE for (size_t i = 0; i < count; i++) {
-        // The unconditional load lets the loop vectorise without masked loads, which only AVX has.
+        // The unconditional load lets the loop vectorize without masked loads, which only AVX has.
         float g = dy[i];
         dx[i] = ((y[i] > 0) & (y[i] < ceiling)) ? g : 0;
     }

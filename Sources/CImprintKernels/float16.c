@@ -3,7 +3,7 @@
 #include "vectors.h"
 
 // Float16 (IEEE 754 binary16) has 1 sign, 5 exponent and 10 fraction bits, float32 has 1, 8 and 23. Converting a normal number shifts its
-// bits by 13 and changes the exponent bias by 112. The functions compute all cases and select one, which vectorises.
+// bits by 13 and changes the exponent bias by 112. The functions compute all cases and select one, which vectorizes.
 
 enum { bias = 112 << 23 };
 

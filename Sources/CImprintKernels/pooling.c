@@ -151,7 +151,7 @@ INLINE void max_backward_plain(const imprint_window *w, const float *dy, const u
         float *in = dx + INPUT_OFFSET(w);
         uint8_t tap = (uint8_t)TAP(w);
         for (size_t c = 0; c < channels; c++) {
-            // The unconditional load lets the loop vectorise without masked loads, which only AVX has.
+            // The unconditional load lets the loop vectorize without masked loads, which only AVX has.
             float g = out[c];
             in[c] += chosen[c] == tap ? g : 0;
         }

@@ -1,4 +1,4 @@
-// Vectors of 16 floats for explicitly vectorised kernels, and conversions between floats and their bits.
+// Vectors of 16 floats for explicitly vectorized kernels, and conversions between floats and their bits.
 
 #ifndef IMPRINT_VECTORS_H
 #define IMPRINT_VECTORS_H
@@ -14,7 +14,7 @@
 // One register of AVX-512, two of AVX2, four of SSE or NEON. Vectors need no alignment.
 enum { lanes = 16 };
 typedef float vec __attribute__((ext_vector_type(lanes), aligned(4), may_alias));
-// Integers, and the results of comparing vectors: all bits set for true, none for false.
+// Integers, and the results of comparing vectors: all bits set for true, all bits clear for false.
 typedef int32_t ivec __attribute__((ext_vector_type(lanes), aligned(4), may_alias));
 typedef uint8_t bytes __attribute__((ext_vector_type(lanes), aligned(1), may_alias));
 

@@ -1,5 +1,5 @@
 // Applies a projective map and a colour matrix to an image in one pass. The source coordinates are computed for a block of pixels of a row,
-// vectorised over pixels. Then the samples are gathered pixel by pixel, two neighbours per load, and interpolated with the channels in a
+// vectorized over pixels. Then the samples are gathered pixel by pixel, two neighbours per load, and interpolated with the channels in a
 // vector.
 
 #include "imprint_kernels.h"

@@ -40,7 +40,7 @@ struct Measurement {
         Statistics(ascending: times.map { $0 * factor })
     }
 
-    /// Returns the rates per second of an amount of work, of which each run does `amount`.
+    /// Returns the rate of each run in work per second, if a run does `amount` of work.
     func rates(of amount: Double) -> Statistics {
         Statistics(ascending: times.reversed().map { amount / $0 })
     }

@@ -5,7 +5,7 @@ internal import ImprintNetwork
 struct TrainingCase {
     let name: String
     let network: String
-    /// A factor on the network's channels.
+    /// The width multiplier of the network.
     var width = 1.0
     let inputSize: Int
     let batchSize: Int

@@ -76,7 +76,8 @@ package enum AtomicFile {
 
     /// Creates the file at `url` with the bytes that `body` writes, unless a file, folder or link of that name exists.
     ///
-    /// Of several processes that create the same file at the same time, one succeeds.
+    /// If several processes create the same file at the same time, exactly one succeeds. A file system without hard links cannot
+    /// guarantee this.
     /// - Returns: Whether the file was created; `false` if the name exists.
     /// - Throws: The errors of `write(to:_:)`.
     package static func create(_ url: URL, _ body: (borrowing Output) throws -> Void) throws -> Bool {
@@ -93,7 +94,7 @@ package enum AtomicFile {
         if link(temporary, path) != 0 {
             let code = errno
             if code == EEXIST { return false }
-            // Some file systems, such as FAT, have no links.
+            // Some file systems, such as FAT, have no hard links.
             guard [EPERM, EOPNOTSUPP, ENOSYS, EMLINK].contains(code) else {
                 throw FileError.cannotWrite(path, errno: code)
             }
@@ -163,7 +164,7 @@ package enum AtomicFile {
         throw .cannotWrite(path, errno: ELOOP)
     }
 
-    /// The permission bits of the file at `target`, or nil if there is none.
+    /// The permission bits of the file at `target`, or nil if the file does not exist.
     private static func permissionsOfRegularFile(at target: String, shownAs path: String) throws(FileError) -> mode_t? {
         var status = stat()
         guard lstat(target, &status) == 0 else {

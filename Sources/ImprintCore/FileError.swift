@@ -49,7 +49,7 @@ func errorText(_ code: Int32) -> String {
     String(cString: strerror(code))
 }
 
-/// Calls `body` until it is not interrupted by a signal.
+/// Calls `body`, and calls it again each time a signal interrupts it (EINTR).
 package func retryingInterrupts<Result: SignedInteger>(_ body: () -> Result) -> Result {
     while true {
         let result = body()

@@ -1,8 +1,8 @@
 /// A deterministic stream of random numbers, determined by a seed and a name.
 ///
-/// Everything random in a run (initial weights, shuffling, augmentation, dropout) has a separate stream:
-/// `RandomStream(seed: 7, "augmentation", epoch, image)`. The numbers of a stream do not depend on the use of other streams, on the order in
-/// which images are read, or on the number of threads.
+/// Each random part of a run (initial weights, shuffling, augmentation, dropout) has a separate stream, such as
+/// `RandomStream(seed: 7, "augmentation", epoch, image)`. The numbers of a stream do not depend on the use of other streams, on the
+/// order in which images are read, or on the number of threads.
 ///
 /// The generator is xoshiro256** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2018). SplitMix64 initializes its
 /// state from the seed, the FNV-1a hash of the name, and the indices.

@@ -4,7 +4,8 @@ internal import Foundation
 package enum SystemMemory {
     /// The number of bytes that this process can allocate without swapping.
     ///
-    /// This is free memory and file cache, within the limits of the process and of its control group.
+    /// On Linux, this is free memory and file cache, within the limits of the process and of its control group. Elsewhere, it is
+    /// half of the physical memory.
     package static var available: Int {
         #if os(Linux)
             let free = bytes(of: "MemAvailable:", in: "/proc/meminfo").map { $0 << 10 }
@@ -16,8 +17,8 @@ package enum SystemMemory {
 
     /// Whether the process can allocate a block of this size.
     ///
-    /// Swift ends the process if the allocation of an array fails, so check the size of large arrays first. Blocks below 1 MB are not checked,
-    /// because some address space is reserved for them.
+    /// Swift ends the process if the allocation of an array fails, so check the size of large arrays first. This method does not
+    /// check blocks below 1 MB, because some address space is reserved for them.
     package static func allows(_ byteCount: Int) -> Bool {
         guard byteCount >= 1 << 20 else { return true }
         #if os(Linux)

@@ -5,9 +5,9 @@ internal import Dispatch
 /// The content of a chunk does not depend on the number of threads, and callers add results in the order of the chunks. So results are bitwise
 /// identical for any number of threads.
 ///
-/// Use it for independent items that take long: photos, patches, files. Each call starts and joins tasks of Dispatch, which takes too long
-/// for the operations of a network. These run on the `ThreadPool` of their `ExecutionPlan` (ImprintNetwork), whose threads stay awake between
-/// operations; a plan uses `Workers` only for the number of threads.
+/// Use it for independent items such as photos, patches and files. Each call starts and joins tasks of Dispatch, which takes too
+/// long for the operations of a network. These run on the `ThreadPool` of their `ExecutionPlan` (ImprintNetwork), whose threads
+/// stay awake between operations; a plan uses `Workers` only for the number of threads.
 package struct Workers: Sendable, Hashable {
     /// The number of threads, including that of the caller.
     package let count: Int

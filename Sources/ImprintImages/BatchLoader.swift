@@ -7,7 +7,7 @@ internal import Synchronization
 public struct SkippedImage: Sendable, Equatable {
     /// The file.
     public let url: URL
-    /// The error that reading it caused.
+    /// The error from reading it.
     public let reason: ImageError
 
     /// Creates a skipped image.
@@ -66,7 +66,7 @@ package struct Batch {
 
     /// Writes the images in the layout of the network input: [count, height, width, channels].
     ///
-    /// `values` must have room for all images; the rest of it does not change.
+    /// `values` must have room for all images; the remaining values do not change.
     package func write(to values: UnsafeMutableBufferPointer<Float>) { writing(values) }
 }
 
@@ -192,8 +192,8 @@ package final class BatchLoader: Sendable {
 
     /// Whether all images are cached.
     ///
-    /// Then filling a batch is so fast that a background thread would slow down the threads of the caller by more than it
-    /// saves, so the caller waits instead.
+    /// Filling a batch is then fast. A background thread would slow down the threads of the caller by more than it saves, so the
+    /// caller waits instead.
     var cachesAll: Bool { cachedCount == count }
 
     var bytesPerImage: Int { preprocessing.width * preprocessing.height * preprocessing.channels }

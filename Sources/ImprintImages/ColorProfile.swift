@@ -250,7 +250,7 @@ private final class OpenProfile {
             Red: point(chromaticities.red), Green: point(chromaticities.green), Blue: point(chromaticities.blue))
         guard chromaticities.isSound, let toneCurve,
             let profile = cmsCreateRGBProfile(&white, &primaries, [toneCurve, toneCurve, toneCurve])
-        else { throw Unusable("the chromaticities span no colours") }
+        else { throw Unusable("the chromaticities do not span a colour gamut") }
         return profile
     }
 
@@ -269,12 +269,12 @@ private final class Transform: @unchecked Sendable {
     private let handle: cmsHTRANSFORM
 
     init(_ profile: OpenProfile, input: UInt32, output: UInt32) throws(Unusable) {
-        guard let target = cmsCreate_sRGBProfile() else { throw Unusable("there is no memory for sRGB") }
+        guard let target = cmsCreate_sRGBProfile() else { throw Unusable("not enough memory for the sRGB profile") }
         defer { cmsCloseProfile(target) }
         guard
             let transform = cmsCreateTransform(
                 profile.handle, input, target, output, UInt32(INTENT_PERCEPTUAL), UInt32(cmsFLAGS_NOCACHE))
-        else { throw Unusable("the ICC profile does not lead to sRGB") }
+        else { throw Unusable("the ICC profile cannot be converted to sRGB") }
         handle = transform
     }
 

@@ -1,4 +1,4 @@
-/// How an image is scaled to the input size of a network; the three options of Vision.
+/// The method that fits an image to the input size of a network; the cases are the three options of Vision.
 public enum CropAndScale: String, Codable, CaseIterable, Sendable {
     /// Scale so that the shorter side fits, keep the aspect ratio, and cut the middle out of the longer side.
     case centerCrop = "center-crop"

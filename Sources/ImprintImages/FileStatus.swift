@@ -19,7 +19,7 @@ package struct FileStatus {
 
 /// Returns the system's message for an error, without the full stop, to be used within a sentence.
 package func reason(of error: any Error) -> String {
-    // The message of Foundation omits that of the system.
+    // Foundation's message omits the system's message.
     if let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError, cause.domain == NSPOSIXErrorDomain {
         return String(cString: strerror(Int32(cause.code)))
     }

@@ -3,7 +3,7 @@ public import ImprintCore
 
 /// An image file or a folder of images that cannot be used.
 ///
-/// The text of each case names the file, what was found, what was expected and how to fix it.
+/// The text of each case names the file, the problem, the expected state and the fix.
 public enum ImageError: DescribedError, Equatable, Sendable {
     /// The file cannot be opened or read; `reason` comes from the operating system.
     case unreadable(file: URL, reason: String)
@@ -27,7 +27,7 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     case invalidPixels(found: String, expected: String)
     /// The folder does not exist.
     case missingFolder(folder: URL)
-    /// The path of the folder is that of a file.
+    /// The path of the folder names a file.
     case notAFolder(file: URL)
     /// The folder holds neither sub-folders nor images.
     case emptyFolder(folder: URL)

@@ -93,7 +93,7 @@ public struct ImageFolder: Sendable {
         try self.init(url, classes.sorted { precedes($0.label, $1.label) }, ignored: [])
     }
 
-    /// The label of photos that show no logo, if no folder gives them another.
+    /// The label of photos without a logo, unless the name of a folder is their label.
     public static let noLogoLabel = "none"
 
     /// Creates a data set without photos.
@@ -148,7 +148,7 @@ extension ImageFolder {
         return folder
     }
 
-    /// Returns the folder with some of its items only, and with all labels.
+    /// Returns the folder with only some of its items, and with all labels.
     /// - Parameter selected: Items of this folder, in its order.
     package func selecting(_ selected: [Item]) -> ImageFolder {
         var folder = self
@@ -253,7 +253,7 @@ extension FolderListing {
     }
 }
 
-/// Whether a name is that of a hidden file or of a system file.
+/// Whether a name belongs to a hidden file or a system file.
 private func isHidden(_ name: String) -> Bool {
     name.hasPrefix(".")
         || ["thumbs.db", "ehthumbs.db", "desktop.ini", "__macosx", "icon\r"].contains(name.lowercased())

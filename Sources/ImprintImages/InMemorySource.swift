@@ -10,9 +10,9 @@ internal import ImprintCore
 /// let trainer = ClassifierTrainer(photos: photos)
 /// ```
 ///
-/// Training reads the photos from memory in every epoch that does not find them in the cache of preprocessed photos. Copies, near-duplicates and
-/// bursts are found as in a folder, but by identifiers instead of file names, and without capture times. A report has no thumbnails of these
-/// photos.
+/// In every epoch, training decodes the photos that are not in the cache of preprocessed photos. It finds copies, near-duplicates
+/// and bursts as in a folder, but from identifiers instead of file names, and without capture times. Reports do not contain
+/// thumbnails of these photos.
 public struct InMemorySource: TrainingSource {
     /// "photos in memory".
     public var name: String { "photos in memory" }
@@ -42,7 +42,7 @@ public struct InMemorySource: TrainingSource {
         append(.decoded(image), labels, identifier)
     }
 
-    /// Adds the bytes of a JPEG, PNG, WebP or HEIC file; the photo counts as unreadable if they are not.
+    /// Adds the bytes of a JPEG, PNG, WebP or HEIC file; other bytes count as an unreadable photo.
     /// - Parameters:
     ///   - data: The bytes.
     ///   - labels: Its labels, a part of the source's `labels`; only a multi-label model accepts several labels or none.

@@ -30,7 +30,7 @@ public struct NormalizedRectangle: Codable, Hashable, Sendable {
     /// The rectangle clipped to the image.
     package var clippedToImage: NormalizedRectangle {
         let (left, top) = (min(max(x, 0), 1), min(max(y, 0), 1))
-        // A rectangle outside of the image has no part in it.
+        // A rectangle outside the image does not intersect it.
         return NormalizedRectangle(
             x: left, y: top, width: max(min(x + width, 1) - left, 0), height: max(min(y + height, 1) - top, 0))
     }

@@ -3,10 +3,10 @@ package import ImprintCore
 
 /// Copies a data set for training, as upright sRGB JPEGs of one size.
 ///
-/// The originals are only read. Each photo becomes a JPEG in the folder of the same name. The short side of the copy has at
-/// most `shortSide` pixels: larger photos are scaled down, and smaller ones keep their size because training enlarges them.
-/// A copy keeps the modification time of its original and names it in a comment (`CopyComment`), so that a later run recognizes
-/// finished copies, and an interrupted run continues. A run replaces no file except the copy of the same original.
+/// The originals do not change. Each photo becomes a JPEG in the folder of the same name. The short side of the copy has at most
+/// `shortSide` pixels: larger photos are scaled down, and smaller ones keep their size because training enlarges them. A copy keeps
+/// the modification time of its original and names it in a comment (`CopyComment`). A later run thus recognizes finished copies,
+/// and an interrupted run continues. A run overwrites only copies of the same original.
 package struct Preparation: Sendable, Hashable {
     /// The result of a run.
     package struct Outcome: Sendable {

@@ -119,7 +119,7 @@ struct ExistingCopies {
         return paths
     }
 
-    /// Returns the path of the copy of an original, or nil if there is none.
+    /// Returns the path of the copy of an original, or nil if the folder has no such copy.
     ///
     /// Only paths that a run can choose count, because a copy that the user duplicated, renamed or moved has the comment too.
     func path(ofCopyWith names: CopyNames) -> String? {

@@ -2,7 +2,8 @@ internal import ImprintCore
 
 /// The size of the validation set, which is held out from training.
 public enum ValidationRule: Codable, Sendable, Hashable {
-    /// The rule of Create ML, with a minimum: none of fewer than 50 images, 10 % of fewer than 200, else 5 %, but at least 50 images.
+    /// Create ML's rule with a minimum: 0 % of fewer than 50 images, 10 % of 50 to 199 images, otherwise 5 % but at least 50
+    /// images.
     case automatic
     /// The given fraction, at least 0 and less than 1.
     case fraction(Double)
@@ -73,13 +74,13 @@ extension ValidationRule {
 extension TrainingSource {
     /// Splits the items at random into a training set and a validation set; the same seed gives the same split.
     ///
-    /// The split is stratified: the validation set holds the same fraction of each class, rounded. If any images are held out,
-    /// a class of two or more images has at least one in each set, and a class of one image is in the training set. The split
-    /// of a class does not depend on the other classes. Both lists keep the order of `items`.
+    /// The split is stratified: the validation set holds the same fraction of each class, rounded. If any images are held out, a
+    /// class of two or more images has at least one in each set. A class of one image is in the training set. If every image has
+    /// one label, the split of a class does not depend on the other classes. Both lists keep the order of `items`.
     ///
-    /// With `groups` (of this folder only), the images of a group stay in one set. A class then holds out at most its fraction,
-    /// or one group if it would otherwise hold out nothing; a group that holds all images of a class is in the training set.
-    /// An image with several labels counts for each of them, and images without labels count as a class of their own.
+    /// With `groups` (of this folder only), the images of a group stay in one set. A class then holds out at most its fraction, or
+    /// one group if it would otherwise hold out nothing; a group that holds all images of a class is in the training set. An image
+    /// with several labels counts for each of them, and images without labels count as a separate class.
     ///
     /// Groups larger than a quarter of a class's validation images are chosen last, because one scene is not representative.
     /// Without groups, photos of one burst may be in both sets, and validation results are too optimistic.
@@ -90,9 +91,10 @@ extension TrainingSource {
         return (training.map { items[$0] }, validation.map { items[$0] })
     }
 
-    /// Returns how many images `split` without groups would hold out, and how many of them have a near-duplicate in training.
+    /// Counts the validation images that would have a near-duplicate in the training set if `split` ignored groups.
     ///
     /// Such images measure memorization, not generalization.
+    /// - Returns: The number of these images, and the number of all images that this split would hold out.
     package func randomSplitLeaks(_ rule: ValidationRule, seed: UInt64, groups: ImageGroups) -> (images: Int, of: Int) {
         let (training, validation) = splitIndices(rule, seed: seed, groups: nil)
         return (groups.leaks(from: validation, into: training), validation.count)

@@ -23,8 +23,8 @@ package enum OutputKind: String, CaseIterable, Sendable {
 
     /// Whether a new file of this kind may replace the file at `url`.
     ///
-    /// It may if there is no file, if the file is empty (for example created by `mktemp`), or if Imprint wrote it as a file of
-    /// this kind. `AtomicFile` rejects folders and devices.
+    /// This is the case if the file is missing or empty (for example created by `mktemp`), or if Imprint wrote it as a file of this
+    /// kind. `AtomicFile` rejects folders and devices.
     package func canReplace(_ url: URL) -> Bool { OutputFile.canReplace(url, ifRecognizedBy: wrote) }
 
     /// Whether Imprint wrote the file at `url` as a file of this kind; false if the file is unreadable.

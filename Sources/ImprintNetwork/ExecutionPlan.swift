@@ -201,8 +201,9 @@ public final class ExecutionPlan {
     public var input: UnsafeMutableBufferPointer<Float> { buffer(images.values, images.shape) }
     /// The output of `forward`: [N, channels] for a classifier.
     public var output: UnsafeMutableBufferPointer<Float> { buffer(last.values, last.shape) }
-    /// The input of the node at `Network.headIndex` for the first image of the last pass, or nil if there is no such node, or the options do not
-    /// keep it.
+    /// The input of the node at `Network.headIndex` for the first image of the last pass.
+    ///
+    /// nil if the network has no such node, or if the options do not keep its input.
     package var headInput: UnsafeBufferPointer<Float>? {
         guard options.keepsHeadInput, let head = network.headIndex else { return nil }
         return steps.first { $0.operation.nodeIndices[0] == head }.map { step in

@@ -1,10 +1,10 @@
 /// The part of a network that computes local features, which describe what an image shows around each position.
 extension Network {
-    /// Returns the part of the network that computes local features at two depths, one after the other along the channel axis.
+    /// Returns the part of the network that computes local features at two depths, concatenated along the channel axis.
     ///
-    /// Each depth is a node that separates the network: all later nodes read only it and each other. Candidates have a feature map whose
-    /// rows are `stride` pixels apart, and at most 1.5 times as many channels as the narrowest of them. The features are those of the last
-    /// candidate and of the one in the middle: deeper features tell more objects apart, and others are more precise.
+    /// Each depth is a cut of the network: all later nodes read only this node and each other. Candidates have a feature map with a
+    /// stride of `stride` pixels, and at most 1.5 times as many channels as the narrowest of them. The features are those of the
+    /// last candidate and of the middle one: deeper features discriminate better, and shallower ones localize better.
     /// - Returns: The network, and the number of channels of each depth; nil if no node has such a feature map.
     package func localFeatures(stride: Int) throws(NetworkError) -> (network: Network, channels: [Int])? {
         // At other sizes, the maps of strided layers are rounded.

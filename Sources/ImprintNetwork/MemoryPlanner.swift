@@ -1,4 +1,5 @@
-/// Plans the memory of an execution plan by liveness analysis: which buffers it needs, their lifetimes, and which activations share one.
+/// Plans the memory of an execution plan by liveness analysis: the buffers, their lifetimes, and the activations that share a
+/// buffer.
 ///
 /// Times count the operations of the forward pass from 0, then the operations of the backward pass in reverse order. A buffer is
 /// live from its first write to its last read.
@@ -205,8 +206,7 @@ struct MemoryPlanner {
     }
 
     /// Returns a buffer that the gradient of an input can overwrite: the gradient of the output, or the values of the input.
-    ///
-    /// nil if both are still needed.
+    /// - Returns: nil if both are still needed.
     private func sharedGradient(
         of index: Int, slot: Int, outputGradient: Arena.Buffer, values: Arena.Buffer
     ) -> Arena.Buffer? {

@@ -25,7 +25,8 @@ struct Moments {
         values = (memory + Self.alignment + Self.rowByteCount(blocks)).assumingMemoryBound(to: Float.self)
     }
 
-    /// Returns the memory for the number of blocks, their row counts, and a mean and a sum of squares for each block and channel.
+    /// Returns the size in bytes of the number of blocks, their row counts, and a mean and a sum of squares for each block and
+    /// channel.
     static func byteCount(channels: Int, blocks: Int) -> Int {
         alignment + rowByteCount(blocks) + 2 * blocks * rowLength(channels) * MemoryLayout<Float>.stride
     }

@@ -27,7 +27,7 @@ public enum NetworkError: DescribedError, Equatable {
     /// The parameters or activations need more memory than is available.
     case outOfMemory(bytes: Int)
 
-    /// A sentence with what was found, what was expected and how to fix it.
+    /// A sentence with the problem, the expected state and the fix.
     public var description: String {
         switch self {
         case .duplicateName(let node):

@@ -1,6 +1,7 @@
 /// The head and the blocks of a network, and variants of the network for training.
 extension Network {
     /// Returns the network without a final softmax, for training: `SoftmaxCrossEntropy` contains the softmax.
+    /// - Throws: `NetworkError` if the remaining nodes are not a network.
     public func logits() throws(NetworkError) -> Network {
         guard nodes.count > 1, nodes[nodes.count - 1].layer is Softmax else { return self }
         return try Network(name: name, input: input, nodes: nodes.dropLast())
@@ -25,8 +26,8 @@ extension Network {
 
     /// The index in `nodes` of the head: the node `denseHeadName`, or the 1x1 convolution of a detector's heat maps.
     ///
-    /// The heat maps are the output of the network, or the first part of it if the network also predicts boxes. nil if there is no head, or
-    /// if it reads the network's input.
+    /// The heat maps are the output of the network, or the first part of it if the network also predicts boxes. nil if the network
+    /// has no head, or if the head reads the network's input.
     package var headIndex: Int? { headPosition.flatMap { $0 > 0 ? $0 : nil } }
 
     /// The index in `nodes` of the head, even if the head reads the network's input, as in the part that `splitAtHead()` returns.
@@ -48,7 +49,7 @@ extension Network {
     /// Splits the network at `headIndex` into a feature extractor and a head.
     ///
     /// Nodes keep their names, so parameters have the same names in the network and in its parts.
-    /// - Returns: nil if there is no head.
+    /// - Returns: nil if the network has no head.
     package func splitAtHead() throws(NetworkError) -> (features: Network, head: Network)? {
         // The head reads one node. Every earlier node is read by an earlier node or the head, so the head reads the last of them.
         guard let index = headIndex else { return nil }
@@ -68,9 +69,9 @@ extension Network {
         )
     }
 
-    /// Returns the network with another number of outputs; its head stays a dense layer or the 1x1 convolution of the heat maps.
+    /// Returns the network with another number of outputs; its head remains a dense layer or a 1x1 convolution for heat maps.
     ///
-    /// Box regression beside the heat maps stays. `withDenseHead(outputs:)` gives a network a head of another kind.
+    /// The number of box regression channels does not change. `withDenseHead(outputs:)` replaces the head by one of another kind.
     /// - Parameter outputs: The number of outputs of the head, without box regression.
     package func resizingHead(outputs: Int) throws(NetworkError) -> Network {
         var nodes = nodes
@@ -90,7 +91,7 @@ extension Network {
         return try Network(name: name, input: input, nodes: nodes)
     }
 
-    /// Returns the detector network with more heat maps, which a layer of their own computes.
+    /// Returns the detector network with more heat maps, which a separate layer computes.
     ///
     /// The other layers do not change, so the results of their matrix products stay bitwise equal. The added heat maps follow those of the
     /// head in the output.
@@ -180,8 +181,7 @@ extension Network {
     }
 
     /// Returns the part of the network that computes the feature map whose global average is the network's output.
-    ///
-    /// nil if the output is no such average, or if the map is the network's input.
+    /// - Returns: nil if the output is not a global average, or if the map is the network's input.
     package func beforeGlobalAverage() throws(NetworkError) -> Network? {
         guard let index = globalAverageIndex(before: nodes.count - 1), sources[index][0] == index - 1, index > 0 else {
             return nil

@@ -1,8 +1,8 @@
 /// The normalized correlation of the windows of a feature map with templates of the same size: their cosine similarity.
 ///
-/// y[i, j, t] = ⟨x, wₜ⟩ / (‖x‖ · ‖wₜ‖), where x is the window of the map with its upper left corner at row i − top and column j − left.
-/// The result is −1…1; it is 0 where the window or the template is all zeros. The map has zeros around it: a window may extend over the
-/// border by a third of its size.
+/// y[i, j, t] = ⟨x, wₜ⟩ / (‖x‖ · ‖wₜ‖), where x is the window of the map with its upper left corner at row i − top and column j −
+/// left. The result is −1…1; it is 0 where the window or the template is all zeros. The map is zero-padded: a window may extend
+/// beyond the border by a third of its size.
 ///
 /// Map: [height, width, channels]. Templates: [window height, window width, channels] each. Result: [rows, columns, templates].
 package struct NormalizedCorrelation: Sendable {
@@ -69,7 +69,7 @@ package struct NormalizedCorrelation: Sendable {
     }
 
     /// Computes the correlations with some windows of a map.
-    /// - Parameter range: The windows, numbered row by row.
+    /// - Parameter range: The windows, numbered in row-major order.
     /// - Returns: [windows, templates].
     /// - Throws: `NetworkError.outOfMemory`.
     package func callAsFunction(_ map: Map, windows range: Range<Int>) throws(NetworkError) -> [Float] {
@@ -112,7 +112,7 @@ package struct NormalizedCorrelation: Sendable {
         return sum
     }
 
-    /// Copies the window of a map at a position of the result, with zeros outside of the map.
+    /// Copies the window of a map at a position of the result, with zeros outside the map.
     private func copyWindow(_ map: Map, _ row: Int, _ column: Int, to windows: UnsafeMutablePointer<Float>) {
         let (top, left) = (row - padding.height, column - padding.width)
         let inside = max(left, 0)..<min(left + window.width, map.width)

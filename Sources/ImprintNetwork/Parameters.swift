@@ -132,7 +132,7 @@ public final class Parameters: @unchecked Sendable {
         withValues { $0.baseAddress?.update(from: source.floats, count: layout.count) }
     }
 
-    /// The values of the tensor named `name`, last axis contiguous, or nil if there is none.
+    /// The values of the tensor named `name`, last axis contiguous, or nil if no tensor has this name.
     public package(set) subscript(name: String) -> [Float]? {
         get { layout[name].map { Array(UnsafeBufferPointer(start: floats + $0.offset, count: $0.parameter.count)) } }
         set {

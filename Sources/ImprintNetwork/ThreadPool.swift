@@ -27,8 +27,8 @@ public struct Worker {
 
     /// Calls `body(chunk)` once for every chunk in `0..<chunks`, on any worker, and returns when all chunks are done.
     ///
-    /// To keep plans bitwise reproducible for any number of threads, the division into chunks must not depend on the number of
-    /// workers, and sums over chunks must be computed in the order of the chunks.
+    /// Plans are bitwise reproducible for any number of threads. Therefore, the division into chunks must not depend on the number
+    /// of workers, and a layer must add sums over chunks in the order of the chunks.
     public func forEachChunk(_ chunks: Int, _ body: (_ chunk: Int) -> Void) {
         if threadPool.count == 1 {
             for chunk in 0..<chunks { body(chunk) }
@@ -229,11 +229,11 @@ private final class Shared: @unchecked Sendable {
 
 /// The adaptive number of checks that a waiting thread makes before it sleeps.
 ///
-/// If other processes use the cores, spinning takes CPU time from the threads that are waited for. Therefore a spin that fails halves
-/// the budget, and a spin that succeeds doubles it. Every 32nd failure allows one spin of maximum length, to probe whether spinning
-/// succeeds again.
+/// If other processes use the cores, spinning takes CPU time from the threads that the waiting thread depends on. Therefore a spin
+/// that fails halves the budget, and a spin that succeeds doubles it. Every 32nd failure allows one spin of maximum length, to
+/// probe whether spinning succeeds again.
 struct SpinBudget: ~Copyable, Sendable {
-    /// About 100 µs.
+    /// The maximum number of checks, which take about 100 µs.
     static let longest = 4000
     private static let failuresPerProbe = 32
     private let longest: Int

@@ -48,14 +48,15 @@ final class COCOFile {
         return resolved.dropFirst(folders.resolved.count).joined(separator: "/")
     }
 
-    /// Returns the absolute path with its symbolic links, unless the parent folder of a link matters.
+    /// Returns the absolute path with its symbolic links, or resolved if it contains "..", which refers to the parent of a link's
+    /// target.
     private static func typed(_ path: String) -> URL {
         path.split(separator: "/").contains("..")
             ? URL(filePath: resolvedPath(path)) : URL(filePath: path).standardizedFileURL
     }
 
     /// Writes the file.
-    /// - Parameter path: The path, or nil for that of the initializer.
+    /// - Parameter path: The path, or nil for the path of the initializer.
     /// - Throws: `FileError` if it cannot be written.
     func write(to path: String? = nil) throws {
         try AtomicFile.write(Array(document.lines(header: header)), to: URL(filePath: path ?? self.path))

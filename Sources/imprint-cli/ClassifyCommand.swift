@@ -118,7 +118,7 @@ struct ClassifyCommand: ParsableCommand {
         }
     }
 
-    /// The threshold without --threshold: that of each label for a multi-label model, otherwise 0.
+    /// The default of --threshold: the threshold of each label for a multi-label model, otherwise 0.
     private func defaultThreshold(_ classifier: ImageClassifier) -> ConfidenceRule.Threshold {
         let usesLabels =
             classifier.model.isMultiLabel && categories == nil && minimumPrecision == nil && minimumRecall == nil

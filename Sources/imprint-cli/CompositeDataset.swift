@@ -7,7 +7,7 @@ internal import ImprintSynthesis
 struct CompositeDataset {
     /// The name of the file with the boxes.
     static let boxesName = "boxes.json"
-    /// The quality of the JPEG files; artefacts of JPEG are part of the composites already.
+    /// The quality of the JPEG files, which is high because the composites already contain JPEG artefacts.
     private static let quality = 95
 
     let compositors: [(label: String, compositor: Compositor)]
@@ -17,8 +17,8 @@ struct CompositeDataset {
 
     /// Writes the images and the boxes.
     ///
-    /// Logos and hard negatives alternate, and the labels take turns. After an error or a signal, the file with the boxes has those of the
-    /// images that were written.
+    /// Logos and hard negatives alternate, and the labels take turns. After an error or a signal, the file with the boxes contains
+    /// the boxes of the images that were written.
     /// - Parameters:
     ///   - folder: The folder, which is created.
     ///   - count: The number of images.
@@ -39,7 +39,7 @@ struct CompositeDataset {
                 onProgress(file.imageCount)
             }
         } catch {
-            // The error of the images is the one to report.
+            // Report the error of the images, not an error of this write.
             try? file.write()
             throw error
         }

@@ -144,7 +144,7 @@ private struct PooledMultiLabelLine: Encodable {
     @NullIfMissing var microF1Interval: [Double]?
     @NullIfMissing var macroF1: Double?
     @NullIfMissing var macroF1Interval: [Double]?
-    /// The deviations of the mean average precision.
+    /// The standard deviations of the mean average precision.
     @NullIfMissing var foldDeviation: Double?
     @NullIfMissing var seedDeviation: Double?
     let accuracy: Double
@@ -174,7 +174,7 @@ private struct PooledDetectionLine: Encodable {
     @NullIfMissing var precisionInterval: [Double]?
     @NullIfMissing var recall: Double?
     @NullIfMissing var recallInterval: [Double]?
-    /// The deviations of the mAP@.5.
+    /// The standard deviations of the mAP@.5.
     @NullIfMissing var foldDeviation: Double?
     @NullIfMissing var seedDeviation: Double?
     let objects: Int

@@ -68,7 +68,7 @@ struct CrossValidationSession {
 struct PredictionTable {
     let csv: String
 
-    /// - Parameter photos: The photos, whose paths the table has.
+    /// - Parameter photos: The photos, whose paths the table contains.
     init(_ result: CrossValidationResult, _ photos: any TrainingSource) {
         let (labels, paths) = (result.pooled.evaluation.labels, photos.pathsByURL)
         func names(_ indices: [Int]) -> String { indices.map { labels[$0] }.joined(separator: ";") }

@@ -147,7 +147,7 @@ enum CrossValidationTable {
         "\(number(estimate.value)) (\(range(estimate.interval)))"
     }
 
-    /// Formats a row of the table; that of models with one label per photo is 80 columns wide.
+    /// Formats a row of the table, which is 80 columns wide for models with one label per photo.
     private static func row(_ fold: String, _ photos: String, _ metrics: [String], _ time: String) -> String {
         let widths =
             switch metrics.count {

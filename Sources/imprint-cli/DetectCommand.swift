@@ -20,8 +20,8 @@ struct DetectCommand: ParsableCommand {
               find photos -name '*.jpg' | imprint detect logo.imprint --files-from - --json
 
             A model finds every logo in a photo. The installed model centerface finds faces (imprint models install centerface). \
-            With --artwork, nothing is trained: Imprint compares the photos with the image of the logo, \
-            and finds the best match of each label. A trained model is faster, and knows its logos from photos if there are some.
+            With --artwork, Imprint does not train a model: it compares the photos with the image of the logo, \
+            and finds the best match of each label. A trained model is faster, and can also learn its logos from photos.
 
             Boxes are relative to the upright photo: 0 to 1, with the origin in the upper left corner.
             """)
@@ -217,7 +217,7 @@ private struct DetectionLine: Encodable {
     }
 }
 
-/// The line of a photo with --count.
+/// The JSON line of a photo with --count.
 private struct CountLine: Encodable {
     let file: String
     /// The number of detections of every label.

@@ -4,7 +4,7 @@ internal import ImprintImages
 
 /// Writes detections, cut out of their photos, into one folder per label, without replacing files.
 final class DetectionCrops {
-    /// A detection that is cut out.
+    /// A crop of a detection.
     struct Crop {
         let label: String
         let jpeg: [UInt8]
@@ -23,7 +23,7 @@ final class DetectionCrops {
         var digests: Set<String> = []
     }
 
-    /// The number of variants from which they are kept for later photos of the same name; fewer are read again.
+    /// The minimum number of variants to keep in memory for later photos of the same name; fewer are read again.
     private static let keptVariants = 8
 
     private let folder: URL
@@ -57,7 +57,7 @@ final class DetectionCrops {
 
     /// Writes the crops of a photo under its name with a number.
     ///
-    /// Each existing crop of the name is read once, so that the time is in proportion to the number of crops.
+    /// Each existing crop of the name is read once, so the time is proportional to the number of crops.
     /// - Throws: `FileError` if a crop cannot be written.
     func write(_ crops: [Crop], of photo: PhotoInput) throws {
         let name = URL(filePath: photo.relativePath).lastPathComponent

@@ -45,7 +45,7 @@ struct DetectionFiles {
         var size: (width: Int, height: Int)?
     }
 
-    /// Does the work for a photo that needs no order; any number of threads can call it.
+    /// Does the part of the work that does not depend on the order of the photos; any number of threads can call it.
     func prepared(_ result: PhotoResult, of photo: PhotoInput) throws -> Prepared {
         Prepared(
             crops: try crops?.crops(of: photo, result) ?? [],

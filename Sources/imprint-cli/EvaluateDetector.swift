@@ -86,7 +86,7 @@ private struct DetectionImageLine: Encodable {
     let detections: [DetectedObject]
 }
 
-/// The metrics of a label: those of `DetectionMetrics.LabelMetrics`, and those at its threshold.
+/// The metrics of a label: `DetectionMetrics.LabelMetrics`, and the metrics at its threshold.
 struct DetectionLabelLine: Encodable {
     let metrics: DetectionMetrics.LabelMetrics
     let counts: DetectionMetrics.Counts

@@ -35,7 +35,7 @@ struct InspectCommand: ParsableCommand {
         try requirePaths([model])
         try require(batchSize ?? 1, "--batch-size", in: 1...65536)
         guard plan || !(training || batchSize != nil) else {
-            throw ValidationError("--training and --batch-size are about the plan; add --plan.")
+            throw ValidationError("--training and --batch-size apply only to the plan; add --plan.")
         }
     }
 

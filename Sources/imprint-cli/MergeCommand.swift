@@ -51,7 +51,7 @@ struct MergeCommand: ParsableCommand {
     func validate() throws {
         try requirePaths([model, output] + personalizations)
         do {
-            // Ranges first; a missing --clip is reported below.
+            // Check the ranges first; the check below reports a missing --clip.
             try MergeOptions(clip: clip ?? noise.map { _ in 1 }, noise: noise, delta: delta).check()
         } catch {
             throw ValidationError("--\(error).")

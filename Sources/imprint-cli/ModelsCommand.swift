@@ -120,7 +120,7 @@ struct InstallModelCommand: AsyncParsableCommand {
         guard let url else {
             guard name == nil, architecture == nil, sha256 == nil else {
                 throw ValidationError(
-                    "--name, --architecture and --sha256 are about files and URLs, but \(source) is a name of the catalog. "
+                    "--name, --architecture and --sha256 apply only to files and URLs, but \(source) is a name of the catalog. "
                         + "Leave them out, or write ./\(source) for a file.")
             }
             return
@@ -234,7 +234,7 @@ struct RemoveModelCommand: ParsableCommand {
 }
 
 /// Returns the base model of an option: a file, or the name of an installed base model.
-/// - Throws: `ValidationError` if there is neither; the errors of `BaseModels` and `ModelFile`.
+/// - Throws: `ValidationError` if the text names neither; the errors of `BaseModels` and `ModelFile`.
 func baseModel(_ text: String) throws -> ModelFile {
     let bases = BaseModels()
     if !FileManager.default.fileExists(atPath: text) {

@@ -20,7 +20,7 @@ struct NewLogoOptions: ParsableArguments {
                 + "of logos that the model knows count as negatives.", valueName: "file"))
     var annotations: String?
 
-    /// Whether there is no artwork and there are no boxes.
+    /// Whether neither artwork nor boxes are given.
     private var isEmpty: Bool { artworkOptions.artwork.isEmpty && annotations == nil }
 
     /// Checks that there is either a folder of photos or a new logo.

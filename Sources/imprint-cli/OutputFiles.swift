@@ -14,8 +14,8 @@ struct OutputFile {
 
 /// Checks, before a verb starts, that its outputs do not replace files of the user.
 ///
-/// An output may not replace an input of the verb, nor any other existing file that Imprint did not write as a file of the same kind
-/// (`OutputKind.canReplace`).
+/// An output may not replace an input of the verb. It may replace another existing file only if Imprint wrote that file as a file
+/// of the same kind (`OutputKind.canReplace`).
 ///
 /// - Parameters:
 ///   - outputs: The files to write.
@@ -58,7 +58,7 @@ func resolvedPath(_ path: String) -> String {
     URL(filePath: path).resolvingSymlinksInPath().standardizedFileURL.path
 }
 
-/// Checks the path of `--contact-sheet` as that of any output, and checks its file name extension.
+/// Checks the path of `--contact-sheet` like any output path, and checks its file name extension.
 func checkContactSheet(_ path: String, inputs: [(role: String, path: String)] = []) throws {
     try checkOutputs([OutputFile(option: "--contact-sheet", path: path, kind: .contactSheet)], inputs: inputs)
     guard ["png", "jpg", "jpeg"].contains(URL(filePath: path).pathExtension.lowercased()) else {

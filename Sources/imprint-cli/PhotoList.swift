@@ -101,10 +101,10 @@ final class PhotoList {
         }
     }
 
-    /// Reads what is available, and waits if nothing is.
+    /// Waits for input, then reads the available bytes.
     /// - Returns: `false` if `isStopped` returned true.
     private func read(_ isStopped: () -> Bool) throws(FileError) -> Bool {
-        // A signal interrupts only one of the threads, so the wait for input ends now and then.
+        // A signal interrupts only one of the threads, so the wait for input has a timeout of 0.1 seconds.
         var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         repeat {
             if isStopped() { return false }

@@ -51,7 +51,7 @@ func forEachPhoto(
             progress.draw()
         }
     } catch {
-        // The results so far are kept; the error of the loop is the one to report.
+        // Keep the results so far, and report the error of the loop.
         try? output.finish()
         throw error
     }
@@ -90,7 +90,7 @@ private struct PhotoProgress {
     var done = 0
     var failures = 0
     private var bar = ProgressBar()
-    /// Results in the same terminal show the progress themselves.
+    /// Whether to show the progress; results on standard output in the same terminal already show it.
     private let isShown = isatty(STDOUT_FILENO) == 0
 
     init(verb: String, total: Int?) { (self.verb, self.total) = (verb, total) }

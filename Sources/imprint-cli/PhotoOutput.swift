@@ -40,7 +40,7 @@ final class PhotoOutput {
         if style == .csv { try Terminal.put(table.header) }
     }
 
-    /// Does the work for a result that needs no order; any number of threads can call it.
+    /// Does the part of the work that does not depend on the order of the photos; any number of threads can call it.
     func prepared(_ result: PhotoResult, of photo: PhotoInput) throws -> Prepared {
         Prepared(
             result: result, annotatedCopy: try annotations?.copy(of: photo, result),

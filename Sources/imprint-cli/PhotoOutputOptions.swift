@@ -51,7 +51,7 @@ struct PhotoOutputOptions: ParsableArguments {
         )
     }
 
-    /// Checks that csv and json exclude each other.
+    /// Checks that --csv and --json are not both given.
     func check(_ common: CommonOptions) throws {
         if csv && common.json { throw ValidationError("Expected --json or --csv, found both.") }
     }

@@ -11,10 +11,10 @@ struct PhotoResult: Sendable {
     let file: String
     /// The classifications to show, best first; empty if the photo shows none of the labels.
     let classifications: [Classification]
-    /// The verdict of the novelty rule, or nil if the model has none.
+    /// The verdict of the novelty rule, or nil if the model has no such rule.
     let verdict: NoveltyVerdict?
 
-    /// Whether the photo is unlike the training photos, so that its labels do not count.
+    /// Whether the novelty rule rejects the photo, because it is unlike the training photos.
     var isRejected: Bool { verdict?.isRejected == true }
 
     /// Returns the number of classifications with each label.
@@ -23,7 +23,7 @@ struct PhotoResult: Sendable {
     }
 }
 
-/// How a verb shows results.
+/// The format in which a verb shows results.
 struct PhotoFormat: Sendable {
     /// The text for a photo without classifications, which is also the name of its folder with --copy-to.
     let noneText: String

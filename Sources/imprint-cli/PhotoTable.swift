@@ -1,4 +1,4 @@
-/// Results as CSV (RFC 4180): a row for each shown label, or one row for a photo that has none, is rejected or has an error.
+/// Results as CSV (RFC 4180): a row for each shown label, or one row for a photo without labels, a rejected photo or an error.
 ///
 /// With counted labels, a photo has one row with a column for each of them.
 struct PhotoTable {

@@ -67,7 +67,7 @@ final class SortedCopies {
 /// Returns the names for a copy: the name of the file, then the name with "-2", "-3" and so on before its extension.
 ///
 /// The names have at most 255 bytes. For this, the start of the name is truncated, and an extension that leaves no room is omitted.
-/// - Parameter fileExtension: The extension of the copies, or nil for that of the file.
+/// - Parameter fileExtension: The extension of the copies, or nil for the extension of the file.
 func copyNames(_ name: String, fileExtension: String? = nil) -> some Sequence<String> {
     let url = URL(filePath: name)
     let ending = (fileExtension ?? url.pathExtension).isEmpty ? "" : "." + (fileExtension ?? url.pathExtension)

@@ -94,7 +94,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         let artwork = try artworkOptions.load()
         let hasNoPhotos = photos == nil && data == nil
         let (boxes, validationBoxes) = try readAnnotations()
-        // With boxes, it is not a folder of labelled photos.
+        // With boxes, --validation does not name a folder of labelled photos.
         let validationFolder = boxes == nil ? dataset.validationFolder : nil
         let labels = artworkOptions.labels + (boxes?.usedLabels ?? []).filter { !artworkOptions.labels.contains($0) }
         let folder = try photoFolder.map { try ImageFolder(at: URL(filePath: $0), logos: labels) }

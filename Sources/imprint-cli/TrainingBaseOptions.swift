@@ -64,12 +64,12 @@ struct TrainingBaseOptions: ParsableArguments {
         let trainsOnlyHead = trainsOnlyHead
         if trainsOnlyHead && (layerDecay != nil || batchStatistics) {
             throw ValidationError(
-                "--layer-decay and --batch-statistics are about layers before the head, which are frozen; add --unfreeze all, "
+                "--layer-decay and --batch-statistics apply to layers before the head, which are frozen; add --unfreeze all, "
                     + "head-first or gradual.")
         }
         if stageEpochs != nil && unfreeze != .headFirst && unfreeze != .gradual {
             throw ValidationError(
-                "--stage-epochs is about stages, but there is only one; add --unfreeze head-first or gradual.")
+                "--stage-epochs needs several stages, but there is only one; add --unfreeze head-first or gradual.")
         }
     }
 

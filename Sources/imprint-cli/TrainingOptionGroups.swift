@@ -113,7 +113,7 @@ struct NetworkOptions: ParsableArguments {
                 + "--width, --input-size or --crop-and-scale is given)"))
     var network: String?
 
-    @Option(help: "A factor on the network's channels. (default: 1)")
+    @Option(help: "The width multiplier of the network. (default: 1)")
     var width: Double?
 
     @Option(help: "The height and width of the network's input, in pixels. (default: as in the network)")

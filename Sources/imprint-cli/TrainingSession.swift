@@ -75,7 +75,7 @@ struct TrainingSession {
         }
         interrupt.end()
         try monitor.finish(result, output: output)
-        // The report of a command with folds is that of the cross-validation.
+        // With folds, the report describes the cross-validation.
         if let report = options.report, options.crossValidation.folds == nil {
             let path = vacantPath(report, .trainingReport)
             // On a separate thread, because the threads of Swift concurrency serve the page of --watch.

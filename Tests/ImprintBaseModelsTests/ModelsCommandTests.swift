@@ -78,7 +78,7 @@ import Testing
         "Wrong uses are errors that name the fix, and nothing is installed",
         arguments: [
             ("models install efficientnet-lite0", 64, "--accept-license accepts it."),
-            ("models install efficientnet-lite0 --name x", 64, "are about files and URLs"),
+            ("models install efficientnet-lite0 --name x", 64, "apply only to files and URLs"),
             ("models install nothing", 64, "there is no such file and no base model of this name"),
             ("models install ./nothing", 1, "nothing: cannot be read"),
             ("models install ''", 64, "A path is empty"),

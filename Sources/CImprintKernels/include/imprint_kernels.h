@@ -1,4 +1,4 @@
-// SIMD kernels. Activations are NHWC float32, so the innermost loops run over channels and vectorise. Kernels do not allocate memory,
+// SIMD kernels. Activations are NHWC float32, so the innermost loops run over channels and vectorize. Kernels do not allocate memory,
 // start threads or choose algorithms. `rows` is a number of pixels (batch * height * width), `count` a number of elements. Output buffers
 // must not alias input buffers unless the comment of the function allows it.
 

@@ -15,7 +15,7 @@ package struct ImageAnnotation: Sendable {
 
     /// The lines of text below the photo.
     package var captions: [String]
-    /// The boxes, each in a colour; boxes of the same caption up to the first digit have the same colour.
+    /// The boxes; boxes whose captions are equal up to the first digit have the same colour.
     package var boxes: [Box]
 
     package init(captions: [String] = [], boxes: [Box] = []) {
@@ -62,7 +62,7 @@ extension ImageAnnotation {
         [200, 30, 45], [20, 100, 200], [0, 125, 60], [150, 50, 170], [180, 85, 0], [0, 115, 130],
     ]
 
-    /// Returns the image with the boxes on it and the captions in a band below it, in 3 channels.
+    /// Returns the image with the boxes on it and the captions in a band below it, with 3 channels.
     func drawn(on photo: RasterImage) -> RasterImage {
         let image = photo.flattenedOnWhite().converted(toChannels: 3).enlarged(toShortSide: Self.shortSide / 4)
         // Capitals are 7 units high: about a thirtieth of the short side.

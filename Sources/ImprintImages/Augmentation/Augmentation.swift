@@ -29,7 +29,7 @@ public struct Augmentation: Codable, Hashable, Sendable, CustomStringConvertible
         case jpeg
     }
 
-    /// The kinds that are switched on.
+    /// The enabled kinds.
     public var kinds: Set<Kind>
 
     /// No augmentation.
@@ -59,7 +59,7 @@ public struct Augmentation: Codable, Hashable, Sendable, CustomStringConvertible
         }
     }
 
-    /// The names of the kinds that are switched on, in a fixed order.
+    /// The names of the enabled kinds, in a fixed order.
     public var names: [String] { Kind.allCases.filter(kinds.contains).map(\.rawValue) }
 
     /// The list that `init(named:)` accepts, such as "flip,rotate"; "none" without kinds.

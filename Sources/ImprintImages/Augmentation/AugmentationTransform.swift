@@ -11,8 +11,8 @@ struct AugmentationTransform {
 
     /// Creates a random transform for `image`.
     ///
-    /// All random values are drawn even if a kind is off, so that one kind does not change another. Draw new values last, so
-    /// that existing seeds keep their results.
+    /// It draws all random values even if a kind is disabled, so that enabling one kind does not change the others. Draw new values
+    /// last, so that existing seeds keep their results.
     init(_ kinds: Set<Augmentation.Kind>, for image: RasterImage, using stream: inout RandomStream) {
         let flips = stream.chance(0.5)
         let flipsVertically = stream.chance(0.5)
@@ -52,8 +52,8 @@ struct AugmentationTransform {
     /// 3. noise, as by the sensor
     /// 4. JPEG compression, as by the camera's software
     ///
-    /// To add a step, draw its random values last in the initializer. A step that moves pixels belongs into `map`, one that changes colours
-    /// linearly into `colors`. Any other step gets its own line at the position at which a camera has it.
+    /// To add a step, draw its random values last in the initializer. A step that moves pixels belongs in `map`, and one that
+    /// changes colours linearly belongs in `colors`. Add any other step as a separate line, in the order of a camera.
     func callAsFunction(_ image: RasterImage) throws(ImageError) -> RasterImage {
         var result = map.isIdentity && colors.isIdentity ? image : image.warped(by: map, colors: colors)
         result = result.blurred(standardDeviation: blurStandardDeviation)

@@ -34,17 +34,20 @@ package enum ImageFile {
 
     /// Encodes an image as a JPEG of the given quality (1…100); transparency is flattened on white.
     ///
-    /// Colour has full resolution (4:4:4). Throws `ImageError` if a side is longer than 65,500 pixels.
+    /// Colour has full resolution (4:4:4).
+    /// - Throws: `ImageError` if a side is longer than 65,500 pixels.
     package static func encodeJPEG(_ image: RasterImage, quality: Int = 90) throws(ImageError) -> [UInt8] {
         try JPEG.encode(image.flattenedOnWhite(), quality: quality)
     }
 
-    /// Encodes an image as a lossless PNG; throws `ImageError` if memory runs out.
+    /// Encodes an image as a lossless PNG.
+    /// - Throws: `ImageError` if memory runs out.
     package static func encodePNG(_ image: RasterImage) throws(ImageError) -> [UInt8] { try PNG.encode(image) }
 
     /// Writes an image to `url` in the format of its extension: `jpg` or `jpeg` (of the given quality), or `png`.
     ///
-    /// The file is written atomically. Throws `ImageError` for another extension or if writing fails.
+    /// The write is atomic.
+    /// - Throws: `ImageError` for another extension, or if writing fails.
     package static func write(_ image: RasterImage, to url: URL, quality: Int = 90) throws(ImageError) {
         let bytes = try encode(image, for: url, quality: quality)
         do {
@@ -54,7 +57,8 @@ package enum ImageFile {
         }
     }
 
-    /// Encodes an image in the format of the extension of `url`; throws `ImageError` for another extension.
+    /// Encodes an image in the format of the extension of `url`.
+    /// - Throws: `ImageError` for another extension.
     static func encode(_ image: RasterImage, for url: URL, quality: Int = 90) throws(ImageError) -> [UInt8] {
         switch url.pathExtension.lowercased() {
         case "jpg", "jpeg": try encodeJPEG(image, quality: quality)

@@ -6,7 +6,7 @@ public enum ImageFormat: String, Sendable, Codable, CaseIterable {
     case jpeg = "JPEG"
     /// PNG, of any depth.
     case png = "PNG"
-    /// WebP: lossy and lossless; of an animation, the first frame.
+    /// WebP: lossy and lossless, and the first frame of an animation.
     case webp = "WebP"
     /// HEIC, unless the build leaves it out (package trait `HEIC`).
     case heic = "HEIC"
@@ -26,13 +26,13 @@ package struct ImageInformation: Sendable, Hashable {
     package let height: Int
     /// The orientation of the stored image; always `up` for HEIC, whose size is that of the upright image.
     package let orientation: Orientation
-    /// The name of the colour profile ("Display P3"); nil if there is none or it cannot be read.
+    /// The name of the colour profile ("Display P3"); nil if the file has no readable profile.
     package let colorProfile: String?
     /// The reason why the image is treated as sRGB although the file describes other colours; nil if there is no problem.
     package let colorProblem: String?
     /// Whether the file can store transparency for each pixel.
     package let hasAlpha: Bool
-    /// Whether the file holds an animation, of which the first frame is decoded.
+    /// Whether the file contains an animation; only its first frame is decoded.
     package let isAnimated: Bool
 
     /// The size of the upright image, in pixels.

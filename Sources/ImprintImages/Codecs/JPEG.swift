@@ -75,7 +75,8 @@ enum JPEG {
         return Array(UnsafeBufferPointer(start: output, count: Int(size)))
     }
 
-    /// Returns the smallest of 1, 2, 4 and 8 eighths at which a short side is at least `covering` long; 8 if none is.
+    /// Returns the smallest of 1, 2, 4 and 8 eighths at which a short side is at least `covering` long; 8 without `covering`, or if
+    /// none is sufficient.
     ///
     /// The decoder supports other scales too, but without vector instructions, so decoding more pixels is faster.
     static func eighths(shortSide: Int, covering: Int?) -> Int {

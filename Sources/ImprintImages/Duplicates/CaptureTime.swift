@@ -2,7 +2,7 @@ internal import Foundation
 
 /// The capture time of a photo by the camera's clock, in seconds; only differences are meaningful.
 enum CaptureTime {
-    /// Reads the time from the EXIF block of a JPEG; nil if there is none.
+    /// Reads the time from the EXIF block of a JPEG; nil if the file has no such time.
     static func read(_ url: URL) -> Int? { text(of: url).flatMap(seconds) }
 
     /// Reads the time of a JPEG in the format of EXIF, "2019:07:21 14:03:59".
@@ -64,12 +64,12 @@ enum CaptureTime {
 }
 
 extension TIFFReader {
-    /// Returns the value of the field of a tag or, for long fields, its offset; nil if there is none.
+    /// Returns the value of the field of a tag or, for long fields, its offset; nil if the directory has no such tag.
     fileprivate func value(of tag: Int, in directory: Int) -> Int? {
         field(tag, in: directory).flatMap { integer(at: $0 + 8, bytes: 4) }
     }
 
-    /// Returns the text of a tag with the length of a time; nil if there is none.
+    /// Returns the text of a tag with the length of a time; nil if the directory has no such tag.
     fileprivate func text(of tag: Int, in directory: Int) -> String? {
         let length = "2019:07:21 14:03:59".utf8.count
         guard let offset = value(of: tag, in: directory), offset <= block.count - length else { return nil }

@@ -5,8 +5,8 @@ package import ImprintCore
 ///
 /// Photos that are linked, directly or indirectly, form a group; `ImageFolder.split` keeps each group in one set.
 ///
-/// Three rules link photos. Distances are relative to the typical distance in the folder, which is the median over random pairs
-/// of photos of one label, because drawings on white are more alike than travel photos:
+/// Three rules link photos. Distances are relative to the typical distance in the folder, because drawings on white are more alike
+/// than travel photos. The typical distance is the median over random pairs of photos of one label:
 /// - *Copies* have the same bytes.
 /// - *Near-duplicates* have a layout distance of at most 5 % of the typical one, upright or in one of the seven other rotations
 ///   and mirror images. This covers recompression, scaling, and a crop or shift by 2 % of the width.
@@ -21,7 +21,7 @@ package struct ImageGroups: Sendable {
     package let copies: [[Int]]
     /// The groups formed by copies and near-duplicates only.
     package let nearDuplicates: [[Int]]
-    /// The sketch of each photo, or the error that reading it caused.
+    /// The sketch of each photo, or the error from reading it.
     package let sketches: [Result<ImageSketch, ImageError>]
     /// The first photo in the group of each photo; the photo itself if it is in no group.
     private let roots: [Int]

@@ -7,8 +7,8 @@ internal import Foundation
 /// - a *layout* of 16 x 16 pixels in colour, compared by Pearson's correlation, which is invariant to exposure and contrast;
 /// - a *colour histogram* of 64 colours (4 levels a channel), compared by the Bhattacharyya coefficient, which hardly changes
 ///   as the camera moves over a scene;
-/// - a *hash* of 63 bits, the signs of the lowest frequencies of the layout's discrete cosine transform (a perceptual hash),
-///   which is compared in a few instructions, in all eight rotations and mirror images.
+/// - a *hash* of 63 bits, the signs of the lowest frequencies of the layout's discrete cosine transform (a perceptual hash). A
+///   comparison takes a few instructions for each of the eight rotations and mirror images.
 package struct ImageHash: Sendable, Hashable {
     /// The side of the layout, in pixels.
     static let side = 16
@@ -17,7 +17,7 @@ package struct ImageHash: Sendable, Hashable {
     /// The layout: row by row, channels interleaved.
     let layout: [UInt8]
     private let mean: Float
-    /// 1 over the norm of the layout after subtracting its mean; 0 for an even surface.
+    /// 1 over the norm of the layout after subtracting its mean; 0 for a uniform image.
     private let scale: Float
     /// The square roots of the colour histogram.
     private let colors: [Float]
@@ -45,13 +45,13 @@ package struct ImageHash: Sendable, Hashable {
         mean = Float(layout.reduce(0) { $0 + Int($1) }) / Float(Self.sampleCount)
         let (average, count) = (mean, Float(Self.sampleCount))
         let variance = layout.reduce(Float(0)) { $0 + (Float($1) - average) * (Float($1) - average) } / count
-        // An even surface has only noise, whose correlation is meaningless.
+        // A uniform image contains only noise, whose correlation is meaningless.
         let minimumVariance: Float = 2 * 2
         scale = variance < minimumVariance ? 0 : 1 / (variance * count).squareRoot()
         (hash, transposedHash) = Self.hashes(of: layout)
     }
 
-    /// Whether the image is so even that its layout cannot be compared.
+    /// Whether the image is so uniform that its layout cannot be compared.
     var isEven: Bool { scale == 0 }
 
     /// Returns 1 minus the correlation of the layouts, 0 (equal) to 2, with the other image in one of its eight `turns`.

@@ -1,6 +1,6 @@
 package import Foundation
 
-/// The features of a photo that one small decoding provides, without its pixels.
+/// The features of a photo, computed from one decoding at a small size, without its pixels.
 package struct ImageSketch: Sendable, Hashable {
     /// The perceptual image hash.
     package let imageHash: ImageHash
@@ -44,9 +44,9 @@ package struct ImageSketch: Sendable, Hashable {
 
     /// Whether the subject is likely outside the square that `CropAndScale.centerCrop` keeps.
     ///
-    /// This is the case if at least half of the contrast is outside the square and is at least twice as dense there as inside.
-    /// A subject is usually sharp and has edges, so a crop that removes most edges removes the subject. This is only a hint: a
-    /// frame or a busy background around an even subject has much contrast too.
+    /// This is the case if at least half of the contrast is outside the square and is at least twice as dense there as inside. A
+    /// subject is usually sharp and has edges, so a crop that removes most edges removes the subject. This is only a hint: a frame
+    /// or a busy background around a uniform subject also has much contrast.
     package var isSubjectLikelyOutsideSquare: Bool {
         let (contrast, area) = (contrastOutsideSquare, areaOutsideSquare)
         return contrast >= 0.5 && contrast * (1 - area) >= 2 * (1 - contrast) * area

@@ -20,7 +20,8 @@ struct NearDuplicateSearch {
     /// The maximum distance of neighbours, in file numbers and in seconds.
     private static let maximumGap = 5
     private static let maximumSeconds = 20
-    /// How much more often neighbours must look alike than random pairs, for file numbers to be informative.
+    /// The minimum difference between the fractions of neighbours and of random pairs that look alike, for file numbers to be
+    /// informative.
     private static let minimumLift = 0.25
 
     init(imageHashes: [ImageHash?], captureTimes: [Int?], labels: [String], sequences: [SequencePosition?]) {

@@ -3,7 +3,7 @@ extension CoreMLModel {
     struct Description {
         private(set) var inputs: [Feature] = []
         private(set) var outputs: [Feature] = []
-        /// The output with the probabilities of a classifier; empty if there is none.
+        /// The output with the probabilities of a classifier; empty if the file does not specify it.
         private(set) var probabilities = ""
         /// The user-defined metadata.
         private(set) var userDefined: [String: String] = [:]

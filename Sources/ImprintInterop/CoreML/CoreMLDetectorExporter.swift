@@ -241,7 +241,7 @@ extension CoreMLDetectorExporter {
         return addRows(boxes, level, columns: 4, named: "\(prefix)boxRows")
     }
 
-    /// Adds a slice of channels; all channels need none.
+    /// Adds a slice of channels, unless the range contains all of them.
     private mutating func addChannels(
         _ range: Range<Int>, of output: String, _ level: Level, named name: String
     ) -> String {

@@ -4,7 +4,7 @@ internal import ImprintNetwork
 // The pipeline of a logo detector: the neural network with the added layers, and non-maximum suppression.
 
 extension CoreMLDetectorExporter {
-    /// The confidence from which the pipeline returns objects, unless the app sets another threshold.
+    /// The minimum confidence of the objects that the pipeline returns, unless the app sets another threshold.
     private static let defaultThreshold = 0.5
 
     /// The element type of arrays, which non-maximum suppression requires.

@@ -27,7 +27,7 @@ extension ModelFile {
     /// `imprint.preprocessing`, `imprint.network`. The specification version is the lowest possible: 1, or 2 with float16
     /// weights, or 4 for updatable models and general broadcasting. Equal models produce equal bytes.
     ///
-    /// A logo detector becomes a pipeline of a neural network and a non-maximum suppression, of specification version 4. Its input
+    /// A logo detector becomes a pipeline of a neural network and non-maximum suppression, with specification version 4. Its input
     /// "image" is a square image of the size of the largest pyramid level, and its optional inputs are "iouThreshold" and
     /// "confidenceThreshold". Its outputs are "confidence" [objects, logos] and "coordinates" [objects, 4] (horizontal and vertical
     /// centre, width and height, relative to the image), which Vision turns into recognized objects.

@@ -130,7 +130,7 @@ extension CoreMLModel {
         private(set) var name = ""
         private(set) var inputs: [String] = []
         private(set) var outputs: [String] = []
-        /// The field number of the layer type; 0 if there is none.
+        /// The field number of the layer type; 0 if the layer has no type.
         private(set) var kind = 0
         private let settings: WireMessage?
 

@@ -63,8 +63,8 @@ struct CoreMLPackage {
 
     /// Returns a file in the model's folder.
     ///
-    /// Paths that leave the folder (by `..`, as absolute paths or by symbolic links) are rejected, because a model must not
-    /// make the importer read other files of the user.
+    /// Rejects paths that leave the folder by `..`, an absolute path or a symbolic link. Otherwise, a model could make the importer
+    /// read other files of the user.
     private static func file(_ name: String, from start: URL, within folder: URL) throws -> URL {
         let folder = folder.resolvingSymlinksInPath().standardizedFileURL
         let url = start.appending(path: name).resolvingSymlinksInPath().standardizedFileURL

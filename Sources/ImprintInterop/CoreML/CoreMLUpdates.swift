@@ -12,7 +12,7 @@ enum CoreMLUpdates {
     ///
     /// - Parameters:
     ///   - layers: The network's layers, one of which is updatable.
-    ///   - loss: The name of the loss layer.
+    ///   - name: The name of the loss layer.
     ///   - target: The name of the label input.
     /// - Throws: `ExportError.Problem.notUpdatable`.
     static func message(

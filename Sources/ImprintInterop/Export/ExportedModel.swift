@@ -15,7 +15,7 @@ struct ExportedModel {
     /// It is nil if the output is in Imprint's channels-last order.
     private let reorderedImages: [TensorShape?]
 
-    /// - Parameter network: The network of the model for images of another size; nil for that of the model file.
+    /// - Parameter network: The network of the model for images of another size; nil for the network of the model file.
     init(_ file: ModelFile, network: Network? = nil, precision: Safetensors.Precision) {
         let network = network ?? file.network
         self.file = file
@@ -37,7 +37,7 @@ struct ExportedModel {
 
     /// Returns the metadata from which Imprint restores the model, as keys and JSON values.
     ///
-    /// The keys are those of a model file. By that of the network, Imprint recognizes a model that it exported.
+    /// The keys are those of a model file. The key of the network identifies a model that Imprint exported.
     func metadata() throws -> [(key: String, value: String)] {
         [
             (ModelFileKey.labels, try json(file.labels)),

@@ -1,13 +1,14 @@
 public import ImprintModel
 internal import ImprintNetwork
 
-/// A kind of detector that `ModelImporter` can import, with the conventions of the program that it was made for.
+/// A kind of detector that `ModelImporter` can import, with the conventions of its original implementation.
 public enum DetectorKind: String, CaseIterable, Hashable, Sendable {
     /// The face detector CenterFace, an ONNX model.
     ///
-    /// Its first three outputs are the heat map, the logarithms of height and width, and the vertical and horizontal offset, all with a
-    /// stride of 4 pixels. Further outputs, the landmarks of the faces, are left out. The input has samples from 0 to 255 in the order red,
-    /// green, blue, and sides that are multiples of 32 pixels. Boxes are suppressed from an overlap (IoU) of 0.3.
+    /// Its first three outputs are the heat map, the logarithms of height and width, and the vertical and horizontal offset, all
+    /// with a stride of 4 pixels. Further outputs, the landmarks of the faces, are left out. The input has samples from 0 to 255 in
+    /// the order red, green, blue, and sides that are multiples of 32 pixels. The threshold of non-maximum suppression is an
+    /// overlap (IoU) of 0.3.
     ///
     /// Source: Xu et al., "CenterFace: Joint Face Detection and Alignment Using Face as Point", 2019.
     case centerFace = "centerface"
@@ -15,7 +16,7 @@ public enum DetectorKind: String, CaseIterable, Hashable, Sendable {
     /// The default labels.
     var labels: [String] { ["face"] }
 
-    /// The divisor of the sides of images, in pixels.
+    /// The number of pixels that divides the sides of an input image.
     var sideMultiple: Int { 32 }
 
     /// The default maximum height and width of the images that the network sees.

@@ -14,7 +14,7 @@ public import ImprintNetwork
 public struct ModelImporter: Sendable {
     /// The height and width of the network's input; `nil` for the size in the file, or 1280x1280 for a detector.
     ///
-    /// It is the maximum size in which a detector sees an image.
+    /// For a detector, it is the maximum size to which an image is scaled.
     public var inputSize: Size2D?
     /// The architecture (`deploy.prototxt`) of a Caffe model.
     public var prototxt: URL?
@@ -36,7 +36,7 @@ public struct ModelImporter: Sendable {
     public struct InputNormalization: Hashable, Sendable {
         /// The mean to subtract: one value, or one per channel (red, green, blue).
         public var mean: [Float]
-        /// The factor after the subtraction: one value, or one per channel.
+        /// The factor to apply after the subtraction: one value, or one per channel.
         public var scale: [Float]
         /// Whether the network expects the channel order BGR.
         public var isBGR: Bool

@@ -3,9 +3,9 @@ internal import ImprintNetwork
 /// Builds a network from the operators of another format.
 ///
 /// It uses the conventions that all formats share: tensors with a batch axis and axes in any order, and weights of the shape
-/// [outputs, inputs / groups, kernel height, kernel width]. An operator that merges with its predecessor (padding before a
-/// convolution, a factor after a normalization) becomes a new node that replaces the predecessor and reads its input.
-/// `finish(_:named:)` drops unused nodes.
+/// [outputs, inputs / groups, kernel height, kernel width]. Some operators merge with their predecessor: a convolution after
+/// padding, or a factor after a normalization. Such an operator becomes a new node that replaces the predecessor and reads its
+/// input. `finish(_:named:)` drops unused nodes.
 struct NetworkAssembler {
     typealias Axis = SourceActivation.Axis
 
@@ -42,8 +42,8 @@ struct NetworkAssembler {
 
     /// Creates an assembler for images of the shape `input`.
     ///
-    /// The network may use twice the size of the weights, because modified parameters exist twice until the end, plus 8 MiB for
-    /// constants that the file stores compactly. This limit stops a file that uses the same weights very often.
+    /// The network may use twice the size of the weights, because modified parameters exist twice until the end. Another 8 MiB are
+    /// for constants that the file stores compactly. This limit rejects a file whose nodes reuse the same weights very often.
     ///
     /// - Parameter weights: The size of the file's weights in bytes, as 32-bit values.
     init(input: TensorShape, weights: Int, preservesNodes: Bool = false) {

@@ -26,9 +26,13 @@ extension ModelFile {
     /// labels, preprocessing and network as JSON: `imprint.labels`, `imprint.preprocessing`, `imprint.network`. `imprint.input`
     /// is "samples" if the graph contains the preprocessing, otherwise "normalized". Equal models produce equal bytes.
     ///
-    /// A logo detector has opset 18. Its graph contains the whole detection, from an image of any size to the objects: the input
-    /// [1, 3, height, width] has samples 0…255, and the outputs are `boxes` [objects, 4] (left, top, right and bottom edges in pixels
-    /// of the input, by descending confidence), `confidences` [objects], `labels` [objects] (indices) and `imageConfidences` [labels].
+    /// A logo detector has opset 18. Its graph contains the whole detection, from an image of any size to the objects. The input
+    /// [1, 3, height, width] has samples 0…255. The outputs, with the objects by descending confidence, are:
+    ///
+    /// - `boxes` [objects, 4]: the left, top, right and bottom edges, in pixels of the input.
+    /// - `confidences` [objects].
+    /// - `labels` [objects]: the indices of the labels.
+    /// - `imageConfidences` [labels]: the confidence of each label for the whole image.
     ///
     /// - Throws: `ExportError` if ONNX cannot express the model, `ModelFileError` if labels and network do not match or a
     ///   parameter is not finite, `FileError` if the file cannot be written.
@@ -83,7 +87,7 @@ struct ONNXExporter {
     }
 
     /// Creates an exporter.
-    /// - Parameter names: The names of tensors that must not be changed, besides that of the input.
+    /// - Parameter names: The names of tensors that must not be changed, besides the name of the input.
     init(_ model: ExportedModel, _ options: ONNXOptions, opset: Int, reserving names: [String]) {
         self.model = model
         self.options = options
@@ -105,7 +109,7 @@ struct ONNXExporter {
     /// Encodes the message ModelProto.
     /// - Parameters:
     ///   - kind: The kind of model, the start of the graph's description.
-    ///   - extra: Metadata besides that of every model.
+    ///   - extra: Metadata in addition to the metadata of every model.
     func message(
         kind: String, input: [ONNXGraph.Length], outputs: [ONNXGraph.Output], extra: [(key: String, value: String)] = []
     ) throws -> MessageBuilder {

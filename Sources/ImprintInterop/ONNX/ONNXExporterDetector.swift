@@ -10,7 +10,7 @@ extension ONNXExporter {
         case boxes, confidences, labels, imageConfidences
     }
 
-    /// The peaks of the heat maps at all positions, whose number is the axis "positions".
+    /// The peaks of the heat maps at all positions, which form the axis "positions".
     struct Peaks {
         /// The log-odds of the logos, [1, logos, positions]; the lowest number at positions without a peak.
         let odds: String
@@ -71,11 +71,12 @@ extension ONNXExporter {
 extension ONNXExporter {
     /// Returns the network for images of a size that pyramid levels may have.
     ///
-    /// Attributes of operators, such as padding, are constants in the graph. So it checks that they do not depend on the size.
+    /// Attributes of operators, such as padding, are constants in the graph, so this method checks that they do not depend on the
+    /// size.
     /// - Throws: `ExportError.Problem.unsupported` with the layers whose operators depend on the size of the image.
     private static func sizeIndependentNetwork(of file: ModelFile, stride: Int) throws -> Network {
         var reference: (network: Network, layers: [[UInt8]])?
-        // All remainders of a division by the stride of a layer occur.
+        // These sizes have all remainders modulo the stride of a layer.
         for cells in 2...33 {
             let shape = TensorShape(height: cells * stride, width: cells * stride, channels: 3)
             guard
@@ -132,7 +133,7 @@ extension ONNXExporter {
         graph.node("Cast", [integers], ["to": .int(ONNXGraph.ElementType.float.rawValue)], named: "\(integers).float")
     }
 
-    /// Returns a number that scalars and vectors of floating-point numbers may be combined with.
+    /// Returns the name of a scalar constant, which broadcasts to vectors.
     mutating func number(_ name: String, _ value: Float) -> String { graph.add(name, [value], shape: []) }
 
     /// Returns the square root of the number of pixels.

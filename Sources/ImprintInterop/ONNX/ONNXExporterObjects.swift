@@ -5,7 +5,7 @@ internal import ImprintModel
 // positions.
 
 extension ONNXExporter {
-    /// The most logos that may suppress each other in a chain: a box that suppresses one that suppresses one, and so on.
+    /// The maximum length of a suppression chain, in which each object suppresses the next one.
     private static let suppressionRounds = 8
 
     /// Objects, sorted by descending confidence.
@@ -115,8 +115,9 @@ extension ONNXExporter {
 
     /// Returns whether no object of another logo, with a higher confidence and a similar box, suppresses an object, [objects].
     ///
-    /// An object below the threshold of its logo does not suppress one that reaches its own. A suppressed object does not suppress others. So
-    /// the result is that of a sequence of decisions. Each round is right for one more link of a chain of objects.
+    /// An object below the threshold of its logo does not suppress one that reaches the threshold of its own logo. A suppressed
+    /// object does not suppress others, so the result equals that of sequential suppression. Each round resolves one more link of a
+    /// suppression chain.
     private mutating func isLeading(_ objects: Objects, _ detector: DetectorHead) -> String {
         let overlap = addOverlap(objects.boxes, objects.boxes, named: "logos")
         let others = graph.node("Not", [sameLogo(objects.logos, named: "logos")], named: "logos.areDifferent")

@@ -137,7 +137,7 @@ struct ONNXImporter {
         }
     }
 
-    /// Adds a normalization that replaces its decomposition, of which `node` is the last.
+    /// Adds a normalization that replaces its decomposition, whose last node is `node`.
     private mutating func normalize(_ normalization: DecomposedNormalization, endingAt node: ONNXModel.Node) throws {
         try checkNew(node.outputs, of: node)
         guard case .activation(let x) = try value(normalization.input, for: node.name) else {

@@ -63,7 +63,8 @@ struct ONNXModel {
         return sizes.values.reduce(size, +)
     }
 
-    /// Returns a more helpful error for a problem, based on the declared inputs and outputs; `nil` if there is none.
+    /// Returns a more helpful error for a problem, based on the declared inputs and outputs; `nil` if they do not explain the
+    /// problem.
     func explanation(of problem: ImportError.Problem) -> ImportError.Problem? {
         switch problem {
         case .unsupported, .missing:

@@ -128,8 +128,8 @@ extension ONNXModel {
 
         /// Returns the byte range in the external data file, which must be in the model's folder.
         ///
-        /// Paths that leave the folder (by `..`, as absolute paths or by symbolic links) are rejected, because a model must not
-        /// make the importer read other files of the user.
+        /// Rejects paths that leave the folder by `..`, an absolute path or a symbolic link. Otherwise, a model could make the
+        /// importer read other files of the user.
         func externalFile() throws -> (MappedFile, Range<Int>) {
             guard let location = external["location"], !location.isEmpty else {
                 throw problem("no path of its external data")

@@ -33,9 +33,9 @@ enum WireError: Error, Equatable, CustomStringConvertible {
 
 /// A message in the protobuf wire format, which is a range of a file's bytes and is not copied.
 ///
-/// A field is a key, `(number << 3) | type` as a varint, and a value. Type 0 is a varint (seven bits per byte, lowest first),
-/// types 1 and 5 are eight and four bytes in little-endian order, and type 2 is a length followed by that many bytes
-/// (protobuf.dev, "Encoding"). Readers visit the fields in file order; if a field occurs more than once, the last one wins.
+/// A field is a key, `(number << 3) | type` as a varint, and a value. Type 0 is a varint (seven bits per byte, lowest first). Types
+/// 1 and 5 are eight and four bytes in little-endian order. Type 2 is a length followed by that many bytes (protobuf.dev,
+/// "Encoding"). Readers visit the fields in file order; if a field occurs more than once, the last one wins.
 struct WireMessage {
     /// An upper bound for the nesting depth in all formats.
     static let maximumDepth = 64

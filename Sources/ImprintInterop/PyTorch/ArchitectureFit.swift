@@ -1,6 +1,6 @@
 internal import ImprintNetwork
 
-/// How many tensors of a checkpoint have the names and shapes of an architecture's parameters.
+/// The agreement between the tensors of a checkpoint and the parameters of an architecture, by name and shape.
 struct ArchitectureFit {
     let name: String
     /// The number of parameters that the checkpoint has.
@@ -13,7 +13,7 @@ struct ArchitectureFit {
     /// Whether the architecture can be imported from the checkpoint.
     var isComplete: Bool { matching == expected && unknown == 0 }
 
-    /// The shared part of all tensors of the checkpoint and the architecture, 0…1.
+    /// The fraction of the tensors of the checkpoint or the architecture that both contain (Jaccard index), 0…1.
     private var similarity: Double { Double(matching) / Double(expected + unknown) }
 
     /// The smallest similarity of an architecture that an error suggests.
@@ -48,7 +48,7 @@ struct ArchitectureFit {
 extension PyTorchArchitecture {
     /// Compares names and shapes with those of a checkpoint, whose values are not read.
     ///
-    /// - Returns: The result; nil if the names are of no library that has the architecture.
+    /// - Returns: The result; nil if no library that has the architecture uses these names.
     fileprivate func fit(of tensors: StateDictionary) -> ArchitectureFit? {
         guard let source = try? PyTorchSource(of: tensors, for: self) else { return nil }
         let labels = (try? labelCount(tensors, source)) ?? 1
@@ -64,7 +64,7 @@ extension PyTorchArchitecture {
 
 /// The tensors of a checkpoint are not those of an architecture.
 struct ArchitectureMismatch: Error {
-    /// What the file lacks or contains.
+    /// Something that the file lacks, or something unexpected that it contains.
     enum Finding {
         case lacks(String)
         case contains(String)

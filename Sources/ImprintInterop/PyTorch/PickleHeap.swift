@@ -4,7 +4,7 @@ internal import ImprintModel
 struct PickleHeap {
     /// The elements of a tuple or list, or the keys and values of a dictionary in turn.
     struct Container {
-        /// The indices of the first and the last cell; `Cell.end` if there is none.
+        /// The indices of the first and the last cell; `Cell.end` if the container is empty.
         fileprivate var first = Cell.end
         fileprivate var last = Cell.end
         /// The number of elements.
@@ -26,7 +26,7 @@ struct PickleHeap {
         let elementType: Safetensors.ElementType
         /// The number of elements.
         let count: Int
-        /// The elements of this view of the storage; all of them if it is no view.
+        /// The elements of this view of the storage; all of them if it is not a view.
         let view: Range<Int>
     }
 
@@ -192,7 +192,7 @@ struct PickleHeap {
 
     /// Adds the storage of a persistent identifier.
     ///
-    /// The identifier is the tuple ("storage", type, key, device, element count), in the legacy format with the key,
+    /// The identifier is the tuple ("storage", type, key, device, element count). In the legacy format, the tuple also has the key,
     /// offset and element count of a view, or None.
     mutating func storage(_ identifier: PickleValue) throws(ImportError.Problem) -> PickleValue {
         guard case .tuple(let index) = identifier, case let parts = elements(of: index, limit: 7),

@@ -1,4 +1,4 @@
-/// Reads a pickle with the opcodes and functions of checkpoints, and calls nothing.
+/// Reads a pickle that uses only the opcodes and functions of checkpoints, without calling any function.
 ///
 /// Source: Python's `pickle` and `pickletools`, protocols 2 to 5.
 struct PickleReader {
@@ -262,7 +262,7 @@ extension PickleReader {
             let arguments = try pop()
             try push(result(of: pop(), arguments))
         case .build:
-            // The state of a dictionary is the metadata of the module. Others have no part of a tensor.
+            // The state of a dictionary is the metadata of the module. Tensors do not depend on the state of other objects.
             _ = try pop()
             switch try top() {
             case .dictionary, .tensor, .other: break
@@ -315,7 +315,7 @@ extension PickleReader {
     }
 
     private mutating func dictionary(ofPairs list: UInt32) throws(ImportError.Problem) -> UInt32 {
-        // Counts the temporary array before it is made.
+        // Reserve the memory of the temporary array before creating it.
         try heap.reserve(heap.count(of: list) * MemoryLayout<PickleValue>.stride)
         let result = try heap.container()
         for pair in heap.elements(of: list, limit: heap.count(of: list)) {

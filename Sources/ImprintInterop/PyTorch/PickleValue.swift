@@ -22,7 +22,7 @@ enum PickleValue {
 
 /// A function or class that a pickle may name.
 ///
-/// None of them is ever called: the reader knows the result of each.
+/// The reader never calls them, because it knows the result of each.
 enum PickleGlobal {
     case orderedDictionary
     /// `torch.Size`, a tuple of the lengths of dimensions.

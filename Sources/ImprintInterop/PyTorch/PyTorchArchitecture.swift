@@ -35,7 +35,7 @@ struct PyTorchArchitecture {
         network = isFromTensorFlow ? String(name.dropFirst("tf-".count)) : name
     }
 
-    /// Makes a model of the tensors of a checkpoint.
+    /// Makes a model from the tensors of a checkpoint.
     ///
     /// - Throws: `ImportError.Problem` if a tensor is missing, has another shape or is not a parameter of the architecture.
     func importModel(_ tensors: StateDictionary, importer: ModelImporter) throws -> ImportedModel {

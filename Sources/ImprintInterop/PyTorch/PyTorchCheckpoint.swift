@@ -278,7 +278,7 @@ extension PyTorchCheckpoint {
 
     /// Finds the tensors of the model in a pickle.
     ///
-    /// - Parameter storage: Returns the storage of a name.
+    /// - Parameter find: Returns the storage with a name.
     private init(
         _ reader: PickleReader, _ file: MappedFile,
         storage find: (_ key: String) throws(ImportError.Problem) -> StorageFile

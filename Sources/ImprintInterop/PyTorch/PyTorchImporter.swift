@@ -2,9 +2,9 @@ extension ModelImporter {
     /// The names of the architectures of PyTorch checkpoints that Imprint knows, for `architecture`.
     public static var architectures: [String] { PyTorchArchitecture.names }
 
-    /// Makes a model of a PyTorch checkpoint.
+    /// Makes a model from a PyTorch checkpoint.
     ///
-    /// - Throws: `ImportError.Problem` if the architecture is missing, unknown, or has other tensors.
+    /// - Throws: `ImportError.Problem` if the architecture is missing or unknown, or does not match the tensors.
     func readCheckpoint(_ checkpoint: PyTorchCheckpoint) throws -> ImportedModel {
         let known = Self.architectures.joined(separator: ", ")
         guard let name = architecture else {

@@ -19,7 +19,7 @@ struct PyTorchSource {
 
     /// Detects the library by the name of the first convolution.
     ///
-    /// - Throws: `ArchitectureMismatch` if the names are of no library that has the architecture.
+    /// - Throws: `ArchitectureMismatch` if no library that has the architecture uses these names.
     init(of tensors: StateDictionary, for architecture: PyTorchArchitecture) throws {
         let prefix = !tensors.names.isEmpty && tensors.names.allSatisfy { $0.hasPrefix("module.") } ? "module." : ""
         let libraries = Self.libraries(of: architecture)

@@ -4,7 +4,7 @@ struct StateDictionary {
     let names: [String]
     private let tensors: [String: StateTensor]
 
-    /// Creates the dictionary of tensors in the order of the file; the last one counts if a name occurs twice.
+    /// Creates the dictionary of tensors in the order of the file; the last one wins if a name occurs twice.
     init(_ tensors: [(name: String, tensor: StateTensor)]) {
         var known: [String: StateTensor] = [:]
         var names: [String] = []

@@ -44,7 +44,7 @@ struct StoredArchive {
         self.entries = entries
     }
 
-    /// Returns the entry of a name, or nil if there is none.
+    /// Returns the entry with a name, or nil if the archive has no such entry.
     func entry(_ name: String) -> Entry? {
         var name = name
         return name.withUTF8 { name in
@@ -59,7 +59,7 @@ struct StoredArchive {
         }
     }
 
-    /// Returns the name of the folder that contains `data.pkl`, or nil if there is none.
+    /// Returns the name of the folder that contains `data.pkl`, or nil if the archive has no such folder.
     func folder() -> String? {
         let suffix = Array("/data.pkl".utf8)
         for entry in entries {

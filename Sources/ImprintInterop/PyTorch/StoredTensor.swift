@@ -4,7 +4,7 @@ internal import ImprintModel
 /// The elements of a tensor in a file: with any strides, as PyTorch stores views of other tensors.
 struct StoredTensor {
     let shape: [Int]
-    /// The distances of neighbours along each dimension, in elements of the storage; 0 for a dimension without neighbours.
+    /// The distances between neighbours along each dimension, in elements of the storage; 0 for a dimension of length 1.
     let strides: [Int]
     /// The index of the first element in the storage.
     let offset: Int
@@ -118,7 +118,7 @@ struct StoredTensor {
     ) -> [Element] {
         let size = MemoryLayout<Number>.size
         let bytes = file.bytes(start..<file.count)
-        // The innermost dimension is a loop of its own.
+        // The innermost dimension has a separate loop.
         let (length, stride) = (shape.last ?? 1, (strides.last ?? 1) * size)
         let outer = shape.dropLast()
         var index = [Int](repeating: 0, count: outer.count)

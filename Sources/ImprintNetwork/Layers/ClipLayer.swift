@@ -9,9 +9,9 @@ internal import CImprintKernels
 /// Backward: dx = dy strictly between the bounds, otherwise 0.
 public struct ClipLayer: Layer {
     public static let kind = "clip"
-    /// The lower bound; −infinity for none.
+    /// The lower bound; −infinity if there is no lower bound.
     public let minimum: Float
-    /// The upper bound, > `minimum`; infinity for none.
+    /// The upper bound, > `minimum`; infinity if there is no upper bound.
     public let maximum: Float
 
     /// Creates the layer; at least one of the bounds must be finite.

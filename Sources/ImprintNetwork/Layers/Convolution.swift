@@ -8,7 +8,7 @@ internal import ImprintCore
 /// if groups, input channels and output channels are equal, the convolution is depthwise.
 ///
 /// Input: [batch, height, width, input channels]. Output: [batch, output height, output width, output channels] with
-/// output height = ⌊(height + padding − e) / stride⌋ + 1 and e = (kernel height − 1) · dilation + 1; width alike.
+/// output height = ⌊(height + padding − e) / stride⌋ + 1 and e = (kernel height − 1) · dilation + 1; the width likewise.
 ///
 /// Parameters:
 /// - `weight` W: [kernel height, kernel width, input channels / groups, output channels], He normal initialization.

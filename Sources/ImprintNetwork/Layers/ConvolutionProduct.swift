@@ -59,7 +59,7 @@ struct ConvolutionProduct {
 
     /// The minimum number of blocks for sharing blocks among threads; with fewer, threads share the output channels instead.
     private static let fewestBlocks = 4
-    /// The number of rows from which packing the weights into panels pays off.
+    /// The minimum number of rows for which packing the weights into panels pays off.
     private static let rowsForPanels = 2048
 
     /// Whether the weights can be packed into panels.

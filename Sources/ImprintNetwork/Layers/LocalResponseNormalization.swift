@@ -79,7 +79,7 @@ public struct LocalResponseNormalization: Layer, LayerKernel {
         let channels = context.output.shape.channels
         let scratch =
             context.scratch.assumingMemoryBound(to: Float.self) + context.worker.index * scratchCount(channels)
-        // Powers cost more than sums, so chunks are smaller.
+        // Powers take longer to compute than sums, so chunks are smaller.
         forEachRows(batch * context.output.shape.pixels, 8 * channels, context.worker) { rows in
             body(rows.lowerBound * channels, rows.count, scratch)
         }

@@ -51,7 +51,7 @@ struct NormalizedActivation: Layer, LayerKernel {
                 Moments.byteCount(channels: channels, blocks: Self.blocks(rows, channels))))
     }
 
-    /// The number of rows per block of moments if the producer of x records none: small enough for the cache.
+    /// The number of rows per block, small enough for the cache, if the producer of x does not record moments.
     private static func blockRows(_ channels: Int) -> Int { max(32, (1 << 14) / channels) }
     private static func blocks(_ rows: Int, _ channels: Int) -> Int {
         (rows + blockRows(channels) - 1) / blockRows(channels)

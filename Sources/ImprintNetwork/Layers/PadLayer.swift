@@ -8,7 +8,7 @@ internal import CImprintKernels
 ///
 /// Backward: the gradient of a pixel is the sum over its copies.
 public struct PadLayer: Layer {
-    /// How the border is filled.
+    /// The padding mode, which determines the values of the border.
     public enum Mode: Hashable, Sendable {
         /// A finite constant.
         case constant(Float)
@@ -27,7 +27,7 @@ public struct PadLayer: Layer {
     public let bottom: Int
     /// The columns right of the image.
     public let right: Int
-    /// How the border is filled.
+    /// The padding mode.
     public let mode: Mode
 
     /// Creates the layer; all sides must be ≥ 0.

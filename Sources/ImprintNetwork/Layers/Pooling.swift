@@ -6,7 +6,7 @@ internal import ImprintCore
 /// y[n, i, j, c] = max x[n, i·stride + p − top, j·stride + q − left, c] over the kernel positions p and q inside the image.
 ///
 /// Input: [batch, height, width, channels]. Output: [batch, output height, output width, channels] with
-/// output height = ⌊(height + padding − kernel height) / stride⌋ + 1, or rounded up if `roundsUp`; width alike.
+/// output height = ⌊(height + padding − kernel height) / stride⌋ + 1, or rounded up if `roundsUp`; the width likewise.
 ///
 /// Backward: the gradient goes to the first position of the maximum, which training stores in one byte; a kernel therefore has at
 /// most 256 elements.
@@ -93,7 +93,7 @@ public struct MaxPool: Layer {
 /// `countsPadding` determines count.
 ///
 /// Input: [batch, height, width, channels]. Output: [batch, output height, output width, channels] with
-/// output height = ⌊(height + padding − kernel height) / stride⌋ + 1, or rounded up if `roundsUp`; width alike.
+/// output height = ⌊(height + padding − kernel height) / stride⌋ + 1, or rounded up if `roundsUp`; the width likewise.
 public struct AveragePool: Layer {
     public static let kind = "averagePool"
     /// The window's height and width.

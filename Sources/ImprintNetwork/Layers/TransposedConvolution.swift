@@ -7,7 +7,7 @@ internal import ImprintCore
 ///
 /// Input: [batch, height, width, input channels]. Output: [batch, output height, output width, output channels] with
 /// output height = (height − 1) · stride + e − top − bottom + outputPadding and e = (kernel height − 1) · dilation + 1, or
-/// height · stride with `same` padding; width alike.
+/// height · stride with `same` padding; the width likewise.
 ///
 /// Parameters:
 /// - `weight` W: [kernel height, kernel width, output channels / groups, input channels], normal initialization with variance

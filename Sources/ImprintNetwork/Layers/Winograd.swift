@@ -15,7 +15,7 @@ internal import ImprintCore
 struct Winograd {
     /// The approximate number of tiles per block.
     private static let tilesPerBlock = 56
-    /// The number of elements of U from which the threads share V, instead of each reading all of U for each block.
+    /// The minimum number of elements of U for which the threads share V, instead of each thread reading all of U for each block.
     private static let sharedWeights = 1 << 20
     /// The maximum number of elements of shared V and dM.
     private static let sharedTiles = 1 << 23
@@ -25,7 +25,7 @@ struct Winograd {
     /// The weights of a pass.
     private enum Kernels {
         case plain(UnsafePointer<Float>, times: UnsafePointer<Float>?)
-        /// The weights [3, 3, outputs, inputs] of the convolution whose input gradient this is, before rotation.
+        /// The weights [3, 3, outputs, inputs], before rotation, of the convolution whose input gradient the pass computes.
         case rotated(UnsafePointer<Float>)
         case transformed(UnsafePointer<Float>)
     }

@@ -25,7 +25,7 @@ extension Network {
     ///   - variant: 0…4, for EfficientNet-Lite0 to EfficientNet-Lite4.
     ///   - labels: The number of labels.
     ///   - inputSize: The height and width of the input, or nil for the variant's: 224, 240, 260, 280 or 300.
-    ///   - width: A factor of the variant's channel counts, which stay multiples of 8.
+    ///   - width: The width multiplier of the variant's channel counts, which stay multiples of 8.
     /// - Throws: `NetworkError` for a variant or a size that is out of range.
     public static func efficientNetLite(
         _ variant: Int, labels: Int = 1000, inputSize: Int? = nil, width: Double = 1
@@ -68,7 +68,7 @@ extension InvertedResidualDesign {
 
     /// Returns the blocks of an EfficientNet.
     ///
-    /// - Parameter depth: The factor of the number of blocks of each stage except the first and the last.
+    /// - Parameter depth: The depth multiplier: a factor of the number of blocks of each stage except the first and the last.
     private static func efficientNetBlocks(
         width: Double, depth: Double, stemChannels: Int, isLite: Bool
     ) -> [InvertedResidual] {

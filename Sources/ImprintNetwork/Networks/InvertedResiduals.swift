@@ -14,7 +14,7 @@ package struct InvertedResidual: Sendable {
     package let hasExpansion: Bool
     /// The number of channels of the depthwise convolution.
     let expandedChannels: Int
-    /// The number of channels between the dense layers of squeeze-and-excitation, or nil if the block has none.
+    /// The number of channels between the dense layers of squeeze-and-excitation, or nil without squeeze-and-excitation.
     let squeezedChannels: Int?
     let outputChannels: Int
     let activation: any Layer
@@ -37,9 +37,9 @@ package struct InvertedResidualDesign: Sendable {
     let activation: any Layer
     /// The activation between the dense layers of squeeze-and-excitation.
     let squeezeActivation: any Layer
-    /// The activation after them, from 0 to 1.
+    /// The activation after them, which scales the channels by 0…1.
     let gate: any Layer
-    /// The number of channels of a dense layer between the global average and the head, or nil if there is none.
+    /// The number of channels of a dense layer between the global average and the head, or nil without this layer.
     let hiddenChannels: Int?
     /// The rate of the dropout before the head.
     let dropout: Float
@@ -118,7 +118,7 @@ package struct InvertedResidualDesign: Sendable {
     }
 }
 
-/// Returns the multiple of 8 that is closest to a number of channels, at least 8 and not more than 10% below it.
+/// Returns the multiple of 8 that is closest to a number of channels, at least 8 and not more than 10 % below it.
 ///
 /// Source: `_make_divisible` of TensorFlow's MobileNet.
 func multipleOf8(_ channels: Double) -> Int {

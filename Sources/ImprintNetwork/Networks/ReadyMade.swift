@@ -11,7 +11,7 @@ extension Network {
     ///   - name: One of `readyMadeNames`.
     ///   - labels: The number of labels.
     ///   - inputSize: The height and width of the input; nil for the network's default.
-    ///   - width: A factor of the channel counts, > 0 and ≤ 16.
+    ///   - width: The width multiplier of the channel counts, > 0 and ≤ 16.
     /// - Throws: `NetworkError` for an unknown name or a size that is out of range.
     public static func named(
         _ name: String, labels: Int, inputSize: Int? = nil, width: Double = 1
@@ -44,6 +44,7 @@ extension Network {
     /// [batch, 1, 1, labels].
     ///
     /// Source: LeCun et al., "Gradient-based learning applied to document recognition", 1998.
+    /// - Throws: `NetworkError` for a size that is out of range.
     public static func lenet(
         labels: Int = 10, inputSize: Int = 28, width: Double = 1
     ) throws(NetworkError) -> Network {
@@ -65,6 +66,7 @@ extension Network {
     ///
     /// Four blocks of 3x3 convolution, batch normalization, ReLU and 2x2 max pooling with 32, 64, 128 and 256 channels, followed by global
     /// average pooling and a dense layer. Input: [batch, inputSize, inputSize, 3]. Output: [batch, 1, 1, labels].
+    /// - Throws: `NetworkError` for a size that is out of range.
     public static func logonet(
         labels: Int = 2, inputSize: Int = 96, width: Double = 1
     ) throws(NetworkError) -> Network {
@@ -81,10 +83,11 @@ extension Network {
 
     /// Returns MobileNet v1, a classifier of depthwise separable convolutions.
     ///
-    /// Depthwise and pointwise convolutions alternate, each with batch normalization and ReLU6; `width` is the paper's α. Input:
-    /// [batch, inputSize, inputSize, 3]. Output: [batch, 1, 1, labels].
+    /// Depthwise and pointwise convolutions alternate, each with batch normalization and ReLU6; `width` is the paper's width
+    /// multiplier α. Input: [batch, inputSize, inputSize, 3]. Output: [batch, 1, 1, labels].
     ///
     /// Source: Howard et al., "MobileNets", 2017.
+    /// - Throws: `NetworkError` for a size that is out of range.
     public static func mobileNetV1(
         labels: Int = 1000, inputSize: Int = 224, width: Double = 1
     ) throws(NetworkError) -> Network {
@@ -121,6 +124,7 @@ extension Network {
     ///   - regressesBoxes: Whether the network also predicts boxes.
     ///   - height: The height of the input, at least 16.
     ///   - width: The width of the input, at least 16.
+    /// - Throws: `NetworkError` for a size that is out of range.
     public static func logoDetector(
         logos: Int = 1, regressesBoxes: Bool = false, height: Int = 96, width: Int = 96
     ) throws(NetworkError) -> Network {
@@ -161,7 +165,7 @@ func checkLabels(_ network: String, _ labels: Int) throws(NetworkError) {
     try check(network, "labels", labels, labels >= 1, "at least 1")
 }
 
-/// Checks the factor of the channel counts of a ready-made network.
+/// Checks the width multiplier of a ready-made network.
 func checkWidth(_ network: String, _ width: Double) throws(NetworkError) {
     try check(network, "width", width, width > 0 && width <= 16, "more than 0 and at most 16")
 }

@@ -33,6 +33,7 @@ extension Network {
     /// [batch, inputSize, inputSize, 3]. Output: [batch, 1, 1, labels].
     ///
     /// Source: He et al., "Deep residual learning for image recognition", 2016.
+    /// - Throws: `NetworkError` for a size that is out of range.
     public static func resNet50(
         labels: Int = 1000, inputSize: Int = 224, width: Double = 1
     ) throws(NetworkError) -> Network {
@@ -40,7 +41,7 @@ extension Network {
         return try resNet(named: "resnet-50", labels: labels, input: Size2D(inputSize), width: width)
     }
 
-    /// Returns the ResNet of a name, for images of the size `input`.
+    /// Returns the ResNet with this name, for images of the size `input`.
     package static func resNet(
         named name: String, labels: Int, input: Size2D, width: Double = 1
     ) throws(NetworkError) -> Network {

@@ -25,7 +25,7 @@ extension Network {
         try squeezeNet(named: "squeezenet-1.1", labels: labels, input: Size2D(inputSize), width: width)
     }
 
-    /// Returns the SqueezeNet of a name, for images of the size `input`.
+    /// Returns the SqueezeNet with this name, for images of the size `input`.
     package static func squeezeNet(
         named name: String, labels: Int, input: Size2D, width: Double = 1
     ) throws(NetworkError) -> Network {

@@ -18,7 +18,7 @@ internal import ImprintCore
 /// - w ← w − learningRate · (weightDecay · w + m / (1 − β₁ᵗ) / (√(v / (1 − β₂ᵗ)) + ε))
 ///
 /// clip scales the whole gradient to a norm of at most `gradientClipping`. Weight decay applies to weights, not to biases and
-/// normalization parameters. The learning rate is that of the step times the factor of the node that w belongs to. State: m and v, each with the
+/// normalization parameters. The learning rate is the step's rate times the factor of w's node. State: m and v, each with the
 /// layout of the trainable parameters, initialized to 0.
 ///
 /// Source: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019.

@@ -25,7 +25,7 @@ public struct BinaryCrossEntropy: Hashable, Codable, Sendable {
     public struct Result: Sendable {
         /// The mean loss.
         public var loss: Float
-        /// The number of labels of all images for which a threshold of 0.5 on the confidence gives the right decision.
+        /// The number of correct decisions over all images and labels, at a confidence threshold of 0.5.
         public var correctDecisions: Int
     }
 

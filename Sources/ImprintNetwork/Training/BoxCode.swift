@@ -8,13 +8,13 @@
 
 /// The bounding box of an object as a detector's network predicts it at each cell of its map.
 ///
-/// The four values are the offset of the box's centre from the centre of the cell, in cells, and the logarithms of the box's width and
-/// height relative to a typical size: t = (x − column, y − row, ln(width / size), ln(height / size)). This is the parametrization of Ren
-/// et al., "Faster R-CNN" (2015), with a single square anchor.
+/// The first two values are the offset of the box's centre from the centre of the cell, in cells. The other two are the logarithms
+/// of the box's width and height relative to a typical size: t = (x − column, y − row, ln(width / size), ln(height / size)). This
+/// is the parametrization of Ren et al., "Faster R-CNN" (2015), with a single square anchor.
 public enum BoxCode {
     /// The number of values.
     public static let count = 4
-    /// The range of the logarithms that are decoded; it prevents an overflow.
+    /// The bound to which decoded logarithms are clamped, ±4; it prevents an overflow.
     package static let maximumLogarithm: Float = 4
 
     /// A box, all values in cells.

@@ -40,7 +40,7 @@ public struct TrainingState: Codable, Sendable {
     public var parameters: [Float]
     /// The optimizer's tensors by name.
     public var optimizer: [String: [Float]]
-    /// The number of steps of the optimizer; nil in older checkpoints, whose number follows from the progress.
+    /// The number of steps of the optimizer; nil in older checkpoints, for which `progress` determines it.
     public var optimizerSteps: Int?
     /// The exponential moving average (EMA) of the parameters; nil without an EMA.
     public var ema: [Float]?
@@ -66,10 +66,10 @@ public struct TrainingState: Codable, Sendable {
 
 /// The error of a training state that does not fit the training loop that restores it.
 public struct TrainingStateError: DescribedError, Hashable {
-    /// What was found and what was expected.
+    /// The problem, with the found and the expected value.
     public let reason: String
 
-    /// A sentence with what was found, what was expected and how to fix it.
+    /// A sentence with the problem, the expected state and the fix.
     public var description: String {
         "cannot restore the training state: \(reason). Use the network and options that the state was saved with"
     }

@@ -17,10 +17,10 @@
 /// - box = the mean over the near cells of Σ smoothL1(tᵢ − t*ᵢ), with the predicted values t and those of the true box t*; 0 if the box is
 ///   unknown. smoothL1(x) = x² / 2β if |x| < β and otherwise |x| − β / 2, with β = 0.1.
 ///
-/// Here m are the logits of a logo over the cells of a patch, s = log Σ exp m − ln 2 is a smooth maximum of all logits, y is 1 if the patch
-/// shows the logo and otherwise 0, and softplus(x) = log(1 + eˣ). Near cells lie within `nearDistance` of the centre of a logo, far cells
-/// beyond `farDistance` of all of them. The cells of a crowd are in none of the sums, except those near a logo that counts.
-/// docs/explanation/detection.md describes the training.
+/// Here m are the logits of a logo over the cells of a patch, s = log Σ exp m − ln 2 is a smooth maximum of all logits, y is 1 if
+/// the patch shows the logo and otherwise 0, and softplus(x) = log(1 + eˣ). Near cells lie within `nearDistance` of the centre of a
+/// logo, far cells beyond `farDistance` of all of them. All terms exclude the cells of a crowd, except the near cells of a logo
+/// that is not ignored. docs/explanation/detection.md describes the training.
 package struct HeatMapLoss: Sendable {
     /// A logo that a patch shows.
     package struct Target: Sendable, Hashable {
@@ -34,11 +34,12 @@ package struct HeatMapLoss: Sendable {
         package var box: BoxCode.Box?
         /// Whether the logo is too large, too small or too close to the edge for this patch.
         ///
-        /// Its cells do not count, because it is neither to be detected nor absent.
+        /// The near and far terms exclude its cells. If all objects of a logo are ignored, the loss skips the heat map of this
+        /// logo.
         package var isIgnored: Bool
         /// Whether the box is around a crowd, in which the logo may be anywhere.
         ///
-        /// The cells in and close to the box do not count, and those outside of it count as background.
+        /// The loss excludes the cells in and close to the box. Cells outside of it are background.
         package var isCrowd: Bool
 
         /// Creates a target.
@@ -57,7 +58,8 @@ package struct HeatMapLoss: Sendable {
     private static let nearDistance: Float = 0.72
     /// The distance from the logo's centre beyond which a cell is far, in cells.
     ///
-    /// A logo is about 2 to 4 cells wide, so it also covers cells between the two distances. These cells count only for the presence.
+    /// A logo is about 2 to 4 cells wide, so it also covers cells between the two distances. Only the presence term includes these
+    /// cells.
     private static let farDistance: Float = 1.6
 
     /// The weight of the box loss.
@@ -127,7 +129,7 @@ package struct HeatMapLoss: Sendable {
         func index(_ cell: Int) -> Int { start + cell * shape.channels }
     }
 
-    /// Returns the cells that count: all outside of crowds, and those near the centre of a logo that counts.
+    /// Returns the cells that the loss includes: all outside of crowds, and the near cells of logos that are not ignored.
     private func cells(outside crowds: [BoxCode.Box], _ targets: [Target]) -> [Int] {
         let all = Array(0..<shape.pixels)
         guard !crowds.isEmpty else { return all }
@@ -143,7 +145,7 @@ package struct HeatMapLoss: Sendable {
         }
     }
 
-    /// Adds the gradient of one heat map over the cells that count, and returns its loss and s.
+    /// Adds the gradient of one heat map over the included cells, and returns its loss and s.
     private func add(
         _ map: Map, _ all: [Int], _ logits: UnsafeMutableBufferPointer<Float>, _ targets: [Target],
         _ gradient: UnsafeMutableBufferPointer<Float>, scale: Float

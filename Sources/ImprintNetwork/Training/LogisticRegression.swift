@@ -8,17 +8,18 @@ package import ImprintCore
     internal import Darwin
 #endif
 
-/// Logistic regression: the head that suits fixed features best, found by L-BFGS instead of gradient descent in batches.
+/// Fits a head on fixed features: softmax or multi-label logistic regression with L2 regularization, minimized with L-BFGS.
 ///
-/// It minimizes, over the weights W [channels, labels] and the bias b [labels],
+/// The objective, for weights W [channels, labels] and a bias b [labels], is
 ///
 /// loss = 1 / n · Σᵢ loss(Wᵀ xᵢ + b, tᵢ) + λ / 2 · ‖W‖²
 ///
-/// where the loss of a row is cross-entropy after a softmax, or the sum of the binary cross-entropies of all labels after a sigmoid,
-/// for features xᵢ that are standardized: shifted and scaled to mean 0 and standard deviation about 1 in each channel. So one λ suits the features
-/// of every network. The returned head reads the original features. The bias has no penalty.
+/// where the loss of a row is cross-entropy after a softmax, or the sum of the binary cross-entropies of all labels after a
+/// sigmoid. The features xᵢ are standardized to mean 0 and standard deviation about 1 in each channel, so one λ suits the features
+/// of every network. The returned head reads the original features. The bias is not regularized.
 ///
-/// The result is bitwise equal for any number of threads, because the rows are divided into 16 fixed blocks, whose gradients are added in order.
+/// The result is bitwise equal for any number of threads: the rows are divided into 16 fixed blocks, whose gradients are added in
+/// order.
 ///
 /// Source: Nocedal and Wright, "Numerical optimization", 2006, chapter 7.2 (L-BFGS).
 package struct LogisticRegression {
@@ -53,7 +54,7 @@ package struct LogisticRegression {
     private let workers: Workers
     private let blocks: Int
 
-    /// Creates a problem.
+    /// Creates a regression problem.
     /// - Parameters:
     ///   - features: [rows, channels], at least one row.
     ///   - targets: The labels of each row, in 0..<labels.
@@ -84,7 +85,7 @@ package struct LogisticRegression {
 
     /// Returns the mean of each channel and the reciprocal of its standard deviation.
     ///
-    /// A hundredth of the mean variance is added to every variance, so that channels that hardly vary are not blown up.
+    /// Adds a hundredth of the mean variance to every variance, which limits the scale of nearly constant channels.
     private static func statistics(_ features: [Float], rows: Int, channels: Int) -> ([Float], [Float]) {
         var sums = [Double](repeating: 0, count: channels)
         var squares = [Double](repeating: 0, count: channels)
@@ -102,10 +103,10 @@ package struct LogisticRegression {
         return (means.map { Float($0) }, scales)
     }
 
-    /// Finds the head for each weight decay λ, from the largest to the smallest; each search starts from the result before.
+    /// Fits a head for each weight decay λ, from the largest to the smallest; each fit starts from the previous result.
     /// - Parameters:
     ///   - weightDecays: The values of λ, > 0, in descending order.
-    ///   - maximumIterations: The maximum number of iterations of each search.
+    ///   - maximumIterations: The maximum number of L-BFGS iterations of each fit.
     package func heads(weightDecays: [Float], maximumIterations: Int = 60) -> [Head] {
         var parameters = [Float](repeating: 0, count: (channels + 1) * labels)
         return weightDecays.map { decay in
@@ -140,7 +141,7 @@ package struct LogisticRegression {
             var direction = descent(gradient, steps)
             var slope = dot(gradient, direction)
             if slope >= 0 {
-                // Rounding has spoiled the estimate of the curvature.
+                // Rounding errors have made the curvature estimate useless: restart with the gradient.
                 steps = []
                 direction = gradient.map { -$0 }
                 slope = -dot(gradient, gradient)
@@ -154,7 +155,7 @@ package struct LogisticRegression {
             for _ in 0..<20 {
                 for index in candidate.indices { candidate[index] = parameters[index] + Float(step) * direction[index] }
                 candidateLoss = evaluate(candidate, weightDecay, &candidateGradient)
-                // The condition of Armijo: the loss falls by a part of what the slope promises.
+                // Armijo condition: the loss decreases by at least a fraction of the decrease that the slope predicts.
                 isFound = candidateLoss <= loss + 1e-4 * step * slope
                 if isFound { break }
                 step /= 2
@@ -173,7 +174,8 @@ package struct LogisticRegression {
         }
     }
 
-    /// Returns the direction −H⁻¹ · gradient, with the inverse Hessian that the last steps suggest (two-loop recursion).
+    /// Returns the search direction −H⁻¹ · gradient, with the inverse Hessian H⁻¹ estimated from the last steps (two-loop
+    /// recursion).
     private func descent(
         _ gradient: [Float], _ steps: [(move: [Float], change: [Float], curvature: Double)]
     ) -> [Float] {
@@ -224,7 +226,7 @@ package struct LogisticRegression {
         return losses.reduce(0, +) + Double(weightDecay) / 2 * penalty
     }
 
-    /// Computes the part of the loss and of its gradient that belongs to some rows.
+    /// Computes the contribution of a range of rows to the loss and its gradient.
     private func evaluate(
         rows range: Range<Int>, _ parameters: [Float], _ gradient: UnsafeMutableBufferPointer<Float>
     ) -> Double {

@@ -12,7 +12,7 @@ package protocol Optimizer: AnyObject {
 }
 
 extension Optimizer {
-    /// Returns to the initial state, in which all tensors are 0.
+    /// Resets the optimizer to its initial state: 0 steps, and state tensors that are all 0.
     func reset() {
         for (_, values) in state { values.update(repeating: 0) }
         stepCount = 0

@@ -9,8 +9,8 @@ internal import ImprintCore
 /// - w ← w − rate · v, or with Nesterov momentum w ← w − rate · (g + momentum · v)
 ///
 /// clip scales the whole gradient to a norm of at most `gradientClipping`. Weight decay applies to weights, not to biases and
-/// normalization parameters. The rate is the step's learning rate times the factor of the node that w belongs to. State: v, with the
-/// layout of the trainable parameters, initialized to 0.
+/// normalization parameters. The rate is the step's learning rate times the factor of w's node. State: v, with the layout of the
+/// trainable parameters, initialized to 0.
 ///
 /// Source: Sutskever et al., "On the importance of initialization and momentum in deep learning", 2013.
 public final class SGD: Optimizer {

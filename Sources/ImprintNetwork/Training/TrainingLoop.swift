@@ -2,10 +2,10 @@ internal import ImprintCore
 
 /// Trains the parameters of an objective.
 ///
-/// The loop runs the steps and applies the learning-rate schedule, the exponential moving average (EMA), divergence checks, early stopping,
-/// the snapshot of the best parameters and checkpoints. A `TrainingObjective` provides batches and losses, an `Optimizer` updates the
-/// parameters, and a `CheckpointPolicy` saves the state. The same objective and options give bitwise identical parameters, even if the run
-/// is interrupted and resumed.
+/// The loop runs the steps and applies the learning-rate schedule, the exponential moving average (EMA), divergence checks and
+/// early stopping. It also snapshots the best parameters. A `TrainingObjective` provides batches and losses, an `Optimizer` updates
+/// the parameters, and a `CheckpointPolicy` saves the state. The same objective and options give bitwise identical parameters, even
+/// if the run is interrupted and resumed.
 public final class TrainingLoop {
     /// The progress so far.
     public private(set) var progress: TrainingProgress
@@ -14,7 +14,7 @@ public final class TrainingLoop {
     /// A snapshot of the best parameters: those of the best round, or the initial ones if `Options.evaluatesStart` is set and no round was
     /// as accurate.
     ///
-    /// Nil before the first round ends, unless the initial parameters were validated.
+    /// It is nil before the first round ends, unless the initial parameters were validated.
     public private(set) var best: Parameters?
     private let objective: any TrainingObjective
     private let options: Options
@@ -87,7 +87,8 @@ extension TrainingLoop {
     /// - Parameters:
     ///   - shouldStop: Called after each step; true ends the run. A stop after the last step of a round completes the round.
     ///   - onEvent: Called for each event.
-    /// - Throws: `TrainingDivergedError` if the loss or a parameter is not finite, and errors of the objective.
+    /// - Throws: `TrainingDivergedError` if the loss or a parameter is not finite; `NetworkError.outOfMemory`; and the errors of
+    ///   the objective and of the closures.
     public func run(
         shouldStop: () throws -> Bool = { false }, onEvent: (Event) throws -> Void = { _ in }
     ) throws -> Ending {
@@ -112,7 +113,7 @@ extension TrainingLoop {
     private var ending: Ending? {
         let done = progress.round
         if done >= options.rounds.count { return .completed }
-        // Patience does not count before the last stage.
+        // Rounds before `firstPatientRound` do not count.
         let countsForPatience = min(progress.roundsSinceBest, done - options.firstPatientRound)
         if let patience = options.patience, countsForPatience >= patience { return .noImprovement }
         if isStopped { return .stopped }
@@ -209,6 +210,7 @@ extension TrainingLoop {
 
     /// Validates the best parameters again.
     /// - Returns: The result; nil without a validation set or without best parameters.
+    /// - Throws: `NetworkError.outOfMemory`, and the errors of `TrainingObjective.validate(_:)`.
     @discardableResult
     public func validateBest() throws -> ValidationLoss? {
         guard let best else { return nil }
@@ -260,6 +262,7 @@ extension TrainingLoop {
 
 extension TrainingLoop {
     /// Returns the complete state between two steps.
+    /// - Throws: The errors of `TrainingObjective.encodeState()`.
     public func state() throws -> TrainingState {
         var progress = progress
         progress.seconds = clock.seconds
@@ -324,7 +327,7 @@ extension TrainingLoop {
         progress.hasUnreadablePhotos = nil
     }
 
-    /// Records that a photo became unreadable, which makes the run unrepeatable.
+    /// Records that a photo became unreadable, after which the run is not reproducible.
     package func recordUnreadablePhoto() { progress.recordUnreadablePhoto() }
 
     /// Replaces the peak learning rate, for example by the result of a range test.

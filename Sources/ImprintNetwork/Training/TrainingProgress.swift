@@ -49,7 +49,8 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
     public private(set) var best: Int?
     /// The validation accuracy of the initial parameters, 0…1; nil if they were not validated.
     ///
-    /// Accuracies are compared instead of losses, because a loss also depends on label smoothing. After the images changed, it does not count.
+    /// The loop compares accuracies instead of losses, because a loss also depends on label smoothing. It ignores this accuracy
+    /// after the images change.
     public private(set) var startAccuracy: Float?
     /// The validation loss of the best round on the readable validation photos, measured again after some became unreadable; nil if the
     /// loss in `history` is still comparable.
@@ -125,7 +126,7 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
     /// Whether there are best parameters.
     package var hasBest: Bool { best != nil || startAccuracy != nil }
 
-    /// Records that a photo became unreadable, which makes the run unrepeatable.
+    /// Records that a photo became unreadable, after which the run is not reproducible.
     package mutating func recordUnreadablePhoto() {
         hasUnreadablePhotos = true
         isRepeatable = false

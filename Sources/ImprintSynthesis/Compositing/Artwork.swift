@@ -4,7 +4,7 @@ public import ImprintImages
 
 /// The artwork of a logo: an image file, or a recipe that draws the logo.
 public struct Artwork: Sendable {
-    /// The name for messages: that of the file or of the recipe.
+    /// The name of the file or the recipe, for messages.
     public let name: String
     /// Whether the mirror image is the same logo at some rotation, so that training may flip images.
     public let isMirrorSymmetric: Bool
@@ -29,9 +29,10 @@ public struct Artwork: Sendable {
     /// Creates artwork from an image file: with transparency (PNG, WebP or HEIC), or on a plain background; or from an SVG drawing, if
     /// librsvg is installed.
     ///
-    /// A plain background has one colour or a slight gradient. It is removed, also inside the logo, and the logo may cover up to a quarter
-    /// of the border. An image with neither, such as a crop of a photo, is used as a whole, like a rectangular sticker: with its background
-    /// and always in its original colours. `notes` then has a warning. It also warns of a small, narrow, faint or cropped logo, and of a frame.
+    /// A plain background has one colour or a slight gradient. It is removed, also inside the logo, and the logo may cover up to a
+    /// quarter of the border. An image with neither, such as a crop of a photo, is used as a whole, like a rectangular sticker:
+    /// with its background and always in its original colours. `notes` then contains a warning. It also contains warnings about a
+    /// small, narrow, faint or cropped logo, and about a frame.
     ///
     /// The image is trimmed to its visible part, and scaled down to 256 pixels on its longer side if that is larger.
     /// - Throws: `ArtworkError` if the file cannot be read, contains no logo, or is too small.
@@ -50,9 +51,9 @@ public struct Artwork: Sendable {
 
     /// Creates artwork from the logos and hard negatives in the `compositing` section of a recipe.
     ///
-    /// Every composite draws them again with random variations. Without that section, the logos are those of the first label, and the hard
-    /// negatives are those of the other labels that differ from the logo at every rotation. The mirror image of a recipe's logo is treated
-    /// as the logo.
+    /// Every composite draws them again with random variations. Without that section, the logos are those of the first label. The
+    /// hard negatives are the logos of the other labels that differ from them at every rotation. The mirror image of a recipe's
+    /// logo is treated as the logo.
     package init(_ recipe: DrawingRecipe) {
         name = recipe.name
         notes = []
@@ -113,7 +114,7 @@ struct RecipeLogos: Sendable {
     /// The logos that differ from `logos` at every rotation.
     let hardNegatives: [DrawingRecipe.WeightedLogo]
 
-    /// The intersection over union from which two kinds of logo count as the same shape.
+    /// The minimum intersection over union (IoU) at which two kinds of logo count as the same shape.
     private static let overlapLimit: Float = 0.86
 
     init(_ recipe: DrawingRecipe) {

@@ -4,7 +4,7 @@ public import ImprintImages
 
 /// An image file that cannot be used as the artwork of a logo.
 ///
-/// The description of each case names the file, what was found, what was expected and how to fix it.
+/// The description of each case names the file, the problem, the expected state and the fix.
 public enum ArtworkError: DescribedError, Equatable, Sendable {
     /// The file cannot be read as an image.
     case unreadable(ImageError)
@@ -14,7 +14,7 @@ public enum ArtworkError: DescribedError, Equatable, Sendable {
     case empty(file: URL)
     /// The visible part of the image has fewer than `minimum` pixels on its longer side.
     case tooSmall(file: URL, width: Int, height: Int, minimum: Int)
-    /// The logo is too long to be matched with photos; the name is that of the artwork, and the ratio that of its sides.
+    /// The logo is too long to be matched with photos; `name` is the name of the artwork, and `ratio` is the ratio of its sides.
     case tooLong(name: String, ratio: Int, maximum: Int)
 }
 

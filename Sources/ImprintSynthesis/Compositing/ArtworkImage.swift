@@ -34,7 +34,7 @@ struct ArtworkImage {
     private static let sharpSide = 64
     /// The length of the shorter side below which details of a wide or tall logo are missing.
     private static let narrowSide = 8
-    /// The fraction of the border from which a logo may be cropped; less can be dust.
+    /// The minimum covered fraction of the border at which a logo may be cropped; a smaller fraction can be dust.
     private static let croppedBorder: Float = 0.02
     /// The difference to the background below which a logo is faint, 0…255.
     private static let faintContrast: Float = 48

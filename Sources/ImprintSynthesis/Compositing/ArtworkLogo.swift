@@ -18,7 +18,7 @@ struct ArtworkLogo: Sendable {
     private let separableParts: [Element]
     private let likeness: Likeness
 
-    /// The intersection over union from which two silhouettes count as the same.
+    /// The minimum intersection over union (IoU) at which two silhouettes count as the same.
     private static let overlapLimit: Float = 0.92
 
     init(_ parts: ArtworkParts, keepsBackground: Bool = false) {
@@ -70,7 +70,7 @@ struct ArtworkLogo: Sendable {
 
     private typealias HardNegative = (kind: String, design: Design)
 
-    /// Returns the logo with another aspect ratio, beyond what perspective can cause.
+    /// Returns the logo with an aspect ratio that perspective cannot cause.
     private func squeezed(_ random: inout RandomStream) -> HardNegative {
         let direction = Point(random.uniform(in: 0.33...0.52), 1)
         let scale = random.chance(0.5) ? direction : Point(direction.y, direction.x)

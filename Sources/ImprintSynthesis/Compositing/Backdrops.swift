@@ -18,7 +18,8 @@ package final class Backdrops: Sendable {
     /// - Parameters:
     ///   - files: The photos; without photos, patterns are drawn. The photos should not show the logo.
     ///   - size: The height and width of the composites, in pixels.
-    ///   - byteLimit: The maximum memory of the photos, in bytes. If it is reached, a random part of the photos is used.
+    ///   - byteLimit: The approximate maximum memory of the photos, in bytes. Reading stops there, after a random part of the
+    ///     photos.
     ///   - seed: The random seed of that choice.
     ///   - workers: The threads that read the photos.
     ///   - onRead: Receives the number of photos read so far, from time to time.

@@ -37,7 +37,7 @@ package struct Composite: Sendable, Equatable {
 /// These hard negatives are synthetic: look-alikes of the logo. Hard-negative mining finds other hard negatives in photos while a logo
 /// detector trains (`DetectorPatches` in ImprintTraining).
 ///
-/// A composite depends only on the seed and its index, so any thread may generate any of them, in any order.
+/// A composite depends only on the seed and its index, so threads can generate composites in any order.
 package struct Compositor: Sendable {
     /// The size, rotation and colours of the logo in composites.
     package struct Configuration: Sendable, Equatable {
@@ -45,7 +45,7 @@ package struct Compositor: Sendable {
         package var span: ClosedRange<Float>
         /// The fraction of images with a random rotation; in the others, the rotation has a standard deviation of 12°.
         package var rotatedShare: Float
-        /// The fraction of images in which the logo preferably has its own colours.
+        /// The fraction of images in which the logo has its original colours, if they are visible on the background.
         package var originalShare: Float
 
         /// Creates a configuration.

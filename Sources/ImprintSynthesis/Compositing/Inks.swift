@@ -25,7 +25,7 @@ struct Inks {
         case original = "own colours"
         /// A single ink.
         case mono = "one ink"
-        /// Random colours that keep different tones different.
+        /// Random colours, different for tones that differ in the artwork.
         case recolored = "other colours"
     }
 

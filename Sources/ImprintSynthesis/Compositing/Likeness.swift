@@ -1,8 +1,8 @@
 /// Measures the similarity of designs to a logo under any rotation and in any of its single-ink versions.
 ///
-/// A hard negative must not look like the logo itself. For example, the mirror image of a symmetric logo looks like the logo,
-/// and so does an upside-down logo, because training shows the logo at any angle. The silhouettes are compared at 32x32 points,
-/// the logo at rotations 7.5° apart.
+/// A hard negative must not look like the logo itself. For example, the mirror image of a symmetric logo looks like the logo. So
+/// does an upside-down logo, because training shows the logo at any angle. The silhouettes are compared at 32x32 points, the logo
+/// at rotations 7.5° apart.
 struct Likeness {
     private typealias Silhouette = [Bool]
 

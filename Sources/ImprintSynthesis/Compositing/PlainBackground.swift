@@ -140,7 +140,7 @@ extension RasterImage {
         // The largest difference, without a few pixels of dust.
         let visible = distances.filter { $0 > tolerance }.sorted()
         let contrast = visible.isEmpty ? 0 : visible[(visible.count - 1) * 999 / 1000]
-        // The distance from which a pixel is opaque; smaller for a pale logo.
+        // The minimum distance at which a pixel is opaque; smaller for a pale logo.
         let opaqueDistance = max(min(contrast * 0.6, 80), tolerance + 1)
         var result = RasterImage(width: width, height: height, channels: 4)
         for y in 0..<height {

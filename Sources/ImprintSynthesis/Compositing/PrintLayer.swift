@@ -22,8 +22,8 @@ struct PrintLayer {
 
     /// Paints one element of a logo next to those already painted.
     ///
-    /// If two elements share a pixel, their coverages are added, and the layers below are visible only in the remaining part
-    /// (Porter and Duff's *over* for disjoint areas). A blank ink erases the layers below.
+    /// If two elements share a pixel, their coverages are added. The layers below are visible only in the remaining part (Porter
+    /// and Duff's *over* for disjoint areas). A blank ink erases the layers below.
     mutating func paint(_ element: Element, _ ink: Inks.Ink, _ fillStyle: FillStyle, through view: View) {
         let color = SIMD4(ink.color ?? .zero, ink.color == nil ? 0 : 1)
         let margin = fillStyle.wobble * view.scale + 2

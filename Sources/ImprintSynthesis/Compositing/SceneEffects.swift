@@ -19,7 +19,7 @@ package struct SceneEffects: OptionSet, Sendable {
     package static let occlusion = SceneEffects(rawValue: 8)
     /// Low light and motion blur.
     package static let light = SceneEffects(rawValue: 16)
-    /// The logo's own colours more often.
+    /// The original colours of the logo, more often.
     package static let colors = SceneEffects(rawValue: 32)
 
     /// All effects by name.
@@ -32,7 +32,7 @@ package struct SceneEffects: OptionSet, Sendable {
     /// The fraction of scenes with each of the effects.
     private static let share: Float = 0.3
 
-    /// The fraction of scenes with the logo's own colours.
+    /// The fraction of scenes with the original colours of the logo.
     var originalShare: Float { contains(.colors) ? 0.65 : 0.3 }
 
     /// Returns a random material, or nil for ink.
@@ -121,7 +121,7 @@ private struct Curvature {
 
     /// Bends the scene; the scale at the centre stays the same.
     ///
-    /// Beside the cylinder, the flat scene is visible.
+    /// Beside the cylinder, the flat scene is visible, slightly darker.
     func apply(to canvas: inout Canvas, around center: Point) {
         let source = canvas
         let size = Float(canvas.size)

@@ -4,7 +4,7 @@ internal import ImprintImages
 
 /// An unusable recipe, or a data set that cannot be drawn.
 ///
-/// The description of each case names the file, what was found, what was expected and how to fix it.
+/// The description of each case names the file, the problem, the expected state and the fix.
 package enum DrawingError: DescribedError, Equatable, Sendable {
     /// None of the `searched` folders holds a recipe of that name; `available` are the names of the recipes found.
     case noSuchRecipe(name: String, available: [String], searched: [URL])

@@ -27,7 +27,7 @@ package struct DrawingRecipe: Codable, Sendable, Equatable {
     package let shares: Shares
     /// The logos for composites, if the recipe is used as artwork.
     ///
-    /// If nil, they are the logos of the first label, and the hard negatives are the logos of the other labels that differ from
+    /// If nil, they are the logos of the first label. The hard negatives are then the logos of the other labels that differ from
     /// them at every rotation.
     package let compositing: Compositing?
 

@@ -7,7 +7,7 @@ extension DrawingRecipe {
     ///
     /// - Parameter name: The path of a JSON file (with a "/" or ending in ".json"), or the name of a recipe. A name is looked up as
     ///   `datasets/NAME.json` in the current folder and its parent folders, then in the folder of the program and its parent
-    ///   folders, and there also in `share/imprint`, where an installation has it.
+    ///   folders. An installation has it in `share/imprint` of such a folder.
     /// - Throws: `DrawingError` if there is no such recipe, or if it is invalid.
     package static func load(named name: String) throws(DrawingError) -> DrawingRecipe {
         let current = URL(filePath: FileManager.default.currentDirectoryPath, directoryHint: .isDirectory)
@@ -175,7 +175,8 @@ extension DrawingRecipe {
         return SHA256.hexadecimal(of: Array(data))
     }
 
-    /// The digest of version 1: that of the text by which Swift describes the struct, with the names that its parts had then.
+    /// The digest that version 1 computed: the digest of Swift's text description of the struct, with the names of its parts in
+    /// version 1.
     var versionOneDigest: String {
         let names = [
             ("ImprintSynthesis.", "ImprintImages."), ("WeightedLogo(", "WeightedMark("), ("LogoKind.", "MarkKind."),

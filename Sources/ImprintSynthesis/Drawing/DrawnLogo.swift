@@ -38,7 +38,7 @@ package enum LogoKind: String, Codable, Sendable, CaseIterable {
     case smallBelow
     /// As `twoCircles`, but the discs are far apart.
     case farApart
-    /// Two discs, of which the small one is mostly inside the large one.
+    /// Two discs; the small one is mostly inside the large one.
     case overlapping
     /// As `twoCircles`, with a third disc.
     case threeDiscs
@@ -60,7 +60,7 @@ package enum LogoKind: String, Codable, Sendable, CaseIterable {
     case touching
     /// As `twoCircles`, but one of them is an ellipse.
     case oneOval
-    /// Two discs, of which one is slightly larger.
+    /// Two discs; one is slightly larger.
     case similarDiscs
     /// As `twoCircles`, but the small disc has a size between those of `twoCircles` and `tinyDot`.
     case smallDot

@@ -6,10 +6,10 @@ extension DrawingRecipe {
     /// All images of a user show the same few logos: one for the first label, and two or three for every other label (fewer if the
     /// recipe has fewer kinds). The logo is one of `compositing.logos`. With two labels, the others are from
     /// `compositing.hardNegatives`. These vary more and are more similar to the logo than the logos of the labels, which are used
-    /// if there is no `compositing`. At least one hard negative is of a kind that no label of the recipe shows, if there is such
-    /// a kind. A logo with a number in the recipe keeps it.
+    /// if there is no `compositing`. If possible, at least one hard negative is of a kind that no label of the recipe shows. A logo
+    /// with a number in the recipe keeps it.
     ///
-    /// Every share is 0 or 1, and every range is a half or a quarter of that of the recipe, so that the images of a user are more
+    /// Every share is 0 or 1, and every range is a half or a quarter of that of the recipe. The images of a user are therefore more
     /// alike than those of the recipe. The label names and the size do not change. The default count is 40 images per label.
     ///
     /// - Parameter number: The number of the user, from 1; the same number gives the same recipe.

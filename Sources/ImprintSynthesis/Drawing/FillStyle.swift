@@ -1,6 +1,6 @@
 internal import ImprintCore
 
-/// How ink fills the shapes of a logo: the pattern, and the wobble of hand-drawn outlines.
+/// The fill of a logo's shapes: the ink pattern, and the wobble of hand-drawn outlines.
 ///
 /// It modifies the signed distance to the shapes.
 struct FillStyle {

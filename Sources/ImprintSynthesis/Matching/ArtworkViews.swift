@@ -22,7 +22,7 @@ package struct ArtworkPart: Sendable {
     private static let longestRatio: Float = 3.2
     /// The smallest distance between a part and the border of its window, in pixels.
     private static let margin: Float = 4
-    /// The smallest number of cells of a window.
+    /// The minimum number of cells along a side of a window.
     private static let fewestCells = 3
 
     /// Creates the part in a rectangle of a design.
@@ -59,7 +59,7 @@ package struct ArtworkViews: Sendable {
     /// Creates the views of artwork.
     /// - Parameters:
     ///   - cell: The number of pixels that divides the sizes of the views.
-    ///   - seed: The random seed of colours, rotations and tilts.
+    ///   - seed: The random seed of colours, tilts and scales.
     package init(_ artwork: Artwork, cell: Int, seed: UInt64) {
         self.artwork = artwork
         self.seed = seed
@@ -98,7 +98,8 @@ package struct ArtworkViews: Sendable {
 
     /// Draws a view of a part on a plain background.
     /// - Parameters:
-    ///   - index: The index of the view, 0..<`count`; the colours alternate, the rest is random.
+    ///   - index: The index of the view, 0..<`count`, which determines the rotation and the kind of recolouring; the rest is
+    ///     random.
     ///   - border: The number of pixels around the window.
     /// - Returns: An image with 3 channels of the size of the part's window plus twice the border.
     package func view(of part: ArtworkPart, index: Int, border: Int) -> RasterImage {
@@ -198,13 +199,13 @@ extension ArtworkViews {
     }
 }
 
-/// The colours of a view: its own, or a function of their luminance.
+/// The colours of a view: the original colours, or a function of their luminance.
 private enum Recoloring {
     case none
     /// The colours of black and of white; the others lie between them.
     case duotone(Color, Color)
 
-    /// Chooses the colours: half of the views have their own; the others are grey, inverted and in two random colours.
+    /// Chooses the colours: half of the views have the original colours; the others are grey, inverted or in two random colours.
     init(index: Int, _ random: inout RandomStream) {
         let (black, white) = (Color.zero, Color(repeating: 1))
         switch index % 6 {
