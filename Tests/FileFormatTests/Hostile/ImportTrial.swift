@@ -119,7 +119,7 @@ struct HostileModel: CustomTestStringConvertible, Sendable {
         case .unsuitableModel: .unsuitableModel
         case .unsupported: .unsupported
         case .network: .network
-        case .missing, .inputSize: .missing
+        case .missing, .inputSize, .sideMultiple: .missing
         case .outOfMemory, nil: error is FileError ? .unreadable : nil
         }
     }
