@@ -60,13 +60,12 @@ FRUIT = {"Apple": (apple, 1.0), "Lemon": (lemon, 0.86), "Orange": (orange, 0.95)
 # Scenes -----------------------------------------------------------------------------------------------------------------
 
 
-def photo(random, label, size=(320, 240)):
+def photo(random, label, size=(320, 240), reach=(0.09, 0.38)):
     """Returns an image with one fruit, sometimes among dishes."""
     image = table(random, (size[0] * SCALE, size[1] * SCALE))
     taken = []
-    reach = random.uniform(0.2, 0.42) * image.height
-    taken.append(add_fruit(random, image, label, reach, taken))
-    for _ in range(random.randrange(3)):
+    taken.append(add_fruit(random, image, label, random.uniform(*reach) * image.height, taken))
+    for _ in range(random.randrange(4)):
         add_dish(random, image, taken)
     return camera(random, image, size)
 

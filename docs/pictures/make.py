@@ -129,7 +129,7 @@ class Run:
         def draw(folder):
             for label in FRUIT:
                 (folder / label).mkdir(parents=True)
-                for index in range(120):
+                for index in range(80):
                     photo(random.Random(f"{label} {index}"), label).save(folder / label / f"{index + 1:03}.jpg", quality=92)
 
         return self.made("fruit", draw)
@@ -141,7 +141,7 @@ class Run:
             folder.mkdir()
             for label in FRUIT:
                 for index in range(16):
-                    photo(random.Random(f"test {label} {index}"), label, size).save(folder / f"{label}-{index + 1:02}.jpg", quality=92)
+                    photo(random.Random(f"test {label} {index}"), label, size, reach=(0.26, 0.4)).save(folder / f"{label}-{index + 1:02}.jpg", quality=92)
 
         return self.made("test-photos", draw)
 
@@ -207,7 +207,7 @@ class Run:
     def logo_detector(self):
         """A detector of three logos that is trained from their artwork only."""
         if not (self.folder / "logos.imprint").exists():
-            self.imprint("train-detector", *self.logos(), "--output", "logos.imprint", "--epochs", 5, "--seed", 1)
+            self.imprint("train-detector", *self.logos(), "--output", "logos.imprint", "--epochs", 4, "--seed", 1)
         return "logos.imprint"
 
 
@@ -225,7 +225,7 @@ def studio(run):
         label = STUDIO_PHOTO.split("-")[0]
         browser.wait_until(f"document.getElementById('label').textContent === '{label}' && document.body.dataset.source === 'live'")
         settle(browser, 2)
-        save(shot(browser, height=680), "studio.jpg")
+        save(shot(browser, bottom="#alt", margin=10), "studio.jpg")
 
 
 def studio_detections(run):
@@ -263,7 +263,7 @@ def report(run):
     """The top of the report of a training run."""
     run.classifier()
     with run.page((run.folder / "report.html").as_uri(), 1000, 900) as browser:
-        save(shot(browser, bottom="#confusion"), "report.png")
+        save(shot(browser, bottom="#curves"), "report.png")
 
 
 def report_mistakes(run):
@@ -278,7 +278,8 @@ def report_mistakes(run):
 def contact_sheet(run):
     """A contact sheet of composites and hard negatives."""
     run.imprint(
-        "augment", *run.logos()[2:4], "--contact-sheet", "composites.png", "--count", 3, "--epochs", 6, "--input-size", 160, "--seed", SHEET_SEED)
+        "augment", *run.logos()[2:], "--backgrounds", run.boxes("test-tables", 60).name, "--contact-sheet", "composites.png", "--count", 2,
+        "--epochs", 6, "--input-size", 160, "--seed", SHEET_SEED)
     save(Image.open(run.folder / "composites.png"), "compositing.jpg")
 
 
@@ -332,10 +333,10 @@ PICTURES = {
     "report-mistakes": report_mistakes, "compositing": contact_sheet, "two-circles": two_circles, "detect": detect, "live": live,
     "box-editor": box_editor}
 # The photos in the pictures.
-STUDIO_PHOTO = "Pear-01.jpg"
+STUDIO_PHOTO = "Pear-13.jpg"
 DETECTION_PHOTO = "table-001"
 EDITOR_PHOTOS = ["table-002", "table-003", "table-004", "table-005"]
-SHEET_SEED = 1
+SHEET_SEED = 5
 
 # Tools ------------------------------------------------------------------------------------------------------------------
 
