@@ -60,12 +60,12 @@ FRUIT = {"Apple": (apple, 1.0), "Lemon": (lemon, 0.86), "Orange": (orange, 0.95)
 # Scenes -----------------------------------------------------------------------------------------------------------------
 
 
-def photo(random, label, size=(320, 240), reach=(0.09, 0.38)):
-    """Returns an image with one fruit, sometimes among dishes."""
-    image = table(random, (size[0] * SCALE, size[1] * SCALE))
+def photo(random, label, size=(320, 240), reach=(0.09, 0.38), dishes=3, background=None):
+    """Returns an image with one fruit among up to `dishes` dishes, on a random table if there is no background."""
+    image = background.copy() if background else table(random, (size[0] * SCALE, size[1] * SCALE))
     taken = []
     taken.append(add_fruit(random, image, label, random.uniform(*reach) * image.height, taken))
-    for _ in range(random.randrange(4)):
+    for _ in range(random.randrange(dishes + 1)):
         add_dish(random, image, taken)
     return camera(random, image, size)
 

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from fruit import FRUIT, photo, scene
+from fruit import FRUIT, SCALE, photo, scene, table
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -145,6 +145,20 @@ class Run:
 
         return self.made("test-photos", draw)
 
+    def examples(self):
+        """Photos of one fruit each on the same table, as a user of the studio takes them."""
+
+        def draw(folder):
+            folder.mkdir()
+            size = 640, 480
+            background = table(random.Random("examples 2"), (size[0] * SCALE, size[1] * SCALE))
+            for label in STUDIO_CLASSES:
+                for index in range(EXAMPLE_COUNT + 1):
+                    image = photo(random.Random(f"example {label} {index}"), label, size, (0.26, 0.34), dishes=0, background=background)
+                    image.save(folder / f"{label}-{index + 1:02}.jpg", quality=92)
+
+        return self.made("examples", draw)
+
     def boxes(self, name, count):
         """Scenes with several fruits, and their boxes in the format of COCO."""
 
@@ -240,21 +254,21 @@ def studio_detections(run):
 
 def studio_training(run):
     """The studio with a model that is trained on the examples of three classes."""
-    folder = run.test_photos()
+    folder = run.examples()
     with run.studio(height=1120) as browser:
-        for number, label in enumerate(("Apple", "Lemon", "Plum"), 1):
+        for number, label in enumerate(STUDIO_CLASSES, 1):
             browser.press("#class-name", None)
             browser.execute({"type": label}, {})
             browser.key("Enter", None, False)
             browser.wait_until(f"document.querySelectorAll('#classes li').length === {number}")
-            for index in range(12):
-                choose(browser, folder / f"{label}-{index + 1:02}.jpg")
+            for index in range(1, EXAMPLE_COUNT + 1):
+                choose(browser, folder / f"{label}-{index:02}.jpg")
                 browser.press(f"#classes li:nth-child({number}) .hold", None)
-                browser.wait_until(f"parseInt(document.querySelector('#classes li:nth-child({number}) .count').textContent) === {index + 1}")
-        choose(browser, folder / "Plum-14.jpg")
+                browser.wait_until(f"parseInt(document.querySelector('#classes li:nth-child({number}) .count').textContent) === {index}")
+        choose(browser, folder / f"{label}-{EXAMPLE_COUNT + 1:02}.jpg")
         browser.press("#start", None)
         browser.wait_until("document.getElementById('training-status').dataset.stage === 'learned'")
-        browser.wait_until("document.getElementById('label').textContent === 'Plum'")
+        browser.wait_until(f"document.getElementById('label').textContent === '{label}'")
         settle(browser, 1.5)
         save(shot(browser, bottom="#curves"), "studio-training.jpg")
 
@@ -332,8 +346,10 @@ PICTURES = {
     "studio": studio, "studio-detections": studio_detections, "studio-training": studio_training, "report": report,
     "report-mistakes": report_mistakes, "compositing": contact_sheet, "two-circles": two_circles, "detect": detect, "live": live,
     "box-editor": box_editor}
-# The photos in the pictures.
+# The content of the pictures.
 STUDIO_PHOTO = "Pear-13.jpg"
+STUDIO_CLASSES = ["Apple", "Lemon", "Plum"]
+EXAMPLE_COUNT = 8
 DETECTION_PHOTO = "table-001"
 EDITOR_PHOTOS = ["table-002", "table-003", "table-004", "table-005"]
 SHEET_SEED = 5
