@@ -189,7 +189,7 @@ class Run:
                 drawn_scenes.artwork(layers()).save(folder / f"{name}.png")
 
         self.made("logos", draw)
-        return [option for name in drawn_scenes.LOGOS for option in ("--artwork", f"{name.capitalize()}=logos/{name}.png")]
+        return [option for name in drawn_scenes.LOGOS for option in ("--artwork", f"{name}=logos/{name}.png")]
 
     def logo_scenes(self):
         """Scenes with several logos."""
@@ -221,7 +221,7 @@ class Run:
     def logo_detector(self):
         """A detector of three logos that is trained from their artwork only."""
         if not (self.folder / "logos.imprint").exists():
-            self.imprint("train-detector", *self.logos(), "--output", "logos.imprint", "--epochs", 4, "--seed", 1)
+            self.imprint("train-detector", *self.logos(), "--output", "logos.imprint")
         return "logos.imprint"
 
 
@@ -249,7 +249,7 @@ def studio_detections(run):
     with run.studio(run.object_detector(), height=820, camera=camera(run, image)) as browser:
         browser.wait_until("document.querySelectorAll('#objects li').length > 2 && document.body.dataset.source === 'live'")
         settle(browser, 2)
-        save(shot(browser, height=720), "studio-detections.jpg")
+        save(shot(browser, bottom="#top"), "studio-detections.jpg")
 
 
 def studio_training(run):
@@ -318,7 +318,7 @@ def live(run):
     with run.process(*CLASSIFIER, "--output", "watched.imprint", "--watch", stream="stderr") as (_, lines):
         url = next(found[0] for line in lines if (found := re.search(r"http://\S+", line)))
         with run.page(url, 1000, 800) as browser:
-            browser.wait_until("document.querySelectorAll('.loss .training circle').length >= 10")
+            browser.wait_until("document.querySelectorAll('.loss .training circle').length === 8")
             save(shot(browser, bottom="#curves"), "live.png")
 
 
@@ -326,7 +326,7 @@ def box_editor(run):
     """The editor of boxes in the studio."""
     folder = run.boxes("test-tables", 60)
     shutil.rmtree(run.folder / "studio-boxes", ignore_errors=True)
-    with run.studio(run.object_detector(), "--boxes", "studio-boxes", width=860, height=1200) as browser:
+    with run.studio(run.object_detector(), "--boxes", "studio-boxes", width=890, height=1200) as browser:
         browser.press("#tab-annotate", None)
         for number, name in enumerate(EDITOR_PHOTOS, 1):
             choose(browser, folder / f"{name}.jpg", "#box-files")
@@ -339,7 +339,7 @@ def box_editor(run):
         browser.wait_until("document.getElementById('editor-title').textContent.startsWith('Photo 1 ')")
         browser.evaluate("document.querySelector('#paper .box').focus()")
         settle(browser, 1)
-        save(shot(browser, top="#box-photos", bottom="#box-list"), "box-editor.jpg")
+        save(shot(browser, top="#box-photos", bottom="#editor-state", margin=12), "box-editor.jpg")
 
 
 PICTURES = {
@@ -350,8 +350,8 @@ PICTURES = {
 STUDIO_PHOTO = "Pear-13.jpg"
 STUDIO_CLASSES = ["Apple", "Lemon", "Plum"]
 EXAMPLE_COUNT = 8
-DETECTION_PHOTO = "table-001"
-EDITOR_PHOTOS = ["table-002", "table-003", "table-004", "table-005"]
+DETECTION_PHOTO = "table-058"
+EDITOR_PHOTOS = ["table-030", "table-017", "table-048", "table-038"]
 SHEET_SEED = 5
 
 # Tools ------------------------------------------------------------------------------------------------------------------
@@ -379,14 +379,14 @@ def settle(browser, seconds):
         f"performance.now() > window.settled + {seconds * 1000} || (window.settled ??= performance.now(), false)")
 
 
-def shot(browser, top=None, bottom=None, height=None, margin=24):
-    """Returns an image of the page from the element `top` to the element `bottom`, or of a height, with the full width."""
+def shot(browser, top=None, bottom=None, margin=24):
+    """Returns an image of the page from the element `top`, or the top of the page, to the element `bottom`, with the full width."""
     clip = browser.evaluate(f"""(() => {{
         document.activeElement?.matches('button, a') && document.activeElement.blur();
         scrollTo(0, 0);
         const edge = (selector, side) => document.querySelector(selector).getBoundingClientRect()[side];
         const top = {f"edge({json.dumps(top)}, 'top') - {margin}" if top else "0"};
-        const bottom = {height if height else f"edge({json.dumps(bottom)}, 'bottom') + {margin}"};
+        const bottom = edge({json.dumps(bottom)}, 'bottom') + {margin};
         return {{ x: 0, y: top, width: document.documentElement.clientWidth, height: bottom - top, scale: 1 }};
     }})()""")
     data = browser.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]
