@@ -339,7 +339,7 @@ def box_editor(run):
         browser.wait_until("document.getElementById('editor-title').textContent.startsWith('Photo 1 ')")
         browser.evaluate("document.querySelector('#paper .box').focus()")
         settle(browser, 1)
-        save(shot(browser, top="#box-photos", bottom="#editor-state", margin=12), "box-editor.jpg")
+        save(shot(browser, top="#box-photos", bottom="#editor-state", margin=2), "box-editor.jpg")
 
 
 PICTURES = {
