@@ -23,6 +23,8 @@ struct ExamplesResponse: Encodable {
     let recommendedCount: Int
     /// The reason why the examples are not sufficient for training; nil if they are.
     let shortage: String?
+    /// The deletion or move that can be undone, as a sentence; nil without one.
+    let undo: String?
 
     init(_ examples: Examples, _ trainer: ExampleTrainer) {
         classes = examples.classes.map {
@@ -34,6 +36,7 @@ struct ExamplesResponse: Encodable {
         minimumCount = Examples.minimumExampleCount
         recommendedCount = Examples.recommendedExampleCount
         shortage = trainer.shortage(of: examples)
+        undo = examples.undo.last?.sentence
     }
 }
 
@@ -53,10 +56,20 @@ extension Studio {
         case (.DELETE, "/classes"):
             let label = try request.label
             return try updateExamples { try $0.remove(label) }
-        case (.GET, let path):
+        case (.PUT, "/classes"):
+            let (label, name) = (try request.label, try request.required("name"))
+            return try .json(ExamplesResponse(trainer.rename(class: label, to: name), trainer))
+        case (.POST, "/undo"): return try updateExamples { try $0.undoRemoval() }
+        case (_, let path):
             guard let id = Self.exampleID(path) else { return nil }
-            return .image("image/jpeg", try trainer.examples.example(id).thumbnail)
-        default: return nil
+            switch request.method {
+            case .GET: return .image("image/jpeg", try trainer.examples.example(id).thumbnail)
+            case .DELETE: return try updateExamples { try $0.remove(id) }
+            case .PUT:
+                let label = try request.label
+                return try updateExamples { try $0.move(id, to: label) }
+            default: return nil
+            }
         }
     }
 

@@ -36,9 +36,12 @@ struct Examples: Sendable {
         var photos: [Data] { examples.map(\.photo) }
     }
 
-    private(set) var classes: [Class] = [] {
+    /// The classes; only this type and its extensions change them.
+    var classes: [Class] = [] {
         didSet { version += 1 }
     }
+    /// The latest deletions and moves.
+    var undo = ExampleUndo()
 
     /// The number of changes, so that a page can ignore an older response that arrives late.
     private(set) var version = 0
@@ -55,14 +58,14 @@ struct Examples: Sendable {
     mutating func add(class label: String, known: [String]) throws {
         guard !classes.contains(where: { $0.label == label }) else { return }
         if !known.contains(label) { try Self.check(name: label) }
-        guard classes.count < Self.classLimit else {
-            throw RequestError("There are already \(Self.classLimit) classes. Delete one first.")
-        }
+        guard classes.count < Self.classLimit else { throw Self.tooManyClasses }
         classes.append(Class(label: label))
     }
 
+    static let tooManyClasses = RequestError("There are already \(classLimit) classes. Delete one first.")
+
     /// Checks the name of a new class, because training uses labels as folder names.
-    private static func check(name: String) throws {
+    static func check(name: String) throws {
         guard !name.isEmpty, name == name.trimmingCharacters(in: .whitespacesAndNewlines), name.count <= 100 else {
             throw RequestError("A class needs a name of 1 to 100 characters, without leading or trailing spaces.")
         }
@@ -88,7 +91,7 @@ struct Examples: Sendable {
         let example = Example(id: added + 1, photo: photo, thumbnail: thumbnail)
         guard byteCount + example.byteCount <= Self.byteLimit else {
             throw RequestError(
-                "All examples may take at most \(Self.byteLimit >> 20) MB. Delete a class.",
+                "All examples may take at most \(Self.byteLimit >> 20) MB. Delete some of them.",
                 .payloadTooLarge)
         }
         added += 1
@@ -102,17 +105,14 @@ struct Examples: Sendable {
     }
 
     /// Returns the index of the class of an example, and its index in the class.
-    private func position(of id: Int) throws -> (classIndex: Int, index: Int) {
+    func position(of id: Int) throws -> (classIndex: Int, index: Int) {
         for (classIndex, part) in classes.enumerated() {
             if let index = part.examples.firstIndex(where: { $0.id == id }) { return (classIndex, index) }
         }
         throw RequestError("There is no such example. It may have been deleted in another tab.", .notFound)
     }
 
-    /// Removes a class with its examples.
-    mutating func remove(_ label: String) throws { classes.remove(at: try index(of: label)) }
-
-    private func index(of label: String) throws -> Int {
+    func index(of label: String) throws -> Int {
         guard let index = classes.firstIndex(where: { $0.label == label }) else {
             throw RequestError("There is no class \"\(label)\". Add it first.", .notFound)
         }
