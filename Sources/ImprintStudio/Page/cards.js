@@ -37,8 +37,11 @@ function makeName(label, actions) {
       if (keepsFocus) focusOn(button);
       if (isSaved && field.value.trim() && field.value !== initial) actions.rename(label, field.value, keepsFocus);
     };
-    field.addEventListener("keydown", ({ key }) => {
-      if (key === "Enter" || key === "Escape") end(key === "Enter", true);
+    field.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== "Escape") return;
+      // The key would also press the button, which gets the focus.
+      event.preventDefault();
+      end(event.key === "Enter", true);
     });
     field.addEventListener("blur", () => end(true, false));
     button.hidden = true;
