@@ -99,23 +99,3 @@ extension Studio {
         return configuration
     }
 }
-
-extension HTTPRequest {
-    /// Returns the value of a query parameter.
-    fileprivate func required(_ name: String) throws -> String {
-        guard let value = parameter(name) else {
-            throw RequestError("The request has no parameter \(name). Add ?\(name)=….")
-        }
-        return value
-    }
-}
-
-extension HTTPResponse {
-    /// Returns an image, which cannot run or load anything if a browser opens it as a page.
-    fileprivate static func image(_ type: String, _ bytes: Data) -> HTTPResponse {
-        HTTPResponse(
-            statusCode: .ok,
-            headers: [.contentType: type, HTTPHeader("Content-Security-Policy"): "default-src 'none'; sandbox"],
-            body: bytes)
-    }
-}

@@ -28,6 +28,8 @@ final class ExampleTrainer: Sendable {
     struct State {
         var classifier: ImageClassifier?
         var examples = Examples()
+        /// Whether a task waits to forget removed examples.
+        var forgetsLater = false
         var status = TrainingStatus()
         /// The training task and its control.
         var training: (task: Task<Void, Never>, control: PersonalizationControl)?
@@ -75,20 +77,53 @@ final class ExampleTrainer: Sendable {
 
     /// Adds a class: a label of the initial classifier, or a new label if the classifier can learn it.
     func add(class label: String) throws -> Examples {
+        try checkLearnable(label)
+        return try updateExamples { try $0.add(class: label, known: initialClassifier?.labels ?? []) }
+    }
+
+    /// Changes the name of a class to a label of the initial classifier, or to a new label if the classifier can learn it.
+    func rename(class label: String, to name: String) throws -> Examples {
+        try checkLearnable(name)
+        return try updateExamples { try $0.rename(label, to: name, known: initialClassifier?.labels ?? []) }
+    }
+
+    private func checkLearnable(_ label: String) throws {
         if let initialClassifier, !initialClassifier.learnsNewLabels, !initialClassifier.labels.contains(label) {
             throw RequestError(
                 "The model is a detector, which learns new labels from artwork or boxes, not from examples. Choose one of "
                     + "its labels here. For a new label, train a new detector in the panel Boxes, "
                     + "or personalize the model outside of the studio with artwork or photos with boxes.")
         }
-        return try updateExamples { try $0.add(class: label, known: initialClassifier?.labels ?? []) }
     }
 
     /// Changes the collected examples.
     func updateExamples(_ change: (inout Examples) throws -> Void) throws -> Examples {
-        try state.withLock { state in
+        let examples = try state.withLock { state in
             try change(&state.examples)
             return state.examples
+        }
+        if examples.undo.last != nil { forgetLater() }
+        return examples
+    }
+
+    /// Forgets removals soon after they can no longer be undone.
+    private func forgetLater() {
+        let isWaiting = state.withLock { state in
+            defer { state.forgetsLater = true }
+            return state.forgetsLater
+        }
+        guard !isWaiting else { return }
+        Task { [weak self] in
+            repeat { try await Task.sleep(for: .seconds(10)) } while self?.forgetExpiredRemovals() == true
+        }
+    }
+
+    /// Forgets removals that can no longer be undone, and returns whether others are left.
+    private func forgetExpiredRemovals() -> Bool {
+        state.withLock { state in
+            state.examples.undo.removeExpired()
+            state.forgetsLater = state.examples.undo.last != nil && !state.hasEnded
+            return state.forgetsLater
         }
     }
 
@@ -148,7 +183,10 @@ final class ExampleTrainer: Sendable {
                 throw RequestError("Training is running. Stop it first.", .conflict)
             }
             let control = PersonalizationControl()
-            let work = try work(self, state.examples, control)
+            var examples = state.examples
+            examples.undo.removeAll()
+            let work = try work(self, examples, control)
+            state.examples = examples
             state.status.begin(message)
             state.sheet = nil
             state.training = (Task { await work() }, control)

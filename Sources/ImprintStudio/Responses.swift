@@ -37,6 +37,14 @@ extension HTTPResponse {
             ], body: Data(html.utf8))
     }
 
+    /// Returns an image, which cannot run or load anything if a browser opens it as a page.
+    static func image(_ type: String, _ bytes: Data) -> HTTPResponse {
+        HTTPResponse(
+            statusCode: .ok,
+            headers: [.contentType: type, HTTPHeader("Content-Security-Policy"): "default-src 'none'; sandbox"],
+            body: bytes)
+    }
+
     /// Returns an error response with a message.
     static func failure(_ status: HTTPStatusCode, _ message: String) -> HTTPResponse {
         let body = try? JSONEncoder().encode(["error": message.prefix(1).uppercased() + message.dropFirst()])
@@ -76,6 +84,14 @@ enum LabelText {
 extension HTTPRequest {
     /// Returns the value of a query parameter; nil if it is missing.
     func parameter(_ name: String) -> String? { query.first { $0.name == name }?.value }
+
+    /// Returns the value of a query parameter.
+    func required(_ name: String) throws -> String {
+        guard let value = parameter(name) else {
+            throw RequestError("The request has no parameter \(name). Add ?\(name)=….")
+        }
+        return value
+    }
 
     /// The value of the parameter `label`.
     var label: String {

@@ -117,21 +117,10 @@ package final class Studio: Sendable {
 
     private func response(to request: HTTPRequest, _ body: Data?) async throws -> HTTPResponse {
         if let response = try await boxResponse(to: request, body) { return response }
+        if let response = try await exampleResponse(to: request, body) { return response }
         switch (request.method, request.path) {
         case (.GET, "/model"): return try .json(ModelResponse(trainer, name: name))
         case (.POST, "/classify"): return try await classify(try photo(body))
-        case (.GET, "/examples"): return try .json(ExamplesResponse(trainer.examples, trainer))
-        case (.POST, "/classes"):
-            let label = try request.label
-            return try .json(ExamplesResponse(trainer.add(class: label), trainer))
-        case (.POST, "/examples"):
-            let (label, photo) = (try request.label, try self.photo(body))
-            try await check(photo)
-            let isFile = request.parameter("source") == "file"
-            return try updateExamples { try $0.add(photo, to: label, isFile: isFile) }
-        case (.DELETE, "/classes"):
-            let label = try request.label
-            return try updateExamples { try $0.remove(label) }
         case (.GET, "/training"): return try await trainingStatus(request)
         case (.POST, "/training"):
             try trainer.start()

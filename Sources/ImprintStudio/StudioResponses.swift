@@ -52,30 +52,6 @@ struct ModelResponse: Encodable {
     }
 }
 
-/// The response with the number of collected examples of each class.
-struct ExamplesResponse: Encodable {
-    struct Class: Encodable {
-        let label: String
-        let count: Int
-    }
-
-    let classes: [Class]
-    /// The number of changes of the examples; a response with a smaller number is older.
-    let version: Int
-    let byteCount: Int
-    let byteLimit: Int
-    /// The reason why the examples are not sufficient for training; nil if they are.
-    let shortage: String?
-
-    init(_ examples: Examples, _ trainer: ExampleTrainer) {
-        classes = examples.classes.map { Class(label: $0.label, count: $0.photos.count) }
-        version = examples.version
-        byteCount = examples.byteCount
-        byteLimit = Examples.byteLimit
-        shortage = trainer.shortage(of: examples)
-    }
-}
-
 /// The response with the classification of an image.
 private struct ClassificationResponse: Encodable {
     struct Item: Encodable {
@@ -128,10 +104,6 @@ extension Studio {
     @concurrent
     func check(_ photo: Data) async throws {
         _ = try ImageSource.data(photo).stored(coveringShortSide: 64)
-    }
-
-    func updateExamples(_ change: (inout Examples) throws -> Void) throws -> HTTPResponse {
-        try .json(ExamplesResponse(trainer.updateExamples(change), trainer))
     }
 
     /// Returns the training status as soon as it is newer than that of the page, after ten seconds, or when the studio ends.

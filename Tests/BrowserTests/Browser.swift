@@ -50,8 +50,10 @@ enum Browser {
         /// Presses a key until a condition, if any, is true.
         case key(_ key: String, until: String? = nil, shift: Bool = false, control: Bool = false)
         case type(_ text: String)
-        /// Chooses a file in a file input.
+        /// Chooses a file in a file input, or a folder if the input takes folders.
         case choose(_ selector: String, URL)
+        /// Chooses several files in a file input.
+        case chooseAll(_ selector: String, [URL])
         /// Records the role and name of all elements that assistive technology sees.
         case accessibility(_ name: String)
         /// Reloads the page; a script runs before those of the page.
@@ -64,7 +66,7 @@ enum Browser {
         case page(Int, signal: URL? = nil)
 
         private enum Key: String, CodingKey {
-            case wait, note, value, click, until, key, shift, control, type, choose, path, accessibility, reload,
+            case wait, note, value, click, until, key, shift, control, type, choose, paths, accessibility, reload,
                 first, behind, page, signal, drag, from, to, touch
         }
 
@@ -91,7 +93,10 @@ enum Browser {
             case .type(let text): try values.encode(text, forKey: .type)
             case .choose(let selector, let file):
                 try values.encode(selector, forKey: .choose)
-                try values.encode(file.path, forKey: .path)
+                try values.encode([file.path], forKey: .paths)
+            case .chooseAll(let selector, let files):
+                try values.encode(selector, forKey: .choose)
+                try values.encode(files.map(\.path), forKey: .paths)
             case .accessibility(let name): try values.encode(name, forKey: .accessibility)
             case .reload(let script):
                 try values.encode(true, forKey: .reload)

@@ -24,7 +24,7 @@ import Testing
             let (client, token) = try await enter(studio)
             #expect(token.count == 64 && token.allSatisfy(\.isHexDigit))
             var stranger = StudioClient(url: client.url)
-            for path in ["", "studio.js", "model", "examples", "training", "learned", "elsewhere"] {
+            for path in ["", "studio.js", "model", "examples", "examples/1", "training", "learned", "elsewhere"] {
                 #expect(try await stranger.ask("GET", path).status == 403)
             }
             for wrong in ["", "0", String(token.dropLast()), token + "0", String(token.reversed())] {
@@ -108,7 +108,7 @@ import Testing
             for file in [
                 "studio.js", "server.js", "camera.js", "source.js", "gauge.js", "results.js", "training.js",
                 "curves.js", "base.js",
-                "history.js", "store.js", "zip.js", "parts.js",
+                "cards.js", "examples.js", "files.js", "history.js", "store.js", "zip.js", "parts.js",
             ] {
                 let script = try await client.ask("GET", file)
                 #expect(script.status == 200 && script.headers["content-type"] == "text/javascript; charset=utf-8")

@@ -300,11 +300,11 @@ import Testing
                         """),
                     // Without the filter, the same image is an example.
                     .click("#tab-look"), .click("#filter-labels button"), .click("#tab-teach"), .click(".hold"),
-                    .wait("\(count) !== '0 examples'"), .note("after", count),
+                    .wait("\(count) !== '0 of 12 examples'"), .note("after", count),
                 ])
             let seen = sight.values
             #expect(seen.example == "Blocked: the model detected “Bright”, so the studio does not keep the image.")
-            #expect(seen.photo == seen.example && seen.counts == ["0 examples"] && seen.kept == [0, 0])
+            #expect(seen.photo == seen.example && seen.counts == ["0 of 12 examples"] && seen.kept == [0, 0])
             #expect(seen.after.contains("example") && sight.console == [])
         }
     }

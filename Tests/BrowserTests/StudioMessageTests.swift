@@ -163,7 +163,7 @@ import Testing
                 ])
             let seen = sight.values
             #expect(seen.first == "Bright" && seen.said.hasPrefix("The page shows only the first of 6 photos."))
-            #expect(seen.added.hasPrefix("“Cup”: added 5 of 6 photos. note.jpg: ") && seen.count == "5 examples")
+            #expect(seen.added.hasPrefix("“Cup”: added 5 of 6 photos. note.jpg: ") && seen.count == "5 of 12 examples")
             // The browser itself logs the rejected file.
             #expect(sight.console.allSatisfy { $0.contains("422") })
         }

@@ -202,7 +202,11 @@ import Testing
             // The second name is that of a system file.
             let collect = zip(["Bright", "desktop.ini"], photos).enumerated().flatMap { index, pair -> [Browser.Step] in
                 let button = "#classes li:nth-child(\(index + 1)) .hold"
-                return [.click("#class-name"), .type(pair.0), .key("Enter")]
+                return [
+                    .click("#class-name"), .type(pair.0), .key("Enter"),
+                    // The new class replaces an empty card.
+                    .wait("document.querySelectorAll('#classes bdi')[\(index)].textContent === '\(pair.0)'"),
+                ]
                     + (1...4).flatMap { count -> [Browser.Step] in
                         [
                             .choose("#file", pair.1[count - 1]), .click(button),
@@ -237,7 +241,7 @@ import Testing
             let seen = sight.values
             #expect(
                 seen.none == "No model yet" && seen.tab == "Train" && seen.start == "Train a model" && seen.disabled)
-            #expect(seen.shortage == "A new model needs at least two classes: add 2 more and collect examples of each.")
+            #expect(seen.shortage == "Each class needs at least 3 examples. 12 from several sides are better.")
             #expect(seen.stopped == "Stopped; the model did not change." && seen.counts == [4, 4])
             #expect(seen.points == [40, 40] && seen.status == "Learned from 8 examples.")
             #expect(

@@ -63,8 +63,13 @@ export const server = {
   examples: () => send("GET", "examples"),
   addClass: (label) => send("POST", "classes", { label }),
   removeClass: (label) => send("DELETE", "classes", { label }),
+  renameClass: (label, name) => send("PUT", "classes", { label, name }),
   /** Adds an example from the "camera" or from a "file"; the studio rejects copies of a file in a class. */
   addExample: async (label, photo, source) => send("POST", "examples", { label, source }, checked(photo)),
+  removeExample: (id) => send("DELETE", `examples/${id}`),
+  moveExample: (id, label) => send("PUT", `examples/${id}`, { label }),
+  /** Undoes the latest deletion or move of examples or deletion of a class. */
+  undo: () => send("POST", "undo"),
   startTraining: () => send("POST", "training"),
   stopTraining: () => send("DELETE", "training"),
   trainingStatus: (after) => send("GET", "training", { after }),

@@ -157,7 +157,8 @@ pauseButton.addEventListener("click", () => {
 document.addEventListener("visibilitychange", open);
 document.addEventListener("dragover", (event) => {
   event.preventDefault();
-  document.body.classList.add("dropping");
+  // Examples are dragged between classes only.
+  if (event.dataTransfer?.types.includes("Files")) document.body.classList.add("dropping");
 });
 document.addEventListener("dragleave", (event) => {
   if (!event.relatedTarget) document.body.classList.remove("dropping");

@@ -18,6 +18,7 @@ function select(tab) {
     other.tabIndex = other === tab ? 0 : -1;
     find(other.getAttribute("aria-controls")).hidden = other !== tab;
   }
+  document.body.dataset.panel = tab.getAttribute("aria-controls");
 }
 
 for (const [index, tab] of tabs.entries()) {
@@ -33,7 +34,7 @@ for (const [index, tab] of tabs.entries()) {
 }
 
 // A message belongs to the latest action: the next one clears it.
-const controls = "button, a, label, input, select, .box";
+const controls = "button, a, label, input, select, .box, .thumbnail";
 const isPassive = ({ key, ctrlKey, metaKey, altKey }) => ctrlKey || metaKey || altKey || ["Tab", "Shift", "Control", "Alt", "Meta"].includes(key);
 for (const name of ["pointerdown", "keydown"]) {
   document.addEventListener(name, (event) => { if (event.target.closest?.(controls) && !isPassive(event)) showMessage(""); }, { capture: true });

@@ -1,8 +1,10 @@
 // Training: hold a button to collect examples of a class, train on them, and follow the training curves.
 
 import { onAccept, onChoice, showChoice, showComparison, showOffer } from "./base.js";
+import { cardOf, showCards } from "./cards.js";
 import { showCurves } from "./curves.js";
-import { attempt, delay, find, focusOn, handleFailure, make, matchLabel, publish, quoted, setText, showMessage, updateList } from "./parts.js";
+import { thumbnailOf } from "./examples.js";
+import { attempt, delay, find, focusOn, handleFailure, matchLabel, publish, quoted, setText, showMessage } from "./parts.js";
 import { checkFilter } from "./results.js";
 import { server } from "./server.js";
 import { currentImage, isLive } from "./source.js";
@@ -21,11 +23,32 @@ let model = null;
 const tabs = new BroadcastChannel("imprint-studio");
 const notifyTabs = () => tabs.postMessage("taught");
 
+/**
+ * Returns the classes, with empty ones up to two if a new model is trained: the studio gets such a class with its first example
+ * or when it is renamed.
+ */
+function shownClasses() {
+  const classes = [...examples.classes];
+  if (!model || model.personalizes) return classes;
+  for (let number = classes.length + 1; classes.length < 2; number = classes.length + 1) {
+    const label = [number, 1, 2].map((one) => `Class ${one}`).find((name) => !classes.some((other) => other.label === name));
+    classes.push({ label, count: 0, ids: [], isPlaceholder: true });
+  }
+  return classes;
+}
+
+/** Adds a shown class to the studio, unless it has it, and the shown classes before it, so that their order stays. */
+async function addShown(label) {
+  const classes = shownClasses(), index = classes.findIndex((one) => one.label === label);
+  for (const one of classes.slice(0, index + 1)) if (one.isPlaceholder) show(await server.addClass(one.label));
+}
+
 async function collect(label) {
   if (currentPress !== null) return;
   // A new object per press, because an earlier, released press may still wait for its next example.
   const press = currentPress = { label };
   find("classes").dataset.collecting = label;
+  cardOf(label)?.classList.add("collecting");
   let isAdded;
   // A tap, and a photo instead of the camera, add one example.
   do {
@@ -34,6 +57,7 @@ async function collect(label) {
       const source = isLive() ? "camera" : "file", image = await currentImage();
       if (!image) throw new Error("There is no image: start the camera or choose a photo.");
       await checkFilter(image);
+      await addShown(label);
       show(await server.addExample(label, image, source));
       return true;
     });
@@ -45,19 +69,29 @@ async function collect(label) {
   notifyTabs();
 }
 
+/** The maximum number of errors in a message. */
+const errorLimit = 3;
+
 /** Adds photos as examples of a class. */
 async function addFiles(label, files) {
   const errors = [];
+  let copies = 0;
+  await addShown(label);
   for (const file of files) {
     try {
       await checkFilter(file);
       show(await server.addExample(label, file, "file"));
     } catch (error) {
-      errors.push(`${file.name}: ${error.message}`);
+      if (error.status === 409) copies += 1;
+      else errors.push(`${file.name}: ${error.message}`);
     }
   }
-  const count = files.length - errors.length;
-  showMessage([`${quoted(label)}: added ${count} of ${files.length === 1 ? "1 photo" : `${files.length} photos`}.`, ...errors].join(" "));
+  const count = files.length - errors.length - copies;
+  const parts = [`${quoted(label)}: added ${count} of ${files.length === 1 ? "1 photo" : `${files.length} photos`}.`];
+  if (copies) parts.push(`${copies === 1 ? "1 photo is" : `${copies} photos are`} already an example, and a copy teaches nothing new.`);
+  parts.push(...errors.slice(0, errorLimit));
+  if (errors.length > errorLimit) parts.push(`And ${errors.length - errorLimit} more.`);
+  showMessage(parts.join(" "));
   notifyTabs();
 }
 
@@ -65,6 +99,7 @@ async function addFiles(label, files) {
 function release(label) {
   if (currentPress?.label !== label) return;
   currentPress = null;
+  cardOf(label)?.classList.remove("collecting");
   delete find("classes").dataset.collecting;
 }
 
@@ -73,57 +108,79 @@ function countOf(label) {
   return count === 1 ? "1 example" : `${count} examples`;
 }
 
-/** Creates the list item of a class, once, so that a held button is never replaced. */
-function item(label) {
-  const endPress = () => release(label);
-  const hold = make("button", {
-    className: "hold", textContent: "Hold to collect", "aria-label": `Hold to collect examples of ${label}`,
-    onpointerdown: (event) => {
-      if (event.button !== 0) return;
-      hold.setPointerCapture(event.pointerId);
-      collect(label);
-    },
-    onpointerup: endPress, onpointercancel: endPress, onlostpointercapture: endPress, onblur: endPress,
-    oncontextmenu: (event) => event.preventDefault(),
-    onkeydown: (event) => {
-      if (event.key !== " " && event.key !== "Enter") return;
-      event.preventDefault();
-      if (!event.repeat) collect(label);
-    },
-    onkeyup: endPress,
-    // Assistive technology sends only clicks.
-    onclick: (event) => { if (event.detail === 0 && currentPress === null) { collect(label); endPress(); } },
-  });
-  const remove = make("button", {
-    className: "quiet", textContent: "Delete", "aria-label": `Delete ${label} and its examples`,
-    onclick: () => attempt(async () => {
-      show(await server.removeClass(label));
-      notifyTabs();
-      focusOn(find("class-name"));
-    }),
-  });
-  const drop = (event) => {
-    // Elsewhere, a dropped photo replaces the camera.
-    event.preventDefault();
-    event.stopPropagation();
-    document.body.classList.remove("dropping");
-    addFiles(label, [...event.dataTransfer.files]);
-  };
-  return make("li", { ondrop: drop },
-    make("span", { className: "name" }, make("bdi", { textContent: label }), make("span", { className: "count soft" })), hold, remove);
+/** Changes the classes or examples, and shows the result in all tabs. */
+async function change(request) {
+  show(await request());
+  notifyTabs();
+}
+
+/** Gives a shown class another name. */
+async function rename(label, text) {
+  const name = matchLabel(text, model?.labels ?? []) ?? text.trim(), classes = shownClasses();
+  const index = classes.findIndex((one) => one.label === label);
+  if (!classes[index]?.isPlaceholder) return change(() => server.renameClass(label, name));
+  if (index > 0) await addShown(classes[index - 1].label);
+  await change(() => server.addClass(name));
+}
+
+/** Undoes the latest deletion or move, and moves the focus to what is back. */
+async function undo() {
+  const before = new Map(examples.classes.flatMap(({ label, ids }) => ids.map((id) => [id, label])));
+  const labels = examples.classes.map(({ label }) => label);
+  try {
+    await change(() => server.undo());
+  } catch (error) {
+    // The studio no longer has the removed examples.
+    examples = await server.examples();
+    show();
+    throw error;
+  }
+  const added = examples.classes.find(({ label }) => !labels.includes(label));
+  const [id] = examples.classes.flatMap(({ label, ids }) => ids.filter((one) => before.get(one) !== label));
+  showMessage("Undone.");
+  focusOn(added || id === undefined ? cardOf((added ?? examples.classes[0])?.label)?.querySelector(".hold") : thumbnailOf(id));
+}
+
+const actions = {
+  addFiles, collect, release,
+  isIdle: () => currentPress === null,
+  show: () => show(),
+  removeExample: (id) => change(() => server.removeExample(id)),
+  moveExample: async (id, label) => {
+    await addShown(label);
+    await change(() => server.moveExample(id, label));
+  },
+  removeClass: (label) => attempt(async () => {
+    await change(() => server.removeClass(label));
+    focusOn(find("class-name"));
+  }),
+  rename: (label, text, keepsFocus) => attempt(async () => {
+    const index = shownClasses().findIndex((one) => one.label === label);
+    await rename(label, text);
+    if (keepsFocus) focusOn(find("classes").children[index]?.querySelector(".rename"));
+  }),
+};
+
+/** Shows what is missing before training can start. */
+function shortageText(classes) {
+  if (classes.some(({ isPlaceholder }) => isPlaceholder)) {
+    return `Each class needs at least ${examples.minimumCount} examples. ${examples.recommendedCount} from several sides are better.`;
+  }
+  return examples.shortage ?? "There are enough examples for training.";
 }
 
 function show(next = examples) {
   // Responses can arrive in another order than the changes.
   if (next.version < examples.version) return;
   examples = next;
-  updateList(find("classes"), next.classes.map(({ label }) => label), item);
-  for (const element of find("classes").children) element.querySelector(".count").textContent = countOf(element.key);
+  const classes = shownClasses(), isRunning = stage === "running";
+  showCards(classes, next.recommendedCount, actions);
+  find("undo-area").hidden = next.undo === undefined || isRunning;
+  setText("undo-text", next.undo ?? "");
   const megabytes = (next.byteCount / 2 ** 20).toFixed(1);
   find("room").textContent =
     `Examples use ${megabytes} of ${next.byteLimit / 2 ** 20} MB of memory, and are deleted when the studio ends.`;
-  const isRunning = stage === "running";
-  find("shortage").textContent = isRunning ? "" : next.shortage ?? "There are enough examples for training.";
+  find("shortage").textContent = isRunning ? "" : shortageText(classes);
   find("start").disabled = isRunning || next.shortage !== undefined;
   find("start").hidden = isRunning;
   find("stop").hidden = !isRunning;
@@ -136,7 +193,7 @@ function introduction(model) {
   if (!model.personalizes) {
     const base = model.usesBuiltInBase ? "of Imprint" : model.base;
     const start = base === undefined ? "" : ` Training starts from the base model ${base}.`;
-    return `Add two or more classes, collect examples of each, and train your own model.${start}`;
+    return `Name two or more classes, collect examples of each, and train your own model.${start}`;
   }
   if (model.learnsNewLabels) return "Personalize the model with a few examples of its labels or of new labels. Training takes about a second.";
   return `The model is a detector. Collect examples of its labels: ${model.labels.map(quoted).join(", ")}. It learns new labels from artwork or boxes: `
@@ -184,6 +241,8 @@ function showStatus(status) {
 
 /** Follows a training run to its end. */
 async function follow(status) {
+  // Training ends the time in which removed examples can come back.
+  if (status.stage === "running") delete examples.undo;
   let announced = -Infinity, failures = 0;
   for (;;) {
     // Screen readers announce progress once a second, and changes of the stage immediately.
@@ -215,7 +274,7 @@ find("class-form").addEventListener("submit", (event) => {
     show(await server.addClass(label));
     notifyTabs();
     field.value = "";
-    [...find("classes").children].find((element) => element.key === label)?.querySelector(".hold").focus();
+    cardOf(label)?.querySelector(".hold").focus();
   });
 });
 
@@ -248,6 +307,12 @@ onChoice((base) => attempt(async () => {
   }
 }));
 find("stop").addEventListener("click", () => attempt(() => server.stopTraining()));
+find("undo").addEventListener("click", () => attempt(undo));
+find("teach").addEventListener("keydown", (event) => {
+  if (!(event.ctrlKey || event.metaKey) || event.shiftKey || event.key !== "z" || event.target.matches("input") || find("undo-area").hidden) return;
+  event.preventDefault();
+  attempt(undo);
+});
 find("revert").addEventListener("click", () => attempt(async () => {
   await server.revert();
   notifyTabs();

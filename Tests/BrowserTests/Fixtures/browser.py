@@ -19,7 +19,7 @@ A file of steps is a JSON array of user actions. Each step is an object with one
     "key"            a key; presses it until the expression "until", if any, is true, with the shift key if "shift" is true, and with
                      the control key if "control" is true
     "type"           a text to enter
-    "choose"         the selector of a file input; chooses the file "path"
+    "choose"         the selector of a file input; chooses the files "paths", or the files in a folder if the input takes folders
     "accessibility"  a name; records the role and name of all elements that assistive technology sees
     "reload"         true; reloads the page, which first runs the script "first"
     "behind"         true to cover the page with another page, false to uncover it
@@ -325,7 +325,7 @@ class Browser:
         elif "choose" in step:
             root = self.call("DOM.getDocument")["root"]["nodeId"]
             node = self.call("DOM.querySelector", nodeId=root, selector=step["choose"])["nodeId"]
-            self.call("DOM.setFileInputFiles", nodeId=node, files=[step["path"]])
+            self.call("DOM.setFileInputFiles", nodeId=node, files=step["paths"])
         elif "accessibility" in step:
             values[step["accessibility"]] = self.accessibility()
         elif "reload" in step:

@@ -1,0 +1,38 @@
+// Photo files: those in a chosen folder, and those in dropped files and folders.
+
+const isPhoto = ({ name }) => /^[^.].*\.(jpe?g|png|webp|hei[cf])$/iu.test(name);
+const path = (file) => file.webkitRelativePath || file.name;
+const inOrder = (files) => files.toSorted((one, next) => path(one).localeCompare(path(next), undefined, { numeric: true }));
+
+/** Returns the photos in a chosen folder, in the order of their names. Throws if there are none. */
+export function photosIn(files) {
+  const photos = inOrder([...files].filter(isPhoto));
+  if (!photos.length) throw new Error("The folder has no photos. Choose a folder with JPEG, PNG, WebP or HEIC files.");
+  return photos;
+}
+
+/** Returns the files in a dropped folder and its sub-folders. */
+async function filesIn(folder) {
+  const reader = folder.createReader(), files = [];
+  for (;;) {
+    // A reader returns at most about a hundred entries at a time.
+    const entries = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
+    if (!entries.length) return files;
+    for (const entry of entries) {
+      if (entry.isDirectory) files.push(...await filesIn(entry));
+      else files.push(await new Promise((resolve, reject) => entry.file(resolve, reject)));
+    }
+  }
+}
+
+/** Returns the dropped files, with the photos in dropped folders. Reads the drop before it waits, because it is empty after its event. */
+export async function droppedFiles(transfer) {
+  const items = [...transfer.items].filter(({ kind }) => kind === "file")
+    .map((item) => ({ entry: item.webkitGetAsEntry?.(), file: item.getAsFile() }));
+  const files = [];
+  for (const { entry, file } of items) {
+    if (entry?.isDirectory) files.push(...photosIn(await filesIn(entry)));
+    else if (file) files.push(file);
+  }
+  return files;
+}
