@@ -23,13 +23,12 @@ import Testing
     private struct Trained: Decodable, Sendable {
         let counts: [Int]
         let start: Bool
-        let milliseconds: Double
         let model: String
         let status: String
         let best: String
     }
 
-    @Test("Two classes of 12 photos become a model in six actions and 30 seconds") func sixActions() async throws {
+    @Test("Two classes of 12 photos become a model in six actions") func sixActions() async throws {
         try await StudioSamples.withStudio(hasModel: false) { studio, folder in
             let classes = try [StudioSamples.Kind.bright, .dark].map { try photos($0, 12, folder) }
             // The first action opens the page. A choice of files is two actions: the button, and the photos in its dialog.
@@ -48,14 +47,13 @@ import Testing
             let sight: Browser.Sight<Trained> = try await StudioSamples.look(
                 studio, Browser.View(),
                 actions.flatMap(\.steps) + [
-                    // The time since the page was opened.
-                    .note("milliseconds", "performance.now()"), .note("status", Self.text("training-status")),
+                    .note("status", Self.text("training-status")),
                     .wait("\(Self.text("model")) === 'A new model'"), .note("model", Self.text("model")),
                     .choose("#file", classes[1][0]), .wait("\(Self.text("percent")) !== '–'"),
                     .note("best", Self.text("label")),
                 ])
             let seen = sight.values
-            #expect(actions.reduce(0) { $0 + $1.count } <= 6 && seen.milliseconds <= 30_000, "\(seen.milliseconds) ms")
+            #expect(actions.reduce(0) { $0 + $1.count } <= 6)
             #expect(seen.counts == [12, 12] && !seen.start)
             #expect(seen.status == "Learned from 24 examples." && seen.model == "A new model")
             #expect(seen.best == "Class 2" && sight.console == [])
