@@ -73,8 +73,10 @@ struct ExampleUndo: Sendable {
         removals.removeAll { $0.date + Self.duration <= now }
     }
 
+    /// Renames a class in the removals since it was added; earlier ones are about a deleted class of the same name.
     mutating func rename(_ label: String, to name: String) {
-        for index in removals.indices {
+        for index in removals.indices.reversed() {
+            if case .class(let part, _) = removals[index].removal, part.label == label { return }
             removals[index].removal = removals[index].removal.renaming(label, to: name)
         }
     }
@@ -144,8 +146,11 @@ extension Examples {
 
     private mutating func insert(_ examples: [Example], into label: String, at index: Int) throws {
         let classIndex = try self.index(of: label)
+        // A photo may have been added again since its deletion.
+        let present = Set(classes[classIndex].photos)
         classes[classIndex].examples.insert(
-            contentsOf: examples, at: min(index, classes[classIndex].examples.count))
+            contentsOf: examples.filter { !present.contains($0.photo) },
+            at: min(index, classes[classIndex].examples.count))
     }
 
     /// Changes the name of a class.

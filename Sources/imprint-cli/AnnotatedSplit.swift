@@ -26,8 +26,8 @@ struct AnnotatedSplit {
         }
         guard !split.training.photos.isEmpty else {
             throw ValidationError(
-                "--validation: \(url.displayPath) has all \(split.validation.photos.count) photos of --annotations, expected a part of "
-                    + "them. Name a smaller folder, or other annotations.")
+                "--validation: \(url.displayPath) contains all \(split.validation.photos.count) photos of --annotations, expected only "
+                    + "some of them. Name a smaller folder, or other annotations.")
         }
         (training, validation) = split
     }

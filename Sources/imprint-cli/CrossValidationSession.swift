@@ -57,7 +57,7 @@ struct CrossValidationSession {
     /// Whether to write a file: the results of an interrupted run do not replace earlier ones, which may be complete.
     private func canWrite(_ path: String, _ result: CrossValidationResult) -> Bool {
         guard !result.isComplete, FileManager.default.fileExists(atPath: path) else { return true }
-        Terminal.note("Did not replace \(path), because the cross-validation is not complete.")
+        Terminal.warn("Did not replace \(path), because the cross-validation is not complete.")
         return false
     }
 }

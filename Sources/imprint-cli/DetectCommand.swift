@@ -177,7 +177,7 @@ struct DetectCommand: ParsableCommand {
         let artwork = try artworkOptions.load()
         let features = try features()
         if let base, !features.isCalibrated {
-            Terminal.note(
+            Terminal.warn(
                 "Note: the confidences are estimates, because Imprint does not know how the base model \(base) scores photos without a logo."
             )
         }

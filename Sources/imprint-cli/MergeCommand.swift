@@ -97,14 +97,14 @@ struct MergeCommand: ParsableCommand {
             Terminal.note("Clipped \(merge.clippedCount) of \(merge.userCount) changes to the norm \(clip).")
         }
         if let privacy = merge.privacy {
-            Terminal.note(
+            Terminal.always(
                 String(
                     format:
                         "Added Gaussian noise with standard deviation %.3g to each parameter: the model is (ε, δ)-differentially private "
                         + "for each user with ε = %.4g and δ = %g.", privacy.standardDeviation, privacy.epsilon,
                     privacy.delta))
-            Terminal.note(
-                "This requires that each file is from a different user. Copies are refused, but two different files of one user cannot be "
+            Terminal.always(
+                "This requires that each file is from a different user. Imprint rejects copies, but two different files of one user cannot be "
                     + "detected.")
             if seed != nil { Terminal.warn("This requires that the value of --seed stays secret.") }
         }

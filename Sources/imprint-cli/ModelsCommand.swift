@@ -170,8 +170,8 @@ struct InstallModelCommand: AsyncParsableCommand {
 
     /// Shows the licence of a base model of the catalog and asks whether to accept it.
     private func acceptLicense(of entry: BaseModelCatalog.Entry) throws {
-        Terminal.ask("Licence of \(entry.name): \(entry.license.name)")
-        Terminal.ask(entry.license.statement)
+        Terminal.always("Licence of \(entry.name): \(entry.license.name)")
+        Terminal.always(entry.license.statement)
         guard !acceptLicense else { return }
         guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else {
             throw ValidationError(

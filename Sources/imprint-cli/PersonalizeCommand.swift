@@ -254,7 +254,7 @@ struct PersonalizeCommand: ParsableCommand {
         Terminal.note(
             "Learned from \(result.exampleCount) photos in \(seconds) s. Wrote \(output), \((bytes + 1023) / 1024) KB.")
         if let accuracy = result.accuracy {
-            Terminal.note(
+            Terminal.always(
                 "Accuracy on these photos: \(Terminal.percent(accuracy.before)) before, \(Terminal.percent(accuracy.after)) after "
                     + "(5-fold cross-validation).")
         }

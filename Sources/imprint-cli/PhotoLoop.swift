@@ -63,7 +63,7 @@ func forEachPhoto(
         throw Interrupt.exitCode
     }
     if photos.hasList && progress.failures > 0 {
-        Terminal.note("\(progress.failures) of \(progress.done) photos could not be processed.")
+        Terminal.warn("\(progress.failures) of \(progress.done) photos could not be processed.")
     }
     if isFailure { throw ExitCode.failure }
 }

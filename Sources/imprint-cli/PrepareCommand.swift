@@ -49,7 +49,7 @@ struct PrepareCommand: ParsableCommand {
         bar.clear()
         for image in outcome.skipped { Terminal.warn("Skipped: \(image.reason)") }
         if let stray = outcome.strays.first {
-            Terminal.note(
+            Terminal.warn(
                 "\(outcome.strays.count) images in \(output) have no original in \(data), such as "
                     + "\(stray.path(percentEncoded: false)); remove them, or training will use them.")
         }

@@ -55,8 +55,8 @@ enum Terminal {
     /// Prints the lines of an error to standard error; untrusted text in them must be `shown`.
     static func failLines(_ text: String) { draw(visible(text, keepsLines: true) + "\n") }
 
-    /// Prints a line that belongs to a question to the user.
-    static func ask(_ line: String) { draw(line: [(line, nil)]) }
+    /// Prints a result or the text of a question to standard error, even with --quiet.
+    static func always(_ line: String) { draw(line: [(line, nil)]) }
 
     /// Prints a line to standard error, except with --quiet; the job continues if that fails.
     static func note(_ line: String) { note((line, nil)) }

@@ -166,7 +166,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         for label in artworkOptions.labels {
             let count = folder.items.count(where: { folder.labels[$0.label] == label })
             guard count == 0 else { continue }
-            Terminal.note(
+            Terminal.warn(
                 "\(visible(named)) has no sub-folder \(shown(label)) with photos: all of its photos count as photos without this logo."
             )
         }

@@ -63,7 +63,7 @@ struct TrainingMonitor {
         if event.validationImages == 0 {
             Terminal.note("There is no validation set; the reported accuracy is the training accuracy.")
         } else if !event.labelsWithoutValidation.isEmpty {
-            Terminal.note(
+            Terminal.warn(
                 "The validation set has no image of \(TextTable.list(event.labelsWithoutValidation)), so the validation accuracy does not "
                     + "include this label.")
         }
@@ -85,7 +85,7 @@ struct TrainingMonitor {
         }
         if let resumed = event.resumed { show(resumed) }
         if event.replacesCheckpoint {
-            Terminal.note(
+            Terminal.warn(
                 "This run replaces the checkpoint of a finished run; --resume would continue that run."
             )
         }

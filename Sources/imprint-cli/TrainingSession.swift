@@ -22,11 +22,11 @@ struct TrainingSession {
     ///   the end or the last checkpoint could not be saved; the errors of training.
     func run(_ trainer: any BlockingTrainer, epochs: Int, patience: Int? = nil) async throws {
         if let ignored = folder?.ignored, !ignored.isEmpty {
-            Terminal.note(
+            Terminal.warn(
                 "Ignored \(ignored.count) files that are not images, or that are not in the folder of a label.")
         }
         let live = options.watch ? try await LiveServer(port: options.port) : nil
-        if let live { Terminal.note("Watch the run at \(live.url)") }
+        if let live { Terminal.always("Watch the run at \(live.url)") }
         var monitor = TrainingMonitor(
             epochs: epochs, patience: patience, json: options.common.json,
             savesCheckpoints: options.checkpoint != nil)

@@ -51,7 +51,8 @@ import Testing
         let valueName: String?
         let allValues: [String]?
 
-        var name: String { names?.last?.name ?? "" }
+        /// The long name.
+        var name: String { names?.map(\.name).max { $0.count < $1.count } ?? "" }
 
         /// Whether the value is one number in a range, and not a text, a path or a choice.
         var isNumeric: Bool {

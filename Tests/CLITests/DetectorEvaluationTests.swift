@@ -135,7 +135,7 @@ import Testing
             let file = try run("other/boxes.json")
             #expect(file.status == 0 && counts(file.labels) == [[1, 1]], "\(file.errors)")
             let all = try run("photos")
-            #expect(all.status == 64 && all.errors.contains("has all 2 photos of --annotations"))
+            #expect(all.status == 64 && all.errors.contains("contains all 2 photos of --annotations"))
         }
     }
 
@@ -197,7 +197,7 @@ import Testing
                 (["--annotations", "photos/boxes.json", "--folds", "2", "--mirror"], "--mirror averages"),
                 (
                     ["--annotations", "photos/boxes.json", "--validation", "photos"],
-                    "has all 2 photos of --annotations"
+                    "contains all 2 photos of --annotations"
                 ),
             ] {
                 let invalid = try run(

@@ -6,7 +6,7 @@ import Testing
 /// The amount of messages: --quiet, the default, and --verbose.
 @Suite struct VerbosityTests {
     private static let verbs = [
-        "draw --count 4 --size 32 -o drawn two-circles",
+        "draw two-circles --count 4 -o drawn",
         "train photos -o m.imprint --network lenet --input-size 16 --epochs 1",
     ]
 
@@ -32,7 +32,11 @@ import Testing
                 "\"$imprint\" train photos -q -o m.imprint --network lenet --input-size 16 --epochs 1 --patience 1 --validation 0",
                 folder: folder)
             #expect(train.status == 0)
-            #expect(train.errors == "Without a validation set, --patience has no effect.\n", "\(train.errors)")
+            let lines = train.errors.split(separator: "\n")
+            #expect(
+                lines.count == 2 && lines[0].hasPrefix("Skipped: ") && lines[0].contains("damaged.jpg"),
+                "\(train.errors)")
+            #expect(lines.last == "Without a validation set, --patience has no effect.")
             let classify = try shell("\"$imprint\" classify -q m.imprint missing.jpg", folder: folder)
             #expect(classify.status == 1 && classify.errors.contains("missing.jpg"))
         }

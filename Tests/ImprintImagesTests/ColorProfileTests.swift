@@ -73,10 +73,10 @@ import Testing
             (.codePoints(primaries: 9, transfer: 16), "dynamic range"),
             (.codePoints(primaries: 1, transfer: 77), "77"), (.gamma(0, nil), "out of range"),
             (.gamma(.infinity, nil), "out of range"),
-            (.gamma(nil, Chromaticities(white: (0, 0), red: (0, 0), green: (0, 0), blue: (0, 0))), "no colours"),
+            (.gamma(nil, Chromaticities(white: (0, 0), red: (0, 0), green: (0, 0), blue: (0, 0))), "gamut"),
             (
                 .gamma(nil, Chromaticities(white: (0.3, 0.3), red: (0.1, 0.1), green: (0.2, 0.2), blue: (0.3, 0.3))),
-                "no colours"
+                "gamut"
             ),
         ] as [(ColorDescription, String)])
     func unusable(description: ColorDescription, word: String) throws {

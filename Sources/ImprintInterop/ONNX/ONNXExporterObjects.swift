@@ -137,7 +137,7 @@ extension ONNXExporter {
         return graph.node("Squeeze", [leads, axis], named: "logos.isLeading")
     }
 
-    /// Returns whether the thresholds allow an object, in a column, to suppress another one, in a row, [objects, objects].
+    /// Adds a matrix [objects, objects]: whether the thresholds let the object of a column suppress the object of a row.
     private mutating func mayPrecede(_ objects: Objects, _ detector: DetectorHead) -> String {
         let thresholds = detector.logos.map { Float(model.file.detectionThreshold(of: $0.label)) }
         let minima = graph.node(

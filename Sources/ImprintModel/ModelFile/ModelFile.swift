@@ -207,7 +207,7 @@ extension ModelFile {
 
 // MARK: Reading
 
-/// The migrations of the metadata to the next format, by the number of the older format.
+/// Migrations of the metadata to the next format, keyed by the older format.
 ///
 /// Format 2 added int8 tensors, and format 3 center-point detectors; neither changed anything else.
 private let migrations: [Int: @Sendable ([String: String]) throws(ModelFileError.Problem) -> [String: String]] = [

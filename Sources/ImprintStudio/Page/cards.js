@@ -114,7 +114,7 @@ function makeCard({ label }, actions) {
       const { dataTransfer } = event, id = dataTransfer.getData(dragType);
       attempt(async () => {
         if (id) await actions.moveExample(Number(id), label);
-        else await actions.addFiles(label, await droppedFiles(dataTransfer));
+        else if (dataTransfer.types.includes("Files")) await actions.addFiles(label, await droppedFiles(dataTransfer));
       });
     },
   },

@@ -77,16 +77,20 @@ async function addFiles(label, files) {
   const errors = [];
   let copies = 0;
   await addShown(label);
+  let count = 0;
   for (const file of files) {
     try {
       await checkFilter(file);
       show(await server.addExample(label, file, "file"));
+      count += 1;
+      if (files.length > 1) showMessage(`${quoted(label)}: added ${count} of ${files.length} photos …`);
     } catch (error) {
       if (error.status === 409) copies += 1;
       else errors.push(`${file.name}: ${error.message}`);
+      // The examples are full, or the studio does not answer: the other files would fail, too.
+      if (error.status === 413 || error.isRejection === false) break;
     }
   }
-  const count = files.length - errors.length - copies;
   const parts = [`${quoted(label)}: added ${count} of ${files.length === 1 ? "1 photo" : `${files.length} photos`}.`];
   if (copies) parts.push(`${copies === 1 ? "1 photo is" : `${copies} photos are`} already an example, and a copy teaches nothing new.`);
   parts.push(...errors.slice(0, errorLimit));

@@ -6,9 +6,9 @@ enum DrawnShape: Equatable {
     case disc(center: Point, radius: Float)
     /// The band of the given half width around a circle.
     case ring(center: Point, radius: Float, halfWidth: Float)
-    /// An ellipse; `direction` is that of the first radius.
+    /// An ellipse; `direction` is the direction of its first radius.
     case ellipse(center: Point, radii: Point, direction: Point)
-    /// A rectangle; `direction` is that of the first half side, and `rounding` is the radius of the corners.
+    /// A rectangle; `direction` is the direction of its first side, and `rounding` is the radius of its corners.
     case box(center: Point, halfSides: Point, direction: Point, rounding: Float)
     /// An equilateral triangle; `direction` points from the centre to the middle of a side.
     case triangle(center: Point, inradius: Float, direction: Point)

@@ -105,7 +105,7 @@ struct DetectorEvaluator {
     /// Returns the detector head with calibrated outputs.
     /// - Parameters:
     ///   - scans: The scans of the validation photos; empty to calibrate on composites.
-    ///   - limits: The limits of the false positives of each logo, which also apply to the photos; empty without limits.
+    ///   - limits: The limits of the false positives of each logo, which at least 20 photos can lower further; empty without limits.
     func head(
         _ network: Network, _ parameters: Parameters, _ patches: DetectorPatches, _ scans: [[PyramidScanner.Scan]?],
         limits: [FalsePositiveLimit] = []
@@ -124,10 +124,11 @@ struct DetectorEvaluator {
             var curve = PlattScaling(positives: positives, negatives: negatives)
             if !limits.isEmpty {
                 var limit = limits[logo]
-                limit.add(
-                    zip(items, scans).compactMap { photo, scans in
-                        scans.map { photo.falsePeaks(of: logo, in: $0[logo]).map(\.score) }
-                    })
+                let falsePeaks = zip(items, scans).compactMap { photo, scans in
+                    scans.map { photo.falsePeaks(of: logo, in: $0[logo]).map(\.score) }
+                }
+                // In a few photos, one object without a box would decide alone.
+                if falsePeaks.count >= FalsePositiveLimit.minimumImages { limit.add(falsePeaks) }
                 curve = limit.applied(to: curve, positives: positives)
             }
             return DetectorHead.Logo(

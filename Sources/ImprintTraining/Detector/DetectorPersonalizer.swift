@@ -266,7 +266,9 @@ public struct DetectorPersonalizer {
         try control.check()
         let (network, parameters) = try newHeadNetwork(trained)
         let limits = try limits(trained, patches, backdrops) { sources in
-            try evaluator.scan(sources, network, parameters, peaks: Self.falsePositivePeaks)
+            onProgress(samples.count, total)
+            try control.check()
+            return try evaluator.scan(sources, network, parameters, peaks: Self.falsePositivePeaks)
         }
         return (trained, try evaluator.head(network, parameters, patches, [], limits: limits))
     }

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// A limit of the false positives of a logo at a confidence of 0.5, from images that do not show it.
+/// An upper limit on the false positives of a logo at a confidence of 0.5, from images that do not show it.
 ///
 /// Platt scaling gives both classes the same weight, so a confidence of 0.5 has about as many errors in images with the logo as in those
 /// without it. But most images do not show an added logo. So the limit lowers the confidences until few images without the logo have a
@@ -8,6 +8,8 @@ internal import Foundation
 struct FalsePositiveLimit {
     /// The maximum expected number of false positives in an image.
     static let rate = 0.05
+    /// The minimum number of images to estimate the rate from; in fewer, a single false positive exceeds it.
+    static let minimumImages = Int((1 / rate).rounded(.up))
     /// The log-odds at the limit, a little below 0: a personalization stores its weights as float16, which changes the scores.
     private static let oddsAtLimit = -0.1
     /// The log-odds of the lowest scores of images with the logo, which must remain candidates of detection (a confidence of 0.01).

@@ -81,7 +81,7 @@ public struct DetectionMetrics: Sendable {
     /// The indices of the photos that show no object and no crowd of the labels.
     public let emptyPhotos: [Int]
 
-    /// For each label the matches of each photo that has detections or objects of it, in the order of the photos.
+    /// The matches of each label: one element per photo with its detections or objects, in the order of the photos.
     let matches: [[DetectionMatches]]
     private let rankings: [DetectionRanking]
 
