@@ -66,7 +66,8 @@ func forEachPartChannelsFirst(
 ) rethrows {
     precondition(values.count == pixels * channels * outputs, "the shape does not match the values")
     let rows = pixels * channels
-    let block = min(outputs, max(1, (1 << 20) / max(rows, 1)))
+    // Blocks of at most 1 MB, unless an output has more, so that little memory suffices.
+    let block = min(outputs, max(1, (1 << 18) / max(rows, 1)))
     var part = [Float](repeating: 0, count: block * rows)
     for first in stride(from: 0, to: outputs, by: block) {
         let count = min(block, outputs - first)
