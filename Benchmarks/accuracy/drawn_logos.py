@@ -5,7 +5,8 @@
 
 Draws the artwork of three logos, training scenes without a logo (label Other), and test scenes: half of them show the logo, a quarter show
 no logo, and a quarter show a hard negative: another logo, a plain shape or a word. Trains with
-`imprint train OUTPUT/LOGO/train --artwork Mark=OUTPUT/LOGO/mark.png`, so no training scene shows the logo, and prints a Markdown table.
+`imprint train-detector --photos OUTPUT/LOGO/train --artwork Mark=OUTPUT/LOGO/mark.png`, so no training scene shows the logo, and prints a
+Markdown table.
 With --together, one detector is trained for all logos; the half of the test scenes with a logo show them in turn, and the folder is OUTPUT/together.
 OUTPUT/LOGO/sheet.jpg shows scenes, OUTPUT/LOGO/mistakes.jpg the misclassified scenes. Requires Pillow.
 """
@@ -43,7 +44,8 @@ def main():
         model = str(folder / "mark.imprint")
         artwork_options = [option for label in logos for option in ("--artwork", f"{label}={folder / label.lower()}.png")]
         finished = run_json(
-            args.imprint, "train", str(folder / "train"), *artwork_options, "--output", model, "--seed", str(args.seed), "--json", *options)[-1]
+            args.imprint, "train-detector", "--photos", str(folder / "train"), *artwork_options, "--output", model, "--seed", str(args.seed),
+            "--json", *options)[-1]
         *images, evaluation = run_json(args.imprint, "evaluate", model, str(folder / "test"), "--images", "--json")
         correct = {}
         for image in images:
