@@ -63,7 +63,7 @@ extension ImageError {
             "The image cannot be encoded as \(format): \(reason)."
         case .notAnImage(let file, let found):
             "\(file.displayPath): expected an image (\(ImageFormat.list)), found \(found). "
-                + "Remove the file or replace it."
+                + "Replace the file, or leave it out."
         case .unsupported(let file, let found):
             "\(file.displayPath): found \(found), which is not supported. "
                 + "Convert it to JPEG, PNG or WebP, 8 bits a sample."

@@ -66,12 +66,28 @@ enum CommandLineArguments {
             + verbs.joined(separator: ", ") + "; imprint --help describes them."
     }
 
-    /// Returns the verb that a misspelt or abbreviated word probably means.
-    private static func suggestion(for word: String, from verbs: [String]) -> String? {
+    /// Returns the error message for an option that the verb does not have; nil if it has all of them.
+    ///
+    /// If a required option is misspelt, the parser only reports that it is missing.
+    static func problemWithOptions(_ arguments: [String]) -> String? {
+        let verb = ImprintCommand.configuration.subcommands.first {
+            $0.configuration.commandName == arguments.first && $0.configuration.subcommands.isEmpty
+        }
+        guard let verb else { return nil }
+        let help = ImprintCommand.helpMessage(for: verb, includeHidden: true, columns: 1000)
+        let known = Set(help.matches(of: /--[a-z][a-z0-9-]*/).map { String($0.output) })
+        let given = arguments.dropFirst().prefix { $0 != "--" }.filter { $0.hasPrefix("--") }.map(optionName)
+        guard let option = given.first(where: { !known.contains($0) }) else { return nil }
+        let suggestion = suggestion(for: option, from: known.sorted()).map { " Did you mean '\($0)'?" } ?? ""
+        return "Unknown option '\(shown(option))'.\(suggestion) imprint \(arguments[0]) --help lists the options."
+    }
+
+    /// Returns the word that a misspelt or abbreviated one probably means.
+    private static func suggestion(for word: String, from words: [String]) -> String? {
         let word = word.lowercased()
-        if word.count > 1, let verb = verbs.first(where: { $0.hasPrefix(word) }) { return verb }
-        let nearest = verbs.map { (verb: $0, distance: editDistance(word, $0)) }.min { $0.distance < $1.distance }
-        return nearest.flatMap { $0.distance <= 2 ? $0.verb : nil }
+        if word.count > 1, let longer = words.first(where: { $0.hasPrefix(word) }) { return longer }
+        let nearest = words.map { (word: $0, distance: editDistance(word, $0)) }.min { $0.distance < $1.distance }
+        return nearest.flatMap { $0.distance <= 2 ? $0.word : nil }
     }
 
     /// Returns the Levenshtein distance: the number of insertions, deletions and replacements of characters.

@@ -1,5 +1,7 @@
+internal import Foundation
 internal import Imprint
 internal import ImprintBaseModels
+internal import ImprintImages
 internal import ImprintInterop
 internal import ImprintModel
 internal import ImprintTraining
@@ -36,7 +38,9 @@ func hint(for error: any Error) -> String? {
         }
     case let error as SafetensorsError:
         if case .headerTooLong = error.problem {
-            "imprint import converts ONNX, Core ML, Caffe and PyTorch models to model files."
+            (try? ImageFile.information(of: URL(filePath: error.path))) != nil
+                ? "The file is an image. Name the model before the photos."
+                : "imprint import converts ONNX, Core ML, Caffe and PyTorch models to model files."
         } else {
             nil
         }

@@ -37,6 +37,7 @@ struct NewLogoOptions: ParsableArguments {
             if data == nil {
                 throw ValidationError(
                     "There is nothing to learn from, expected a folder of photos, --artwork LABEL=FILE or --annotations FILE."
+                        + (photoOptions.contains("--not") ? " --not needs a folder of photos, too." : "")
                 )
             }
             return

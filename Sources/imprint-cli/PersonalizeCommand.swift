@@ -193,7 +193,7 @@ struct PersonalizeCommand: ParsableCommand {
         }
         let new = added.filter { !known.contains($0) }
         let seconds = String(format: "%.1f", result.seconds)
-        Terminal.note("Learned \(shown(new)) in \(seconds) s. Wrote \(output), \((bytes + 1023) / 1024) KB.")
+        Terminal.note("Learned \(shown(new)) in \(seconds) s. Wrote \(output), \(TextTable.bytes(bytes)).")
     }
 
     /// Runs `body` with a progress bar; Ctrl-C cancels it.
@@ -252,7 +252,7 @@ struct PersonalizeCommand: ParsableCommand {
         }
         let seconds = String(format: "%.1f", result.seconds)
         Terminal.note(
-            "Learned from \(result.exampleCount) photos in \(seconds) s. Wrote \(output), \((bytes + 1023) / 1024) KB.")
+            "Learned from \(result.exampleCount) photos in \(seconds) s. Wrote \(output), \(TextTable.bytes(bytes)).")
         if let accuracy = result.accuracy {
             Terminal.always(
                 "Accuracy on these photos: \(Terminal.percent(accuracy.before)) before, \(Terminal.percent(accuracy.after)) after "

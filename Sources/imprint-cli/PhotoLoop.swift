@@ -59,7 +59,8 @@ func forEachPhoto(
     try output.finish()
     for line in output.summary { Terminal.note(line) }
     if Interrupt.isRequested {
-        Terminal.note("Interrupted after \(progress.done) photos; their results are complete.")
+        Terminal.note(
+            "Interrupted after \(TextTable.counted(progress.done, "photo")); all results until then are complete.")
         throw Interrupt.exitCode
     }
     if photos.hasList && progress.failures > 0 {

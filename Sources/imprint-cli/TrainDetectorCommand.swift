@@ -167,7 +167,8 @@ struct TrainDetectorCommand: AsyncParsableCommand {
             let count = folder.items.count(where: { folder.labels[$0.label] == label })
             guard count == 0 else { continue }
             Terminal.warn(
-                "\(visible(named)) has no sub-folder \(shown(label)) with photos: all of its photos count as photos without this logo."
+                "\(visible(named)) has no sub-folder \(shown(label)) with photos: all of its photos count as photos without this logo. "
+                    + "If a sub-folder shows it, give the artwork the name of that sub-folder."
             )
         }
     }

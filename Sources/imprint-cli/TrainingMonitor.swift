@@ -76,7 +76,8 @@ struct TrainingMonitor {
         if event.decision?.evidence?.showsSmallObjects == true {
             Terminal.note(
                 "Only a small part of each photo shows its label, and the accuracy is low. If the label is a logo, a detector is probably "
-                    + "more accurate: imprint train-detector --artwork LABEL=FILE --photos FOLDER --output FILE.")
+                    + "more accurate: imprint train-detector --artwork LABEL=FILE --photos FOLDER --output FILE. LABEL is the sub-folder with "
+                    + "photos of the logo.")
         }
         if event.recipe == .builtInBase {
             Terminal.note(
@@ -218,7 +219,7 @@ struct TrainingMonitor {
         return table.text
             + "\n\nConfidences are calibrated: their expected calibration error (ECE) on the validation set was "
             + "\(Terminal.percent(calibration.errorBefore)) and is \(Terminal.percent(calibration.errorAfter))"
-            + (rises ? ", because the validation set is small." : ".")
+            + (rises ? "; the validation set is too small to improve it." : ".")
     }
 
     private func show(_ ending: TrainingResult.Ending, done: Int, kept: Int, _ output: String) {

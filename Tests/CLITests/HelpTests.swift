@@ -34,6 +34,8 @@ import Testing
         arguments: [
             ("train '' --output m", "A path is empty"), ("classify m ''", "A path is empty"),
             ("train photos --output m --input-size 15", "--input-size is 15, expected at least 16"),
+            ("train photos --ouput m", "Unknown option '--ouput'. Did you mean '--output'?"),
+            ("export m --too onnx -o o", "Unknown option '--too'. Did you mean '--to'?"),
             ("train photos --output m --network lenet --input-size 8", "--input-size is 8, expected at least 16"),
             ("prepare photos --output d --size 0", "--size is 0, expected 1 to 8192"),
             ("prepare photos --output d --quality 101", "--quality is 101, expected 1 to 100"),

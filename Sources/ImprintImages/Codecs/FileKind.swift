@@ -51,6 +51,8 @@ enum FileKind: Equatable {
         if head.isEmpty { return "an empty file" }
         if head.starts(with: "%PDF".utf8) { return "a PDF" }
         if head.starts(with: "PK\u{3}\u{4}".utf8) { return "a ZIP archive" }
+        // The length of the header and its first characters; model files and personalizations are such files.
+        if head.dropFirst(4).starts(with: [0, 0, 0, 0] + Array("{\"".utf8)) { return "a model file (safetensors)" }
         // Text has no control characters except white space, and no bytes that are invalid in UTF-8.
         let whiteSpace: Set<UInt8> = [9, 10, 12, 13]
         guard head.allSatisfy({ ((0x20..<0xF8).contains($0) && $0 != 0x7F) || whiteSpace.contains($0) }) else {

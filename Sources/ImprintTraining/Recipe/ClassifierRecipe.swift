@@ -118,7 +118,7 @@ extension RecipeDecision {
                 ? "the micro-F1 of a new head on the frozen base model is \(share) on \(heldOut)"
                 : "a new head on the frozen base model is right on \(share) of \(heldOut)"
         var chosen = recipe
-        var reason = "because it was asked for; \(accuracy)"
+        var reason = "as requested; \(accuracy)"
         if recipe == .automatic {
             if evidence.heldOutPhotos == 0 {
                 (chosen, reason) = (.head, "because \(accuracy)")

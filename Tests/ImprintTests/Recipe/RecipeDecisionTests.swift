@@ -60,7 +60,7 @@ import Testing
         let tuned = decision(
             .fineTuning, mirrored: 0.1, secondsLeft: 65, epochs: 12, augmentation: Augmentation([.flip]))
         #expect(tuned.epochs == 12 && tuned.augmentation == Augmentation([.flip]))
-        #expect(tuned.description.hasPrefix("fine-tune all layers for 12 epochs, because it was asked for"))
+        #expect(tuned.description.hasPrefix("fine-tune all layers for 12 epochs, as requested"))
         #expect(!tuned.description.contains("not mirrored"))
         let head = decision(
             photos: 9, epochs: 3, augmentation: Augmentation([.flip]), given: [.epochs, .batchSize, .augmentation])
