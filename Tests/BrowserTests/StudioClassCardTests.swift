@@ -107,10 +107,10 @@ import Testing
                     "isDeletable", "[...document.querySelectorAll('#classes .quiet')].map(one => one.checkVisibility())"
                 ),
                 .chooseAll(Self.card(2, ".photos"), Array(photos.prefix(4))),
-                .wait("\(Self.text("said")).includes('4 of 4')"),
+                .wait("\(Self.text("said")).includes('4 of 4 photos')"),
                 .choose(Self.card(1, ".folder"), chosen.deletingLastPathComponent()),
-                .wait("\(Self.text("said")).includes('Class 1')"), .note("folder", Self.text("said")),
-                .chooseAll(Self.card(2, ".photos"), photos), .wait("\(Self.text("said")).includes('1 of 5')"),
+                .wait("\(Self.text("said")).includes('3 of 3 photos')"), .note("folder", Self.text("said")),
+                .chooseAll(Self.card(2, ".photos"), photos), .wait("\(Self.text("said")).includes('1 of 5 photos')"),
                 .note("copies", Self.text("said")),
                 .wait("\(thumbnails).every(one => one.naturalWidth > 0)"),
                 .note("sources", "\(thumbnails).map(one => one.getAttribute('src'))"),

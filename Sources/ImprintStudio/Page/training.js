@@ -83,7 +83,7 @@ async function addFiles(label, files) {
       await checkFilter(file);
       show(await server.addExample(label, file, "file"));
       count += 1;
-      if (files.length > 1) showMessage(`${quoted(label)}: added ${count} of ${files.length} photos …`);
+      if (files.length > 1) showMessage(`Adding photos to ${quoted(label)}: ${count} of ${files.length} …`);
     } catch (error) {
       if (error.status === 409) copies += 1;
       else errors.push(`${file.name}: ${error.message}`);
