@@ -106,7 +106,7 @@ final class ExampleTrainer: Sendable {
         return examples
     }
 
-    /// Forgets removals soon after they can no longer be undone.
+    /// Forgets expired removals from time to time.
     private func forgetLater() {
         let isWaiting = state.withLock { state in
             defer { state.forgetsLater = true }

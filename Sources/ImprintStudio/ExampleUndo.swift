@@ -68,7 +68,7 @@ struct ExampleUndo: Sendable {
 
     mutating func removeAll() { removals = [] }
 
-    /// Forgets removals that can no longer be undone.
+    /// Forgets expired removals.
     mutating func removeExpired(at now: ContinuousClock.Instant = .now) {
         removals.removeAll { $0.date + Self.duration <= now }
     }

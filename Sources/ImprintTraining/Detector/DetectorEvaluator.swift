@@ -127,7 +127,7 @@ struct DetectorEvaluator {
                 let falsePeaks = zip(items, scans).compactMap { photo, scans in
                     scans.map { photo.falsePeaks(of: logo, in: $0[logo]).map(\.score) }
                 }
-                // In a few photos, one object without a box would decide alone.
+                // In a few photos, a single object without a box would decide.
                 if falsePeaks.count >= FalsePositiveLimit.minimumImages { limit.add(falsePeaks) }
                 curve = limit.applied(to: curve, positives: positives)
             }
