@@ -118,7 +118,7 @@ final class ExampleTrainer: Sendable {
         }
     }
 
-    /// Forgets removals that can no longer be undone, and returns whether others are left.
+    /// Forgets expired removals, and returns whether others are left.
     private func forgetExpiredRemovals() -> Bool {
         state.withLock { state in
             state.examples.undo.removeExpired()

@@ -134,7 +134,7 @@ async function undo() {
   try {
     await change(() => server.undo());
   } catch (error) {
-    // The studio no longer has the removed examples.
+    // The studio has forgotten the removed examples.
     examples = await server.examples();
     show();
     throw error;
