@@ -138,13 +138,13 @@ private func tracker(request: DetectionRequest, camera: Camera) throws -> Detect
         #expect(pages == 25)
     }
 
-    /// The examples in this file and in CatalogExamples.swift, by page.
+    /// The examples in this file and in those of the catalogs, by page.
     ///
     /// An example starts after one comment for each page that has it.
     private static func examples() throws -> [String: [String]] {
         let folder = URL(filePath: #filePath).deletingLastPathComponent()
         var examples: [String: [String]] = [:]
-        for file in ["DocumentedExampleTests.swift", "CatalogExamples.swift"] {
+        for file in ["DocumentedExampleTests", "CatalogExamples", "NetworkCatalogExamples"].map({ "\($0).swift" }) {
             let source = try String(contentsOf: folder.appending(path: file), encoding: .utf8)
             var pages: [String] = []
             var lines: [Substring] = []
