@@ -2,6 +2,7 @@ import Foundation
 import Imprint
 import ImprintCore
 import ImprintModel
+import Synchronization
 import TestSupport
 import Testing
 
@@ -172,36 +173,38 @@ import Testing
             let live = try store.live()
             let answers = pair.map(\.answer)
             #expect(answers[0] != answers[1])
-            try await withThrowingTaskGroup(of: [Int].self) { group in
+            let readers = Mutex((running: 8, counts: [0, 0]))
+            try await withThrowingTaskGroup(of: Void.self) { group in
                 for _ in 0..<8 {
                     group.addTask {
-                        var counts = [0, 0]
+                        defer { readers.withLock { $0.running -= 1 } }
                         while !Task.isCancelled {
                             let answer = try live.current.classify(TestModel.photo)
                             let index = try #require(answers.firstIndex(of: answer))
-                            counts[index] += 1
+                            readers.withLock { $0.counts[index] += 1 }
                             await Task.yield()
                         }
-                        return counts
                     }
                 }
                 // Every other change is a rollback.
                 try await pair[1].inFile { file in
                     for swap in 0..<1000 {
+                        let current = (swap + 1) % 2
                         if swap.isMultiple(of: 2) {
                             try await store.install(from: file, verification: pair[1].verification)
                         } else {
                             try store.rollBack()
                         }
-                        #expect(try live.current.classify(TestModel.photo) == answers[(swap + 1) % 2])
+                        #expect(try live.current.classify(TestModel.photo) == answers[current])
+                        // The test is meaningless if the tasks never see one of the models.
+                        let seen = readers.withLock { $0.counts[current] }
+                        while readers.withLock({ $0.running > 0 && $0.counts[current] == seen }) { await Task.yield() }
                     }
                 }
                 group.cancelAll()
-                var counts = [0, 0]
-                for try await some in group { counts = [counts[0] + some[0], counts[1] + some[1]] }
-                // The test is meaningless if the tasks saw only one model.
-                #expect(counts.allSatisfy { $0 > 100 }, "\(counts)")
+                try await group.waitForAll()
             }
+            #expect(readers.withLock { $0.counts.allSatisfy { $0 >= 500 } })
         }
     }
 }

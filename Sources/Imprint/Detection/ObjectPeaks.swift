@@ -42,9 +42,9 @@ enum ObjectPeaks {
 
     /// Returns the objects by descending confidence, including those below the thresholds of their logos.
     ///
-    /// An object suppresses less confident objects of other logos with a similar box. But an object below the threshold of its logo never
-    /// suppresses one that reaches its own. So the other objects do not affect the objects that reach their thresholds, and an evaluation
-    /// still gets them.
+    /// An object suppresses less confident objects of the same logo inside its box, and those of other logos with a similar box. But an
+    /// object below the threshold of its logo never suppresses one that reaches its own. So the other objects do not affect the objects
+    /// that reach their thresholds, and an evaluation still gets them.
     /// - Parameter thresholds: The minimum confidence of each logo.
     static func objects(
         _ scans: [PyramidScanner.Scan], _ detector: DetectorHead, thresholds: [Double]
@@ -74,13 +74,21 @@ enum ObjectPeaks {
             ($1.element.confidence, $0.offset) < ($0.element.confidence, $1.offset)
         }) {
             let isReaching = reachesThreshold(candidate)
-            let isCovered = objects.contains {
-                $0.logo != candidate.logo && $0.box.overlap(with: candidate.box) > ObjectSelection.otherLogoOverlap
-                    && (!isReaching || reachesThreshold($0))
+            let isSuppressed = objects.contains {
+                suppresses($0, candidate) && (!isReaching || reachesThreshold($0))
             }
-            if !isCovered { objects.append(candidate) }
+            if !isSuppressed { objects.append(candidate) }
         }
         return objects
+    }
+
+    /// Returns whether the box of an object makes a less confident one redundant.
+    private static func suppresses(_ object: Object, _ weaker: Object) -> Bool {
+        if object.logo == weaker.logo {
+            return object.box.intersection(with: weaker.box)
+                > ObjectSelection.sameLogoContainment * weaker.box.width * weaker.box.height
+        }
+        return object.box.overlap(with: weaker.box) > ObjectSelection.otherLogoOverlap
     }
 
     /// Returns the box of a peak: the predicted box or, without box regression, a square of the typical size.

@@ -47,10 +47,8 @@ extension ONNXExporter {
             named: "photo.size")
         let shortSide = graph.node(
             "ReduceMin", [size, graph.add("photo.axes", [1])], ["keepdims": .int(0)], named: "photo.shortSide")
-        var isObject = graph.node("Greater", [shortSide, number("photo.none", 0)], named: "photo.isInside")
-        if detector.logos.count > 1 {
-            isObject = graph.node("And", [isObject, isLeading(objects, detector)], named: "photo.isObject")
-        }
+        let isInside = graph.node("Greater", [shortSide, number("photo.none", 0)], named: "photo.isInside")
+        let isObject = graph.node("And", [isInside, isLeading(objects, detector)], named: "photo.isObject")
         let labels = detector.logos.map { logo in model.file.labels.firstIndex(of: logo.label) ?? 0 }
         let names = graph.node("Gather", [graph.add("logo.labels", labels), objects.logos], named: "photo.labels")
         for (output, values) in [
@@ -94,7 +92,7 @@ extension ONNXExporter {
         let best = graph.node("Gather", [all, positions], named: "objects.best")
 
         // A peak belongs to the first object of its logo that suppresses it.
-        let overlap = addOverlap(best, all, named: "cluster")
+        let overlap = addOverlap(best, all, named: "cluster").overlap
         let near = isAbove(overlap, ObjectSelection.sameLogoOverlap, named: "cluster.isNear")
         let earlier = addEarlier(sameLogo(logos, named: "cluster"), named: "cluster.earlier")
         let owners = graph.node("MatMul", [earlier, floats(near)], named: "cluster.earlierOwners")
@@ -113,28 +111,28 @@ extension ONNXExporter {
             confidences: sorted, logos: logos, boxes: graph.node("Div", [sums, total], named: "objects.boxes"))
     }
 
-    /// Returns whether no object of another logo, with a higher confidence and a similar box, suppresses an object, [objects].
+    /// Returns whether no object with a higher confidence suppresses an object, [objects].
     ///
-    /// An object below the threshold of its logo does not suppress one that reaches the threshold of its own logo. A suppressed
-    /// object does not suppress others, so the result equals that of sequential suppression. Each round resolves one more link of a
-    /// suppression chain.
+    /// An object suppresses objects of the same logo inside its box, and those of other logos with a similar box. But an object below the
+    /// threshold of its logo does not suppress one that reaches the threshold of its own logo. A suppressed object does not suppress
+    /// others, so the result equals that of sequential suppression. Each round resolves one more link of a suppression chain.
     private mutating func isLeading(_ objects: Objects, _ detector: DetectorHead) -> String {
-        let overlap = addOverlap(objects.boxes, objects.boxes, named: "logos")
-        let others = graph.node("Not", [sameLogo(objects.logos, named: "logos")], named: "logos.areDifferent")
-        let similar = isAbove(overlap, ObjectSelection.otherLogoOverlap, named: "logos.areSimilar")
-        let (half, axis) = (number("logos.half", 0.5), graph.add("logos.axis", [1]))
-        let conflict = graph.node(
-            "And",
-            [graph.node("And", [similar, others], named: "logos.areSimilarLogos"), mayPrecede(objects, detector)],
-            named: "logos.conflict")
-        let conflicts = addEarlier(conflict, named: "logos.earlierConflicts")
-        var count = graph.node("ReduceSum", [conflicts, axis], named: "logos.count0")
+        let overlaps = addOverlap(objects.boxes, objects.boxes, named: "leading")
+        let isSame = sameLogo(objects.logos, named: "leading")
+        let inside = graph.node("Div", [overlaps.common, overlaps.firstArea], named: "leading.insideShare")
+        let isInside = isAbove(inside, ObjectSelection.sameLogoContainment, named: "leading.isInside")
+        let isSimilar = isAbove(overlaps.overlap, ObjectSelection.otherLogoOverlap, named: "leading.isSimilar")
+        let isCovered = graph.node("Where", [isSame, isInside, isSimilar], named: "leading.isCovered")
+        let (half, axis) = (number("leading.half", 0.5), graph.add("leading.axis", [1]))
+        let conflict = graph.node("And", [isCovered, mayPrecede(objects, detector)], named: "leading.conflict")
+        let conflicts = addEarlier(conflict, named: "leading.earlierConflicts")
+        var count = graph.node("ReduceSum", [conflicts, axis], named: "leading.count0")
         for round in 1..<Self.suppressionRounds {
-            let leads = graph.node("Less", [count, half], named: "logos.leads\(round)")
-            count = graph.node("MatMul", [conflicts, floats(leads)], named: "logos.count\(round)")
+            let leads = graph.node("Less", [count, half], named: "leading.leads\(round)")
+            count = graph.node("MatMul", [conflicts, floats(leads)], named: "leading.count\(round)")
         }
-        let leads = graph.node("Less", [count, half], named: "logos.leads")
-        return graph.node("Squeeze", [leads, axis], named: "logos.isLeading")
+        let leads = graph.node("Less", [count, half], named: "leading.leads")
+        return graph.node("Squeeze", [leads, axis], named: "leading.isLeading")
     }
 
     /// Adds a matrix [objects, objects]: whether the thresholds let the object of a column suppress the object of a row.
@@ -154,8 +152,18 @@ extension ONNXExporter {
 // MARK: Boxes and matrices
 
 extension ONNXExporter {
-    /// Adds the overlap (IoU) of boxes [first, 4] with boxes [second, 4], [first, second].
-    private mutating func addOverlap(_ first: String, _ second: String, named name: String) -> String {
+    /// The overlap of two lists of boxes.
+    private struct Overlap {
+        /// The area of the intersection, [first, second].
+        let common: String
+        /// The area of the boxes of the first list, [first, 1].
+        let firstArea: String
+        /// The intersection over union, [first, second].
+        let overlap: String
+    }
+
+    /// Adds the overlap of boxes [first, 4] with boxes [second, 4].
+    private mutating func addOverlap(_ first: String, _ second: String, named name: String) -> Overlap {
         let axes = [graph.add("\(name).firstAxis", [1]), graph.add("\(name).secondAxis", [0])]
         let last = graph.add("\(name).sides", [-1])
         var (starts, ends, areas): ([String], [String], [String]) = ([], [], [])
@@ -174,8 +182,10 @@ extension ONNXExporter {
             "Relu", [graph.node("Sub", [end, start], named: "\(name).difference")], named: "\(name).size")
         let common = graph.node("ReduceProd", [size, last], ["keepdims": .int(0)], named: "\(name).common")
         let sum = graph.node("Add", areas, named: "\(name).sum")
-        return graph.node(
-            "Div", [common, graph.node("Sub", [sum, common], named: "\(name).union")], named: "\(name).overlap")
+        let union = graph.node("Sub", [sum, common], named: "\(name).union")
+        return Overlap(
+            common: common, firstArea: areas[0],
+            overlap: graph.node("Div", [common, union], named: "\(name).overlap"))
     }
 
     /// Adds a slice of the columns of a matrix.

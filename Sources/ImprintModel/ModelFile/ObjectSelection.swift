@@ -10,6 +10,10 @@ package enum ObjectSelection {
     ///
     /// One logo may contain a smaller one, but two logos with similar boxes are the same object.
     package static let otherLogoOverlap: Float = 0.5
+    /// The share of a box inside a better box of the same logo at which it is suppressed.
+    ///
+    /// Fine pyramid levels see parts of a large logo as the whole logo.
+    package static let sameLogoContainment: Float = 0.8
     /// The overlap (IoU) at which a suppressed box is averaged with the one that suppresses it.
     package static let averagedOverlap: Float = 0.6
 }

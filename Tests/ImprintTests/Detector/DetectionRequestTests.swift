@@ -62,6 +62,20 @@ import Testing
         #expect(objects(scans, thresholds: thresholds).map(\.logo) == logos)
     }
 
+    @Test(
+        "A box inside a better box of the same logo is suppressed, whatever its size",
+        arguments: [(2, 20, 0, [0]), (2, 70, 0, [0]), (2, 30, 1, [0, 1]), (2, 90, 0, [0, 0]), (4, 20, 0, [0, 0])]
+            as [(Float, Float, Int, [Int])])
+    func containment(score: Float, x: Float, logo: Int, expected: [Int]) {
+        // The better box is at 0 to 100. At x = 90, half of the smaller box is outside of it.
+        let small = peak(score, x, 10, 20)
+        let scans = [
+            PyramidScanner.Scan(score: 3, peaks: [peak(3, 0, 0, 100)] + (logo == 0 ? [small] : [])),
+            PyramidScanner.Scan(score: 2, peaks: logo == 1 ? [small] : []),
+        ]
+        #expect(objects(scans).map(\.logo) == expected)
+    }
+
     @Test("At most 100 objects of a label are returned") func limit() {
         let peaks = (0..<150).map { peak(1 - Float($0) / 150, Float($0) * 20, 0, 10) }
         let objects = objects(
