@@ -62,7 +62,7 @@ extension Classification {
     /// Whether the classification has a precision–recall curve.
     public var hasPrecisionRecallCurve: Bool { !precisionRecallCurve.isEmpty }
 
-    /// Returns whether the classification meets a minimum precision at the operating point for a recall.
+    /// Returns whether the classification meets a minimum precision at the operating point for the given recall.
     ///
     /// The operating point is the highest threshold of the curve at which the recall is at least `recall`. The result is true if the
     /// precision there is at least `minimumPrecision` and the confidence reaches the threshold. It is false if the curve is empty or does
@@ -73,7 +73,7 @@ extension Classification {
         return point.precision >= minimumPrecision && Double(confidence) >= point.threshold
     }
 
-    /// Returns whether the classification meets a minimum recall at the operating point for a precision.
+    /// Returns whether the classification meets a minimum recall at the operating point for the given precision.
     ///
     /// The operating point is the lowest threshold of the curve at which the precision is at least `precision`. The result is true if the
     /// recall there is at least `minimumRecall` and the confidence reaches the threshold. It is false if the curve is empty or does not

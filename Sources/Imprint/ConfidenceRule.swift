@@ -57,7 +57,7 @@ public struct ConfidenceRule: Hashable, Sendable {
 
     /// Checks that a classifier has the metrics that the rule needs, for each of its labels.
     ///
-    /// Labels that a personalization added have no metrics.
+    /// Labels that a personalization added do not have metrics.
     /// - Throws: `ImprintError.missingMetric` if a metric is missing, `ImprintError.invalidSetting` if a value of the rule is not in 0…1.
     public func check(_ classifier: ImageClassifier) throws(ImprintError) {
         if case .confidence(let minimum) = threshold { try Self.check(Double(minimum), "threshold") }

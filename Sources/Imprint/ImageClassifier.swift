@@ -11,8 +11,8 @@ public import ImprintModel
 /// print(best.label, best.confidence)
 /// ```
 ///
-/// A classifier is immutable, and any number of threads can use it at the same time. It preprocesses images exactly as in training: the
-/// model file stores the preprocessing.
+/// A classifier is immutable, and any number of threads can use it at the same time. It preprocesses images exactly as in training, because
+/// the model file stores the preprocessing.
 ///
 /// Use `ClassificationRequest` to classify in async code, to classify a region of an image, or to filter classifications by confidence.
 public final class ImageClassifier: Sendable {
@@ -22,7 +22,7 @@ public final class ImageClassifier: Sendable {
     public let personalization: Personalization?
     /// Whether predictions are averaged over the image and its horizontal flip (test-time augmentation).
     ///
-    /// The classifier averages the logits, and takes twice as long as for a single prediction.
+    /// The classifier averages the logits of both images, which takes twice as long as a single prediction.
     public let averagesFlipped: Bool
     let workers: Workers
     let predictor: any HeadPredictor
@@ -89,8 +89,7 @@ public final class ImageClassifier: Sendable {
 
     /// Whether the confidences of an image sum to 1.
     ///
-    /// It is false for multi-label models and for center-point detectors. Multi-label models predict an independent probability for each
-    /// label.
+    /// It is false for center-point detectors, and for multi-label models, which predict an independent probability for each label.
     public var confidencesSumToOne: Bool { model.head.confidencesSumToOne }
 
     /// Classifies the image in a file.

@@ -68,7 +68,7 @@ public enum ImprintError: DescribedError, Equatable {
     case cannotPersonalizeMultiLabel(network: String)
     /// The model is an imported detector, which Imprint can run but not fine-tune or personalize.
     case cannotTrainImportedDetector(network: String)
-    /// The model is a detector without a label for photos that show no object. It can be evaluated only on photos with boxes.
+    /// The model is a detector without a label for photos that show no object, so it can be evaluated only on photos with boxes.
     case needsBoxes(network: String)
     /// The features of the photos exceed the memory limit.
     case featuresExceedMemoryLimit(byteCount: Int, limit: Int)

@@ -29,7 +29,7 @@ extension Network {
 
     /// The nodes that adapt one layer of a network with adapters.
     package enum Adapter: Hashable, Sendable {
-        /// The node `delta` adapts the head. It has a layer of the same kind and size.
+        /// The node `delta` adapts the head, with a layer of the same kind and size.
         case fullRank(node: String, delta: String)
         /// The nodes `left` and `right`, one after the other, adapt another layer: W + A·B.
         case lowRank(node: String, left: String, right: String)

@@ -12,7 +12,7 @@ public struct Network: Hashable, Sendable {
         public let name: String
         /// The layer.
         public let layer: any Layer
-        /// The names of the nodes that it reads; `Network.inputName` is the network's input.
+        /// The names of the nodes whose outputs it reads; `Network.inputName` stands for the network's input.
         public let inputs: [String]
 
         /// Creates a node.

@@ -30,7 +30,7 @@ public struct NetworkBuilder {
     /// - Parameters:
     ///   - layer: The layer.
     ///   - name: A unique name. The default is the kind of layer with a number, such as "convolution2".
-    ///   - inputs: The names of the nodes that it reads. The default is the last node.
+    ///   - inputs: The names of the nodes that the new node reads. The default is the last node.
     /// - Returns: The name of the node, for the inputs of other nodes.
     @discardableResult
     public mutating func add(_ layer: some Layer, named name: String? = nil, to inputs: [String]? = nil) -> String {

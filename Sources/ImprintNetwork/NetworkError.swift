@@ -8,7 +8,7 @@ public enum NetworkError: DescribedError, Equatable {
     case empty(network: String)
     /// A node reads an input that is neither the network's input nor an earlier node.
     case unknownInput(node: String, input: String)
-    /// No other node reads the output of a node, and it is not the last node.
+    /// A node other than the last one has an output that no other node reads.
     case unusedNode(node: String)
     /// A node has the wrong number of inputs for its layer.
     case inputCount(layer: String, expected: String, found: Int)

@@ -1,7 +1,7 @@
 /// The head and the blocks of a network, and variants of the network for training.
 extension Network {
     /// Returns the network without a final softmax, for training: `SoftmaxCrossEntropy` contains the softmax.
-    /// - Throws: `NetworkError` if the remaining nodes are not a network.
+    /// - Throws: `NetworkError` if the remaining nodes do not form a valid network.
     public func logits() throws(NetworkError) -> Network {
         guard nodes.count > 1, nodes[nodes.count - 1].layer is Softmax else { return self }
         return try Network(name: name, input: input, nodes: nodes.dropLast())

@@ -4,8 +4,8 @@ internal import Synchronization
 
 /// The offsets of the parameters of a network in one contiguous buffer.
 ///
-/// Weights come first, then biases and the parameters of normalization layers, then statistics. Therefore the trainable parameters,
-/// and those with weight decay, are contiguous. There are no gaps, so a file can store the buffer as it is.
+/// Weights come first, then biases and the parameters of normalization layers, then statistics. The trainable parameters are therefore
+/// contiguous, and so are those with weight decay. There are no gaps, so a file can store the buffer as it is.
 public struct ParameterLayout: Hashable, Sendable {
     /// A named tensor in the buffer.
     public struct Entry: Hashable, Sendable {
@@ -60,8 +60,8 @@ public struct ParameterLayout: Hashable, Sendable {
 
 /// The parameters of a network: one contiguous float32 buffer with named views.
 ///
-/// Several threads may read them at the same time. Only a training plan and its optimizer change them. Do not use
-/// parameters elsewhere while a plan trains them, or give the plan a `copy()`.
+/// Several threads may read them at the same time. Only a training plan and its optimizer change them, so do not use parameters elsewhere
+/// while a plan trains them, or give the plan a `copy()`.
 public final class Parameters: @unchecked Sendable {
     /// The names, shapes and offsets.
     public let layout: ParameterLayout

@@ -30,9 +30,9 @@ extension Audit {
             case outsideCrop
             /// An annotated photo that does not exist.
             case missing
-            /// An annotated photo whose boxes may refer to the upright or to the stored picture.
+            /// An annotated photo for which it is unclear whether the boxes refer to the upright or to the stored photo.
             case ambiguousOrientation
-            /// An annotated photo that has another size than its annotation states.
+            /// An annotated photo whose size differs from the size in its annotation.
             case otherSize
             /// A box with a coordinate that is not a finite number.
             case nonFiniteBoxes

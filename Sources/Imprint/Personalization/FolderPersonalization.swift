@@ -35,8 +35,8 @@ public struct PersonalizationResult: Sendable {
 extension PersonalizationSession {
     /// Trains with the photos of a folder that has one sub-folder per label.
     ///
-    /// The session takes one photo of each label in turn, so a limit affects all labels equally. If the call throws, the session and its
-    /// classifier do not change.
+    /// The session reads one photo of each label in turn, so that a time or memory limit affects all labels equally. If the call throws,
+    /// the session and its classifier do not change.
     /// - Parameters:
     ///   - folder: The photos by label. The session adds labels that the model does not have.
     ///   - corrections: Photos, each with a label that it does not have.

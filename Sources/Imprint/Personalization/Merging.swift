@@ -23,8 +23,8 @@ public struct Merge: Sendable {
 
     /// A guarantee of (ε, δ)-differential privacy at the level of users.
     ///
-    /// For any set of models, let p be the probability that the result is one of them, and q the same probability without one of the users. Then
-    /// p ≤ e^ε q + δ, and the same holds with p and q swapped.
+    /// For any set of models, let p be the probability that the merged model is in the set, and q the same probability if one of the users
+    /// is left out. Then p ≤ e^ε q + δ and q ≤ e^ε p + δ.
     public struct Privacy: Hashable, Sendable {
         /// ε.
         public let epsilon: Double

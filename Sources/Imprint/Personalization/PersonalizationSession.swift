@@ -16,9 +16,9 @@ internal import Synchronization
 ///
 /// Load the saved file again with `Personalization.init(contentsOf:)` and apply it with `ImageClassifier.personalized(with:)`.
 ///
-/// Each change trains again on the features of all photos in the session. The session computes the features of a photo only once. Therefore
-/// the result depends only on the base model, the initial personalization and the photos. `undo()` restores the previous state exactly, and
-/// the same photos in the same order give a bitwise identical result.
+/// After each change, the session trains again on the features of all its photos, which it computes only once. The result therefore depends
+/// only on the base model, the initial personalization and the photos. `undo()` restores the previous state exactly, and the same photos in
+/// the same order give a bitwise identical result.
 ///
 /// A session is thread-safe. Reading `classifier` takes no lock and does not wait for training. The session never changes the base model.
 ///
@@ -254,8 +254,8 @@ public final class PersonalizationSession: Sendable {
 
     /// Measures the accuracy on the photos of the session by k-fold cross-validation.
     ///
-    /// A personalization that was trained without a photo's fold classifies the photo. Photos of one burst are distributed over the folds,
-    /// so `after` is too high if the session contains bursts.
+    /// Each photo is classified by a personalization that was trained without the photo's fold. Photos of one burst are distributed over
+    /// the folds, so `after` is too high if the session contains bursts.
     /// - Parameter folds: The number of folds, at least 2.
     /// - Returns: The accuracy; nil if there are fewer than two photos per fold, or a label has only one photo.
     /// - Throws: The errors of training.

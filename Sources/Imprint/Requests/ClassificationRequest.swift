@@ -14,7 +14,7 @@ internal import ImprintModel
 public struct ClassificationRequest: Sendable {
     /// The rule that fits the image, or its region of interest, to the network's input; nil for the rule used in training.
     public var cropAndScale: CropAndScale?
-    /// The region of the upright image to classify; it is extended to whole pixels.
+    /// The region of the upright image to classify, which is extended to whole pixels.
     public var regionOfInterest = NormalizedRectangle.all
     /// The rule that classifications must meet.
     public var rule: ConfidenceRule
@@ -32,7 +32,7 @@ public struct ClassificationRequest: Sendable {
         self.init(LiveClassifier(classifier), rule: rule)
     }
 
-    /// Creates a request for a replaceable classifier; the classifier that is current at that time classifies each image.
+    /// Creates a request for a replaceable classifier; each image is classified by the classifier that is current at that time.
     /// - Parameters:
     ///   - classifier: The replaceable classifier.
     ///   - rule: The rule that classifications must meet; the default accepts every classification.

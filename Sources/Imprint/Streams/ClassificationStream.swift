@@ -9,8 +9,8 @@ public import ImprintImages
 /// }
 /// ```
 ///
-/// The stream classifies the newest frame whenever the interval has passed, and drops the frames in between. Therefore latency and memory
-/// stay constant, however fast frames arrive. The stream skips a frame that it cannot read, and reports it in the next element.
+/// The stream classifies the newest frame whenever the interval has passed, and drops the frames in between. Latency and memory therefore
+/// stay constant, no matter how fast the frames arrive. The stream skips a frame that it cannot read, and reports it in the next element.
 public struct ClassificationStream: AsyncSequence, Sendable {
     /// The classifications of one frame.
     public struct Element: Sendable {

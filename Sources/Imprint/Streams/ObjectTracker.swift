@@ -12,10 +12,10 @@ public struct TrackedObject: Identifiable, Hashable, Sendable {
 
 /// A tracker that follows objects over the frames of a video by the overlap of their boxes.
 ///
-/// A detection continues the track of the same label whose last box overlaps it most, if the IoU is at least `minimumOverlap`. Pairs with a
-/// larger overlap come first. Other detections start a new track. This is the IoU tracker of Bochinski, Eiselein and Sikora ("High-speed
-/// tracking-by-detection without using image information", 2017), which also remembers tracks that are lost for a few frames. It has no
-/// motion model, so an object must move by less than about half of its size between two frames.
+/// A detection continues the track of the same label whose last box overlaps it most, if their IoU is at least `minimumOverlap`. Pairs with
+/// a larger overlap are matched first, and detections without a match start a new track. This is the IoU tracker of Bochinski, Eiselein and
+/// Sikora ("High-speed tracking-by-detection without using image information", 2017), extended to remember tracks that are lost for a few
+/// frames. It does not have a motion model, so an object must move by less than about half of its size between two frames.
 public struct ObjectTracker: Sendable {
     /// The minimum intersection over union (IoU) of two boxes of one object in successive frames, 0…1.
     public let minimumOverlap: Float

@@ -6,7 +6,7 @@ internal import ImprintNetwork
 /// It does not change the predicted label, because the order of the labels stays the same. `Calibration.init(logits:labels:)` of
 /// ImprintTraining fits the temperature. Source: Guo et al., "On calibration of modern neural networks", 2017.
 public struct Calibration: Codable, Hashable, Sendable {
-    /// The divisor of the logits, more than 0; above 1 the network was overconfident, below 1 underconfident.
+    /// The divisor of the logits, more than 0: above 1 if the network was overconfident, and below 1 if it was underconfident.
     public var temperature: Double
     /// The expected calibration error (ECE) of the confidences before calibration, 0…1.
     public var errorBefore: Double

@@ -2,7 +2,7 @@ public import Foundation
 public import ImprintCore
 internal import ImprintImages
 
-/// Named groups of labels, such as computer for laptop, desktop and notebook.
+/// Named groups of labels, such as a category "computer" with the labels laptop, desktop and notebook.
 ///
 /// A file of categories is a JSON object with a list of labels for each name, `{"computer": ["laptop", "desktop"]}`. Each label is in at
 /// most one category; labels without a category stand for themselves. There is at least one category. Each category has a name that is not
@@ -97,7 +97,7 @@ public struct Categories: Hashable, Sendable {
 
     /// Returns the category of a label; nil if it has none.
     ///
-    /// A label with the name of a category belongs to it, listed or not, because a personalization may add such a label.
+    /// A label with the same name as a category belongs to it even if it is not listed, because a personalization may add such a label.
     public func category(of label: String) -> String? { categories[label] ?? (labels[label] == nil ? nil : label) }
 
     /// Checks that the categories fit a model's labels.

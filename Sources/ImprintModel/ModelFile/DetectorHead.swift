@@ -80,7 +80,7 @@ public struct DetectorHead: Codable, Hashable, Sendable {
         if regressesBoxes { try container.encode(true, forKey: .regressesBoxes) }
     }
 
-    /// Returns the confidences in `labels`, which are those of the logos and one more; NaN if a score is NaN.
+    /// Returns the confidences in `labels`, which are the labels of the logos and one more; NaN if a score is NaN.
     /// - Parameters:
     ///   - scores: The highest logit of each logo.
     ///   - labels: The labels of the model.

@@ -24,7 +24,7 @@ public struct ModelFile: Sendable {
     public let network: Network
     /// The parameters of the network.
     public let parameters: Parameters
-    /// The label of each network output, in order; for a logo detector the labels of the logos and one more, in any order.
+    /// The label of each network output, in order; for a logo detector, the labels of the logos and one more, in any order.
     public let labels: [String]
     /// The conversion of an image to the network's input.
     public let preprocessing: Preprocessing

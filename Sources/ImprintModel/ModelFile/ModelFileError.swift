@@ -42,7 +42,7 @@ public struct ModelFileError: DescribedError, Equatable {
         case invalidMetadata(key: String, reason: String)
         /// The network does not end in one output per label.
         case notAClassifier(NetworkError)
-        /// The number of labels differs from that of the network's outputs.
+        /// The number of labels differs from the number of the network's outputs.
         case labelCount(found: Int, outputs: Int)
         /// A label occurs twice.
         case duplicateLabel(String)

@@ -2,8 +2,8 @@ internal import ImprintNetwork
 
 /// The kind of a model, which determines how network outputs become classifications.
 ///
-/// Code that depends on the kind uses this type instead of testing for a detector. One `switch` over it chooses the types that differ for
-/// each kind, such as predictors and feature extractors.
+/// Code that depends on the kind of a model switches over this type instead of testing for a detector, for example to choose a predictor or
+/// a feature extractor.
 public enum ModelHead: Hashable, Sendable {
     /// The network outputs one probability per label, and they add up to 1.
     case softmax
@@ -11,7 +11,7 @@ public enum ModelHead: Hashable, Sendable {
     case sigmoid
     /// The network outputs a heat map per logo.
     case detector(DetectorHead)
-    /// The network outputs a heat map per label, and boxes; such a detector is imported, and Imprint does not train it.
+    /// The network outputs a heat map per label, and boxes; Imprint can import but not train such a detector.
     case centerPoints(CenterPointHead)
 
     /// Whether the confidences of all labels add up to 1.

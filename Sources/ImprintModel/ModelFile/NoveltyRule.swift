@@ -2,11 +2,11 @@ internal import CImprintKernels
 internal import Foundation
 internal import ImprintNetwork
 
-/// A rule that rejects images unlike the training photos: the answer "none of these labels" of a classifier.
+/// A rule that rejects images unlike the training photos, so that a classifier can answer "none of these".
 ///
-/// A feature is the input of the network's head. The rule stores the mean feature of each label, and measures the cosine distance of an image's
-/// feature to the nearest mean. Training calibrates the threshold so that the rule accepts a given share of photos of the known labels. The
-/// threshold fixes the acceptance of known photos, not that of unknown ones.
+/// A feature is the input of the network's head. The rule stores the mean feature of each label, and measures the cosine distance of an
+/// image's feature to the nearest mean. Training calibrates the threshold so that the rule accepts a given share of photos of the known
+/// labels. It fixes the share of known photos that the rule accepts, but not the share of unknown ones.
 ///
 /// ```swift
 /// if let novelty = try classifier.novelty(of: .file(photo)), novelty > 1 { print("none of these") }
@@ -20,7 +20,7 @@ public struct NoveltyRule: Sendable, Equatable {
     /// The minimum threshold; a smaller one could make a novelty infinite.
     package static let minimumThreshold: Float = 1e-6
 
-    /// The labels that have a mean, as ascending indices of the model's labels.
+    /// The labels that have a mean, as ascending indices into the model's labels.
     ///
     /// The rule never rejects an image whose best label has no mean, such as a label that a personalization added.
     public let labels: [Int]

@@ -48,9 +48,10 @@ public struct ClassifierHyperparameters: Codable, Hashable, Sendable {
     public var labelSmoothing: Float = 0
     /// Whether the model predicts an independent probability for each label, so that a photo can have several labels or none.
     ///
-    /// Training sets it if the photos have several labels or none. Such a model ends in sigmoids and learns by binary cross-entropy; see
-    /// `BinaryCrossEntropy`. Label smoothing then moves the targets towards ½. Automatic class weights are positive weights: photos without the
-    /// label / photos with it. The confidences are not calibrated.
+    /// Training sets it if any photo has several labels or none. The network of a multi-label model ends in sigmoids, and its loss is the
+    /// binary cross-entropy; see `BinaryCrossEntropy`. Label smoothing moves the targets towards ½. With automatic class weights, the
+    /// positive weight of a label is the number of photos without the label divided by the number of photos with it. The confidences are
+    /// not calibrated.
     public var isMultiLabel = false
     /// The rule for the weight of each label in the loss.
     public var classWeights = ClassWeights.none
@@ -72,11 +73,11 @@ public struct ClassifierHyperparameters: Codable, Hashable, Sendable {
     public var cropAndScale = CropAndScale.centerCrop
     /// The data augmentation of training photos.
     public var augmentation = Augmentation.none
-    /// The fine-tuning of a base model, if more than its head is trainable.
+    /// The settings for fine-tuning a base model, which apply if more than its head is trainable.
     public var fineTuning = FineTuning()
     /// Whether the head of a base model reads the maximum of each channel besides its mean, for logos that are small in the photos.
     ///
-    /// Such a head is always new; see `Network.withConcatPooling()`.
+    /// Such a head is always initialized at random; see `Network.withConcatPooling()`.
     public var poolsMaximum = false
     /// Whether training calibrates the confidences on the validation set at its end; see `Calibration`.
     public var calibrates = true

@@ -11,8 +11,9 @@ public import ImprintNetwork
 public struct DetectorHyperparameters: Codable, Hashable, Sendable {
     /// The length of training, 1…100,000: each standard phase takes `epochs` / 20 times its number of steps; see `DetectorPhase`.
     ///
-    /// For several logos, the number of steps is also multiplied by the fourth root of their number.
-    /// It is not a number of passes over the photos: a batch is sampled from composites and photos. It has no effect if `phases` is set.
+    /// For several logos, the number of steps is also multiplied by the fourth root of their number. Unlike the epochs of a classifier,
+    /// these are not passes over the photos, because each batch is sampled from composites and photos. The value has no effect if `phases`
+    /// is set.
     public var epochs = 20
     /// The phases, 1…1,000 of them; nil for the standard phases, which depend on the kinds of training data.
     public var phases: [DetectorPhase]?
@@ -108,8 +109,8 @@ extension DetectorPhase {
 /// 3. The network locates the logo in the photos that show it, and crops around the logo are added to the batches.
 /// 4. Phase 3 is repeated.
 ///
-/// Without photos of the logo, phase 2 is repeated instead of phases 3 and 4. With boxes, all phases have crops around the logo; without artwork,
-/// these replace the composites.
+/// Without photos of the logo, a repetition of phase 2 replaces phases 3 and 4. If there are photos with boxes, the batches of all phases
+/// contain crops around the objects; without artwork, these crops replace the composites.
 public struct DetectorPhase: Codable, Hashable, Sendable {
     /// The number of steps, 1…100,000,000.
     public var steps: Int

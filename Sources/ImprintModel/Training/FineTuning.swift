@@ -23,9 +23,9 @@ public struct FineTuning: Codable, Hashable, Sendable {
     ///
     /// The learning rate warms up in the first epoch of every stage.
     public var stageEpochs: Int
-    /// Whether batch normalization uses the running statistics of the base model, and does not change them.
+    /// Whether batch normalization uses the running statistics of the base model without changing them.
     ///
-    /// If not, it uses the statistics of each batch, and updates the running statistics. Scales and shifts are trainable in both cases.
+    /// If false, it uses the statistics of each batch, and updates the running statistics. Scales and shifts are trainable in both cases.
     public var freezesStatistics: Bool
 
     private enum CodingKeys: String, CodingKey {

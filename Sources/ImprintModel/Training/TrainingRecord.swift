@@ -37,7 +37,7 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
     public var trainableLayers: FineTuning.TrainableLayers?
     /// The metrics of each epoch.
     public var history: [EpochMetrics]
-    /// The epoch (from 1) whose parameters the model has; nil in older files if it is the last epoch.
+    /// The epoch (from 1) whose parameters the model contains; in older files, nil means the last epoch.
     ///
     /// It is 0 if no epoch of fine-tuning was as accurate as the fitted head that it started from.
     public var keptEpoch: Int?
@@ -85,7 +85,7 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
 }
 
 extension TrainingRecord {
-    /// Whether the model has the fitted head on the frozen base model, because fine-tuning was less accurate.
+    /// Whether the model is the frozen base model with the fitted head, because fine-tuning was less accurate.
     public var keepsStart: Bool { keptEpoch == 0 }
 
     /// The metrics of the epoch whose parameters the model has; nil if the parameters are from before the first epoch.
@@ -93,6 +93,6 @@ extension TrainingRecord {
         keepsStart ? nil : keptEpoch.flatMap { epoch in history.first { $0.epoch == epoch } } ?? history.last
     }
 
-    /// The accuracy of the model's parameters, on the validation set if the run has one, else on the training set.
+    /// The accuracy of the model's parameters, on the validation set if there is one, otherwise on the training set.
     public var accuracy: Float? { keepsStart ? startAccuracy : kept.map { $0.validationAccuracy ?? $0.accuracy } }
 }

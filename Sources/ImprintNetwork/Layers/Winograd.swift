@@ -25,7 +25,7 @@ struct Winograd {
     /// The weights of a pass.
     private enum Kernels {
         case plain(UnsafePointer<Float>, times: UnsafePointer<Float>?)
-        /// The weights [3, 3, outputs, inputs], before rotation, of the convolution whose input gradient the pass computes.
+        /// The weights [3, 3, outputs, inputs], before rotation, of the convolution for which the pass computes the input gradient.
         case rotated(UnsafePointer<Float>)
         case transformed(UnsafePointer<Float>)
     }

@@ -2,7 +2,7 @@ extension Network {
     /// Returns MobileNetV2, a classifier of inverted residuals with linear bottlenecks.
     ///
     /// 17 blocks with ReLU6, a 1x1 convolution with 1280 channels, global average pooling, dropout and a dense layer. `width` scales the
-    /// channels, which stay multiples of 8; the last convolution never has less than 1280. Convolutions are padded equally on all sides,
+    /// channels, which stay multiples of 8; the last convolution never has fewer than 1280. Convolutions are padded equally on all sides,
     /// as in torchvision. Input: [batch, inputSize, inputSize, 3]. Output: [batch, 1, 1, labels].
     ///
     /// Source: Sandler et al., "MobileNetV2: Inverted residuals and linear bottlenecks", 2018.

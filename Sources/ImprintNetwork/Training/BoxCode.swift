@@ -6,7 +6,7 @@
     internal import Darwin
 #endif
 
-/// The bounding box of an object as a detector's network predicts it at each cell of its map.
+/// The encoding of the bounding box that a detector's network predicts at each cell of its heat map.
 ///
 /// The first two values are the offset of the box's centre from the centre of the cell, in cells. The other two are the logarithms
 /// of the box's width and height relative to a typical size: t = (x − column, y − row, ln(width / size), ln(height / size)). This

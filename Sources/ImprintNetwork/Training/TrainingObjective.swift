@@ -1,7 +1,7 @@
 /// An objective that a `TrainingLoop` minimizes.
 ///
-/// It provides batches, runs the forward pass and computes the loss and its gradient. To add a training strategy, conform to this protocol.
-/// Only `plan` and `trainingStep` are required:
+/// An objective provides batches, runs the forward pass, and computes the loss and its gradient. To add a training strategy, write a type
+/// that conforms to this protocol. Only `plan` and `trainingStep` are required:
 ///
 /// ```swift
 /// final class LeastSquares: TrainingObjective {

@@ -44,8 +44,8 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
     public package(set) var history: [EpochMetrics] = []
     /// The index in `history` of the best round; nil before the first round ends, and while the initial parameters are the best.
     ///
-    /// It has the lowest comparable validation loss of the rounds that are at least as accurate as the initial parameters, if these were
-    /// validated; without a validation set it is the last round.
+    /// This is the round with the lowest comparable validation loss or, without a validation set, the last round. If the initial parameters
+    /// were validated, only rounds that are at least as accurate count.
     public private(set) var best: Int?
     /// The validation accuracy of the initial parameters, 0…1; nil if they were not validated.
     ///
@@ -65,7 +65,8 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
     public package(set) var secondsInRounds: Double = 0
     /// The time spent in the current round.
     public package(set) var secondsInRound: Double = 0
-    /// Whether the hyperparameters and the data reproduce this run: it was not resumed with other images or another number of rounds.
+    /// Whether a new run with the same hyperparameters and data gives the same result, because this run was not resumed with other images
+    /// or another number of rounds.
     public package(set) var isRepeatable = true
     /// Whether the run is finished and another run may replace its checkpoint.
     public package(set) var isFinished = false

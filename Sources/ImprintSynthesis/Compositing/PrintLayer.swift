@@ -8,7 +8,7 @@ struct PrintLayer {
         pixels = [SIMD4<Float>](repeating: .zero, count: size * size)
     }
 
-    /// Paints the area where `distance` is negative over the layer, as `Canvas.paint` does, but only within a box.
+    /// Paints the area in which `distance` is negative, as `Canvas.paint` does, but only within a box.
     @inline(__always) mutating func paint(
         _ color: Color, through view: View, in box: PixelBox, distance: (Point) -> Float
     ) {

@@ -9,7 +9,7 @@ public struct AnnotatedPhoto: Hashable, Sendable {
         public var label: String
         /// The bounding box, relative to the upright photo.
         public var box: NormalizedRectangle
-        /// Whether the box is around a crowd: an evaluation counts detections in it neither as correct nor as wrong.
+        /// Whether the box is around a crowd, in which an evaluation counts detections neither as correct nor as wrong.
         public var isCrowd: Bool
 
         /// Creates an object.

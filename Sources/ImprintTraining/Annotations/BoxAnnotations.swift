@@ -4,16 +4,15 @@ public import ImprintImages
 
 /// Photos with bounding boxes, to train and evaluate detectors.
 ///
-/// The content decides the format:
+/// The content of the file or folder determines the format:
 ///
 /// - COCO: a JSON object with `images`, `annotations` and `categories`.
 /// - Create ML: a JSON array of `{"image": "a.jpg", "annotations": [{"label": …, "coordinates": …}]}`.
 /// - YOLO: a folder with data.yaml, or the file data.yaml itself; one text file per photo.
 /// - Pascal VOC: a folder of XML files, or one XML file.
 ///
-/// Boxes refer to the upright photo. If a file states the size of the stored photo instead, before its EXIF orientation
-/// is applied, the boxes are rotated upright. Reading drops boxes without area or outside of their photo, and reports
-/// them in `warnings`.
+/// Boxes refer to the upright photo. If a file states the size of the stored photo instead, before its EXIF orientation is applied, the
+/// boxes are rotated upright. Boxes without area or outside their photo are dropped and reported in `warnings`.
 ///
 /// ```swift
 /// let annotations = try BoxAnnotations(contentsOf: URL(filePath: "cars.json"))
@@ -61,7 +60,7 @@ public struct BoxAnnotations: Sendable {
     /// Reads annotations; the photos are not decoded, only their sizes are read.
     ///
     /// - Parameters:
-    ///   - url: The annotation file or the folder of the data set. A folder may also have a single JSON file.
+    ///   - url: The annotation file, or the folder of the data set. A folder with a single JSON file stands for this file.
     ///   - photos: The folder that the file names are relative to. If nil, this is the folder of the annotation file,
     ///     the folder `images` in it or, for a file in a folder `annotations`, the parent folder. For YOLO, the
     ///     parameter selects the photos to read, such as those in `images/val`; nil selects all photos of the data set.

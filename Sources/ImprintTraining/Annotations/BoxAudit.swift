@@ -4,7 +4,7 @@ internal import ImprintImages
 internal import ImprintModel
 
 extension Audit {
-    /// The objects of a label in annotated photos, without crowds.
+    /// The objects of a label in annotated photos, excluding crowds.
     public struct LabelObjects: Sendable, Hashable, Codable {
         /// The label.
         public let label: String
@@ -21,7 +21,7 @@ extension Audit {
 
     /// The minimum length of the longer side of an object, in pixels of the largest scaled copy of a photo that a detector scans.
     ///
-    /// Training uses objects from 25 % of the side of a patch; the detector finds them reliably from 30 %.
+    /// Training uses objects whose longer side is at least 25 % of the side of a patch. The detector finds them reliably from 30 %.
     public static let minimumObjectSide = 3 * DetectorHead.patchSide / 10
     /// The maximum ratio of the sides of an object.
     public static let maximumAspectRatio = 8

@@ -100,9 +100,9 @@ package struct BoxProblem: Hashable, Sendable {
         case swapped
         /// A box outside of its photo.
         case outside
-        /// A photo with an EXIF orientation whose boxes may refer to the upright or to the stored picture.
+        /// A photo with an EXIF orientation, for which it is unclear whether the boxes refer to the upright or to the stored photo.
         case ambiguousOrientation
-        /// A photo that has another size than the annotations state.
+        /// A photo whose size differs from the size in the annotations.
         case otherSize
     }
 

@@ -13,8 +13,8 @@ public import ImprintModel
 /// ```
 ///
 /// Each base model has a record `NAME.json` with the name of its model file, its source, its licence and the SHA-256 of both the source and
-/// the model file. Every use compares the digest. This type does not need a network; `BaseModelInstaller` in the module ImprintBaseModels
-/// installs base models. Any number of threads and processes may use a folder at the same time.
+/// the model file. The digest is verified whenever a base model is used. This type does not need a network connection; `BaseModelInstaller`
+/// in the module ImprintBaseModels installs base models. Any number of threads and processes may use a folder at the same time.
 public struct BaseModels: Sendable {
     /// The folder, which need not exist.
     public let folder: URL
@@ -67,7 +67,7 @@ extension BaseModels {
         }
     }
 
-    /// The first installed base model in alphabetical order that can be fine-tuned; nil without one.
+    /// The first installed base model in alphabetical order that can be fine-tuned; nil if there is none.
     ///
     /// Training starts from it by default; see `ClassifierConfiguration.Start.automatic`.
     /// - Throws: `FileError` if the folder exists but cannot be read.

@@ -41,7 +41,7 @@ public struct InstalledBase: Hashable, Sendable {
 
     /// The name.
     public let name: String
-    /// The model file; the record if `problem` is about the record.
+    /// The model file, or the record if `problem` concerns the record.
     public let file: URL
     /// The record; nil if it is unusable.
     package let record: BaseRecord?

@@ -23,8 +23,8 @@ public import ImprintSynthesis
 /// }
 /// ```
 ///
-/// Photos with several labels or none, or `ClassifierConfiguration.isMultiLabel`, train multi-label models. Their results are
-/// `multiLabelEvaluation` and `multiLabelMetrics`.
+/// If any photo has several labels or none, or if `ClassifierConfiguration.isMultiLabel` is set, the run trains multi-label models, whose
+/// results are `multiLabelEvaluation` and `multiLabelMetrics`.
 ///
 /// The same photos, configuration and options give the same result, for any number of threads.
 public struct CrossValidation: Sendable {

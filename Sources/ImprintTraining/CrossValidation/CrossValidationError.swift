@@ -4,7 +4,7 @@ public import ImprintCore
 public enum CrossValidationError: DescribedError, Equatable {
     /// A label has fewer groups of photos than there are folds.
     case tooFewGroups(label: String, groups: Int, photos: Int, folds: Int)
-    /// All photos of a label are in one fold, so its model would not know the label.
+    /// All photos of a label are in one fold, so the model for this fold would not know the label.
     case labelInOneFold(label: String, fold: Int, seed: UInt64)
     /// A group names a photo that the folder or list does not have.
     case unknownPhoto(path: String, source: String)

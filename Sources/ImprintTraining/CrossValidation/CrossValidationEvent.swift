@@ -34,7 +34,7 @@ public struct CrossValidationStart: Sendable {
     public let seeds: [UInt64]
     /// The number of readable photos.
     public let images: Int
-    /// The number of groups that stay in one fold; a photo without similar photos is a separate group.
+    /// The number of groups that each stay in one fold; a photo without similar photos forms a group of its own.
     public let groups: Int
     /// The photos that could not be read.
     public let skipped: [SkippedImage]
@@ -52,7 +52,7 @@ public struct CrossValidationFold: Sendable {
     public let trainingImages: Int
     /// The training time in seconds.
     public let seconds: Double
-    /// Whether the fold was read from the folder of finished folds.
+    /// Whether the result was read from the folder of finished folds instead of being computed in this run.
     public let isKept: Bool
 
     /// The evaluation on the photos of the fold, or nil for a multi-label model.
@@ -140,8 +140,8 @@ public struct CrossValidationResult: Sendable {
     public var multiLabelEvaluation: MultiLabelEvaluation? { pooled.evaluation.multiLabel }
     /// The detections of detectors in annotated photos for all finished folds, pooled, or nil for other models.
     ///
-    /// The operating point has the sums of the counts at the thresholds of each fold's model. With several seeds, each photo occurs once
-    /// per seed.
+    /// The operating point contains the sums of the counts at the thresholds of each fold's model. With several seeds, each photo occurs
+    /// once per seed.
     public var detectionEvaluation: DetectionEvaluation? { pooled.evaluation.detection }
     /// The metrics of the pooled detections, or nil for other models and if no fold is finished.
     public var detectorMetrics: DetectorMetrics? {

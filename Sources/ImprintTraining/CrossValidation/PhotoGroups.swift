@@ -3,7 +3,7 @@ internal import ImprintImages
 
 /// The groups of photos that stay in one fold.
 struct PhotoGroups {
-    /// The groups of the readable photos, as indices of the source's items; a photo without similar photos is a separate group.
+    /// The groups of the readable photos, as indices of the source's items; a photo without similar photos forms a group of its own.
     let groups: [[Int]]
     /// The group of each photo, or nil if it is unreadable.
     let groupOfPhoto: [Int?]

@@ -4,8 +4,8 @@ public import ImprintModel
 
 /// The metrics of an object detector on annotated photos, equal to those of COCO.
 ///
-/// A detection is correct if its intersection over union (IoU) with an object of its label reaches a threshold. A detection with a higher
-/// confidence must not match the same object. The values equal those of `COCOeval` in pycocotools for bounding boxes, the area range "all"
+/// A detection is correct if its intersection over union (IoU) with an object of its label reaches a threshold, and no detection with a
+/// higher confidence matches the same object. The values equal those of `COCOeval` in pycocotools for bounding boxes, the area range "all"
 /// and at most 100 detections per photo and label. Metrics are 0…1. Undefined metrics, such as those of a label without objects, are nil.
 ///
 /// Sources: Lin et al., "Microsoft COCO: Common Objects in Context", 2014; `cocoeval.py` of <https://github.com/cocodataset/cocoapi>.
@@ -72,7 +72,7 @@ public struct DetectionMetrics: Sendable {
     public let averageRecall10: Double?
     /// The average recall with at most 100 detections per photo and label.
     public let averageRecall100: Double?
-    /// The number of objects of the labels, without crowds.
+    /// The number of objects of the labels, excluding crowds.
     public let objectCount: Int
     /// The number of crowds of the labels.
     public let crowdCount: Int
@@ -94,8 +94,8 @@ public struct DetectionMetrics: Sendable {
     /// confidences must not be NaN.
     /// - Parameters:
     ///   - labels: The labels to evaluate, without duplicates; objects and detections with other labels do not count.
-    ///   - predictions: The photos with their detections in any order and at any confidence. A detector that omits detections of low confidence
-    ///     has a lower average precision.
+    ///   - predictions: The photos with their detections in any order and at any confidence. The average precision is lower if the detector
+    ///     omits detections of low confidence.
     public init(labels: [String], predictions: [Prediction]) {
         precondition(Set(labels).count == labels.count, "the labels \(labels) contain duplicates")
         let indices = Dictionary(uniqueKeysWithValues: labels.enumerated().map { ($1, $0) })

@@ -5,7 +5,8 @@ public import ImprintImages
 extension ImageClassifier {
     /// Classifies every image of a folder or list, and compares the predictions with the labels.
     ///
-    /// The source may lack labels of the model, but must not have other labels. The evaluation skips unreadable images, and lists them.
+    /// The source does not need to contain all labels of the model, but must not contain others. The evaluation skips unreadable images,
+    /// and lists them.
     /// - Parameters:
     ///   - folder: The images: a folder (`ImageFolder`), a list (`LabelList`), or images in memory (`InMemorySource`).
     ///   - threads: The number of threads; the results do not depend on it.

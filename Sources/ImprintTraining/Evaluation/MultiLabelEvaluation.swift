@@ -145,8 +145,8 @@ extension MultiLabelEvaluation {
 extension ImageClassifier {
     /// Classifies every image of a source with a multi-label model, and compares the predictions with the labels.
     ///
-    /// The thresholds come from the model's training record; a label without one has the threshold 0.5. The source may lack labels of the
-    /// model, but must not have other labels. The evaluation skips unreadable images, and lists them.
+    /// The thresholds come from the model's training record; a label without one has the threshold 0.5. The source does not need to contain
+    /// all labels of the model, but must not contain others. The evaluation skips unreadable images, and lists them.
     /// - Parameters:
     ///   - photos: The images: a folder (`ImageFolder`), a list (`LabelList`), or images in memory (`InMemorySource`).
     ///   - threads: The number of threads; the results do not depend on it.

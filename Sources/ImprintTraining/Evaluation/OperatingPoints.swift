@@ -8,7 +8,7 @@ extension Evaluation {
         byLabel(\.storedCurve)
     }
 
-    /// The confidence threshold with the highest F1 of every label that has images; the highest threshold of equal F1.
+    /// For every label that has images, the confidence threshold with the highest F1, or the highest of them if there are several.
     ///
     /// All values between two neighbouring confidences give the same predictions. The threshold is the middle of this gap, or of the
     /// gap to 0 below the lowest confidence.

@@ -94,8 +94,8 @@ public final class ArtworkMatcher: Sendable {
     }
 
     /// Finds the logos in the image in a file.
-    /// - Returns: One classification per label with the most likely box, by descending confidence; empty without artwork. From a confidence of
-    ///   0.5 the photo probably shows the logo; docs/results/logo-matching.md has the rate of false positives.
+    /// - Returns: One classification per label with the most likely box, by descending confidence; empty without artwork. If the confidence
+    ///   is at least 0.5, the photo probably shows the logo; docs/results/logo-matching.md has the rate of false positives.
     /// - Throws: `ImageError` if the file cannot be read as an image, `ImprintError.nonFiniteOutput` if a feature is not finite,
     ///   `ImprintError.outOfMemory`.
     public func classify(_ url: URL) throws -> [Classification] {

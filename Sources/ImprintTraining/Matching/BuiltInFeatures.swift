@@ -21,7 +21,7 @@ extension LocalFeatures {
     /// Creates the features of a pretrained base model, such as an installed one.
     ///
     /// The confidences of `ArtworkMatcher` are then only estimates, because the features are not calibrated on photos without the logo.
-    /// - Parameter base: A convolutional network for colour images of any size with a feature map of a sixteenth of their size.
+    /// - Parameter base: A convolutional network that accepts colour images of any size, with a feature map of a sixteenth of their size.
     /// - Throws: `ImprintError.noLocalFeatures` if the network has no such feature map, `ImprintError.unsupportedImageSize` if it accepts only
     ///   one size, `ImprintError.outOfMemory` and `NetworkError.outOfMemory`.
     public init(_ base: ModelFile) throws {

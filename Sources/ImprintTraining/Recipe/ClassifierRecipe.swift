@@ -22,8 +22,8 @@ public enum ClassifierRecipe: String, Codable, Sendable, CaseIterable {
 /// | the time limit does not suffice for an epoch of fine-tuning | head |
 /// | otherwise | fine-tune |
 ///
-/// Fine-tuning takes `epochs(forPhotos:)` epochs. It mirrors photos at random (the augmentation "flip") unless the head recognizes
-/// mirrored photos clearly worse than other new photos, as it does for text, arrows and hands.
+/// Fine-tuning takes `epochs(forPhotos:)` epochs. It mirrors photos at random (the augmentation "flip"), unless the head is clearly less
+/// accurate on mirrored photos than on other new photos, as it is for text, arrows and hands.
 public struct RecipeDecision: Codable, Hashable, Sendable {
     /// The measurements on the features of the frozen base model.
     public struct Evidence: Codable, Hashable, Sendable {
@@ -70,13 +70,13 @@ public struct RecipeDecision: Codable, Hashable, Sendable {
 
     /// The minimum number of training photos for fine-tuning; with fewer, it does not help.
     public static let minimumPhotos = 100
-    /// The accuracy on held-out photos from which on the head suffices without fine-tuning, 0…1.
+    /// The minimum accuracy on held-out photos at which the head suffices without fine-tuning, 0…1.
     public static let sufficientAccuracy = 0.99
     /// The tolerated drop in accuracy on mirrored photos, relative to other new photos.
     public static let mirrorTolerance = 0.1
     /// The evidence spread below which objects count as small.
     public static let smallObjectSpread = 0.75
-    /// The accuracy of the head below which small objects matter.
+    /// The accuracy of the head below which `showsSmallObjects` can be true.
     public static let smallObjectAccuracy = 0.9
 
     /// The recipe that was chosen or requested; not `.automatic`.

@@ -10,9 +10,9 @@ public enum TrainingEvent: Sendable {
     case comparing(done: Int, of: Int)
     /// The run has read `done` training and validation images.
     case reading(done: Int, of: Int)
-    /// The run has computed the features of `done` images, which the head reads in every epoch.
+    /// The run has computed the features of `done` images.
     ///
-    /// Runs send this event if they train only the head without data augmentation, or measure the photos to choose a recipe.
+    /// A run sends this event if it trains only the head without data augmentation, or if it measures the photos to choose a recipe.
     case computingFeatures(done: Int, of: Int)
     /// The images are read and the plan is compiled.
     case started(TrainingStart)
@@ -62,7 +62,7 @@ public struct TrainingStart: Sendable {
     public let replacesCheckpoint: Bool
     /// The leakage between training and validation images; nil without a validation set, or if the images were not compared.
     public let leakage: Leakage?
-    /// The recipe that was chosen for the run, with its reason, or nil if the configuration has all hyperparameters.
+    /// The recipe that was chosen for the run, with its reason, or nil if the run does not use a recipe.
     public let decision: RecipeDecision?
 
     /// The state that a run resumes from.
@@ -77,7 +77,7 @@ public struct TrainingStart: Sendable {
 
     /// Validation images that are near-duplicates of training images, or of the same burst.
     public enum Leakage: Sendable, Hashable {
-        /// The split kept `groups` groups together; a random split would have leaked `images` of the validation images.
+        /// The split kept `groups` groups together; in a random split, `images` of the validation images would have leaked.
         case avoided(images: Int, of: Int, groups: Int)
         /// `images` of the images in the validation folder have a training image in their group.
         case found(images: Int, of: Int)
