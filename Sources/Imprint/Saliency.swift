@@ -5,13 +5,13 @@ package import ImprintNetwork
 
 /// A map of the contribution of each part of an image to the confidence in a label.
 ///
-/// A value is the drop of the confidence when that part of the image is hidden.
+/// A value is the drop in confidence if that part of the image is hidden.
 public struct SaliencyMap: Sendable, Hashable {
     /// The number of columns: the width of the network's input.
     public let width: Int
     /// The number of rows: the height of the network's input.
     public let height: Int
-    /// The drop of the confidence at each pixel, 0…1, as `height * width` values row by row.
+    /// The drop in confidence at each pixel, 0…1, as `height * width` values row by row.
     ///
     /// The value is 0 if hiding the pixel raises the confidence.
     public let values: [Float]
@@ -27,7 +27,7 @@ extension ImageClassifier {
     /// Computes a saliency map by occlusion.
     ///
     /// A grey square of one fifth of the network's shorter input side slides over the preprocessed image in steps of half its side. The map
-    /// assigns the drop of the confidence to the centre of the square, and interpolates linearly between the centres (Zeiler and Fergus,
+    /// assigns the drop in confidence to the centre of the square, and interpolates linearly between the centres (Zeiler and Fergus,
     /// "Visualizing and understanding convolutional networks", 2014, section 4.2). The map of a square input takes 81 predictions and one
     /// more for the whole image. It explains the model without the personalization and without test-time augmentation.
     /// - Parameters:

@@ -19,7 +19,7 @@ public struct DetectorHyperparameters: Codable, Hashable, Sendable {
     public var phases: [DetectorPhase]?
     /// The number of patches per step, 1…65,536.
     public var batchSize = 64
-    /// The options of the optimizer, which each phase restarts.
+    /// The options of the optimizer; each phase starts with a new optimizer state.
     public var optimizer = AdamW.Options(beta1: 0.9, beta2: 0.99, weightDecay: 0.03, gradientClipping: 2)
     /// The decay of the exponential moving average (EMA) of the parameters, 0 < x < 1.
     public var emaDecay: Float = 0.995
