@@ -164,6 +164,12 @@ import Testing
         }
     }
 
+    /// The answers of the tasks that use a store while its model is replaced.
+    private final class Readers: Sendable {
+        /// The number of running tasks, and of the answers of each model.
+        let state = Mutex((running: 8, counts: [0, 0]))
+    }
+
     @Test("While models are replaced a thousand times, eight tasks get only consistent results")
     func hotSwap() async throws {
         try await withTemporaryFolder { folder in
@@ -173,15 +179,15 @@ import Testing
             let live = try store.live()
             let answers = pair.map(\.answer)
             #expect(answers[0] != answers[1])
-            let readers = Mutex((running: 8, counts: [0, 0]))
+            let readers = Readers()
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for _ in 0..<8 {
                     group.addTask {
-                        defer { readers.withLock { $0.running -= 1 } }
+                        defer { readers.state.withLock { $0.running -= 1 } }
                         while !Task.isCancelled {
                             let answer = try live.current.classify(TestModel.photo)
                             let index = try #require(answers.firstIndex(of: answer))
-                            readers.withLock { $0.counts[index] += 1 }
+                            readers.state.withLock { $0.counts[index] += 1 }
                             await Task.yield()
                         }
                     }
@@ -197,14 +203,14 @@ import Testing
                         }
                         #expect(try live.current.classify(TestModel.photo) == answers[current])
                         // The test is meaningless if the tasks never see one of the models.
-                        let seen = readers.withLock { $0.counts[current] }
-                        while readers.withLock({ $0.running > 0 && $0.counts[current] == seen }) { await Task.yield() }
+                        let seen = readers.state.withLock { $0.counts[current] }
+                        while readers.state.withLock({ $0.running > 0 && $0.counts[current] == seen }) { await Task.yield() }
                     }
                 }
                 group.cancelAll()
                 try await group.waitForAll()
             }
-            #expect(readers.withLock { $0.counts.allSatisfy { $0 >= 500 } })
+            #expect(readers.state.withLock { $0.counts.allSatisfy { $0 >= 500 } })
         }
     }
 }
