@@ -204,7 +204,9 @@ import Testing
                         #expect(try live.current.classify(TestModel.photo) == answers[current])
                         // The test is meaningless if the tasks never see one of the models.
                         let seen = readers.state.withLock { $0.counts[current] }
-                        while readers.state.withLock({ $0.running > 0 && $0.counts[current] == seen }) { await Task.yield() }
+                        while readers.state.withLock({ $0.running > 0 && $0.counts[current] == seen }) {
+                            await Task.yield()
+                        }
                     }
                 }
                 group.cancelAll()
