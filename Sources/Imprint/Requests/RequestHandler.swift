@@ -17,7 +17,7 @@ public struct RequestHandler: Sendable {
     /// Performs requests one after another, on a background thread.
     ///
     /// Call the method from several tasks to use several cores. A large JPEG is decoded at the size that the most demanding request needs,
-    /// so confidences can differ slightly from those of a request that you perform alone.
+    /// so confidences may differ slightly from those of a separate request.
     /// - Parameter requests: The requests, with the same or with different classifiers.
     /// - Returns: For each request, in order, the classifications that its rule accepts, by descending confidence.
     /// - Throws:

@@ -2,7 +2,7 @@ internal import CImprintKernels
 internal import Foundation
 internal import ImprintNetwork
 
-/// A rule that rejects images unlike the training photos, so that a classifier can answer "none of these".
+/// A rule that rejects images that differ too much from the training photos; a classifier then returns no label.
 ///
 /// A feature is the input of the network's head. The rule stores the mean feature of each label, and measures the cosine distance of an
 /// image's feature to the nearest mean. Training calibrates the threshold so that the rule accepts a given share of photos of the known

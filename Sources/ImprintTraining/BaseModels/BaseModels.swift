@@ -67,7 +67,7 @@ extension BaseModels {
         }
     }
 
-    /// The first installed base model in alphabetical order that can be fine-tuned; nil if there is none.
+    /// The first installed base model, in alphabetical order, that can be fine-tuned; nil if no such model is installed.
     ///
     /// Training starts from it by default; see `ClassifierConfiguration.Start.automatic`.
     /// - Throws: `FileError` if the folder exists but cannot be read.

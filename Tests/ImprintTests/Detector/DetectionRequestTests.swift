@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test(
-        "A box inside a better box of the same logo is suppressed, whatever its size",
+        "A weaker box is suppressed if it is inside a better box of the same logo",
         arguments: [(2, 20, 0, [0]), (2, 70, 0, [0]), (2, 30, 1, [0, 1]), (2, 90, 0, [0, 0]), (4, 20, 0, [0, 0])]
             as [(Float, Float, Int, [Int])])
     func containment(score: Float, x: Float, logo: Int, expected: [Int]) {
