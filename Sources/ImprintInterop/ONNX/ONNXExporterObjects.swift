@@ -122,7 +122,15 @@ extension ONNXExporter {
         let inside = graph.node("Div", [overlaps.common, overlaps.firstArea], named: "leading.insideShare")
         let isInside = isAbove(inside, ObjectSelection.sameLogoContainment, named: "leading.isInside")
         let isSimilar = isAbove(overlaps.overlap, ObjectSelection.otherLogoOverlap, named: "leading.isSimilar")
-        let isCovered = graph.node("Where", [isSame, isInside, isSimilar], named: "leading.isCovered")
+        // ONNX Runtime does not implement `Where` for conditions as values.
+        let isCovered = graph.node(
+            "Or",
+            [
+                graph.node("And", [isSame, isInside], named: "leading.isContained"),
+                graph.node(
+                    "And", [graph.node("Not", [isSame], named: "leading.isDifferent"), isSimilar],
+                    named: "leading.isDuplicate"),
+            ], named: "leading.isCovered")
         let (half, axis) = (number("leading.half", 0.5), graph.add("leading.axis", [1]))
         let conflict = graph.node("And", [isCovered, mayPrecede(objects, detector)], named: "leading.conflict")
         let conflicts = addEarlier(conflict, named: "leading.earlierConflicts")

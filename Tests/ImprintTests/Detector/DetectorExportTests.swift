@@ -154,8 +154,9 @@ struct DetectorExportTests {
             let image = Self.image(width, height)
             let expected = try detector.detect(image, minimumConfidence: 0)
             #expect(found.confidences == found.confidences.sorted(by: >))
-            // Samples of pyramid levels may differ by 1, so that a few weak objects differ.
-            let tolerance = expected.count / 50
+            // Samples of pyramid levels may differ by 1, so a few weak objects differ. If two objects have nearly equal confidences, their
+            // order may differ too, and the first one suppresses other boxes inside its own.
+            let tolerance = max(expected.count / 25, 1)
             #expect(abs(found.boxes.count - expected.count) <= tolerance, "\(width)x\(height)")
             let missing = expected.filter { object in
                 let edges = [
