@@ -17,6 +17,7 @@ struct PersonalizeCommand: ParsableCommand {
 
             Examples:
               imprint personalize mine.imprint my-photos -o me.imprint
+              imprint personalize mine.imprint --not Cat=wrong.jpg -o me.imprint
               imprint personalize logos.imprint --artwork Mine=mine.png -o me.imprint
               imprint personalize logos.imprint --annotations boxes.json -o me.imprint
             """)
@@ -26,7 +27,7 @@ struct PersonalizeCommand: ParsableCommand {
 
     @Argument(
         help:
-            "The folder of the user's photos: one sub-folder per label, at least one label. Not with --artwork or --annotations."
+            "The folder of the user's photos: one sub-folder per label, at least one label. Optional with --not; not available with --artwork or --annotations."
     )
     var data: String?
 
@@ -87,7 +88,7 @@ struct PersonalizeCommand: ParsableCommand {
 
     func validate() throws {
         try requirePaths([model] + [data, earlier].compactMap { $0 })
-        try logoOptions.check(data: data, photoOptions: photoOptions)
+        try logoOptions.check(data: data, hasCorrections: !corrections.isEmpty, photoOptions: photoOptions)
         try require(configuration.problem)
         for correction in corrections where Self.readings(correction).isEmpty {
             throw ValidationError("--not is \(correction), expected a label and a path, as in Logo=photo.jpg.")
@@ -104,11 +105,11 @@ struct PersonalizeCommand: ParsableCommand {
             with: try earlier.map { try Personalization(contentsOf: URL(filePath: $0)) })
         let target = URL(filePath: output)
         try AtomicFile.checkWritable(target)
-        guard let data else { return try learnLogos(classifier, target) }
-        let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: 1)
+        guard data != nil || !corrections.isEmpty else { return try learnLogos(classifier, target) }
+        let folder = try data.map { try ImageFolder(at: URL(filePath: $0), minimumClasses: 1) }
         let corrections = try corrected(labels: classifier.labels)
         let session = try PersonalizationSession(classifier, configuration: configuration)
-        let added = folder.labels.filter { !classifier.labels.contains($0) }
+        let added = (folder?.labels ?? []).filter { !classifier.labels.contains($0) }
         if !added.isEmpty {
             Terminal.note(
                 "New labels: \(shown(added)). The model knows \(TextTable.list(classifier.labels))."
@@ -167,7 +168,7 @@ struct PersonalizeCommand: ParsableCommand {
     }
 
     private func teach(
-        _ session: PersonalizationSession, _ folder: ImageFolder, _ corrections: [(photo: URL, isNot: String)]
+        _ session: PersonalizationSession, _ folder: ImageFolder?, _ corrections: [(photo: URL, isNot: String)]
     ) throws -> PersonalizationResult {
         try learning { control, onProgress in
             try session.teach(
@@ -223,8 +224,7 @@ struct PersonalizeCommand: ParsableCommand {
     /// The options that apply only to photos with labels, as they were given.
     private var photoOptions: [String] {
         let defaults = PersonalizationConfiguration()
-        return (corrections.isEmpty ? [] : ["--not"])
-            + (rehearsalWeight == defaults.rehearsalWeight ? [] : ["--rehearsal-weight"])
+        return (rehearsalWeight == defaults.rehearsalWeight ? [] : ["--rehearsal-weight"])
             + (penalty == defaults.penalty ? [] : ["--penalty"]) + (views == defaults.views ? [] : ["--views"])
             + (blocks == 0 ? [] : ["--blocks"]) + (rank == defaults.rank ? [] : ["--rank"])
             + [timeLimit.map { _ in "--time-limit" }, memory.map { _ in "--memory" }, cache.map { _ in "--cache" }]

@@ -51,6 +51,20 @@ import Testing
         }
     }
 
+    @Test("--not corrects mistakes without a folder of photos")
+    func onlyCorrections() throws {
+        try withModel { folder in
+            let run = try imprint(
+                "personalize", "m.imprint", "--not", "bright=photos/dark", "--not", "dark=photos/bright/0.png",
+                "--output", "me", "--json", folder: folder)
+            #expect(run.status == 0 && run.lines.count == 1, "\(run.errors)")
+            #expect(run.lines.last?["images"] as? Int == 4 && run.lines.last?["added"] as? [String] == [])
+            let inspected = try imprint("inspect", "me", "--json", folder: folder)
+            #expect(inspected.lines.last?["corrections"] as? [String: Int] == ["bright": 3, "dark": 1])
+            #expect(inspected.lines.last?["examples"] as? [String: Int] == [:])
+        }
+    }
+
     @Test("Invalid options and files are errors with the expected value, and no file is replaced")
     func errors() throws {
         try withModel { folder in
@@ -128,9 +142,10 @@ import Testing
                 .write(to: folder.appending(path: "m.imprint"))
             let new = ["--artwork", "Leaf=\(Self.leaf)"]
             let cases: [(String, [String], Int32, String)] = [
-                ("logos.imprint", [], 64, "nothing to learn from, expected a folder of photos, --artwork"),
+                ("logos.imprint", [], 64, "nothing to learn from, expected a folder of photos, --not"),
                 ("logos.imprint", ["--backgrounds", "drawn"], 64, "--backgrounds needs --artwork"),
                 ("logos.imprint", ["photos"] + new, 64, "found both (photos)"),
+                ("logos.imprint", new + ["--not", "crest=photos"], 64, "Name photos without the new logos with --backgrounds"),
                 ("logos.imprint", new + ["--views", "2", "--cache", "c"], 64, "--views, --cache: not available with"),
                 ("logos.imprint", ["--artwork", "crest=\(Self.leaf)"], 1, "already has the label \"crest\""),
                 ("logos.imprint", ["--artwork", "dark=\(Self.leaf)"], 1, "already has the label \"dark\""),
