@@ -43,7 +43,7 @@ struct AuditCommand: ParsableCommand {
     func validate() throws {
         try requirePaths([data, annotations, validation].compactMap { $0 })
         if data == nil && annotations == nil {
-            throw ValidationError("There are no photos; name a folder or list of photos, or --annotations FILE.")
+            throw ValidationError("There are no photos. Name a folder or list of photos, or --annotations FILE.")
         }
         if let report { try checkOutputs([OutputFile(option: "--report", path: report, kind: .auditReport)]) }
     }

@@ -51,7 +51,7 @@ struct BaseModelLine: Encodable {
                 kind = model.head.isTrainable ? .base : .detector
                 status = .installed
             } catch {
-                (status, problem) = (.damaged, "the model cannot be loaded: \(error)")
+                (status, problem) = (.damaged, "the model cannot be loaded: \("\(error)".clause)")
             }
         }
         licenseStatement =

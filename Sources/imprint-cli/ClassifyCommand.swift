@@ -82,7 +82,7 @@ struct ClassifyCommand: ParsableCommand {
         let threshold = try threshold?.threshold()
         if categories != nil, threshold == .perLabel || minimumPrecision != nil || minimumRecall != nil {
             throw ValidationError(
-                "--categories: categories have no threshold, precision or recall; leave these options out, or set --threshold to a number."
+                "--categories: categories have no threshold, precision or recall. Leave these options out, or set --threshold to a number."
             )
         }
     }
@@ -131,7 +131,7 @@ struct ClassifyCommand: ParsableCommand {
         }
         guard let categories = classifier.model.categories else {
             throw ValidationError(
-                "--categories auto: \(model) has no categories; name a file of categories, or add them to the model with "
+                "--categories auto: \(model) has no categories. Name a file of categories, or add them to the model with "
                     + "imprint export --to imprint --categories FILE."
             )
         }

@@ -86,7 +86,7 @@ struct DetectCommand: ParsableCommand {
         } else {
             guard let model else {
                 throw ValidationError(
-                    "There is neither a model nor artwork; name the model file of a detector, or --artwork LABEL=FILE.")
+                    "There is neither a model nor artwork. Name the model file of a detector, or --artwork LABEL=FILE.")
             }
             if inputs.photos.isEmpty && inputs.filesFrom == nil {
                 throw ValidationError(

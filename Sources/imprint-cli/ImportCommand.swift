@@ -82,7 +82,7 @@ struct ImportCommand: ParsableCommand {
         try requirePaths([file] + [prototxt].compactMap { $0 })
         try require(inputSize ?? 1, "--input-size", in: 1...16384)
         if detector != nil && cropAndScale != nil {
-            throw ValidationError("--crop-and-scale applies only to classifiers; leave it out with --detector.")
+            throw ValidationError("--crop-and-scale applies only to classifiers. Leave it out with --detector.")
         }
         if let architecture, !ModelImporter.architectures.contains(architecture) {
             throw ValidationError(

@@ -35,7 +35,7 @@ struct InspectCommand: ParsableCommand {
         try requirePaths([model])
         try require(batchSize ?? 1, "--batch-size", in: 1...65536)
         guard plan || !(training || batchSize != nil) else {
-            throw ValidationError("--training and --batch-size apply only to the plan; add --plan.")
+            throw ValidationError("--training and --batch-size apply only to the plan. Add --plan.")
         }
     }
 
@@ -44,7 +44,7 @@ struct InspectCommand: ParsableCommand {
         if Personalization.isPersonalization(at: file) {
             guard !plan else {
                 throw ValidationError(
-                    "--plan: \(model) is a personalization, which has no network; inspect its model instead.")
+                    "--plan: \(model) is a personalization, which has no network. Inspect its model instead.")
             }
             return try show(Personalization(contentsOf: file))
         }

@@ -160,7 +160,7 @@ struct PersonalizeCommand: ParsableCommand {
             var isFolder: ObjCBool = false
             guard FileManager.default.fileExists(atPath: url.path, isDirectory: &isFolder) else {
                 throw ValidationError(
-                    "--not: \(path) does not exist, expected a photo or a folder of photos; check the path.")
+                    "--not: \(path) does not exist, expected a photo or a folder of photos. Check the path.")
             }
             let photos = isFolder.boolValue ? try ImageFolder.images(in: url) : [url]
             return photos.map { ($0, label) }

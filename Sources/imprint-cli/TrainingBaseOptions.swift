@@ -58,18 +58,18 @@ struct TrainingBaseOptions: ParsableArguments {
         try require(hyperparameters.problem)
         if unfreeze != nil, let recipe, recipe != .manual {
             throw ValidationError(
-                "--recipe \(recipe.rawValue) chooses the trainable layers; leave out --unfreeze, or add --recipe manual."
+                "--recipe \(recipe.rawValue) chooses the trainable layers. Leave out --unfreeze, or add --recipe manual."
             )
         }
         let trainsOnlyHead = trainsOnlyHead
         if trainsOnlyHead && (layerDecay != nil || batchStatistics) {
             throw ValidationError(
-                "--layer-decay and --batch-statistics apply to layers before the head, which are frozen; add --unfreeze all, "
+                "--layer-decay and --batch-statistics apply to layers before the head, which are frozen. Add --unfreeze all, "
                     + "head-first or gradual.")
         }
         if stageEpochs != nil && unfreeze != .headFirst && unfreeze != .gradual {
             throw ValidationError(
-                "--stage-epochs needs several stages, but there is only one; add --unfreeze head-first or gradual.")
+                "--stage-epochs needs several stages, but there is only one. Add --unfreeze head-first or gradual.")
         }
     }
 

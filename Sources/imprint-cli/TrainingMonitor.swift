@@ -40,7 +40,7 @@ struct TrainingMonitor {
         case .epoch(let metrics, let seconds): show(metrics, seconds)
         case .checkpointFailed(let error):
             bar.clear()
-            Terminal.warn("Error: \(error). Training continues.")
+            Terminal.warn("Error: \("\(error)".sentence) Training continues.")
         case .checkpoint, .finished: break
         }
     }

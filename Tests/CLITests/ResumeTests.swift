@@ -147,7 +147,7 @@ import Testing
         #expect(run.lines.last?["epochs"] as? Int == 4)
         #expect(errors.components(separatedBy: "Error").count == 2, "\(errors)")
         #expect(errors.contains("disk/run/checkpoint.safetensors: cannot be written (No space left on device)"))
-        #expect(errors.contains("free some space on the disk. Training continues."))
+        #expect(errors.contains("Free some space on the disk. Training continues."))
         // The output is not on the full disk, so the model is written.
         #expect(errors.contains("Wrote m.imprint"))
     }

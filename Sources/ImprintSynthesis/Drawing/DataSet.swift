@@ -71,9 +71,9 @@ extension DrawingRecipe {
 
     private func makeFolder(_ folder: URL) throws(DrawingError) {
         do {
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            try AtomicFile.makeFolder(folder)
         } catch {
-            throw .unwritable(file: folder, reason: reason(of: error))
+            throw .folder(error)
         }
     }
 }
