@@ -128,9 +128,9 @@ public enum ImprintError: DescribedError, Equatable {
             "the time limit of \(Int(seconds.rounded(.up))) s was reached before the photos were measured, which takes about "
                 + "\(Int(min(expected, 1e9).rounded(.up))) s. Allow more time, or use fewer photos"
         case .stoppedTooEarly(nil):
-            "training was stopped before the end of its first epoch, so there is no model"
+            "training was stopped too early, so there is no model"
         case .stoppedTooEarly(let checkpoint?):
-            "training was stopped before the end of its first epoch, so there is no model yet. "
+            "training was stopped too early, so there is no model yet. "
                 + "Resume from \(checkpoint)"
         case .unfinishedCheckpoint(let file, let epoch, let epochs):
             "\(file) is the checkpoint of a run in epoch \(epoch) of \(epochs), which a new run would replace. "

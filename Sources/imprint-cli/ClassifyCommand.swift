@@ -74,7 +74,11 @@ struct ClassifyCommand: ParsableCommand {
 
     func validate() throws {
         try requirePaths([model] + [categories].compactMap { $0 })
-        try inputs.requirePhotos()
+        if inputs.photos.isEmpty && inputs.filesFrom == nil {
+            throw ValidationError(
+                "\(visible(model)) is read as the model, and there are no photos. The first argument is the model, as in: imprint classify "
+                    + "pets.imprint \(visible(model))")
+        }
         try outputs.check(common)
         try require(top ?? 1, "--top", in: 1...1_000_000)
         try require(minimumPrecision ?? 0, "--minimum-precision", in: 0...1)

@@ -96,7 +96,7 @@ struct ExportCommand: ParsableCommand {
     func run() throws {
         let target = URL(filePath: output)
         try AtomicFile.checkWritable(target)
-        var model = try ModelFile(contentsOf: URL(filePath: self.model))
+        var model = try namedModel(self.model)
         if let categories {
             model.categories = try Categories(contentsOf: URL(filePath: categories), labels: model.labels)
         }

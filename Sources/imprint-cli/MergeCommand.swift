@@ -33,7 +33,8 @@ struct MergeCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Add Gaussian noise to the sum of all changes, with a standard deviation of this multiple of --clip; added labels are left out.",
+            "Add Gaussian noise to the sum of all changes, with a standard deviation of this multiple of --clip. The new model then "
+                + "omits added labels.",
             valueName: "multiple"))
     var noise: Double?
 
@@ -74,7 +75,7 @@ struct MergeCommand: ParsableCommand {
     func run() throws {
         let target = URL(filePath: output)
         try AtomicFile.checkWritable(target)
-        let base = try ModelFile(contentsOf: URL(filePath: model))
+        let base = try namedModel(model)
         let merge = try base.merging(
             personalizations.map { try Personalization(contentsOf: URL(filePath: $0)) }, options: options)
         try merge.model.write(to: target)

@@ -10,14 +10,14 @@ struct NewLogoOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "A folder of photos without the new logos, which count as negatives and are the backgrounds of composites, or drawn for drawn "
-                + "patterns. (default: drawn)", valueName: "folder"))
+            "A folder of photos without the new logos, or drawn for drawn patterns. The photos are negative examples and the backgrounds of "
+                + "composites. (default: drawn)", valueName: "folder"))
     var backgrounds: BackgroundSource?
 
     @Option(
         help: ArgumentHelp(
             "The bounding boxes of all new logos in some photos: a file or folder in the format of COCO, Create ML, YOLO or Pascal VOC. Boxes "
-                + "of logos that the model knows count as negatives.", valueName: "file"))
+                + "of logos that the model knows are negative examples.", valueName: "file"))
     var annotations: String?
 
     /// Whether neither artwork nor boxes are given.

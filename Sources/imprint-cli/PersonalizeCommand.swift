@@ -26,9 +26,9 @@ struct PersonalizeCommand: ParsableCommand {
     var model: String
 
     @Argument(
-        help:
-            "The folder of the user's photos: one sub-folder per label, at least one label. Optional with --not; not available with --artwork or --annotations."
-    )
+        help: ArgumentHelp(
+            "The folder of the user's photos: one sub-folder per label, at least one label. Optional with --not; not available with --artwork "
+                + "or --annotations."))
     var data: String?
 
     @OptionGroup var logoOptions: NewLogoOptions
@@ -71,7 +71,7 @@ struct PersonalizeCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The memory limit for the features of photos; photos beyond it are left out. (default: 64MB)",
+            "The memory limit for the features of photos. Imprint does not use photos that exceed it. (default: 64MB)",
             valueName: "size"))
     var memory: MemorySize?
 
@@ -100,7 +100,7 @@ struct PersonalizeCommand: ParsableCommand {
     }
 
     func run() throws {
-        let base = try ImageClassifier(contentsOf: URL(filePath: model))
+        let base = try ImageClassifier(namedModel(model))
         let classifier = try base.personalized(
             with: try earlier.map { try Personalization(contentsOf: URL(filePath: $0)) })
         let target = URL(filePath: output)
@@ -159,8 +159,7 @@ struct PersonalizeCommand: ParsableCommand {
             let url = URL(filePath: path)
             var isFolder: ObjCBool = false
             guard FileManager.default.fileExists(atPath: url.path, isDirectory: &isFolder) else {
-                throw ValidationError(
-                    "--not: \(path) does not exist, expected a photo or a folder of photos. Check the path.")
+                throw FileError.cannotRead(path, errno: ENOENT)
             }
             let photos = isFolder.boolValue ? try ImageFolder.images(in: url) : [url]
             return photos.map { ($0, label) }
@@ -256,7 +255,9 @@ struct PersonalizeCommand: ParsableCommand {
         if let accuracy = result.accuracy {
             Terminal.always(
                 "Accuracy on these photos: \(Terminal.percent(accuracy.before)) before, \(Terminal.percent(accuracy.after)) after "
-                    + "(5-fold cross-validation).")
+                    + "(5-fold cross-validation)."
+                    + (earlier != nil || accuracy.before >= accuracy.after
+                        ? " The accuracy before is too high if the model was trained on these photos." : ""))
         }
     }
 }

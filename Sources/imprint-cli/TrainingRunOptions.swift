@@ -11,7 +11,7 @@ struct TrainingRunOptions: ParsableArguments {
     @Option(
         name: .shortAndLong,
         help: ArgumentHelp(
-            "The model file to write; required, except with --folds, which writes no model without it.",
+            "The model file to write. Required, except with --folds, which then only cross-validates.",
             valueName: "file"))
     var output: String?
 

@@ -76,9 +76,9 @@ import Testing
                 (["--output", "photos/dark/0.png"], 64, "the file exists and is not a personalization file"),
                 (["--output", "me", "--views", "0"], 64, "--views is 0, expected 1 to 64"),
                 (["--output", "me", "--penalty", "nan"], 64, "--penalty is nan"),
-                (["--output", "me", "--blocks", "9"], 1, "blocks is 9, expected 0 to"),
+                (["--output", "me", "--blocks", "9"], 64, "blocks is 9, expected 0 to"),
                 (["--output", "me", "--not", "bright"], 64, "as in Logo=photo.jpg"),
-                (["--output", "me", "--not", "bright=nowhere.png"], 64, "nowhere.png does not exist"),
+                (["--output", "me", "--not", "bright=nowhere.png"], 1, "nowhere.png: cannot be read"),
                 (["--output", "me", "--not", "dusk=data/dark/0.png"], 1, "\"dusk\" is not a label"),
                 (
                     ["--output", "data/dark/0.png", "--not", "bright=data/dark"], 64,
@@ -145,7 +145,10 @@ import Testing
                 ("logos.imprint", [], 64, "nothing to learn from, expected a folder of photos, --not"),
                 ("logos.imprint", ["--backgrounds", "drawn"], 64, "--backgrounds needs --artwork"),
                 ("logos.imprint", ["photos"] + new, 64, "found both (photos)"),
-                ("logos.imprint", new + ["--not", "crest=photos"], 64, "Name photos without the new logos with --backgrounds"),
+                (
+                    "logos.imprint", new + ["--not", "crest=photos"], 64,
+                    "photos without the new logos with --backgrounds"
+                ),
                 ("logos.imprint", new + ["--views", "2", "--cache", "c"], 64, "--views, --cache: not available with"),
                 ("logos.imprint", ["--artwork", "crest=\(Self.leaf)"], 1, "already has the label \"crest\""),
                 ("logos.imprint", ["--artwork", "dark=\(Self.leaf)"], 1, "already has the label \"dark\""),

@@ -161,7 +161,8 @@ import Testing
             try AtomicFile.makeFolder(deep)
             let file = deep.appending(path: "file")
             try AtomicFile.write([1], to: file)
-            for (url, reason) in [(file, "it is a file, not a folder"), (file.appending(path: "x"), "Not a directory")] {
+            let below = file.appending(path: "x")
+            for (url, reason) in [(file, "it is a file, not a folder"), (below, "Not a directory")] {
                 let error = #expect(throws: FileError.self) { try AtomicFile.makeFolder(url) }
                 #expect(error?.description.hasPrefix("\(url.path): cannot be written (\(reason)). ") == true)
             }

@@ -54,7 +54,8 @@ extension PersonalizationSession {
         control: PersonalizationControl = PersonalizationControl(),
         onProgress: (_ done: Int, _ of: Int) -> Void = { _, _ in }
     ) throws -> PersonalizationResult {
-        precondition(folder != nil || !corrections.isEmpty, "a session learns from a folder, from corrections or from both")
+        precondition(
+            folder != nil || !corrections.isEmpty, "a session learns from a folder, from corrections or from both")
         func learn() throws -> PersonalizationResult {
             try self.learn(folder, corrections, cache, control, onProgress)
         }
