@@ -91,7 +91,7 @@ struct InspectCommand: ParsableCommand {
     /// Returns the training data, the length of training and the accuracy.
     private func summary(_ training: TrainingRecord) -> String {
         var isDetector = false
-        if case .detector? = training.hyperparameters { isDetector = true }
+        if case .detector = training.hyperparameters { isDetector = true }
         let images = training.trainingImages.values.reduce(0, +)
         let data = images == 0 && isDetector ? "composites of artwork" : "\(images) images"
         let length = TextTable.counted(training.history.count, isDetector ? "phase" : "epoch")
