@@ -84,7 +84,9 @@ public enum ImprintError: DescribedError, Equatable {
     case damagedFeatureCache(file: String)
 
     /// A description of the problem and how to fix it.
-    public var description: String {
+    public var description: String { text.sentence }
+
+    private var text: String {
         switch self {
         case .invalidSetting(let name, let found, let expected):
             "\(name) is \(found), expected \(expected)"
@@ -126,9 +128,9 @@ public enum ImprintError: DescribedError, Equatable {
             "the time limit of \(Int(seconds.rounded(.up))) s was reached before the photos were measured, which takes about "
                 + "\(Int(min(expected, 1e9).rounded(.up))) s. Allow more time, or use fewer photos"
         case .stoppedTooEarly(nil):
-            "training was stopped before the end of its first epoch, so there is no model"
+            "training was stopped too early, so there is no model"
         case .stoppedTooEarly(let checkpoint?):
-            "training was stopped before the end of its first epoch, so there is no model yet. "
+            "training was stopped too early, so there is no model yet. "
                 + "Resume from \(checkpoint)"
         case .unfinishedCheckpoint(let file, let epoch, let epochs):
             "\(file) is the checkpoint of a run in epoch \(epoch) of \(epochs), which a new run would replace. "
@@ -136,7 +138,7 @@ public enum ImprintError: DescribedError, Equatable {
         case .noSaliency(let network):
             "the detector \(network.debugDescription) has no saliency map: its detections have boxes instead"
         case .tooFewReadablePhotos(let reason, let checkpoint):
-            "training ended because too many photos became unreadable. \(reason) Put the photos back, then "
+            "training ended because too many photos became unreadable. \(reason.sentence) Put the photos back, then "
                 + (checkpoint.map { "resume from \($0)" } ?? "train again")
         case .notOneLabelWithoutLogo(let found, let logos, let folder) where found.isEmpty:
             "\(folder) has no label besides \(logos.joined(separator: ", ")). Expected one more, for photos that show "
@@ -194,7 +196,7 @@ public enum ImprintError: DescribedError, Equatable {
         case .nothingToSave:
             "the session has no personalization to save. Add photos first"
         case .unusableCheckpoint(let reason):
-            "\(reason). Remove this checkpoint to start a new run"
+            "\(reason.sentence) Remove this checkpoint to start a new run"
         }
     }
 }

@@ -130,16 +130,22 @@ package enum AtomicFile {
     }
 
     /// Creates a folder and its parent folders if they do not exist.
-    package static func makeFolder(_ url: URL) throws(FileError) {
-        do {
-            try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-        } catch {
-            let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError ?? error as NSError
-            guard cause.domain == NSPOSIXErrorDomain else {
-                throw .cannotWrite(
-                    path: url.path, reason: error.localizedDescription, remedy: "choose a folder that you may write to")
-            }
-            throw .cannotWrite(url.path, errno: Int32(cause.code))
+    /// - Throws: `FileError.cannotWrite`, also if the path names a file.
+    package static func makeFolder(_ url: URL) throws(FileError) { try makeFolder(at: url.path) }
+
+    private static func makeFolder(at path: String) throws(FileError) {
+        if mkdir(path, 0o777) == 0 { return }
+        var code = errno
+        let parent = URL(filePath: path).deletingLastPathComponent().path
+        if code == ENOENT, parent != path {
+            try makeFolder(at: parent)
+            if mkdir(path, 0o777) == 0 { return }
+            code = errno
+        }
+        var status = stat()
+        guard stat(path, &status) == 0 else { throw .cannotWrite(path, errno: code) }
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            throw .cannotWrite(path: path, reason: "it is a file, not a folder", remedy: "Choose the name of a folder.")
         }
     }
 
@@ -173,7 +179,7 @@ package enum AtomicFile {
         }
         guard status.st_mode & S_IFMT == S_IFREG else {
             let kind = status.st_mode & S_IFMT == S_IFDIR ? "it is a folder" : "it is a device or pipe, not a file"
-            throw .cannotWrite(path: path, reason: kind, remedy: "choose the name of a file")
+            throw .cannotWrite(path: path, reason: kind, remedy: "Choose the name of a file.")
         }
         return status.st_mode & 0o777
     }

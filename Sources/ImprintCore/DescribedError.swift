@@ -9,3 +9,11 @@ extension DescribedError {
     /// The same as `description`.
     public var errorDescription: String? { description }
 }
+
+extension String {
+    /// The text with a full stop at its end.
+    package var sentence: String { hasSuffix(".") ? self : self + "." }
+
+    /// The text without a full stop at its end, to be used within a sentence.
+    package var clause: String { hasSuffix(".") ? String(dropLast()) : self }
+}

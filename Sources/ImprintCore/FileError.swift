@@ -5,6 +5,8 @@ public enum FileError: DescribedError, Equatable {
     /// A file could not be opened or read.
     case cannotRead(path: String, reason: String)
     /// A file could not be written; an existing file is unchanged.
+    ///
+    /// `remedy` is a sentence.
     case cannotWrite(path: String, reason: String, remedy: String)
     /// A file was written, but the disk did not confirm its name; a power cut may undo the change.
     case notConfirmed(path: String, reason: String)
@@ -13,11 +15,11 @@ public enum FileError: DescribedError, Equatable {
     public var description: String {
         switch self {
         case .cannotRead(let path, let reason):
-            "\(path): cannot be read (\(reason)); check the name and that you may read the file"
+            "\(path): cannot be read (\(reason)). Check the name and that you may read the file."
         case .cannotWrite(let path, let reason, let remedy):
-            "\(path): cannot be written (\(reason)); \(remedy)"
+            "\(path): cannot be written (\(reason)). \(remedy.sentence)"
         case .notConfirmed(let path, let reason):
-            "\(path): was written, but the disk did not confirm it (\(reason)); check the disk and save again"
+            "\(path): was written, but the disk did not confirm it (\(reason)). Check the disk and save again."
         }
     }
 }
@@ -27,13 +29,13 @@ extension FileError {
     package static func cannotWrite(_ path: String, errno code: Int32) -> FileError {
         let remedy =
             switch code {
-            case ENOENT: "create its folder first"
-            case ENOTDIR: "a part of its path is a file, not a folder; choose another path"
-            case EACCES, EPERM, EROFS: "choose a folder that you may write to"
-            case ENOSPC, EDQUOT: "free some space on the disk"
-            case ENAMETOOLONG: "choose a shorter name"
-            case ELOOP: "its symbolic links form a loop; choose another path"
-            default: "check the disk and the path"
+            case ENOENT: "Create its folder first."
+            case ENOTDIR: "A part of its path is a file, not a folder. Choose another path."
+            case EACCES, EPERM, EROFS: "Choose a folder that you may write to."
+            case ENOSPC, EDQUOT: "Free some space on the disk."
+            case ENAMETOOLONG: "Choose a shorter name."
+            case ELOOP: "Its symbolic links form a loop. Choose another path."
+            default: "Check the disk and the path."
             }
         return .cannotWrite(path: path, reason: errorText(code), remedy: remedy)
     }
@@ -47,6 +49,29 @@ extension FileError {
 /// Returns the system's message for an error number, such as "No space left on device".
 func errorText(_ code: Int32) -> String {
     String(cString: strerror(code))
+}
+
+/// Returns the system's message for an error of Foundation, such as "Permission denied", without a full stop.
+///
+/// Foundation's own messages omit the system's message, or have several sentences.
+package func reason(of error: any Error) -> String {
+    let error = error as NSError
+    if let cause = error.userInfo[NSUnderlyingErrorKey] as? NSError, cause.domain == NSPOSIXErrorDomain {
+        return errorText(Int32(cause.code))
+    }
+    if error.domain == NSPOSIXErrorDomain { return errorText(Int32(error.code)) }
+    let code: Int32? =
+        switch CocoaError.Code(rawValue: error.code) {
+        case _ where error.domain != NSCocoaErrorDomain: nil
+        case .fileNoSuchFile, .fileReadNoSuchFile: ENOENT
+        case .fileReadNoPermission, .fileWriteNoPermission: EACCES
+        case .fileWriteFileExists: EEXIST
+        case .fileWriteOutOfSpace: ENOSPC
+        case .fileWriteVolumeReadOnly: EROFS
+        case .fileReadInvalidFileName, .fileWriteInvalidFileName: ENAMETOOLONG
+        default: nil
+        }
+    return code.map(errorText) ?? error.localizedDescription.clause
 }
 
 /// Calls `body`, and calls it again each time a signal interrupts it (EINTR).

@@ -16,13 +16,3 @@ package struct FileStatus {
         size = Int(status.st_size)
     }
 }
-
-/// Returns the system's message for an error, without the full stop, to be used within a sentence.
-package func reason(of error: any Error) -> String {
-    // Foundation's message omits the system's message.
-    if let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError, cause.domain == NSPOSIXErrorDomain {
-        return String(cString: strerror(Int32(cause.code)))
-    }
-    let text = error.localizedDescription
-    return text.hasSuffix(".") ? String(text.dropLast()) : text
-}

@@ -59,7 +59,8 @@ package struct Preparation: Sendable, Hashable {
     ///     of the originals nor contain it.
     ///   - workers: The threads that share the work.
     ///   - onProgress: Receives the number of finished photos, from time to time.
-    /// - Throws: `PreparationError` if `output` is another kind of folder, `ImageError` if a file cannot be written.
+    /// - Throws: `PreparationError` if `output` is another kind of folder, `ImageError` or `FileError` if a
+    ///   file cannot be written.
     package func run(
         _ folder: ImageFolder, into output: URL, workers: Workers, onProgress: (Int) -> Void = { _ in }
     ) throws -> Outcome {
@@ -69,7 +70,7 @@ package struct Preparation: Sendable, Hashable {
         try claim(output)
         let targets = try Self.targets(of: folder, in: output)
         let sources = folder.items.map(folder.path)
-        for parent in Set(targets.map { $0.deletingLastPathComponent() }) { try makeFolder(parent) }
+        for parent in Set(targets.map { $0.deletingLastPathComponent() }) { try AtomicFile.makeFolder(parent) }
         let outcomes = try workers.parallelMap(targets.count, onProgress: onProgress) { index throws(ImageError) in
             // A hidden name, so that later runs ignore the file of an interrupted run; short, because names have at most 255
             // bytes.
@@ -191,7 +192,7 @@ package struct Preparation: Sendable, Hashable {
 
     /// Stores these settings in a new folder, or checks those of a prepared folder.
     private func claim(_ folder: URL) throws {
-        try makeFolder(folder)
+        try AtomicFile.makeFolder(folder)
         let file = folder.appending(path: Self.stampName)
         if let data = try? Data(contentsOf: file) {
             let stamp = try? JSONDecoder().decode(Stamp.self, from: data)
@@ -210,14 +211,6 @@ package struct Preparation: Sendable, Hashable {
             try encoder.encode(Stamp(shortSide: shortSide, quality: quality)).write(to: file, options: .atomic)
         } catch {
             throw ImageError.unwritable(file: file, reason: reason(of: error))
-        }
-    }
-
-    private func makeFolder(_ folder: URL) throws(ImageError) {
-        do {
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        } catch {
-            throw .unwritable(file: folder, reason: reason(of: error))
         }
     }
 }

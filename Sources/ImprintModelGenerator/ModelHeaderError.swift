@@ -55,6 +55,6 @@ struct ModelHeaderError: Error, Equatable, CustomStringConvertible {
             case .sameType(let type, let other):
                 "its type would be called \(type), like that of \(other). Rename one of the two files"
             }
-        return "\(path): \(text)"
+        return "\(path): \(text)."
     }
 }

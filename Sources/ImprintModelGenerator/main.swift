@@ -18,7 +18,7 @@ do {
     do {
         try Data(source.text.utf8).write(to: URL(filePath: output), options: .atomic)
     } catch {
-        fail("\(output): cannot be written (\(error.localizedDescription)). Check its folder and the disk", status: 1)
+        fail("\(output): cannot be written (\(error.localizedDescription)). Check its folder and the disk.", status: 1)
     }
 } catch {
     fail("\(error)", status: 1)

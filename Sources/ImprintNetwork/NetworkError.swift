@@ -28,7 +28,9 @@ public enum NetworkError: DescribedError, Equatable {
     case outOfMemory(bytes: Int)
 
     /// A sentence with the problem, the expected state and the fix.
-    public var description: String {
+    public var description: String { text.sentence }
+
+    private var text: String {
         switch self {
         case .duplicateName(let node):
             "duplicate node name \"\(node)\". Give each node a unique name (\"\(Network.inputName)\" is reserved)"

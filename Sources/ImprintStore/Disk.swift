@@ -43,7 +43,7 @@ struct Disk: StoreFiles {
         do {
             return try Data(contentsOf: folder.appending(path: name), options: .alwaysMapped)
         } catch {
-            throw FileError.cannotRead(path: path(of: name), reason: error.localizedDescription)
+            throw FileError.cannotRead(path: path(of: name), reason: reason(of: error))
         }
     }
 

@@ -249,7 +249,7 @@ extension ModelStore {
         do {
             return Loaded(model: model, classifier: try loadAndTest(Download.fileName))
         } catch  where !(error is FileError) {
-            throw StoreError.unusable(url: model.source, reason: "\(error)")
+            throw StoreError.unusable(url: model.source, reason: "\(error)".clause)
         }
     }
 
@@ -285,7 +285,7 @@ extension ModelStore {
                 guard (try? StoreIndex(in: files)) == index else { throw error }
                 // The index is written, but a power cut may still undo it.
                 memory.use(loaded)
-                throw FileError.notConfirmed(path: files.path(of: StoreIndex.fileName), reason: "\(error)")
+                throw FileError.notConfirmed(path: files.path(of: StoreIndex.fileName), reason: "\(error)".clause)
             }
             memory.use(loaded)
         }

@@ -72,7 +72,7 @@ public enum StoreError: DescribedError, Equatable {
             "\(url): the signature does not match the file and the public key, so the file is not installed. "
                 + "Check that all three belong together."
         case .unusable(let url, let reason):
-            "\(url): the file passed verification but cannot be used, so it is not installed: \(reason)"
+            "\(url): the file passed verification but cannot be used, so it is not installed: \(reason.sentence)"
         case .inUse(let folder):
             "\(folder): another installation is changing this store. Wait until it ends."
         case .empty(let folder):

@@ -11,17 +11,17 @@ struct AnnotatedSplit {
     /// - Parameters:
     ///   - annotations: The annotations.
     ///   - url: A folder with some of the photos of the annotations, or other annotations; nil without a validation set.
-    ///   - read: Reads annotations.
+    ///   - read: Reads annotations; its second argument is whether they are the other annotations of a validation set.
     /// - Throws: `ValidationError` if the folder has all photos of the annotations, and the errors of `read`.
-    init(_ annotations: URL, validation url: URL?, read: (URL) throws -> BoxAnnotations) throws {
-        let boxes = try read(annotations)
+    init(_ annotations: URL, validation url: URL?, read: (URL, _ isValidation: Bool) throws -> BoxAnnotations) throws {
+        let boxes = try read(annotations, false)
         guard let url else {
             (training, validation) = (boxes, nil)
             return
         }
         let split = boxes.split(validationFolder: url)
         guard !split.validation.photos.isEmpty else {
-            (training, validation) = (boxes, try read(url))
+            (training, validation) = (boxes, try read(url, true))
             return
         }
         guard !split.training.photos.isEmpty else {

@@ -30,7 +30,7 @@ struct AuditCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "A folder or list of validation photos to compare with; with --annotations, a folder with some of the photos, or other "
+            "A folder or list of validation photos to compare with. With --annotations: a folder with some of the photos, or other "
                 + "annotations.",
             valueName: "folder"))
     var validation: String?
@@ -43,7 +43,7 @@ struct AuditCommand: ParsableCommand {
     func validate() throws {
         try requirePaths([data, annotations, validation].compactMap { $0 })
         if data == nil && annotations == nil {
-            throw ValidationError("There are no photos; name a folder or list of photos, or --annotations FILE.")
+            throw ValidationError("There are no photos. Name a folder or list of photos, or --annotations FILE.")
         }
         if let report { try checkOutputs([OutputFile(option: "--report", path: report, kind: .auditReport)]) }
     }
@@ -81,8 +81,8 @@ struct AuditCommand: ParsableCommand {
         let folder = data.map { URL(filePath: $0) }
         let split = try AnnotatedSplit(
             URL(filePath: annotations), validation: validation.map { URL(filePath: $0) }
-        ) { file in
-            let boxes = try BoxAnnotations(contentsOf: file, photos: folder, recordsProblems: true)
+        ) { file, isValidation in
+            let boxes = try isValidation ? other(file, folder) : read(file, photos: folder)
             for warning in boxes.warnings { Terminal.warn("Note: \(warning)") }
             return boxes
         }
@@ -91,6 +91,20 @@ struct AuditCommand: ParsableCommand {
         let total = split.training.photos.count + (split.validation?.photos.count ?? 0)
         return Audit(split.training, validation: split.validation, workers: workers) {
             bar.draw("reading", done: $0, of: total)
+        }
+    }
+
+    private func read(_ annotations: URL, photos: URL?) throws -> BoxAnnotations {
+        try BoxAnnotations(contentsOf: annotations, photos: photos, recordsProblems: true)
+    }
+
+    /// Reads the annotations of a validation set; their photos are beside them or, if none of them is there, in the folder of the photos.
+    private func other(_ annotations: URL, _ folder: URL?) throws -> BoxAnnotations {
+        do {
+            return try read(annotations, photos: nil)
+        } catch let error as BoxAnnotationsError {
+            guard case .noReadablePhotos = error, let folder else { throw error }
+            return try read(annotations, photos: folder)
         }
     }
 

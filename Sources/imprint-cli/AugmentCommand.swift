@@ -73,7 +73,7 @@ struct AugmentCommand: ParsableCommand {
         guard showsArtwork != (data != nil) else {
             throw ValidationError(
                 showsArtwork
-                    ? "Expected DATA or --artwork, found both; run the verb once for each."
+                    ? "Expected DATA or --artwork, found both. Run the verb once for each."
                     : "Expected DATA, a folder of photos, or --artwork LABEL=FILE.")
         }
         try require(side, "--input-size", in: (showsArtwork ? 16 : 1)...1024)
@@ -83,7 +83,7 @@ struct AugmentCommand: ParsableCommand {
         let imageCount = showsArtwork ? count * epochs * artworkOptions.labels.count : count * epochs + count
         guard imageCount * side * side <= 100_000_000 else {
             throw ValidationError(
-                "The contact sheet would have more than 100 million pixels; reduce --count, --epochs or --input-size.")
+                "The contact sheet would have more than 100 million pixels. Reduce --count, --epochs or --input-size.")
         }
     }
 

@@ -9,6 +9,8 @@ internal import Synchronization
 struct BaseModelLine: Encodable {
     enum Status: String, Encodable {
         case installed, available, damaged, newer
+        /// The base model that comes with Imprint.
+        case builtIn = "built-in"
     }
 
     enum Kind: String, Encodable {
@@ -51,7 +53,7 @@ struct BaseModelLine: Encodable {
                 kind = model.head.isTrainable ? .base : .detector
                 status = .installed
             } catch {
-                (status, problem) = (.damaged, "the model cannot be loaded: \(error)")
+                (status, problem) = (.damaged, "the model cannot be loaded: \("\(error)".clause)")
             }
         }
         licenseStatement =
@@ -68,6 +70,17 @@ struct BaseModelLine: Encodable {
         (license, licenseStatement) = (entry.license.name, entry.license.statement)
     }
 
+    /// Describes the base model that comes with Imprint.
+    static func builtIn() throws -> BaseModelLine { BaseModelLine(builtIn: try .builtInBase()) }
+
+    private init(builtIn model: ModelFile) {
+        name = builtInBaseName
+        status = .builtIn
+        input = [model.preprocessing.height, model.preprocessing.width]
+        parameters = model.parameters.layout.trainableCount
+        license = "Apache License 2.0"
+    }
+
     /// The number of parameters as text, such as "4.65 M".
     var parameterText: String {
         guard let parameters else { return "–" }
@@ -81,6 +94,7 @@ struct BaseModelLine: Encodable {
             case .installed: "installed, \(TextTable.bytes(bytes ?? 0))"
             case .available: "\(TextTable.bytes(downloadBytes ?? 0)) to download"
             case .damaged: "damaged"
+            case .builtIn: "comes with Imprint"
             case .newer: "needs a newer version"
             }
         return [

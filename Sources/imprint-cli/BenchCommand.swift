@@ -52,12 +52,12 @@ struct BenchCommand: AsyncParsableCommand {
         try require(seconds, "--seconds", in: 0.001...3600)
         for name in names where name.isEmpty || suites.allSatisfy({ $0.cases(named: name).isEmpty }) {
             let known = distinct(suites.flatMap(\.cases).map(\.name))
-            throw ValidationError("No case begins with \"\(name)\"; choose from \(known.joined(separator: ", ")).")
+            throw ValidationError("No case begins with \"\(name)\". Choose from \(known.joined(separator: ", ")).")
         }
         if let data {
             try requirePaths([data])
             guard suites.contains(.data) && !cases(of: .data).isEmpty else {
-                throw ValidationError("--data is only for \"bench data\"; leave it out.")
+                throw ValidationError("--data is only for \"bench data\". Leave it out.")
             }
         }
     }

@@ -74,7 +74,11 @@ struct ClassifyCommand: ParsableCommand {
 
     func validate() throws {
         try requirePaths([model] + [categories].compactMap { $0 })
-        try inputs.requirePhotos()
+        if inputs.photos.isEmpty && inputs.filesFrom == nil {
+            throw ValidationError(
+                "\(visible(model)) is read as the model, and there are no photos. The first argument is the model, as in: imprint classify "
+                    + "pets.imprint \(visible(model))")
+        }
         try outputs.check(common)
         try require(top ?? 1, "--top", in: 1...1_000_000)
         try require(minimumPrecision ?? 0, "--minimum-precision", in: 0...1)
@@ -82,7 +86,7 @@ struct ClassifyCommand: ParsableCommand {
         let threshold = try threshold?.threshold()
         if categories != nil, threshold == .perLabel || minimumPrecision != nil || minimumRecall != nil {
             throw ValidationError(
-                "--categories: categories have no threshold, precision or recall; leave these options out, or set --threshold to a number."
+                "--categories: categories have no threshold, precision or recall. Leave these options out, or set --threshold to a number."
             )
         }
     }
@@ -131,7 +135,7 @@ struct ClassifyCommand: ParsableCommand {
         }
         guard let categories = classifier.model.categories else {
             throw ValidationError(
-                "--categories auto: \(model) has no categories; name a file of categories, or add them to the model with "
+                "--categories auto: \(model) has no categories. Name a file of categories, or add them to the model with "
                     + "imprint export --to imprint --categories FILE."
             )
         }

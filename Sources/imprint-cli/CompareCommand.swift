@@ -32,7 +32,7 @@ struct CompareCommand: ParsableCommand {
     func validate() throws { try requirePaths([first, second, images]) }
 
     func run() throws {
-        let models = try [first, second].map { try ImageClassifier(contentsOf: URL(filePath: $0)) }
+        let models = try [first, second].map { try ImageClassifier(namedModel($0)) }
         let files = try ImageFolder.images(in: URL(filePath: images))
         var bar = ProgressBar()
         defer { bar.clear() }

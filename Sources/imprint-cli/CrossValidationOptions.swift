@@ -50,7 +50,7 @@ struct CrossValidationOptions: ParsableArguments {
         guard let folds else {
             guard dependent.isEmpty else {
                 throw ValidationError(
-                    "\(dependent.joined(separator: ", ")): there is no cross-validation without folds; add --folds.")
+                    "\(dependent.joined(separator: ", ")): there is no cross-validation without folds. Add --folds.")
             }
             return
         }

@@ -1,7 +1,6 @@
 internal import ArgumentParser
 internal import Foundation
 internal import Imprint
-internal import ImprintBaseModels
 internal import ImprintCore
 internal import ImprintImages
 internal import ImprintModel
@@ -40,8 +39,8 @@ struct DetectCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "With --artwork: the base model whose features are compared, a file or a name from imprint models list. (default: the features "
-                + "that come with Imprint)", valueName: "model"))
+            "With --artwork: the base model whose features are compared: a file, a name from imprint models list, or built-in for the features "
+                + "that come with Imprint. (default: built-in)", valueName: "model"))
     var base: String?
 
     @Option(
@@ -86,7 +85,7 @@ struct DetectCommand: ParsableCommand {
         } else {
             guard let model else {
                 throw ValidationError(
-                    "There is neither a model nor artwork; name the model file of a detector, or --artwork LABEL=FILE.")
+                    "There is neither a model nor artwork. Name the model file of a detector, or --artwork LABEL=FILE.")
             }
             if inputs.photos.isEmpty && inputs.filesFrom == nil {
                 throw ValidationError(
@@ -129,7 +128,7 @@ struct DetectCommand: ParsableCommand {
     /// Returns the finder of a model.
     private func detector(threads: Int) throws -> Finder {
         let model = model ?? ""
-        let detector = try ImageClassifier(try installedModel(model), threads: threads)
+        let detector = try ImageClassifier(try namedModel(model), threads: threads)
             .personalized(with: try personalization.map { try Personalization(contentsOf: URL(filePath: $0)) })
         try requireDetector(detector, model, otherwise: "use imprint classify")
         let threshold = try threshold?.threshold()
@@ -145,20 +144,9 @@ struct DetectCommand: ParsableCommand {
         }
     }
 
-    /// Returns the model of a file or, if there is no such file, the installed model with this name.
-    private func installedModel(_ text: String) throws -> ModelFile {
-        if !FileManager.default.fileExists(atPath: text) {
-            if BaseModels().installed(named: text) != nil { return try BaseModels().model(named: text) }
-            if BaseModelCatalog.standard[text] != nil {
-                throw ValidationError("\(text) is not installed. imprint models install \(text) installs it.")
-            }
-        }
-        return try ModelFile(contentsOf: URL(filePath: text))
-    }
-
     /// Returns the features of --base, or those that come with Imprint.
     private func features() throws -> LocalFeatures {
-        guard let base else { return try .builtIn() }
+        guard let base, base != builtInBaseName else { return try .builtIn() }
         let model = try baseModel(base)
         do {
             return try LocalFeatures(model)
@@ -176,7 +164,7 @@ struct DetectCommand: ParsableCommand {
             }
         let artwork = try artworkOptions.load()
         let features = try features()
-        if let base, !features.isCalibrated {
+        if let base, base != builtInBaseName, !features.isCalibrated {
             Terminal.warn(
                 "Note: the confidences are estimates, because Imprint does not know how the base model \(base) scores photos without a logo."
             )

@@ -55,12 +55,13 @@ struct DrawCommand: ParsableCommand {
 
     func validate() throws {
         try requirePaths([recipe, output].compactMap { $0 })
+        try requireNoFile(output, "--output")
         try artworkOptions.check(backgrounds)
         let drawsArtwork = !artworkOptions.artwork.isEmpty
         guard drawsArtwork != (recipe != nil) else {
             throw ValidationError(
                 drawsArtwork
-                    ? "Expected a recipe or --artwork, found both; run the verb once for each."
+                    ? "Expected a recipe or --artwork, found both. Run the verb once for each."
                     : "Expected the name of a recipe, such as two-circles, or --artwork LABEL=FILE.")
         }
         if let size { try require(size, "--size", in: 64...1024) }
@@ -126,12 +127,21 @@ struct DrawCommand: ParsableCommand {
         if let contactSheet { try AtomicFile.checkWritable(URL(filePath: contactSheet)) }
         var bar = ProgressBar()
         defer { bar.clear() }
-        try recipe.write(
-            to: URL(filePath: output), count: count, seed: seed, workers: Workers(common.threadCount)
+        let interrupt = Interrupt()
+        interrupt.begin()
+        defer { interrupt.end() }
+        let drawn = try recipe.write(
+            to: URL(filePath: output), count: count, seed: seed, workers: Workers(common.threadCount),
+            isStopped: { Interrupt.isRequested }
         ) { done in
             bar.draw("drawing", done: done, of: count)
         }
         bar.clear()
+        guard drawn == count else {
+            Terminal.note(
+                "Interrupted; \(output) has \(drawn) of \(count) images. Repeat the command to draw all of them.")
+            throw Interrupt.exitCode
+        }
         if let contactSheet {
             let images = recipe.labels.indices.flatMap { label in
                 (0..<min(recipe.imageCount(ofLabel: label, count: count), 40)).map {

@@ -4,6 +4,7 @@ internal import ImprintBaseModels
 internal import ImprintImages
 internal import ImprintInterop
 internal import ImprintModel
+internal import ImprintSynthesis
 internal import ImprintTraining
 
 /// Returns the verb or option that helps after an error; errors of the library do not name verbs or options.
@@ -18,6 +19,7 @@ func hint(for error: any Error) -> String? {
     case ImprintError.featuresExceedMemoryLimit: "--memory sets the limit."
     case ImprintError.invalidSetting("averagesFlipped", _, _): "Leave out --mirror."
     case ImprintError.unfinishedCheckpoint, ImprintError.stoppedTooEarly(_?): "--resume continues the run."
+    case ImprintError.stoppedTooEarly(nil): "--checkpoint saves a run, so that --resume can continue it."
     case ImprintError.checkpointMismatch(_, let setting, _, _):
         optionName(ofSetting: setting).map { "The setting belongs to \($0)." }
     case BaseModelError.notInstalled: "imprint models list shows the installed base models."
@@ -65,5 +67,21 @@ private func hint(for problem: ImportError.Problem) -> String? {
     case .unsuitableModel(_, _, .normalization?), .missing(_, _, .normalization?):
         "--mean and --scale set the input normalization."
     default: nil
+    }
+}
+
+/// Whether an error of the library means wrong usage: an option out of its range, an unknown name, or an output that must not be replaced.
+func isWrongUsage(_ error: any Error) -> Bool {
+    switch error {
+    case ImprintError.invalidSetting, ImprintError.unfinishedCheckpoint, BaseModelError.notInstalled: true
+    case DrawingError.foreignFolder, DrawingError.otherDrawing, DrawingError.noSuchRecipe, DrawingError.invalidCount:
+        true
+    case is PreparationError: true
+    case let error as ModelFileError: if case .notACheckpoint = error.problem { true } else { false }
+    case BaseInstallationError.unknownName, BaseInstallationError.invalidName, BaseInstallationError.nameTaken,
+        BaseInstallationError.licenseNotAccepted, BaseInstallationError.digestRequired,
+        BaseInstallationError.invalidDigest, BaseInstallationError.unsupportedURL:
+        true
+    default: false
     }
 }

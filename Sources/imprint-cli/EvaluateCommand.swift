@@ -46,7 +46,7 @@ struct EvaluateCommand: ParsableCommand {
     func validate() throws {
         try requirePaths([model, data, annotations].compactMap { $0 })
         if data == nil && annotations == nil {
-            throw ValidationError("There are no photos; name a folder or list of photos, or --annotations FILE.")
+            throw ValidationError("There are no photos. Name a folder or list of photos, or --annotations FILE.")
         }
         if annotations != nil {
             if unknownPhotos.unknown != nil {

@@ -67,7 +67,7 @@ struct ExportCommand: ParsableCommand {
         try requirePaths([model] + [categories].compactMap { $0 })
         if updatable && format != .coreml {
             throw ValidationError(
-                "--updatable is only for coreml, which can train on devices; leave it out.")
+                "--updatable is only for coreml, which can train on devices. Leave it out.")
         }
         if updatable && precision != .float32 {
             throw ValidationError(
@@ -75,7 +75,7 @@ struct ExportCommand: ParsableCommand {
         }
         if preprocessingInGraph && format != .onnx {
             throw ValidationError(
-                "--preprocessing-in-graph is only for onnx: the other formats always include preprocessing; leave it out."
+                "--preprocessing-in-graph is only for onnx: the other formats always include preprocessing. Leave it out."
             )
         }
         if precision == .int8 && format != .imprint {
@@ -85,7 +85,7 @@ struct ExportCommand: ParsableCommand {
         }
         if categories != nil && format != .imprint {
             throw ValidationError(
-                "--categories is only for imprint: the other formats cannot store categories; leave it out.")
+                "--categories is only for imprint: the other formats cannot store categories. Leave it out.")
         }
         try checkOutputs(
             [OutputFile(option: "--output", path: output, kind: format.kind)],
@@ -96,7 +96,7 @@ struct ExportCommand: ParsableCommand {
     func run() throws {
         let target = URL(filePath: output)
         try AtomicFile.checkWritable(target)
-        var model = try ModelFile(contentsOf: URL(filePath: self.model))
+        var model = try namedModel(self.model)
         if let categories {
             model.categories = try Categories(contentsOf: URL(filePath: categories), labels: model.labels)
         }

@@ -82,7 +82,7 @@ struct ImportCommand: ParsableCommand {
         try requirePaths([file] + [prototxt].compactMap { $0 })
         try require(inputSize ?? 1, "--input-size", in: 1...16384)
         if detector != nil && cropAndScale != nil {
-            throw ValidationError("--crop-and-scale applies only to classifiers; leave it out with --detector.")
+            throw ValidationError("--crop-and-scale applies only to classifiers. Leave it out with --detector.")
         }
         if let architecture, !ModelImporter.architectures.contains(architecture) {
             throw ValidationError(
@@ -158,13 +158,11 @@ struct ImportCommand: ParsableCommand {
         let list: [String]
         if FileManager.default.fileExists(atPath: text) {
             guard let lines = try? String(contentsOf: URL(filePath: text), encoding: .utf8) else {
-                throw ValidationError(
-                    "--labels is \(text), which cannot be read as UTF-8 text, expected one label per line.")
+                throw FileError.cannotRead(path: text, reason: "it is not a list of labels in UTF-8")
             }
             list = lines.split(whereSeparator: \.isNewline).map { $0.trimmingCharacters(in: .whitespaces) }
         } else if !text.contains(","), text.contains("/") || text.hasSuffix(".txt") {
-            throw ValidationError(
-                "--labels is \(text), which does not exist, expected a text file, or labels separated by commas.")
+            throw FileError.cannotRead(text, errno: ENOENT)
         } else {
             list = text.split(separator: ",", omittingEmptySubsequences: false).map {
                 $0.trimmingCharacters(in: .whitespaces)

@@ -37,7 +37,9 @@ enum Main {
             // Errors at run time are about files, so the usage would not help. Further lines are indented: a file name cannot fake a message.
             let lines = [ImprintCommand.message(for: error), hint(for: error)].compactMap { $0 }
             let message = lines.joined(separator: "\n")
-            end(error, message.isEmpty ? "" : "Error: " + message.replacing("\n", with: "\n  "))
+            end(
+                isWrongUsage(error) ? ExitCode.validationFailure : error,
+                message.isEmpty ? "" : "Error: " + message.replacing("\n", with: "\n  "))
         }
     }
 

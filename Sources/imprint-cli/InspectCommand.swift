@@ -35,21 +35,22 @@ struct InspectCommand: ParsableCommand {
         try requirePaths([model])
         try require(batchSize ?? 1, "--batch-size", in: 1...65536)
         guard plan || !(training || batchSize != nil) else {
-            throw ValidationError("--training and --batch-size apply only to the plan; add --plan.")
+            throw ValidationError("--training and --batch-size apply only to the plan. Add --plan.")
         }
     }
 
     func run() throws {
-        let file = URL(filePath: model)
+        let file = installedFile(model) ?? URL(filePath: model)
         if Personalization.isPersonalization(at: file) {
             guard !plan else {
                 throw ValidationError(
-                    "--plan: \(model) is a personalization, which has no network; inspect its model instead.")
+                    "--plan: \(model) is a personalization, which has no network. Inspect its model instead.")
             }
             return try show(Personalization(contentsOf: file))
         }
-        let model = try ModelFile(contentsOf: file)
-        let byteCount = try FileManager.default.attributesOfItem(atPath: file.resolvingSymlinksInPath().path)[.size]
+        let model = try namedModel(model)
+        let attributes = try? FileManager.default.attributesOfItem(atPath: file.resolvingSymlinksInPath().path)
+        let byteCount = attributes?[.size]
         let inspection = Inspection(
             model: model, network: Network.Overview(model.network), fileByteCount: byteCount as? Int ?? 0,
             plan: plan ? try overview(of: model) : nil)
@@ -87,6 +88,19 @@ struct InspectCommand: ParsableCommand {
                 mode: training ? .training : .prediction, workers: Workers(common.threadCount)))
     }
 
+    /// Returns the training data, the length of training and the accuracy.
+    private func summary(_ training: TrainingRecord) -> String {
+        var isDetector = false
+        if case .detector = training.hyperparameters { isDetector = true }
+        let images = training.trainingImages.values.reduce(0, +)
+        let data = images == 0 && isDetector ? "composites of artwork" : "\(images) images"
+        let length = TextTable.counted(training.history.count, isDetector ? "phase" : "epoch")
+        let trainingSet = images == 0 ? "composites" : "training images"
+        let set = training.validationImages.isEmpty ? trainingSet : "validation images"
+        let accuracy = training.accuracy.map { ", accuracy \(Terminal.percent($0)) on the \(set)" }
+        return "\(data), \(length), seed \(training.seed)\(accuracy ?? "")"
+    }
+
     private func table(_ inspection: Inspection) -> String {
         let model = inspection.model
         let preprocessing = model.preprocessing
@@ -111,11 +125,7 @@ struct InspectCommand: ParsableCommand {
             lines.append("categories   \(TextTable.list(categories.names))")
         }
         if let training = model.training {
-            let epochs = training.history.count == 1 ? "1 epoch" : "\(training.history.count) epochs"
-            lines.append(
-                "training     \(training.trainingImages.values.reduce(0, +)) images, \(epochs), "
-                    + "seed \(training.seed), accuracy \(training.accuracy.map { Terminal.percent($0) } ?? "unknown") on the "
-                    + "\(training.validationImages.isEmpty ? "training" : "validation") images")
+            lines.append("training     \(summary(training))")
         }
         lines.append("file         \(TextTable.bytes(inspection.fileByteCount)), \(model.storage.rawValue)")
         lines.append("memory       \(LayerTable.memory(inspection.network.memory))")

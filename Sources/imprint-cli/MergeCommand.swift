@@ -33,7 +33,8 @@ struct MergeCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Add Gaussian noise to the sum of all changes, with a standard deviation of this multiple of --clip; added labels are left out.",
+            "Add Gaussian noise to the sum of all changes, with a standard deviation of this multiple of --clip. The new model then "
+                + "omits added labels.",
             valueName: "multiple"))
     var noise: Double?
 
@@ -54,15 +55,15 @@ struct MergeCommand: ParsableCommand {
             // Check the ranges first; the check below reports a missing --clip.
             try MergeOptions(clip: clip ?? noise.map { _ in 1 }, noise: noise, delta: delta).check()
         } catch {
-            throw ValidationError("--\(error).")
+            throw ValidationError("--\(error)")
         }
         if noise != nil && clip == nil {
-            throw ValidationError("--noise is a multiple of the norm of --clip; add --clip.")
+            throw ValidationError("--noise is a multiple of the norm of --clip. Add --clip.")
         }
-        if seed != nil && noise == nil { throw ValidationError("--seed is the seed of the noise; add --noise.") }
+        if seed != nil && noise == nil { throw ValidationError("--seed is the seed of the noise. Add --noise.") }
         var seen = Set<String>()
         for path in personalizations where !seen.insert(resolvedPath(path)).inserted {
-            throw ValidationError("\(path) is given twice, expected one personalization per user; leave one out.")
+            throw ValidationError("\(path) is given twice, expected one personalization per user. Leave one out.")
         }
         try checkOutputs(
             [OutputFile(option: "--output", path: output, kind: .model)],
@@ -74,7 +75,7 @@ struct MergeCommand: ParsableCommand {
     func run() throws {
         let target = URL(filePath: output)
         try AtomicFile.checkWritable(target)
-        let base = try ModelFile(contentsOf: URL(filePath: model))
+        let base = try namedModel(model)
         let merge = try base.merging(
             personalizations.map { try Personalization(contentsOf: URL(filePath: $0)) }, options: options)
         try merge.model.write(to: target)

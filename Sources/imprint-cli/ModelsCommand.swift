@@ -32,7 +32,7 @@ struct ListModelsCommand: ParsableCommand {
             !installed.contains { $0.name == entry.name }
         }
         let installedLines = installed.map(BaseModelLine.init)
-        let lines = (installedLines + available.map(BaseModelLine.init)).sorted {
+        let lines = (try [BaseModelLine.builtIn()] + installedLines + available.map(BaseModelLine.init)).sorted {
             precedes($0.name, $1.name)
         }
         if common.json { return try lines.forEach(Terminal.emit) }
@@ -112,6 +112,10 @@ struct InstallModelCommand: AsyncParsableCommand {
             throw ValidationError(
                 "--name is \(shown(name)), expected 1 to 64 letters (a to z), digits, dots, underscores and hyphens, of which the first is "
                     + "a letter or digit.")
+        }
+        guard name != builtInBaseName else {
+            throw ValidationError(
+                "--name is \(builtInBaseName), the base model that comes with Imprint. Choose another name.")
         }
         if let sha256, sha256.wholeMatch(of: /[0-9a-fA-F]{64}/) == nil {
             throw ValidationError(
@@ -221,8 +225,21 @@ struct RemoveModelCommand: ParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
+    func validate() throws {
+        guard name != builtInBaseName else {
+            throw ValidationError(
+                "\(builtInBaseName) comes with Imprint and cannot be removed. Name an installed base model.")
+        }
+    }
+
     func run() throws {
-        try BaseModels().remove(name)
+        do {
+            try BaseModels().remove(name)
+        } catch BaseModelError.notInstalled {
+            throw ValidationError(
+                "\(shown(name)) is not installed, so there is nothing to remove. imprint models list shows the installed base models."
+            )
+        }
         if common.json { return try Terminal.report(Removed(name: name)) }
         Terminal.note("Removed \(name).")
     }
@@ -231,22 +248,4 @@ struct RemoveModelCommand: ParsableCommand {
         let event = "removed"
         let name: String
     }
-}
-
-/// Returns the base model of an option: a file, or the name of an installed base model.
-/// - Throws: `ValidationError` if the text names neither; the errors of `BaseModels` and `ModelFile`.
-func baseModel(_ text: String) throws -> ModelFile {
-    let bases = BaseModels()
-    if !FileManager.default.fileExists(atPath: text) {
-        if bases.installed(named: text) != nil { return try bases.model(named: text) }
-        if BaseModelCatalog.standard[text] != nil {
-            throw ValidationError("--base: \(text) is not installed. imprint models install \(text) installs it.")
-        }
-        if BaseModels.isValid(text), !text.hasSuffix(".imprint") {
-            throw ValidationError(
-                "--base: \(text) is neither a file nor an installed base model. imprint models list shows the base models."
-            )
-        }
-    }
-    return try ModelFile(contentsOf: URL(filePath: text))
 }

@@ -10,37 +10,42 @@ struct NewLogoOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "A folder of photos without the new logos, which count as negatives and are the backgrounds of composites, or drawn for drawn "
-                + "patterns. (default: drawn)", valueName: "folder"))
+            "A folder of photos without the new logos, or drawn for drawn patterns. The photos are negative examples and the backgrounds of "
+                + "composites. (default: drawn)", valueName: "folder"))
     var backgrounds: BackgroundSource?
 
     @Option(
         help: ArgumentHelp(
             "The bounding boxes of all new logos in some photos: a file or folder in the format of COCO, Create ML, YOLO or Pascal VOC. Boxes "
-                + "of logos that the model knows count as negatives.", valueName: "file"))
+                + "of logos that the model knows are negative examples.", valueName: "file"))
     var annotations: String?
 
     /// Whether neither artwork nor boxes are given.
     private var isEmpty: Bool { artworkOptions.artwork.isEmpty && annotations == nil }
 
-    /// Checks that there is either a folder of photos or a new logo.
+    /// Checks that there are either photos, with labels or corrections, or a new logo.
     /// - Parameters:
     ///   - data: The folder of photos.
+    ///   - hasCorrections: Whether photos are given to which the model gives a wrong label.
     ///   - photoOptions: The given options that apply only to a folder of photos.
-    func check(data: String?, photoOptions: [String]) throws {
+    func check(data: String?, hasCorrections: Bool, photoOptions: [String]) throws {
         try requirePaths([annotations, backgrounds?.description].compactMap { $0 })
         guard !isEmpty else {
             if backgrounds != nil {
                 throw ValidationError(
                     "--backgrounds needs --artwork LABEL=FILE or --annotations FILE, which are missing.")
             }
-            if data == nil {
+            if data == nil && !hasCorrections {
                 throw ValidationError(
-                    "There is nothing to learn from, expected a folder of photos, --artwork LABEL=FILE or --annotations FILE."
-                        + (photoOptions.contains("--not") ? " --not needs a folder of photos, too." : "")
+                    "There is nothing to learn from, expected a folder of photos, --not LABEL=PATH, --artwork LABEL=FILE or --annotations FILE."
                 )
             }
             return
+        }
+        if hasCorrections {
+            throw ValidationError(
+                "--not corrects labels that the model has, and is not available with --artwork or --annotations. Name photos without the new "
+                    + "logos with --backgrounds, or run the verb once for each; --resume adds the second to the first.")
         }
         if let data {
             throw ValidationError(

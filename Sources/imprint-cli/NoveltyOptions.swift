@@ -75,7 +75,7 @@ struct UnknownPhotosOption: ParsableArguments {
         let acceptance = try classifier.acceptance(of: photos, threads: threads)
         for image in acceptance.skipped { Terminal.warn("Skipped: \(image.reason)") }
         guard acceptance.images > 0 else {
-            throw ValidationError("--unknown: \(unknown) has no readable photos, expected at least one.")
+            throw ImageError.missingImages(folder: URL(filePath: unknown), reason: "none of its photos can be read")
         }
         return UnknownLine(acceptance)
     }

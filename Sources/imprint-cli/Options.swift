@@ -11,7 +11,7 @@ struct CommonOptions: ParsableArguments {
     @Flag(help: "Print one JSON object per line to standard output; everything else goes to standard error.")
     var json = false
 
-    @Flag(name: .shortAndLong, help: "Print only results, warnings and errors: no progress and no notes.")
+    @Flag(name: .shortAndLong, help: "Print only results, warnings and errors, without progress and notes.")
     var quiet = false
 
     @Flag(name: .shortAndLong, help: "Also print details: the processor's kernels, the time, and the peak memory.")
@@ -45,7 +45,7 @@ struct ClassifierOptions: ParsableArguments {
 
     func classifier(_ model: String, threads: Int) throws -> ImageClassifier {
         let base = try ImageClassifier(
-            contentsOf: URL(filePath: model), threads: threads, averagesFlipped: mirror)
+            namedModel(model), threads: threads, averagesFlipped: mirror)
         return try base.personalized(
             with: try personalization.map { try Personalization(contentsOf: URL(filePath: $0)) })
     }

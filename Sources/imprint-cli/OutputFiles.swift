@@ -30,6 +30,9 @@ func checkOutputs(_ outputs: [OutputFile], inputs: [(role: String, path: String)
             ValidationError("\(output.option): \(output.path): \(found). Choose another name.")
         }
         if output.path.hasSuffix("/") { throw refusal("the path ends in \"/\", expected the name of a file") }
+        if FileStatus(URL(filePath: output.path))?.isFolder == true {
+            throw refusal("the path is a folder, expected the name of a file")
+        }
         if let role = roles[path] { throw refusal("the file is \(role), which would be replaced") }
         if let other = outputs[..<index].first(where: { resolvedPath($0.path) == path }) {
             throw refusal("\(other.option) names the same file, expected two files")
@@ -38,6 +41,13 @@ func checkOutputs(_ outputs: [OutputFile], inputs: [(role: String, path: String)
             throw refusal(
                 "the file exists and is not \(output.kind.withArticle) that Imprint wrote, so it is not replaced")
         }
+    }
+}
+
+/// Checks that an output folder is not a file.
+func requireNoFile(_ path: String, _ option: String) throws {
+    if let status = FileStatus(URL(filePath: path)), !status.isFolder {
+        throw ValidationError("\(option): \(path) is a file, expected the name of a folder. Choose another name.")
     }
 }
 

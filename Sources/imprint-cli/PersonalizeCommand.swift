@@ -17,6 +17,7 @@ struct PersonalizeCommand: ParsableCommand {
 
             Examples:
               imprint personalize mine.imprint my-photos -o me.imprint
+              imprint personalize mine.imprint --not Cat=wrong.jpg -o me.imprint
               imprint personalize logos.imprint --artwork Mine=mine.png -o me.imprint
               imprint personalize logos.imprint --annotations boxes.json -o me.imprint
             """)
@@ -25,9 +26,9 @@ struct PersonalizeCommand: ParsableCommand {
     var model: String
 
     @Argument(
-        help:
-            "The folder of the user's photos: one sub-folder per label, at least one label. Not with --artwork or --annotations."
-    )
+        help: ArgumentHelp(
+            "The folder of the user's photos: one sub-folder per label, at least one label. Optional with --not; not available with --artwork "
+                + "or --annotations."))
     var data: String?
 
     @OptionGroup var logoOptions: NewLogoOptions
@@ -70,7 +71,7 @@ struct PersonalizeCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The memory limit for the features of photos; photos beyond it are left out. (default: 64MB)",
+            "The memory limit for the features of photos. Imprint does not use photos that exceed it. (default: 64MB)",
             valueName: "size"))
     var memory: MemorySize?
 
@@ -87,7 +88,7 @@ struct PersonalizeCommand: ParsableCommand {
 
     func validate() throws {
         try requirePaths([model] + [data, earlier].compactMap { $0 })
-        try logoOptions.check(data: data, photoOptions: photoOptions)
+        try logoOptions.check(data: data, hasCorrections: !corrections.isEmpty, photoOptions: photoOptions)
         try require(configuration.problem)
         for correction in corrections where Self.readings(correction).isEmpty {
             throw ValidationError("--not is \(correction), expected a label and a path, as in Logo=photo.jpg.")
@@ -99,16 +100,16 @@ struct PersonalizeCommand: ParsableCommand {
     }
 
     func run() throws {
-        let base = try ImageClassifier(contentsOf: URL(filePath: model))
+        let base = try ImageClassifier(namedModel(model))
         let classifier = try base.personalized(
             with: try earlier.map { try Personalization(contentsOf: URL(filePath: $0)) })
         let target = URL(filePath: output)
         try AtomicFile.checkWritable(target)
-        guard let data else { return try learnLogos(classifier, target) }
-        let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: 1)
+        guard data != nil || !corrections.isEmpty else { return try learnLogos(classifier, target) }
+        let folder = try data.map { try ImageFolder(at: URL(filePath: $0), minimumClasses: 1) }
         let corrections = try corrected(labels: classifier.labels)
         let session = try PersonalizationSession(classifier, configuration: configuration)
-        let added = folder.labels.filter { !classifier.labels.contains($0) }
+        let added = (folder?.labels ?? []).filter { !classifier.labels.contains($0) }
         if !added.isEmpty {
             Terminal.note(
                 "New labels: \(shown(added)). The model knows \(TextTable.list(classifier.labels))."
@@ -158,8 +159,7 @@ struct PersonalizeCommand: ParsableCommand {
             let url = URL(filePath: path)
             var isFolder: ObjCBool = false
             guard FileManager.default.fileExists(atPath: url.path, isDirectory: &isFolder) else {
-                throw ValidationError(
-                    "--not: \(path) does not exist, expected a photo or a folder of photos; check the path.")
+                throw FileError.cannotRead(path, errno: ENOENT)
             }
             let photos = isFolder.boolValue ? try ImageFolder.images(in: url) : [url]
             return photos.map { ($0, label) }
@@ -167,7 +167,7 @@ struct PersonalizeCommand: ParsableCommand {
     }
 
     private func teach(
-        _ session: PersonalizationSession, _ folder: ImageFolder, _ corrections: [(photo: URL, isNot: String)]
+        _ session: PersonalizationSession, _ folder: ImageFolder?, _ corrections: [(photo: URL, isNot: String)]
     ) throws -> PersonalizationResult {
         try learning { control, onProgress in
             try session.teach(
@@ -223,8 +223,7 @@ struct PersonalizeCommand: ParsableCommand {
     /// The options that apply only to photos with labels, as they were given.
     private var photoOptions: [String] {
         let defaults = PersonalizationConfiguration()
-        return (corrections.isEmpty ? [] : ["--not"])
-            + (rehearsalWeight == defaults.rehearsalWeight ? [] : ["--rehearsal-weight"])
+        return (rehearsalWeight == defaults.rehearsalWeight ? [] : ["--rehearsal-weight"])
             + (penalty == defaults.penalty ? [] : ["--penalty"]) + (views == defaults.views ? [] : ["--views"])
             + (blocks == 0 ? [] : ["--blocks"]) + (rank == defaults.rank ? [] : ["--rank"])
             + [timeLimit.map { _ in "--time-limit" }, memory.map { _ in "--memory" }, cache.map { _ in "--cache" }]
@@ -256,7 +255,9 @@ struct PersonalizeCommand: ParsableCommand {
         if let accuracy = result.accuracy {
             Terminal.always(
                 "Accuracy on these photos: \(Terminal.percent(accuracy.before)) before, \(Terminal.percent(accuracy.after)) after "
-                    + "(5-fold cross-validation).")
+                    + "(5-fold cross-validation)."
+                    + (earlier != nil || accuracy.before >= accuracy.after
+                        ? " The accuracy before is too high if the model was trained on these photos." : ""))
         }
     }
 }

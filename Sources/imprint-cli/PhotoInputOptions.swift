@@ -34,14 +34,14 @@ struct PhotoInputOptions: ParsableArguments {
         try requirePaths(photos + [filesFrom].compactMap { $0 })
         _ = try shard?.shard()
         if null && filesFrom == nil {
-            throw ValidationError("--null: there is no list; name one with --files-from FILE, or - for standard input.")
+            throw ValidationError("--null: there is no list. Name one with --files-from FILE, or - for standard input.")
         }
     }
 
     /// Checks that there are photos.
     func requirePhotos() throws {
         if photos.isEmpty && filesFrom == nil {
-            throw ValidationError("There are no photos; name files or folders, or a list of them with --files-from.")
+            throw ValidationError("There are no photos. Name files or folders, or a list of them with --files-from.")
         }
     }
 

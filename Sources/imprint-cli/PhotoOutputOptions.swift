@@ -57,9 +57,7 @@ struct PhotoOutputOptions: ParsableArguments {
     }
 
     private func check(_ path: String, _ option: String, _ inputs: PhotoInputOptions) throws {
-        if let status = FileStatus(URL(filePath: path)), !status.isFolder {
-            throw ValidationError("\(option): \(path) is a file, expected the name of a folder.")
-        }
+        try requireNoFile(path, option)
         let components = URL(filePath: resolvedPath(path)).pathComponents
         for folder in inputs.folders
         where components.starts(with: URL(filePath: resolvedPath(folder)).pathComponents) {

@@ -31,6 +31,7 @@ struct PrepareCommand: ParsableCommand {
 
     func validate() throws {
         try requirePaths([data, output])
+        try requireNoFile(output, "--output")
         try require(size, "--size", in: 1...8192)
         try require(quality, "--quality", in: 1...100)
     }

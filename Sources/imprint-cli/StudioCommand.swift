@@ -40,7 +40,7 @@ struct StudioCommand: AsyncParsableCommand {
         try requirePaths([model, boxes].compactMap { $0 })
         try require(port ?? 1, "--port", in: 1...65535)
         if model == nil && (classifierOptions.personalization != nil || classifierOptions.mirror) {
-            throw ValidationError("--personalization and --mirror need a model; name a model file.")
+            throw ValidationError("--personalization and --mirror need a model. Name a model file.")
         }
     }
 

@@ -138,7 +138,7 @@ enum Terminal {
                 return false
             } else if errno != EINTR {
                 throw FileError.cannotWrite(
-                    path: "standard output", reason: String(cString: strerror(errno)), remedy: "check where it leads")
+                    path: "standard output", reason: String(cString: strerror(errno)), remedy: "Check where it leads.")
             }
         }
         return true

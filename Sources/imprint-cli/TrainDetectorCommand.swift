@@ -151,7 +151,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
     /// Reads the photos with boxes, and those of the validation set if --validation names them.
     private func readAnnotations() throws -> (training: BoxAnnotations?, validation: BoxAnnotations?) {
         guard let annotations else { return (nil, nil) }
-        let split = try AnnotatedSplit(URL(filePath: annotations), validation: dataset.validationFolder) { file in
+        let split = try AnnotatedSplit(URL(filePath: annotations), validation: dataset.validationFolder) { file, _ in
             let boxes = try BoxAnnotations(contentsOf: file)
             for warning in boxes.warnings { Terminal.warn("Note: \(warning)") }
             for image in boxes.skipped { Terminal.warn("Skipped: \(image.reason)") }

@@ -8,8 +8,9 @@ internal import ImprintTraining
 struct TrainingBaseOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The base model to fine-tune, a file or a name from imprint models list; it gets a new head. (default: the first installed one, "
-                + "otherwise the one that comes with Imprint; none with --network, --width, --input-size or --crop-and-scale)",
+            "The base model to fine-tune: a file, a name from imprint models list, or built-in for the one that comes with Imprint. It gets a "
+                + "new head. (default: the first installed one, otherwise built-in; none with --network, --width, --input-size or "
+                + "--crop-and-scale)",
             valueName: "model"))
     var base: String?
 
@@ -58,18 +59,18 @@ struct TrainingBaseOptions: ParsableArguments {
         try require(hyperparameters.problem)
         if unfreeze != nil, let recipe, recipe != .manual {
             throw ValidationError(
-                "--recipe \(recipe.rawValue) chooses the trainable layers; leave out --unfreeze, or add --recipe manual."
+                "--recipe \(recipe.rawValue) chooses the trainable layers. Leave out --unfreeze, or add --recipe manual."
             )
         }
         let trainsOnlyHead = trainsOnlyHead
         if trainsOnlyHead && (layerDecay != nil || batchStatistics) {
             throw ValidationError(
-                "--layer-decay and --batch-statistics apply to layers before the head, which are frozen; add --unfreeze all, "
+                "--layer-decay and --batch-statistics apply to layers before the head, which are frozen. Add --unfreeze all, "
                     + "head-first or gradual.")
         }
         if stageEpochs != nil && unfreeze != .headFirst && unfreeze != .gradual {
             throw ValidationError(
-                "--stage-epochs needs several stages, but there is only one; add --unfreeze head-first or gradual.")
+                "--stage-epochs needs several stages, but there is only one. Add --unfreeze head-first or gradual.")
         }
     }
 
@@ -116,6 +117,11 @@ struct TrainingBaseOptions: ParsableArguments {
             // Without an installed base model, the library uses the one that comes with Imprint.
             if base == nil, chosenRecipe == .automatic {
                 if let model = try installedModel() { configuration.start = .pretrained(model) }
+            } else if base == builtInBaseName, chosenRecipe == .automatic,
+                !FileManager.default.fileExists(atPath: builtInBaseName)
+            {
+                // The recipe measures features of photos; the base model that comes with Imprint has learned only drawings.
+                configuration.start = .builtInBase
             } else {
                 configuration.start = .pretrained(try baseModel(), recipe: chosenRecipe)
             }

@@ -40,7 +40,7 @@ struct TrainingMonitor {
         case .epoch(let metrics, let seconds): show(metrics, seconds)
         case .checkpointFailed(let error):
             bar.clear()
-            Terminal.warn("Error: \(error). Training continues.")
+            Terminal.warn("Error: \("\(error)".sentence) Training continues.")
         case .checkpoint, .finished: break
         }
     }
@@ -161,8 +161,11 @@ struct TrainingMonitor {
         if let loss = metrics.validationLoss, let accuracy = metrics.validationAccuracy {
             line += "  validation loss \(format(loss))  accuracy \(Terminal.percent(accuracy))"
         }
-        let rate = Double(imagesPerEpoch) / max(seconds, 1e-9)
-        line += String(format: "  %.1f s  %.0f images/s", seconds, rate)
+        line += String(format: "  %.1f s", seconds)
+        // The head is trained on features that were computed before, so images per second would not measure the speed of training.
+        if started?.recipe != .head {
+            line += String(format: "  %.0f images/s", Double(imagesPerEpoch) / max(seconds, 1e-9))
+        }
         if Terminal.verbosity == .verbose { line += String(format: "  learning rate %.3g", metrics.learningRate) }
         Terminal.note((line, nil), (isBest(metrics) ? "  best" : "", .good))
     }

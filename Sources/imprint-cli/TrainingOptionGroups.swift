@@ -130,7 +130,7 @@ struct NetworkOptions: ParsableArguments {
             let option = property == "inputSize" ? "--input-size" : "--\(property)"
             throw ValidationError("\(option) is \(found), expected \(expected).")
         } catch {
-            throw ValidationError("\(error).")
+            throw ValidationError("\(error)")
         }
     }
 

@@ -36,13 +36,13 @@ struct TrainingOptions: ParsableArguments {
         try require(hyperparameters.problem)
         guard baseOptions.recipe != .head || hyperparameters.augmentation == .none else {
             throw ValidationError(
-                "--recipe head trains the head on features that are computed once, without data augmentation; leave out --augment, or "
+                "--recipe head trains the head on features that are computed once, without data augmentation. Leave out --augment, or "
                     + "choose --recipe fine-tune or manual.")
         }
         guard network.buildsNetwork else { return }
         guard baseOptions.base == nil else {
             throw ValidationError(
-                "--base brings its own network and preprocessing; leave out --network, --width, --input-size and "
+                "--base brings its own network and preprocessing. Leave out --network, --width, --input-size and "
                     + "--crop-and-scale.")
         }
         try baseOptions.requireNone()

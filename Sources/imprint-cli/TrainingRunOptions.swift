@@ -11,7 +11,7 @@ struct TrainingRunOptions: ParsableArguments {
     @Option(
         name: .shortAndLong,
         help: ArgumentHelp(
-            "The model file to write; required, except with --folds, which writes no model without it.",
+            "The model file to write. Required, except with --folds, which then only cross-validates.",
             valueName: "file"))
     var output: String?
 
@@ -45,12 +45,12 @@ struct TrainingRunOptions: ParsableArguments {
         if let checkpoint { try requirePaths([checkpoint]) }
         if let checkpointInterval { try require(checkpointInterval, "--checkpoint-interval", in: 0...1_000_000) }
         if checkpoint == nil && checkpointInterval != nil {
-            throw ValidationError("--checkpoint-interval needs checkpoints; name their folder with --checkpoint.")
+            throw ValidationError("--checkpoint-interval needs checkpoints. Name their folder with --checkpoint.")
         }
         if let port { try require(port, "--port", in: 1...65535) }
-        if port != nil && !watch { throw ValidationError("--port is the port of the page of --watch; add --watch.") }
+        if port != nil && !watch { throw ValidationError("--port is the port of the page of --watch. Add --watch.") }
         if resume && checkpoint == nil {
-            throw ValidationError("--resume continues from a checkpoint; name its folder with --checkpoint.")
+            throw ValidationError("--resume continues from a checkpoint. Name its folder with --checkpoint.")
         }
     }
 

@@ -36,7 +36,7 @@ struct TrainingSession {
             monitor.clear()
             await live?.finish(error is ExitCode ? nil : error)
             if case ImprintError.stoppedTooEarly(_?) = error {
-                Terminal.fail("Error: \(error).")
+                Terminal.fail("Error: \(error)")
                 if let hint = hint(for: error) { Terminal.fail("  \(hint)") }
                 throw Interrupt.exitCode
             }

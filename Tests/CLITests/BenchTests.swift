@@ -47,10 +47,10 @@ import Testing
     @Test(
         "Invalid arguments exit with 64 and state the valid values",
         arguments: [
-            (["train", "--case", "vgg"], "No case begins with \"vgg\"; choose from lenet-28, logonet-96, logonet-96-"),
-            (["predict", "--case", "lenet-28"], "choose from mobilenet-v1-224, mobilenet-v1-224/batch-32"),
+            (["train", "--case", "vgg"], "No case begins with \"vgg\". Choose from lenet-28, logonet-96, logonet-96-"),
+            (["predict", "--case", "lenet-28"], "Choose from mobilenet-v1-224, mobilenet-v1-224/batch-32"),
             (["train", "--case", ""], "No case begins with \"\""), (["train", "--seconds", "0"], "--seconds is 0.0"),
-            (["train", "--data", "photos"], "leave it out"), (["sleep"], "sleep"),
+            (["train", "--data", "photos"], "Leave it out"), (["sleep"], "sleep"),
         ])
     func invalidArguments(arguments: [String], message: String) throws {
         let run = try run(tool, ["bench"] + arguments)

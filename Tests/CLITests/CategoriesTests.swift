@@ -81,7 +81,7 @@ import Testing
         arguments: [
             (
                 "classify m.imprint x.png --categories auto", 64,
-                "m.imprint has no categories; name a file of categories"
+                "m.imprint has no categories. Name a file of categories"
             ),
             (
                 "classify m.imprint x.png --categories groups.json --threshold auto", 64,

@@ -125,7 +125,7 @@ import Testing
     @Test(
         "Wrong usage is an error that names the option",
         arguments: [
-            ("--folds 1", "--folds is 1, expected 2 to"), ("--output m --seeds 1", "add --folds"),
+            ("--folds 1", "--folds is 1, expected 2 to"), ("--output m --seeds 1", "Add --folds"),
             ("--folds 2 --seeds 1,1", "--seeds is 1,1"), ("--folds 2 --seeds 1,x", "--seeds is 1,x"),
             ("--folds 2 --checkpoint c", "Add --output"), ("--folds 2 --watch", "Add --output"),
             ("", "Missing expected argument '--output <file>'"),

@@ -134,6 +134,13 @@ import Testing
                 at: folder.appending(path: "boxes.json"), to: other.appending(path: "boxes.json"))
             let file = try run("other/boxes.json")
             #expect(file.status == 0 && counts(file.labels) == [[1, 1]], "\(file.errors)")
+            // The photos of other annotations are beside them, even if --annotations has a folder of photos.
+            try writeImages(to: other.appending(path: "new"), count: 4)
+            let boxes = try String(contentsOf: folder.appending(path: "boxes.json"), encoding: .utf8)
+            try Data(boxes.replacing("file_name\": \"", with: "file_name\": \"new/").utf8).write(
+                to: other.appending(path: "boxes.json"))
+            let beside = try run("other/boxes.json")
+            #expect(beside.status == 0 && counts(beside.labels) == [[1, 1]], "\(beside.errors)")
             let all = try run("photos")
             #expect(all.status == 64 && all.errors.contains("contains all 2 photos of --annotations"))
         }

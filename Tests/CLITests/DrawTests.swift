@@ -30,7 +30,7 @@ import Testing
             #expect(again.status == 0, "\(again.errors)")
             for options in ["--user 8", "--user 7 --seed 1", ""] {
                 let other = try draw(options)
-                #expect(other.status == 1 && other.errors.contains("two-circles-user-7"), "\(other.errors)")
+                #expect(other.status == 64 && other.errors.contains("two-circles-user-7"), "\(other.errors)")
             }
         }
     }
@@ -53,6 +53,25 @@ import Testing
             let files = try FileManager.default.contentsOfDirectory(atPath: folder.appending(path: "drawn").path)
             #expect((content["images"] as? [Any])?.count == files.count - 1 && files.count > 1)
             #expect((content["annotations"] as? [Any])?.isEmpty == false)
+        }
+    }
+
+    @Test("A signal ends draw with a recipe; the message has the number of images", arguments: ["INT", "TERM"])
+    func interruptedRecipe(signal: String) throws {
+        try withTemporaryFolder { folder in
+            let recipe = packageFolder.appending(path: "datasets/two-circles.json")
+            let run = try shell(
+                """
+                $imprint draw '\(recipe.path)' --count 1000000 --threads 1 --output drawn 2> errors &
+                while [ ! -e drawn/TwoCircles/00001.jpg ]; do sleep 0.05; done
+                kill -\(signal) $!
+                wait $!
+                """, folder: folder)
+            let errors = try String(contentsOf: folder.appending(path: "errors"), encoding: .utf8)
+            let match = try #require(
+                errors.firstMatch(of: /Interrupted; drawn has (\d+) of 1000000 images/), "\(errors)")
+            let files = try FileManager.default.subpathsOfDirectory(atPath: folder.appending(path: "drawn").path)
+            #expect(run.status == 130 && Int(match.1) == files.count(where: { $0.hasSuffix(".jpg") }))
         }
     }
 }

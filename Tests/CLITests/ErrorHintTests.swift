@@ -17,7 +17,7 @@ import Testing
             (.invalidSetting(name: "epochs", found: "0", expected: "1 to 100000"), nil),
             (.unfinishedCheckpoint(file: "run/checkpoint.safetensors", epoch: 1, of: 2), "--resume continues the run."),
             (.stoppedTooEarly(checkpoint: "run/checkpoint.safetensors"), "--resume continues the run."),
-            (.stoppedTooEarly(checkpoint: nil), nil),
+            (.stoppedTooEarly(checkpoint: nil), "--checkpoint saves a run, so that --resume can continue it."),
             (mismatch("fine tuning.layer decay"), "The setting belongs to --layer-decay."),
             (mismatch("keeps groups together"), "The setting belongs to --random-split."),
             (mismatch("EMA decay"), "The setting belongs to --average."),

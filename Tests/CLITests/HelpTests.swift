@@ -44,9 +44,9 @@ import Testing
                 "train photos --output m --report run/./checkpoint.safetensors --checkpoint run",
                 "the file is the checkpoint"
             ),
-            ("train photos --output m --checkpoint-interval 5", "name their folder with --checkpoint"),
-            ("train photos --output m --resume", "name its folder with --checkpoint"),
-            ("train photos --output m --port 80", "add --watch"),
+            ("train photos --output m --checkpoint-interval 5", "Name their folder with --checkpoint"),
+            ("train photos --output m --resume", "Name its folder with --checkpoint"),
+            ("train photos --output m --port 80", "Add --watch"),
             ("train photos --output m --patience 0", "--patience is 0, expected 1 to 100000"),
             ("train photos --output m --learning-rate fast", "fast"),
             ("train photos --output m --artwork A=x.png --base b.imprint", "Unknown option '--base'"),
@@ -89,7 +89,7 @@ import Testing
             ),
             (
                 "classify docs/examples/Sources/TypedModel/TwoCircles.imprint x.jpg --categories auto",
-                "--categories auto: docs/examples/Sources/TypedModel/TwoCircles.imprint has no categories; name a file of categories, or "
+                "--categories auto: docs/examples/Sources/TypedModel/TwoCircles.imprint has no categories. Name a file of categories, or "
                     + "add them to the model with imprint export --to imprint --categories FILE."
             ),
         ])
@@ -124,21 +124,21 @@ import Testing
     @Test(
         "Contradictory options are usage errors",
         arguments: [
-            ("--base b.imprint --network lenet", "leave out --network"),
-            ("--base b.imprint --width 0.5", "leave out --network, --width"),
+            ("--base b.imprint --network lenet", "Leave out --network"),
+            ("--base b.imprint --width 0.5", "Leave out --network, --width"),
             ("--base b.imprint --crop-and-scale scale-fit", "--crop-and-scale"),
             ("--network lenet --unfreeze all", "--unfreeze: there is no base model to fine-tune"),
             (
                 "--width 0.5 --layer-decay 0.5 --batch-statistics",
                 "--layer-decay, --batch-statistics: there is no base model"
             ),
-            ("--unfreeze head --layer-decay 0.5", "add --unfreeze all, head-first or gradual"),
-            ("--base b.imprint --recipe head --layer-decay 0.5", "add --unfreeze all, head-first or gradual"),
-            ("--base b.imprint --recipe manual --layer-decay 0.5", "add --unfreeze all, head-first or gradual"),
-            ("--recipe head --unfreeze all", "leave out --unfreeze"),
+            ("--unfreeze head --layer-decay 0.5", "Add --unfreeze all, head-first or gradual"),
+            ("--base b.imprint --recipe head --layer-decay 0.5", "Add --unfreeze all, head-first or gradual"),
+            ("--base b.imprint --recipe manual --layer-decay 0.5", "Add --unfreeze all, head-first or gradual"),
+            ("--recipe head --unfreeze all", "Leave out --unfreeze"),
             ("--network lenet --recipe head", "--recipe: there is no base model"),
-            ("--base b.imprint --unfreeze head --batch-statistics", "add --unfreeze all, head-first or gradual"),
-            ("--base b.imprint --unfreeze all --stage-epochs 2", "add --unfreeze head-first or gradual"),
+            ("--base b.imprint --unfreeze head --batch-statistics", "Add --unfreeze all, head-first or gradual"),
+            ("--base b.imprint --unfreeze all --stage-epochs 2", "Add --unfreeze head-first or gradual"),
             ("--base b.imprint --unfreeze all --layer-decay 0", "--layer-decay is 0.0, expected more than 0"),
             ("--base b.imprint --unfreeze all --layer-decay 1.5", "--layer-decay is 1.5, expected more than 0"),
             ("--base b.imprint --unfreeze gradual --stage-epochs 0", "--stage-epochs is 0, expected 1 to 100000"),

@@ -129,7 +129,7 @@ import Testing
             try writeImages(to: folder.appending(path: "photos"), count: 4)
             let run = try imprint("train", "photos", "--output", "nowhere/m.imprint", folder: folder)
             #expect(run.status == 1)
-            #expect(run.errors.contains("create its folder first"))
+            #expect(run.errors.contains("Create its folder first."))
             #expect(!run.errors.contains("epoch"))
         }
     }

@@ -78,8 +78,8 @@ import Testing
             ("base.imprint one.delta --output base.imprint", 64, "--output: base.imprint: the file is the model"),
             ("base.imprint one.delta ./one.delta --output m", 64, "./one.delta is given twice"),
             ("base.imprint one.delta two.delta copy.delta --output m", 1, "copy.delta: holds the same changes as"),
-            ("base.imprint one.delta --output m --noise 1", 64, "add --clip"),
-            ("base.imprint one.delta --output m --seed 1", 64, "add --noise"),
+            ("base.imprint one.delta --output m --noise 1", 64, "Add --clip"),
+            ("base.imprint one.delta --output m --seed 1", 64, "Add --noise"),
             ("base.imprint one.delta --output m --clip 0", 64, "--clip is 0.0, expected more than 0"),
             ("base.imprint one.delta --output m --clip 1 --noise 0", 64, "--noise is 0.0, expected 0.001 to 1000000"),
         ])

@@ -108,7 +108,7 @@ import Testing
     func planOptions(_ options: String) throws {
         let run = try shell("$imprint inspect m.imprint \(options)", folder: packageFolder)
         #expect(run.status == 64)
-        #expect(run.errors.contains("apply only to the plan; add --plan."), "\(run.errors)")
+        #expect(run.errors.contains("apply only to the plan. Add --plan."), "\(run.errors)")
     }
 
     @Test(

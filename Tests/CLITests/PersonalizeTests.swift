@@ -51,6 +51,20 @@ import Testing
         }
     }
 
+    @Test("--not corrects mistakes without a folder of photos")
+    func onlyCorrections() throws {
+        try withModel { folder in
+            let run = try imprint(
+                "personalize", "m.imprint", "--not", "bright=photos/dark", "--not", "dark=photos/bright/0.png",
+                "--output", "me", "--json", folder: folder)
+            #expect(run.status == 0 && run.lines.count == 1, "\(run.errors)")
+            #expect(run.lines.last?["images"] as? Int == 4 && run.lines.last?["added"] as? [String] == [])
+            let inspected = try imprint("inspect", "me", "--json", folder: folder)
+            #expect(inspected.lines.last?["corrections"] as? [String: Int] == ["bright": 3, "dark": 1])
+            #expect(inspected.lines.last?["examples"] as? [String: Int] == [:])
+        }
+    }
+
     @Test("Invalid options and files are errors with the expected value, and no file is replaced")
     func errors() throws {
         try withModel { folder in
@@ -62,9 +76,9 @@ import Testing
                 (["--output", "photos/dark/0.png"], 64, "the file exists and is not a personalization file"),
                 (["--output", "me", "--views", "0"], 64, "--views is 0, expected 1 to 64"),
                 (["--output", "me", "--penalty", "nan"], 64, "--penalty is nan"),
-                (["--output", "me", "--blocks", "9"], 1, "blocks is 9, expected 0 to"),
+                (["--output", "me", "--blocks", "9"], 64, "blocks is 9, expected 0 to"),
                 (["--output", "me", "--not", "bright"], 64, "as in Logo=photo.jpg"),
-                (["--output", "me", "--not", "bright=nowhere.png"], 64, "nowhere.png does not exist"),
+                (["--output", "me", "--not", "bright=nowhere.png"], 1, "nowhere.png: cannot be read"),
                 (["--output", "me", "--not", "dusk=data/dark/0.png"], 1, "\"dusk\" is not a label"),
                 (
                     ["--output", "data/dark/0.png", "--not", "bright=data/dark"], 64,
@@ -128,9 +142,13 @@ import Testing
                 .write(to: folder.appending(path: "m.imprint"))
             let new = ["--artwork", "Leaf=\(Self.leaf)"]
             let cases: [(String, [String], Int32, String)] = [
-                ("logos.imprint", [], 64, "nothing to learn from, expected a folder of photos, --artwork"),
+                ("logos.imprint", [], 64, "nothing to learn from, expected a folder of photos, --not"),
                 ("logos.imprint", ["--backgrounds", "drawn"], 64, "--backgrounds needs --artwork"),
                 ("logos.imprint", ["photos"] + new, 64, "found both (photos)"),
+                (
+                    "logos.imprint", new + ["--not", "crest=photos"], 64,
+                    "photos without the new logos with --backgrounds"
+                ),
                 ("logos.imprint", new + ["--views", "2", "--cache", "c"], 64, "--views, --cache: not available with"),
                 ("logos.imprint", ["--artwork", "crest=\(Self.leaf)"], 1, "already has the label \"crest\""),
                 ("logos.imprint", ["--artwork", "dark=\(Self.leaf)"], 1, "already has the label \"dark\""),

@@ -118,7 +118,7 @@ import Testing
             }
             #expect(
                 missing?.description.contains("missing/model: cannot be written (No such file or directory)") == true)
-            #expect(missing?.description.contains("create its folder first") == true)
+            #expect(missing?.description.contains("Create its folder first") == true)
             let notAFolder = #expect(throws: FileError.self) {
                 try AtomicFile.write([1], to: folder.appending(path: "file/model"))
             }
@@ -148,15 +148,50 @@ import Testing
             try FileManager.default.setAttributes([.posixPermissions: 0o555], ofItemAtPath: folder.path)
             defer { try? FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: folder.path) }
             let error = #expect(throws: FileError.self) { try AtomicFile.write([2], to: url) }
-            #expect(error?.description.contains("choose a folder that you may write to") == true)
+            #expect(error?.description.contains("Choose a folder that you may write to") == true)
             #expect(try Data(contentsOf: url) == Data([1]))
         }
+    }
+
+    @Test("A folder is created with its parents, and is an error with its path if a part of it is a file")
+    func folders() throws {
+        try withTemporaryFolder { folder in
+            let deep = folder.appending(path: "a/b/c")
+            try AtomicFile.makeFolder(deep)
+            try AtomicFile.makeFolder(deep)
+            let file = deep.appending(path: "file")
+            try AtomicFile.write([1], to: file)
+            let below = file.appending(path: "x")
+            for (url, reason) in [(file, "it is a file, not a folder"), (below, "Not a directory")] {
+                let error = #expect(throws: FileError.self) { try AtomicFile.makeFolder(url) }
+                #expect(error?.description.hasPrefix("\(url.path): cannot be written (\(reason)). ") == true)
+            }
+        }
+    }
+
+    @Test(
+        "The reason of an error of Foundation is the system's message",
+        arguments: [
+            (CocoaError.Code.fileNoSuchFile, "No such file or directory"), (.fileWriteFileExists, "File exists"),
+            (.fileWriteNoPermission, "Permission denied"), (.fileWriteVolumeReadOnly, "Read-only file system"),
+        ])
+    func reasons(code: CocoaError.Code, text: String) { #expect(reason(of: CocoaError(code)) == text) }
+
+    @Test(
+        "A description of a file error ends with a full stop",
+        arguments: [
+            FileError.cannotRead(path: "a", reason: "b"), .cannotWrite(path: "a", reason: "b", remedy: "Choose c."),
+            .cannotWrite("a", errno: EIO), .cannotWrite("a", errno: ELOOP), .notConfirmed(path: "a", reason: "b"),
+        ])
+    func sentences(error: FileError) {
+        #expect(error.description.hasSuffix(".") && !error.description.hasSuffix(".."))
+        #expect(!error.description.contains(";"))
     }
 
     @Test("Folders and devices are never replaced", arguments: ["/dev/null", "/tmp"])
     func notAFile(path: String) {
         let error = #expect(throws: FileError.self) { try AtomicFile.write([1], to: URL(filePath: path)) }
-        #expect(error?.description.contains("choose the name of a file") == true)
+        #expect(error?.description.contains("Choose the name of a file") == true)
     }
 
     @Test(
@@ -169,7 +204,7 @@ import Testing
         #expect(throws: FileError.cannotWrite("model", errno: ENOSPC)) {
             try AtomicFile.Output(descriptor: descriptor, path: "model").write([1])
         }
-        #expect(FileError.cannotWrite("model", errno: ENOSPC).description.contains("free some space"))
+        #expect(FileError.cannotWrite("model", errno: ENOSPC).description.contains("Free some space"))
     }
 
     private func permissions(of url: URL) throws -> Int {

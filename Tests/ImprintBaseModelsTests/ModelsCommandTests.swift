@@ -44,15 +44,16 @@ import Testing
             let rows = list.output.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
             #expect(
                 rows.map { $0[0] } == [
-                    "name", "centerface", "efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2", "mine",
+                    "name", "built-in", "centerface", "efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2",
+                    "mine",
                 ])
-            #expect(rows.last?[1] == "installed," && rows[1].contains("download"))
+            #expect(rows.last?[1] == "installed," && rows[2].contains("download") && rows[1].contains("comes"))
 
             let lines = try shell("$imprint models list --json", folder).lines
             #expect(
                 lines.map { $0["status"] as? String }
-                    == ["available", "available", "available", "available", "installed"])
-            #expect(lines.map { $0["kind"] as? String } == ["detector", "base", "base", "base", "base"])
+                    == ["built-in", "available", "available", "available", "available", "installed"])
+            #expect(lines.map { $0["kind"] as? String } == ["base", "detector", "base", "base", "base", "base"])
             #expect(lines.last?["input"] as? [Int] == [16, 16] && lines.last?["sha256"] as? String == model.sha256)
             #expect(lines.allSatisfy { Set($0.keys) == Set(lines[0].keys) })
 
@@ -62,6 +63,10 @@ import Testing
             #expect(
                 train.status == 0 && FileManager.default.fileExists(atPath: folder.appending(path: "m.imprint").path),
                 "\(train.errors)")
+            let builtIn = try shell("$imprint train photos --base built-in --epochs 1 --output b.imprint", folder)
+            #expect(
+                builtIn.status == 0 && builtIn.errors.contains("the base model that comes with Imprint"),
+                "\(builtIn.errors)")
             for options in ["--unfreeze all", "--unfreeze head-first", "--recipe manual"] {
                 let train = try shell("$imprint train photos --epochs 2 \(options) --output u.imprint", folder)
                 #expect(train.status == 0, "\(train.errors)")
@@ -83,11 +88,11 @@ import Testing
             ("models install ./nothing", 1, "nothing: cannot be read"),
             ("models install ''", 64, "A path is empty"),
             ("models install https://example.org/m.onnx", 64, "--sha256 is missing"),
-            ("models install http://example.org/m.onnx --sha256 $zeros", 1, "Expected an https URL"),
+            ("models install http://example.org/m.onnx --sha256 $zeros", 64, "Expected an https URL"),
             ("models install net.imprint --sha256 12", 64, "--sha256 is 12, expected 64 hexadecimal digits"),
             ("models install net.imprint --sha256 $zeros", 1, "it was damaged or replaced"),
             ("models install net.imprint --name a/b", 64, "--name is a/b, expected"),
-            ("models remove nothing", 1, "imprint models list shows the installed base models."),
+            ("models remove nothing", 64, "imprint models list shows the installed base models."),
             (
                 "train photos --base efficientnet-lite0 --output m", 64,
                 "imprint models install efficientnet-lite0 installs it."

@@ -91,7 +91,7 @@ private let python3 = ["/usr/bin/python3", "/usr/local/bin/python3", Python.path
                 "ERROR: Could not find a version that satisfies the requirement (from versions: 0.9)\nERROR: No matching distribution found",
                 "has no version 1.0 of this package"
             ),
-            ("ERROR: Could not install packages: [Errno 28] No space left on device", "free some space on the disk"),
+            ("ERROR: Could not install packages: [Errno 28] No space left on device", "Free some space on the disk"),
             ("ERROR: it is Tuesday", "pip failed with status 7"),
             ("", "\"no message\""),
         ])

@@ -126,7 +126,7 @@ private func contents(of folder: URL) throws -> [String: Data] {
             let one = folder.appending(path: "one")
             let three = folder.appending(path: "three")
             var reported: [Int] = []
-            try recipe.write(to: one, count: 71, seed: 5, workers: Workers(1)) { reported.append($0) }
+            try recipe.write(to: one, count: 71, seed: 5, workers: Workers(1), onProgress: { reported.append($0) })
             try recipe.write(to: three, count: 71, seed: 5, workers: Workers(3))
             let files = try contents(of: one)
             #expect(try files == contents(of: three))

@@ -12,7 +12,7 @@ import Testing
 
     @Test(
         "Warm-up rises in equal steps to the base learning rate",
-        arguments: [LearningRateSchedule.Shape.constant, .cosine(final: 0)])
+        arguments: [LearningRateSchedule.Shape.constant, .cosine(final: 0), .exponential(from: 0, to: -2)])
     func warmUp(_ shape: LearningRateSchedule.Shape) {
         let schedule = LearningRateSchedule(shape, warmUpSteps: 4)
         #expect((0..<5).map { schedule.factor(at: $0, of: 20) } == [0.25, 0.5, 0.75, 1, 1])
@@ -35,6 +35,15 @@ import Testing
     func steps() {
         let schedule = LearningRateSchedule(.step(every: 3, factor: 0.5), warmUpSteps: 2)
         #expect((2..<12).map { schedule.factor(at: $0, of: 12) } == [1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.125])
+    }
+
+    @Test("An exponential schedule changes by equal factors after the warm-up", arguments: [0, 3])
+    func exponential(warmUpSteps: Int) {
+        let schedule = LearningRateSchedule(.exponential(from: 0, to: -4), warmUpSteps: warmUpSteps)
+        let factors = (warmUpSteps..<warmUpSteps + 5).map { schedule.factor(at: $0, of: warmUpSteps + 5) }
+        for (factor, expected) in zip(factors, [1, 1e-1, 1e-2, 1e-3, 1e-4] as [Float]) {
+            #expect(abs(factor / expected - 1) < 1e-5, "\(factors)")
+        }
     }
 
     @Test("A run that is shorter than its warm-up or has no steps has a valid factor")

@@ -283,6 +283,7 @@ import Testing
     func rejected(_ example: Case) {
         #expect(throws: example.error) { try example.attempt() }
         for word in example.words { #expect(example.error.description.contains(word)) }
+        #expect(example.error.description.hasSuffix(".") && !example.error.description.hasSuffix(".."))
     }
 
     @Test("A pool whose padding is at least as wide as its kernel is rejected", arguments: [2, 3])

@@ -88,7 +88,7 @@ package final class AnySizeNetwork {
         do throws(NetworkError) {
             resized = try Network(name: network.name, input: shape, nodes: network.nodes)
         } catch {
-            throw unsupported("\(error)")
+            throw unsupported("\(error)".clause)
         }
         guard ParameterLayout(resized) == parameters.layout else {
             throw unsupported("its parameters have other shapes for this size")
@@ -102,7 +102,7 @@ package final class AnySizeNetwork {
         } catch .outOfMemory(let bytes) {
             throw .outOfMemory(byteCount: bytes)
         } catch {
-            throw unsupported("\(error)")
+            throw unsupported("\(error)".clause)
         }
         plans[shape] = plan
         return plan

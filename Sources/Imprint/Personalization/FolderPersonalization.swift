@@ -38,7 +38,7 @@ extension PersonalizationSession {
     /// The session reads one photo of each label in turn, so that a time or memory limit affects all labels equally. If the call throws,
     /// the session and its classifier do not change.
     /// - Parameters:
-    ///   - folder: The photos by label. The session adds labels that the model does not have.
+    ///   - folder: The photos by label, or nil if there are only corrections. The session adds labels that the model does not have.
     ///   - corrections: Photos, each with a label that it does not have.
     ///   - cache: A file that caches the features of photos; nil for no cache. See docs/how-to/personalization.md.
     ///   - control: A control to pause, resume or cancel the call from another thread.
@@ -50,10 +50,12 @@ extension PersonalizationSession {
     ///   - `CancellationError` if `control` is cancelled.
     ///   - The errors of reading and writing the cache file.
     public func teach(
-        _ folder: ImageFolder, corrections: [(photo: URL, isNot: String)] = [], cache: URL? = nil,
+        _ folder: ImageFolder?, corrections: [(photo: URL, isNot: String)] = [], cache: URL? = nil,
         control: PersonalizationControl = PersonalizationControl(),
         onProgress: (_ done: Int, _ of: Int) -> Void = { _, _ in }
     ) throws -> PersonalizationResult {
+        precondition(
+            folder != nil || !corrections.isEmpty, "a session learns from a folder, from corrections or from both")
         func learn() throws -> PersonalizationResult {
             try self.learn(folder, corrections, cache, control, onProgress)
         }
@@ -61,16 +63,18 @@ extension PersonalizationSession {
     }
 
     private func learn(
-        _ folder: ImageFolder, _ corrections: [(photo: URL, isNot: String)], _ cache: URL?,
+        _ folder: ImageFolder?, _ corrections: [(photo: URL, isNot: String)], _ cache: URL?,
         _ control: PersonalizationControl, _ onProgress: (_ done: Int, _ of: Int) -> Void
     ) throws -> PersonalizationResult {
         let clock = RunClock()
         let limit = configuration.timeLimit?.seconds ?? .infinity
         // Feature extraction may take 80 % of the time limit; the rest is for training.
         func isTimeUp(_ fraction: Double) -> Bool { clock.seconds >= limit * fraction }
-        let all = interleaved(
+        let labelled = folder.map { folder in
             folder.items.map { (photo: $0.url, evidence: Evidence.isLabel(folder.labels[$0.label])) }
-                + corrections.map { (photo: $0.photo, evidence: Evidence.isNot($0.isNot)) })
+        }
+        let all = interleaved(
+            (labelled ?? []) + corrections.map { (photo: $0.photo, evidence: Evidence.isNot($0.isNot)) })
         var saved = clock.seconds
         let store = try cache.map {
             try FeatureCache(
@@ -116,7 +120,7 @@ extension PersonalizationSession {
             throw ImprintError.featuresExceedMemoryLimit(
                 byteCount: configuration.memoryLimit + 1, limit: configuration.memoryLimit)
         }
-        if ending == .completed {
+        if ending == .completed, let folder {
             try SkippedImage.checkEnoughAreReadable(
                 of: folder.items,
                 readable: folder.items.filter { item in !skipped.contains { $0.url == item.url } }, skipped: skipped,

@@ -10,7 +10,9 @@ public enum TypedModelError: DescribedError, Equatable {
     case missingResource(name: String, bundle: String)
 
     /// A description of the problem and how to fix it.
-    public var description: String {
+    public var description: String { text.sentence }
+
+    private var text: String {
         switch self {
         case .labelMismatch(let model, let type, let missing, let unknown):
             "\(model): the labels do not match the type \(type) ("

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ImprintCore
 internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
@@ -63,7 +64,7 @@ struct CoreMLDetectorExporter {
         do throws(NetworkError) {
             network = try Network(name: file.network.name, input: shape, nodes: file.network.nodes)
         } catch {
-            throw .pyramidLevel(side: side, reason: "\(error)")
+            throw .pyramidLevel(side: side, reason: "\(error)".clause)
         }
         guard ParameterLayout(network) == file.parameters.layout else {
             throw .pyramidLevel(side: side, reason: "its parameters have other shapes for this size")

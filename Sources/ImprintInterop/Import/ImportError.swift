@@ -72,7 +72,7 @@ public struct ImportError: DescribedError, Equatable {
     /// The file, the problem, the expected content and the remedy.
     public var description: String {
         if case .unsupported = problem { return "\(path): \(problem.text)" }
-        return "\(path): \(problem.text)."
+        return "\(path): \(problem.text)".sentence
     }
 }
 
@@ -123,7 +123,7 @@ extension ImportError.Problem {
     var reason: String {
         switch self {
         case .malformed(let reason), .exceedsLimit(let reason), .inputSize(_, let reason): reason
-        case .network(let node, let error): "at \(node.debugDescription), \(error)"
+        case .network(let node, let error): "at \(node.debugDescription), \(error)".clause
         default: text
         }
     }

@@ -141,5 +141,5 @@ public struct CategoriesError: DescribedError, Hashable {
     init(_ reason: String, in path: String? = nil) { (self.reason, self.path) = (reason, path) }
 
     /// The file, the problem, the expected content and the fix.
-    public var description: String { (path ?? "the categories") + ": " + reason }
+    public var description: String { "\(path ?? "the categories"): \(reason)".sentence }
 }

@@ -33,7 +33,7 @@ func value<Value: Decodable>(
     } catch let error as DecodingError {
         throw .invalidMetadata(key: key, reason: explanation(error))
     } catch {
-        throw .invalidMetadata(key: key, reason: "\(error)")
+        throw .invalidMetadata(key: key, reason: "\(error)".clause)
     }
 }
 

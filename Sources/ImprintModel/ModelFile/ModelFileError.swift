@@ -99,7 +99,7 @@ public struct ModelFileError: DescribedError, Equatable {
             case .inputShape(let found, let expected):
                 "preprocesses images to \(found), but its network takes \(expected)"
             case .incomplete(let report):
-                "does not have the tensors of its network. Get the file again from its source\n\(report)"
+                "does not have the tensors of its network. Get the file again from its source.\n\(report)"
             case .invalidScales(let tensor, let reason):
                 "has an invalid int8 tensor \(tensor): \(reason). Get the file again from its source"
             case .damaged(let found, let expected):
@@ -109,6 +109,6 @@ public struct ModelFileError: DescribedError, Equatable {
                 "cannot be used: the tensor \(tensor) has a value that is infinite or NaN. "
                     + "Train again with a lower learning rate"
             }
-        return "\(path): \(text)"
+        return "\(path): \(text)".sentence
     }
 }

@@ -207,7 +207,7 @@ public struct SafetensorsError: DescribedError, Equatable {
             case .outOfMemory(let byteCount):
                 "there is not enough memory to read it: it needs \(SystemMemory.text(byteCount))"
             }
-        return "\(path): \(text). \(remedy)"
+        return "\(path): \(text). \(remedy)."
     }
 
     private var remedy: String {

@@ -71,7 +71,7 @@ public struct TrainingStateError: DescribedError, Hashable {
 
     /// A sentence with the problem, the expected state and the fix.
     public var description: String {
-        "cannot restore the training state: \(reason). Use the network and options that the state was saved with"
+        "cannot restore the training state: \(reason). Use the network and options that the state was saved with."
     }
 }
 

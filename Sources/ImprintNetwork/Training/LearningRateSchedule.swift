@@ -16,8 +16,8 @@ public struct LearningRateSchedule: Hashable, Codable, Sendable {
         case step(every: Int, factor: Float)
         /// Cosine decay from the peak rate to `final` times the peak rate (Loshchilov and Hutter, "SGDR", 2017).
         case cosine(final: Float)
-        /// Exponential growth from 10^`from` to 10^`to` times the peak rate, as in a learning-rate range test (Smith, "Cyclical learning
-        /// rates for training neural networks", 2017).
+        /// Exponential change from 10^`from` to 10^`to` times the peak rate, as in a learning-rate range test (Smith, "Cyclical learning
+        /// rates for training neural networks", 2017). After a warm-up, it is only continuous if `from` is 0.
         case exponential(from: Int, to: Int)
     }
 
@@ -42,14 +42,16 @@ public struct LearningRateSchedule: Hashable, Codable, Sendable {
     /// Returns the factor of the peak rate at `step` (from 0) of a run of `totalSteps`.
     ///
     /// Warm-up over w steps: (step + 1) / w. Cosine: final + (1 − final) · (1 + cos(π·p)) / 2, with p the fraction of the steps after
-    /// the warm-up that are done.
+    /// the warm-up that are done. Exponential: 10^(from + (to − from) · q), with q from 0 in the first step after the warm-up to 1 in
+    /// the last step.
     public func factor(at step: Int, of totalSteps: Int) -> Float {
         if step < warmUpSteps { return Float(step + 1) / Float(warmUpSteps) }
         switch shape {
         case .constant: return 1
         case .step(let every, let factor): return powf(factor, Float((step - warmUpSteps) / max(every, 1)))
         case .exponential(let from, let to):
-            return Float(pow(10, Double(from) + Double(to - from) * Double(step) / Double(max(totalSteps - 1, 1))))
+            let progress = Double(step - warmUpSteps) / Double(max(totalSteps - warmUpSteps - 1, 1))
+            return Float(pow(10, Double(from) + Double(to - from) * progress))
         case .cosine(let final):
             let progress = Float(step - warmUpSteps) / Float(max(totalSteps - warmUpSteps, 1))
             return final + (1 - final) * (1 + cosf(.pi * min(progress, 1))) / 2

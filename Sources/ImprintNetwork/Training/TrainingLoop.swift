@@ -342,7 +342,7 @@ public struct TrainingDivergedError: Error, Hashable, CustomStringConvertible {
     public let learningRate: Float
 
     public var description: String {
-        "training diverged in epoch \(epoch): the loss or a parameter is not finite at a learning rate of \(learningRate)"
+        "training diverged in epoch \(epoch): the loss or a parameter is not finite at a learning rate of \(learningRate). Train with a lower learning rate."
     }
 }
 

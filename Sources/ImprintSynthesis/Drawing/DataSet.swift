@@ -23,12 +23,16 @@ extension DrawingRecipe {
     ///   - count: The number of images, at least one per label.
     ///   - seed: The random seed.
     ///   - workers: The threads that share the work.
+    ///   - isStopped: Whether to draw no more images; called from time to time.
     ///   - onProgress: Receives the number of finished images, from time to time.
+    /// - Returns: The number of images, which is less than `count` after a stop.
     /// - Throws: `DrawingError` if the folder holds other files or the count is out of range, `ImageError` if a file cannot be
     ///   written.
+    @discardableResult
     package func write(
-        to folder: URL, count: Int, seed: UInt64, workers: Workers, onProgress: (Int) -> Void = { _ in }
-    ) throws {
+        to folder: URL, count: Int, seed: UInt64, workers: Workers, isStopped: () -> Bool = { false },
+        onProgress: (Int) -> Void = { _ in }
+    ) throws -> Int {
         let counts = labels.count...10_000_000
         guard counts.contains(count) else { throw DrawingError.invalidCount(count: count, expected: counts) }
         try claim(folder, for: Stamp(recipe: self, count: count, seed: seed))
@@ -37,12 +41,18 @@ extension DrawingRecipe {
             try makeFolder(folder.appending(path: labels[label].name))
             files += (0..<imageCount(ofLabel: label, count: count)).map { (label, $0) }
         }
-        _ = try workers.parallelMap(files.count, onProgress: onProgress) { position throws(ImageError) in
-            let (label, index) = files[position]
-            let name = String(format: "%05d.jpg", index + 1)
-            let url = folder.appending(path: "\(labels[label].name)/\(name)")
-            try ImageFile.write(draw(label: label, index: index, seed: seed), to: url, quality: 92)
+        for start in stride(from: 0, to: files.count, by: 256) {
+            if isStopped() { return start }
+            let part = files[start..<min(start + 256, files.count)]
+            _ = try workers.parallelMap(part.count, onProgress: { onProgress(start + $0) }) {
+                position throws(ImageError) in
+                let (label, index) = part[start + position]
+                let name = String(format: "%05d.jpg", index + 1)
+                let url = folder.appending(path: "\(labels[label].name)/\(name)")
+                try ImageFile.write(draw(label: label, index: index, seed: seed), to: url, quality: 92)
+            }
         }
+        return files.count
     }
 
     /// Stores the parameters in a new folder, or checks those of an existing data set.
@@ -71,9 +81,9 @@ extension DrawingRecipe {
 
     private func makeFolder(_ folder: URL) throws(DrawingError) {
         do {
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            try AtomicFile.makeFolder(folder)
         } catch {
-            throw .unwritable(file: folder, reason: reason(of: error))
+            throw .folder(error)
         }
     }
 }

@@ -47,14 +47,14 @@ package struct COCODocument: Encodable {
 
     private var images: [Image] = []
     private var annotations: [Annotation] = []
-    private let categories: [Category]
+    private var categories: [Category]
     /// The ids of the categories by their labels.
-    private let categoryIDs: [String: Int]
+    private var categoryIDs: [String: Int]
     private let roundsBoxes: Bool
 
     /// Creates a document without images.
     /// - Parameters:
-    ///   - labels: The labels of all boxes.
+    ///   - labels: The labels of the first categories; a box with another label adds its category.
     ///   - roundsBoxes: Whether to round boxes to a thousandth of a pixel.
     package init(labels: [String], roundsBoxes: Bool) {
         categories = zip(labels, 1...).map { Category(id: $1, name: $0) }
@@ -77,15 +77,22 @@ package struct COCODocument: Encodable {
     package mutating func addBox(
         _ label: String, _ box: NormalizedRectangle, isCrowd: Bool = false, score: Float? = nil
     ) {
-        guard let category = categoryIDs[label] else {
-            preconditionFailure("the label \(label) of a box is not in the labels")
-        }
+        let category = categoryID(label)
         guard let image = images.last else { preconditionFailure("a box needs an image") }
         let box = pixels(box, width: Double(image.width), height: Double(image.height))
         annotations.append(
             Annotation(
                 id: annotations.count + 1, imageID: image.id, categoryID: category, bbox: box,
                 area: rounded(box[2] * box[3]), isCrowd: isCrowd ? 1 : 0, score: score))
+    }
+
+    /// Returns the id of the category of a label; adds the category if it is missing.
+    private mutating func categoryID(_ label: String) -> Int {
+        if let id = categoryIDs[label] { return id }
+        let id = categories.count + 1
+        categories.append(Category(id: id, name: label))
+        categoryIDs[label] = id
+        return id
     }
 
     /// Returns x, y, width and height in pixels.
@@ -100,13 +107,14 @@ package struct COCODocument: Encodable {
     private func rounded(_ value: Double) -> Double { roundsBoxes ? (value * 1000).rounded() / 1000 : value }
 
     /// Returns the document in one line.
-    package func data() throws -> Data { try Self.encoder.encode(self) }
+    package func data() throws -> Data { try Self.makeEncoder().encode(self) }
 
     /// Returns the document with one value per line, so that the file can be read and compared by line.
     /// - Parameter header: The start of the file, with the opening bracket.
     package func lines(header: String) throws -> Data {
+        let encoder = Self.makeEncoder()
         func list(_ values: [some Encodable]) throws -> Data {
-            try values.map { try Self.encoder.encode($0) }.reduce(into: Data("[".utf8)) { data, line in
+            try values.map { try encoder.encode($0) }.reduce(into: Data("[".utf8)) { data, line in
                 data += (data.count > 1 ? Data(",\n".utf8) : Data("\n".utf8)) + line
             } + Data("\n]".utf8)
         }
@@ -117,7 +125,7 @@ package struct COCODocument: Encodable {
         return data
     }
 
-    private static var encoder: JSONEncoder {
+    private static func makeEncoder() -> JSONEncoder {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         return encoder

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ImprintCore
 internal import ImprintImages
 
 /// A reader of the Pascal VOC format: one XML file per photo.
@@ -106,7 +107,7 @@ private struct VOCFile {
         } catch let error as BoxAnnotationsError {
             throw error
         } catch {
-            throw .invalidSyntax(file: file, format: "XML", reason: "\(error)")
+            throw .invalidSyntax(file: file, format: "XML", reason: "\(error)".clause)
         }
     }
 

@@ -139,7 +139,7 @@ extension BaseModels {
             return FileManager.default.fileExists(atPath: file.path)
                 ? "the file cannot be read: \(reason)" : "the file is missing"
         } catch {
-            return "\(error)"
+            return "\(error)".clause
         }
     }
 
@@ -154,7 +154,7 @@ extension BaseModels {
             return try FileManager.default.contentsOfDirectory(atPath: folder.path)
         } catch {
             guard FileManager.default.fileExists(atPath: folder.path) else { return [] }
-            throw FileError.cannotRead(path: folder.path, reason: error.localizedDescription)
+            throw FileError.cannotRead(path: folder.path, reason: reason(of: error))
         }
     }
 
@@ -165,7 +165,7 @@ extension BaseModels {
             return .success(try Data(contentsOf: file))
         } catch {
             guard FileManager.default.fileExists(atPath: file.path) else { return nil }
-            return .failure(.cannotRead(path: file.path, reason: error.localizedDescription))
+            return .failure(.cannotRead(path: file.path, reason: reason(of: error)))
         }
     }
 }
@@ -237,7 +237,7 @@ extension BaseModels {
         } catch {
             guard FileManager.default.fileExists(atPath: file.path) else { return }
             throw FileError.cannotWrite(
-                path: file.path, reason: error.localizedDescription, remedy: "check the permissions of its folder")
+                path: file.path, reason: reason(of: error), remedy: "Check the permissions of its folder.")
         }
     }
 }

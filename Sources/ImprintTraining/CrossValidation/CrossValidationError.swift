@@ -16,7 +16,9 @@ public enum CrossValidationError: DescribedError, Equatable {
     case differentLabels(fold: Int, seed: UInt64, found: [String], expected: [String])
 
     /// A description of the problem and how to fix it.
-    public var description: String {
+    public var description: String { text.sentence }
+
+    private var text: String {
         switch self {
         case .tooFewGroups(let label, let groups, let photos, let folds):
             "the label \(label.debugDescription) has \(photos == 1 ? "1 photo" : "\(photos) photos") in "

@@ -100,8 +100,8 @@ extension RecipeDecision {
     ///   - recipe: The requested recipe.
     ///   - secondsPerEpoch: The estimated duration of an epoch of fine-tuning.
     ///   - secondsLeft: The time until the time limit; nil without a limit.
-    ///   - epochs: The requested number of epochs; nil if the recipe chooses it.
-    ///   - augmentation: The requested data augmentation; nil if the recipe chooses it.
+    ///   - givenEpochs: The requested number of epochs; nil if the recipe chooses it.
+    ///   - givenAugmentation: The requested data augmentation; nil if the recipe chooses it.
     ///   - given: All hyperparameters that the recipe must not choose.
     ///   - isMultiLabel: Whether a photo can have several labels or none.
     package init(

@@ -89,7 +89,7 @@ final class CheckpointStore {
         guard Checkpoint.canReplace(file) else {
             throw FileError.cannotWrite(
                 path: file.path, reason: "the file is not a checkpoint, so it is not replaced",
-                remedy: "move that file away")
+                remedy: "Move that file away.")
         }
         try checkpoint.write(to: file)
         hasFailed = false

@@ -45,7 +45,7 @@ final class CheckpointWriter: CheckpointPolicy {
         } catch {
             let found =
                 error as? FileError
-                ?? .cannotWrite(path: store.file.path, reason: "\(error)", remedy: "choose another folder")
+                ?? .cannotWrite(path: store.file.path, reason: "\(error)".clause, remedy: "Choose another folder.")
             if failure == nil { onEvent(.checkpointFailed(found)) }
             failure = found
         }

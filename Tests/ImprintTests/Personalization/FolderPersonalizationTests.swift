@@ -51,6 +51,18 @@ import Testing
         }
     }
 
+    @Test("A session learns from corrections without labelled photos")
+    func onlyCorrections() throws {
+        try withPhotos { folder in
+            let session = try PersonalizationSession(leftOrRightClassifier())
+            let photos = try ImageFolder.images(in: folder.appending(path: "photos/left"))
+            let result = try session.teach(nil, corrections: photos.map { (photo: $0, isNot: "right") })
+            #expect(result.exampleCount == 4 && result.ending == .completed)
+            #expect(session.personalization?.record.corrections == ["right": 4])
+            #expect(session.personalization?.record.examples.isEmpty == true)
+        }
+    }
+
     @Test("If the memory limit is exceeded, photos are omitted evenly from all labels")
     func memory() throws {
         try withPhotos { folder in

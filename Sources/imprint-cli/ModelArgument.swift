@@ -1,0 +1,43 @@
+internal import ArgumentParser
+internal import Foundation
+internal import ImprintBaseModels
+internal import ImprintModel
+internal import ImprintTraining
+
+/// The name of the base model that comes with Imprint.
+let builtInBaseName = "built-in"
+
+/// Returns the model of an argument: a file or, if there is no such file, the installed or built-in model with this name.
+/// - Throws: `ValidationError` for a model of the catalog that is not installed; the errors of `BaseModels` and `ModelFile`.
+func namedModel(_ text: String) throws -> ModelFile {
+    try modelWithName(text, prefix: "") ?? ModelFile(contentsOf: URL(filePath: text))
+}
+
+/// Returns the base model of --base: a file, or the name of an installed or built-in base model.
+/// - Throws: `ValidationError` if the text names neither; the errors of `BaseModels` and `ModelFile`.
+func baseModel(_ text: String) throws -> ModelFile {
+    if let model = try modelWithName(text, prefix: "--base: ") { return model }
+    if !FileManager.default.fileExists(atPath: text), BaseModels.isValid(text), !text.hasSuffix(".imprint") {
+        throw ValidationError(
+            "--base: \(text) is neither a file nor an installed base model. imprint models list shows the base models."
+        )
+    }
+    return try ModelFile(contentsOf: URL(filePath: text))
+}
+
+/// Returns the installed or built-in model with a name; nil for a file and for an unknown name.
+/// - Parameter prefix: The start of the message about a model that is not installed.
+private func modelWithName(_ text: String, prefix: String) throws -> ModelFile? {
+    guard !FileManager.default.fileExists(atPath: text) else { return nil }
+    if text == builtInBaseName { return try .builtInBase() }
+    if BaseModels().installed(named: text) != nil { return try BaseModels().model(named: text) }
+    if BaseModelCatalog.standard[text] != nil {
+        throw ValidationError("\(prefix)\(text) is not installed. imprint models install \(text) installs it.")
+    }
+    return nil
+}
+
+/// Returns the file of the installed model with a name; nil if there is a file with this name, or no such model.
+func installedFile(_ text: String) -> URL? {
+    FileManager.default.fileExists(atPath: text) ? nil : BaseModels().installed(named: text)?.file
+}
