@@ -44,15 +44,16 @@ import Testing
             let rows = list.output.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
             #expect(
                 rows.map { $0[0] } == [
-                    "name", "centerface", "efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2", "mine",
+                    "name", "blazeface", "centerface", "efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2",
+                    "mine",
                 ])
             #expect(rows.last?[1] == "installed," && rows[1].contains("download"))
 
             let lines = try shell("$imprint models list --json", folder).lines
             #expect(
                 lines.map { $0["status"] as? String }
-                    == ["available", "available", "available", "available", "installed"])
-            #expect(lines.map { $0["kind"] as? String } == ["detector", "base", "base", "base", "base"])
+                    == ["available", "available", "available", "available", "available", "installed"])
+            #expect(lines.map { $0["kind"] as? String } == ["detector", "detector", "base", "base", "base", "base"])
             #expect(lines.last?["input"] as? [Int] == [16, 16] && lines.last?["sha256"] as? String == model.sha256)
             #expect(lines.allSatisfy { Set($0.keys) == Set(lines[0].keys) })
 
