@@ -43,7 +43,8 @@ struct FlatWriter {
         case .bytes(let values):
             let start = bytes.count
             append(values.count)
-            bytes += values
+            // Readers of text expect a zero at its end.
+            bytes += values + [0]
             return start
         case .integers(let values):
             let start = bytes.count
@@ -99,7 +100,7 @@ struct TFLiteSample {
         let image = tensor([1, 8, 8, 3], "image")
         let half = constant(
             [4, 3, 3, 3], .bytes((0..<108).flatMap { [UInt8(0), UInt8(0x30 | ($0 % 2) << 7)] }), type: 1, "half")
-        let weights = operation(8, [half], to: [4, 3, 3, 3], "weights")
+        let weights = operation(6, [half], to: [4, 3, 3, 3], "weights")
         let x = operation(
             3, [image, weights, ramp([4])], to: [1, 4, 4, 4], "first", [0: 0, 1: 2, 2: 2, 3: 1])
         let depthwise = operation(
@@ -153,6 +154,9 @@ struct TFLiteSample {
         var fields: [Int: FlatValue] = [
             0: .integer(codes.firstIndex(of: code) ?? 0), 1: .integers(inputs), 2: .integers([result]),
         ]
+        // The kind of the options is another number than the operator.
+        let kinds = [0: 11, 2: 10, 3: 1, 4: 2, 17: 5]
+        if options != nil { fields[3] = kinds[code].map(FlatValue.integer) }
         fields[4] = options.map { .table($0.mapValues(FlatValue.integer)) }
         operators.append(.table(fields))
         return result
