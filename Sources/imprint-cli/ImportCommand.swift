@@ -20,7 +20,10 @@ struct ImportCommand: ParsableCommand {
               imprint import weights.pth --architecture resnet-18 --output m.imprint
             """)
 
-    @Argument(help: "An ONNX file, a Core ML file or package, a .caffemodel, or a PyTorch checkpoint.")
+    @Argument(
+        help:
+            "An ONNX file, a Core ML file or package, a .caffemodel, a PyTorch checkpoint, or BlazeFace in TensorFlow Lite."
+    )
     var file: String
 
     @Option(name: .shortAndLong, help: ArgumentHelp("The model file to write.", valueName: "file"))
@@ -37,7 +40,7 @@ struct ImportCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The kind of detector in the file: centerface, the face detector CenterFace in ONNX. (default: a classifier)",
+            "The kind of face detector in the file: centerface in ONNX, or blazeface in TensorFlow Lite. (default: a classifier)",
             valueName: "kind"))
     var detector: DetectorKind?
 
@@ -49,8 +52,8 @@ struct ImportCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The height and width of the input, if the network accepts other sizes than that in the file. A detector sees larger photos "
-                + "scaled down to this size, a multiple of 32. (default: as in the file; 1280 with --detector)",
+            "The height and width of the input, if the network accepts other sizes than that in the file. CenterFace sees larger photos "
+                + "scaled down to this size, a multiple of 32. (default: as in the file; 1280 with --detector centerface)",
             valueName: "pixels"))
     var inputSize: Int?
 

@@ -18,8 +18,8 @@ import Testing
         arguments: [
             (nil, .foreign, "not a model of Imprint"),
             (
-                "4", .newerFormat(found: 4),
-                "was written by a newer Imprint (format 4); this one reads up to 3. Update Imprint"
+                "5", .newerFormat(found: 5),
+                "was written by a newer Imprint (format 5); this one reads up to 4. Update Imprint"
             ),
             ("999", .newerFormat(found: 999), "Update Imprint"),
             ("0", .unknownFormat(found: "0"), "which does not exist"),

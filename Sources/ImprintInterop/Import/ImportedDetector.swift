@@ -1,4 +1,4 @@
-public import ImprintModel
+internal import ImprintModel
 internal import ImprintNetwork
 
 /// A kind of detector that `ModelImporter` can import, with the conventions of its original implementation.
@@ -12,16 +12,30 @@ public enum DetectorKind: String, CaseIterable, Hashable, Sendable {
     ///
     /// Source: Xu et al., "CenterFace: Joint Face Detection and Alignment Using Face as Point", 2019.
     case centerFace = "centerface"
+    /// The face detector BlazeFace, a TensorFlow Lite model.
+    ///
+    /// Its outputs are one logit and a vector for each anchor; a vector starts with the centre, width and height of a box. The input has
+    /// samples from −1 to 1 in the order red, green, blue. The threshold of non-maximum suppression is an overlap (IoU) of 0.3.
+    ///
+    /// Source: Bazarevsky et al., "BlazeFace: Sub-millisecond Neural Face Detection on Mobile GPUs", 2019.
+    case blazeFace = "blazeface"
 
     /// The default labels.
     var labels: [String] { ["face"] }
 
-    /// The number of pixels that divides the sides of an input image.
-    var sideMultiple: Int { 32 }
-
-    /// The default maximum height and width of the images that the network sees.
-    var inputSize: Size2D { 1280 }
+    /// The format of its files.
+    var format: ModelKind {
+        switch self {
+        case .centerFace: .onnx
+        case .blazeFace: .tensorFlowLite
+        }
+    }
 }
+
+/// The number of pixels that divides the sides of CenterFace's input.
+private let sideMultiple = 32
+/// The default maximum height and width of the images that CenterFace sees.
+private let defaultInputSize: Size2D = 1280
 
 extension ModelImporter {
     /// Imports a detector from an ONNX model.
@@ -29,14 +43,10 @@ extension ModelImporter {
     /// Its outputs become one: the concatenation of the heat map with a sigmoid, the sizes and the offsets.
     /// - Parameter name: The name of the network.
     func readDetector(_ kind: DetectorKind, _ model: ONNXModel, named name: String) throws -> ImportedModel {
-        guard cropAndScale == nil else {
-            throw ImportError.Problem.unsuitableModel(
-                found: "a detector, which sees the whole image at its own aspect ratio",
-                advice: "Import it without a crop and scale mode")
-        }
-        let size = inputSize ?? kind.inputSize
-        guard size.height.isMultiple(of: kind.sideMultiple), size.width.isMultiple(of: kind.sideMultiple) else {
-            throw ImportError.Problem.sideMultiple(kind, size, multiple: kind.sideMultiple)
+        try checkCropAndScale()
+        let size = inputSize ?? defaultInputSize
+        guard size.height.isMultiple(of: sideMultiple), size.width.isMultiple(of: sideMultiple) else {
+            throw ImportError.Problem.sideMultiple(kind, size, multiple: sideMultiple)
         }
         var importer = try ONNXImporter(model, size: size, isBGR: normalization?.isBGR ?? false)
         let outputs = try importer.run(model.graph, outputs: 3)
@@ -69,7 +79,7 @@ extension ModelImporter {
             network: network, parameters: parameters, labels: try labels(for: labelCount, kind.labels, &notes),
             preprocessing: try preprocessing(for: network, rule, cropAndScale: .scaleFill),
             centerPoints: CenterPointHead(
-                stride: size.height / rows, sideMultiple: kind.sideMultiple, maximumOverlap: 0.3))
+                stride: size.height / rows, sideMultiple: sideMultiple, maximumOverlap: 0.3))
         do throws(ModelFileError.Problem) {
             try checkFit(network, imported.labels, imported.preprocessing, imported.head)
         } catch {
@@ -79,5 +89,15 @@ extension ModelImporter {
                 setting: .detector)
         }
         return ImportedModel(model: imported, notes: notes, headNotes: [])
+    }
+}
+
+extension ModelImporter {
+    func checkCropAndScale() throws(ImportError.Problem) {
+        guard cropAndScale == nil else {
+            throw .unsuitableModel(
+                found: "a detector, which sees the whole image at its own aspect ratio",
+                advice: "Import it without a crop and scale mode")
+        }
     }
 }

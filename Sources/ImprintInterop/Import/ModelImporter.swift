@@ -3,7 +3,7 @@ public import ImprintImages
 public import ImprintModel
 public import ImprintNetwork
 
-/// Imports models from ONNX, Core ML, Caffe and PyTorch files.
+/// Imports models from ONNX, Core ML, Caffe and PyTorch files, and a detector from TensorFlow Lite files.
 ///
 /// ```swift
 /// var importer = ModelImporter()
@@ -12,9 +12,9 @@ public import ImprintNetwork
 /// try imported.model.write(to: URL(filePath: "model.imprint"))
 /// ```
 public struct ModelImporter: Sendable {
-    /// The height and width of the network's input; `nil` for the size in the file, or 1280x1280 for a detector.
+    /// The height and width of the network's input; `nil` for the size in the file, or 1280x1280 for CenterFace.
     ///
-    /// For a detector, it is the maximum size to which an image is scaled.
+    /// For CenterFace, it is the maximum size to which an image is scaled. BlazeFace accepts only the size in the file.
     public var inputSize: Size2D?
     /// The architecture (`deploy.prototxt`) of a Caffe model.
     public var prototxt: URL?
@@ -56,7 +56,8 @@ public struct ModelImporter: Sendable {
     /// Imports a model.
     ///
     /// - Parameter url: An ONNX file, a Core ML file or package, the weights of a Caffe model whose architecture is
-    ///   `prototxt`, or a PyTorch checkpoint (from `torch.save`, or safetensors) whose architecture is `architecture`.
+    ///   `prototxt`, a PyTorch checkpoint (from `torch.save`, or safetensors) whose architecture is `architecture`, or a
+    ///   TensorFlow Lite model if `detector` is `DetectorKind.blazeFace`.
     /// - Throws: `ImportError` if Imprint cannot import the model, `FileError` if the file is unreadable,
     ///   `SafetensorsError` if a safetensors file is invalid.
     public func read(_ url: URL) throws -> ImportedModel {
@@ -94,6 +95,7 @@ public struct ModelImporter: Sendable {
         try checkOptions(for: kind)
         switch kind {
         case .onnx: return try readONNX(file)
+        case .tensorFlowLite: return try readBlazeFace(file)
         case .caffe: return try readCaffe(file)
         case .coreML: return try CoreMLImporter.read(file, in: package, importer: self)
         case .archive: return try readCheckpoint(PyTorchCheckpoint(archive: file))
@@ -117,8 +119,16 @@ extension ModelImporter {
             let reason = kind == .caffe ? "whose architecture is its prototxt" : "which contains its architecture"
             throw refuse("an architecture", "\(kind.name), \(reason)", .architecture)
         }
-        if kind != .onnx, let detector {
-            throw refuse("a kind of detector", "\(kind.name), but \(detector.rawValue) is an ONNX model", .detector)
+        if let detector, kind != detector.format {
+            throw refuse(
+                "a kind of detector", "\(kind.name), but \(detector.rawValue) is \(detector.format.name)", .detector)
+        }
+        if kind == .tensorFlowLite, detector == nil {
+            throw ImportError.Problem.unsuitableModel(
+                found: "\(kind.name), but no kind of detector is set",
+                advice:
+                    "Imprint imports only \(DetectorKind.blazeFace.rawValue) from this format. Set this kind of detector",
+                setting: .noDetector)
         }
         if kind == .caffe && normalization?.isBGR == true {
             throw refuse("the BGR setting", "a Caffe model, whose channel order is always BGR", .isBGR)
@@ -138,7 +148,7 @@ public struct ImportedModel: Sendable {
 
 /// The source formats, which are detected by content.
 enum ModelKind {
-    case onnx, coreML, caffe
+    case onnx, coreML, caffe, tensorFlowLite
     /// A ZIP archive, which may be a PyTorch checkpoint.
     case archive
     /// A PyTorch checkpoint of the format before version 1.6.
@@ -151,6 +161,7 @@ enum ModelKind {
         case .onnx: "an ONNX model"
         case .coreML: "a Core ML model"
         case .caffe: "a Caffe model"
+        case .tensorFlowLite: "a TensorFlow Lite model"
         case .archive, .legacyCheckpoint: "a PyTorch checkpoint"
         case .safetensors: "a safetensors file"
         }
@@ -165,7 +176,8 @@ enum ModelKind {
     init(_ file: MappedFile) throws {
         let signatures: [(kind: ModelKind, matches: (MappedFile) -> Bool)] = [
             (.caffe, CaffeWeights.isHDF5), (.archive, PyTorchCheckpoint.isArchive),
-            (.legacyCheckpoint, PyTorchCheckpoint.isLegacy), (.safetensors, PyTorchCheckpoint.isSafetensors),
+            (.legacyCheckpoint, PyTorchCheckpoint.isLegacy), (.tensorFlowLite, TFLiteModel.hasSignature),
+            (.safetensors, PyTorchCheckpoint.isSafetensors),
         ]
         if let known = signatures.first(where: { $0.matches(file) }) {
             self = known.kind

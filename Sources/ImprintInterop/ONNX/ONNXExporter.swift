@@ -44,7 +44,7 @@ extension ModelFile {
                 return try exporter.message()
             case .detector(let detector):
                 return try ONNXExporter.message(self, detector, precision: options.precision)
-            case .centerPoints: throw ExportError.Problem.detector
+            case .centerPoints, .anchors: throw ExportError.Problem.detector
             }
         }
     }

@@ -8,7 +8,7 @@ public import ImprintNetwork
 /// On disk, it is a safetensors file (`*.imprint`); docs/reference/model-file.md specifies the format.
 public struct ModelFile: Sendable {
     /// The newest format that this version of Imprint reads; it writes the oldest format that can store the model.
-    public static let formatVersion = 3
+    public static let formatVersion = 4
 
     /// The storage of parameters.
     public enum Storage: String, Sendable, Codable, CaseIterable {
@@ -32,6 +32,8 @@ public struct ModelFile: Sendable {
     public let detector: DetectorHead?
     /// The rules of a center-point detector; nil for other models.
     public let centerPoints: CenterPointHead?
+    /// The rules of an anchor-based detector; nil for other models.
+    public let anchors: AnchorHead?
     /// The training record; nil if it is unknown.
     public let training: TrainingRecord?
     /// The digest of the base model; nil if training started from random parameters.
@@ -58,7 +60,8 @@ public struct ModelFile: Sendable {
     ///   - labels: One label for each network output, all different; for a logo detector one for each logo and one more.
     ///   - preprocessing: The conversion of an image to the network's input.
     ///   - detector: The rules of a logo detector; nil for other models.
-    ///   - centerPoints: The rules of a center-point detector; nil for other models. A model has at most one of the two.
+    ///   - centerPoints: The rules of a center-point detector; nil for other models.
+    ///   - anchors: The rules of an anchor-based detector; nil for other models. A model has at most one of the three.
     ///   - training: The training record.
     ///   - base: The digest of the base model.
     ///   - rehearsal: The replay features for personalization.
@@ -66,21 +69,24 @@ public struct ModelFile: Sendable {
     ///   - precision: The precision in which `write(to:)` stores the parameters.
     public init(
         network: Network, parameters: Parameters, labels: [String], preprocessing: Preprocessing,
-        detector: DetectorHead? = nil, centerPoints: CenterPointHead? = nil, training: TrainingRecord? = nil,
-        base: String? = nil, rehearsal: Rehearsal? = nil, categories: Categories? = nil,
+        detector: DetectorHead? = nil, centerPoints: CenterPointHead? = nil, anchors: AnchorHead? = nil,
+        training: TrainingRecord? = nil, base: String? = nil, rehearsal: Rehearsal? = nil,
+        categories: Categories? = nil,
         precision: Safetensors.Precision = .float32
     ) {
         precondition(
             parameters.layout == ParameterLayout(network),
             "the parameters do not have the layout of the network \(network.name)"
         )
-        precondition(detector == nil || centerPoints == nil, "a model is one kind of detector")
+        let kinds = [detector != nil, centerPoints != nil, anchors != nil].filter { $0 }
+        precondition(kinds.count < 2, "a model is one kind of detector")
         self.network = network
         self.parameters = parameters
         self.labels = labels
         self.preprocessing = preprocessing
         self.detector = detector
         self.centerPoints = centerPoints
+        self.anchors = anchors
         self.training = training
         self.base = base
         self.rehearsal = rehearsal
@@ -105,7 +111,7 @@ public struct ModelFile: Sendable {
         var model = ModelFile(
             network: network ?? self.network, parameters: parameters, labels: labels + addedLabels,
             preprocessing: preprocessing, detector: head.adding(labels: addedLabels).detector,
-            centerPoints: centerPoints, training: training,
+            centerPoints: centerPoints, anchors: anchors, training: training,
             base: base, rehearsal: rehearsal,
             categories: categories, precision: precision)
         model.novelty = novelty
@@ -131,6 +137,7 @@ package enum ModelFileKey {
     package static let preprocessing = "imprint.preprocessing"
     package static let detector = "imprint.spotting"
     package static let centerPoints = "imprint.centerPoints"
+    package static let anchors = "imprint.anchors"
     package static let training = "imprint.training"
     package static let digest = "imprint.digest"
     package static let checksum = "imprint.checksum"
@@ -160,13 +167,14 @@ extension ModelFile {
             for entry in parameters.layout.entries { try checkFinite(entry, of: parameters) }
             let tensors = tensors(as: storage)
             var metadata = [
-                Key.format: centerPoints != nil ? "3" : tensors.contains { $0.elementType == .int8 } ? "2" : "1",
+                Key.format: format(of: tensors),
                 Key.network: try json(network),
                 Key.labels: try json(labels),
                 Key.preprocessing: try json(preprocessing),
             ]
             metadata[Key.detector] = try detector.map(json)
             metadata[Key.centerPoints] = try centerPoints.map(json)
+            metadata[Key.anchors] = try anchors.map(json)
             metadata[Key.training] = try training.map(json)
             metadata[Key.base] = base
             metadata[Key.rehearsal] = try rehearsal.map { try json($0.labels) }
@@ -183,6 +191,13 @@ extension ModelFile {
         } catch let problem as ModelFileError.Problem {
             throw ModelFileError(path: url.path, problem: problem)
         }
+    }
+
+    /// Returns the oldest format that can store the model with these tensors.
+    private func format(of tensors: [TensorSource]) -> String {
+        if anchors != nil { return "4" }
+        if centerPoints != nil { return "3" }
+        return tensors.contains { $0.elementType == .int8 } ? "2" : "1"
     }
 
     /// Returns the digest of the tensors that `write(to:)` writes.
@@ -209,10 +224,11 @@ extension ModelFile {
 
 /// Migrations of the metadata to the next format, keyed by the older format.
 ///
-/// Format 2 added int8 tensors, and format 3 center-point detectors; neither changed anything else.
+/// Format 2 added int8 tensors, format 3 center-point detectors, and format 4 anchor-based detectors; none changed anything else.
 private let migrations: [Int: @Sendable ([String: String]) throws(ModelFileError.Problem) -> [String: String]] = [
     1: { metadata throws(ModelFileError.Problem) in metadata },
     2: { metadata throws(ModelFileError.Problem) in metadata },
+    3: { metadata throws(ModelFileError.Problem) in metadata },
 ]
 
 extension ModelFile {
@@ -246,11 +262,13 @@ extension ModelFile {
         detector = metadata[Key.detector] == nil ? nil : try value(Key.detector, in: metadata) as DetectorHead
         centerPoints =
             metadata[Key.centerPoints] == nil ? nil : try value(Key.centerPoints, in: metadata) as CenterPointHead
-        guard detector == nil || centerPoints == nil else {
+        anchors = metadata[Key.anchors] == nil ? nil : try value(Key.anchors, in: metadata) as AnchorHead
+        let kinds = [Key.detector, Key.centerPoints, Key.anchors].filter { metadata[$0] != nil }
+        guard kinds.count < 2 else {
             throw ModelFileError.Problem.invalidMetadata(
-                key: Key.centerPoints, reason: "rules of two kinds of detectors, expected one of them")
+                key: kinds[1], reason: "rules of two kinds of detectors, expected one of them")
         }
-        let head = ModelHead(network, detector, centerPoints)
+        let head = ModelHead(network, detector, centerPoints, anchors)
         training = metadata[Key.training] == nil ? nil : try value(Key.training, in: metadata) as TrainingRecord
         base = metadata[Key.base]
         categories = metadata[Key.categories] == nil ? nil : try value(Key.categories, in: metadata) as Categories

@@ -47,6 +47,15 @@ package func checkFit(
         if let problem = centerPoints.problem(network, labels: labels) {
             throw .invalidMetadata(key: ModelFileKey.centerPoints, reason: problem)
         }
+    case .anchors(let anchors):
+        guard preprocessing.channels == 3 else {
+            throw .invalidMetadata(
+                key: ModelFileKey.anchors,
+                reason: "a network for images with \(preprocessing.channels) channels, expected 3")
+        }
+        if let problem = anchors.problem(network, labels: labels) {
+            throw .invalidMetadata(key: ModelFileKey.anchors, reason: problem)
+        }
     case .softmax, .sigmoid:
         let outputs: Int
         do {

@@ -13,12 +13,14 @@ public enum ModelHead: Hashable, Sendable {
     case detector(DetectorHead)
     /// The network outputs a heat map per label, and boxes; Imprint can import but not train such a detector.
     case centerPoints(CenterPointHead)
+    /// The network outputs probabilities and boxes of anchors; such a detector is imported, and Imprint does not train it.
+    case anchors(AnchorHead)
 
     /// Whether the confidences of all labels add up to 1.
     public var confidencesSumToOne: Bool {
         switch self {
         case .softmax, .detector: true
-        case .sigmoid, .centerPoints: false
+        case .sigmoid, .centerPoints, .anchors: false
         }
     }
 
@@ -31,21 +33,26 @@ public enum ModelHead: Hashable, Sendable {
     public var locatesObjects: Bool { !seesWholeImage }
 
     /// Whether Imprint can fine-tune and personalize the model.
-    package var isTrainable: Bool { if case .centerPoints = self { false } else { true } }
+    package var isTrainable: Bool {
+        switch self {
+        case .softmax, .sigmoid, .detector: true
+        case .centerPoints, .anchors: false
+        }
+    }
 
     /// Whether whole photos are enough for personalization to add labels.
     ///
     /// A detector also needs the position of a new logo: it learns new logos from artwork or boxes.
     package var learnsLabelsFromPhotos: Bool { seesWholeImage }
 
-    /// Whether the network receives the whole image in a fixed size.
+    /// Whether the network classifies the whole image in a fixed size.
     ///
     /// Flip test-time augmentation, occlusion saliency, and augmentation in personalization require it. A logo detector scans an image
-    /// pyramid instead, and a center-point detector sees images of many sizes.
+    /// pyramid instead, and a center-point detector sees images of many sizes. An anchor-based detector has a fixed size, but also boxes.
     package var seesWholeImage: Bool {
         switch self {
         case .softmax, .sigmoid: true
-        case .detector, .centerPoints: false
+        case .detector, .centerPoints, .anchors: false
         }
     }
 
@@ -59,7 +66,7 @@ public enum ModelHead: Hashable, Sendable {
     /// - Parameter labels: The labels of the model.
     package func outputLabels(_ labels: [String]) -> [String] {
         switch self {
-        case .softmax, .sigmoid, .centerPoints: labels
+        case .softmax, .sigmoid, .centerPoints, .anchors: labels
         case .detector(let detector): detector.logos.map(\.label)
         }
     }
@@ -77,7 +84,7 @@ public enum ModelHead: Hashable, Sendable {
     /// - Parameter outputs: The number of outputs, with those of added labels.
     package func plattScaling(outputs: Int) -> (slopes: [Float], offsets: [Float]) {
         switch self {
-        case .softmax, .sigmoid, .centerPoints:
+        case .softmax, .sigmoid, .centerPoints, .anchors:
             ([Float](repeating: 1, count: outputs), [Float](repeating: 0, count: outputs))
         case .detector(let detector):
             (
@@ -94,11 +101,16 @@ extension ModelHead {
     ///   - network: The network.
     ///   - detector: The rules of a logo detector; nil for other models.
     ///   - centerPoints: The rules of a center-point detector; nil for other models.
-    init(_ network: Network, _ detector: DetectorHead?, _ centerPoints: CenterPointHead?) {
+    ///   - anchors: The rules of an anchor-based detector; nil for other models.
+    init(
+        _ network: Network, _ detector: DetectorHead?, _ centerPoints: CenterPointHead?, _ anchors: AnchorHead?
+    ) {
         if let detector {
             self = .detector(detector)
         } else if let centerPoints {
             self = .centerPoints(centerPoints)
+        } else if let anchors {
+            self = .anchors(anchors)
         } else {
             self = network.nodes.last?.layer is Sigmoid ? .sigmoid : .softmax
         }
@@ -107,5 +119,5 @@ extension ModelHead {
 
 extension ModelFile {
     /// The kind of the model.
-    public var head: ModelHead { ModelHead(network, detector, centerPoints) }
+    public var head: ModelHead { ModelHead(network, detector, centerPoints, anchors) }
 }

@@ -18,7 +18,7 @@ extension ImageClassifier {
     public func evaluate(
         on folder: some TrainingSource, threads: Int = 1, onProgress: (Int) -> Void = { _ in }
     ) throws -> Evaluation {
-        if case .centerPoints = model.head { throw ImprintError.needsBoxes(network: model.network.name) }
+        if !model.head.isTrainable { throw ImprintError.needsBoxes(network: model.network.name) }
         if let photo = folder.items.first(where: { $0.labels.count != 1 }) {
             throw ImprintError.notOneLabel(
                 photo: photo.url.displayPath, labels: photo.labels.map { folder.labels[$0] })

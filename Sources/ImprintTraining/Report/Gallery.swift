@@ -68,7 +68,7 @@ struct Gallery {
         case .softmax, .sigmoid: withSaliencyMaps(results)
         case .detector(let detector): withDetections(results, DetectorPool(model, detector))
         // It has no evaluation of photos with one label each.
-        case .centerPoints: []
+        case .centerPoints, .anchors: []
         }
     }
 

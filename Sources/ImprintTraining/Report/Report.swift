@@ -119,7 +119,7 @@ public struct Report: Sendable {
         switch model.head {
         case .softmax, .sigmoid:
             return model.training?.calibration.map { "temperature \(compact($0.temperature, digits: 4))" } ?? "none"
-        case .centerPoints: return "none"
+        case .centerPoints, .anchors: return "none"
         case .detector(let detector):
             let curves = detector.logos.map { logo in
                 (detector.logos.count > 1 ? "\(logo.label): " : "")

@@ -64,7 +64,7 @@ extension ModelFile {
                 // Old files do not record the trainable layers.
                 let isUnknown = training.trainableLayers == nil && base != nil
                 return isUnknown ? nil : TrainingRecipe(trainableLayers: training.trainableLayers, base: base)
-            case .centerPoints: return nil
+            case .centerPoints, .anchors: return nil
             case .detector(let detector):
                 let photos = detector.logos.reduce(0) { $0 + (training.trainingImages[$1.label] ?? 0) }
                 if case .detector(let values) = training.hyperparameters, let phases = values.phases,

