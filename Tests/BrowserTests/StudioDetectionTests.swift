@@ -100,7 +100,8 @@ struct StudioDetectionTests {
                         """),
                     .note("overflow", "document.scrollingElement.scrollWidth - innerWidth"),
                     // An object blocks an image although its label shares the confidence of the classifications with others.
-                    .click("#viewer-close"), .click("#tab-look"), .click("#filter-area-title"), .click("#filter-label"), .type("leaf"), .key("Enter"),
+                    .click("#viewer-close"), .click("#tab-look"), .click("#filter-area-title"), .click("#filter-label"),
+                    .type("leaf"), .key("Enter"),
                     .note("covered", "!\(Self.isShown("boxes"))"), .note("state", Self.text("filter-state")),
                 ])
             let seen = sight.values

@@ -94,7 +94,8 @@ import Testing
                           reader.readAsDataURL(window.made) })
                         """),
                     .note("overflow", "document.scrollingElement.scrollWidth - innerWidth"),
-                    .note("focus", "document.querySelector('.picture').focus()"), .key("Delete"), .wait("\(count) === 1"),
+                    .note("focus", "document.querySelector('.picture').focus()"), .key("Delete"),
+                    .wait("\(count) === 1"),
                     .note("left", state),
                     .click("#delete-all"), .wait("\(count) === 0"), .note("end", state),
                 ])
@@ -288,7 +289,8 @@ import Testing
                 studio, view,
                 [
                     .wait("\(Self.text("label")) === 'Bright'"),
-                    .click("#filter-area-title"), .click("#filter-label"), .type("Bright"), .key("Enter"), .wait(Self.isCovered),
+                    .click("#filter-area-title"), .click("#filter-label"), .type("Bright"), .key("Enter"),
+                    .wait(Self.isCovered),
                     .click("#tab-teach"), .click("#class-name"), .type("Cup"), .key("Enter"),
                     .wait("document.activeElement.className === 'hold'"),
                     .click(".hold"), .wait("\(said) !== ''"), .note("example", said), .note("counts", "[\(count)]"),

@@ -17,7 +17,7 @@ import Testing
           if (path !== "classify") return realFetch(path, options);
           window.count += 1;
           return Promise.resolve(new Response(JSON.stringify({ rejected: false,
-            observations: [{ label: "leaf", confidence: .495 }, { label: "none", confidence: .3 }],
+            "observations": [{ label: "leaf", confidence: .495 }, { label: "none", confidence: .3 }],
             objects: [{ label: "leaf", confidence: .914 + (window.count % 3) * .003, box: { x: .1, y: .25, width: .3, height: .25 } }] })));
         };
         """
@@ -28,11 +28,13 @@ import Testing
         let top: Bool
         let position: String
         let mirrored: String
+        let isAbove: Bool
         let overflow: Int
     }
 
     @Test(
-        "The gauge shows a steady confidence of the best object; a front camera is mirrored", arguments: StudioTests.widths)
+        "The gauge shows a steady confidence of the best object; a front camera is mirrored",
+        arguments: StudioTests.widths)
     func steady(width: Int) async throws {
         try await StudioSamples.withDetector { studio, folder in
             let view = Browser.View(width: width, camera: try StudioSamples.camera([.dark], in: folder))
@@ -56,6 +58,13 @@ import Testing
                     .note("label", Self.text("label")),
                     .note("top", "document.getElementById('top').checkVisibility()"),
                     .note("position", "document.querySelector('#objects .small').textContent"),
+                    .note(
+                        "isAbove",
+                        """
+                        (() => { const [boxes, video] = ['boxes', 'video'].map(id => document.getElementById(id)), part = video.getBoundingClientRect();
+                          const stack = document.elementsFromPoint(part.x + part.width / 2, part.y + part.height / 2);
+                          return stack.includes(boxes) && stack.indexOf(boxes) < stack.indexOf(video) })()
+                        """),
                     .note("mirrored", "getComputedStyle(document.getElementById('video')).transform"),
                     .note("overflow", "document.scrollingElement.scrollWidth - innerWidth"),
                 ])
@@ -63,6 +72,7 @@ import Testing
             #expect(seen.label == "leaf" && seen.figures.count == 1 && ["91 %", "92 %"].contains(seen.figures[0]))
             // The object is on the left of the camera image, and on the right of the mirrored one.
             #expect(!seen.top && seen.position == "right" && seen.mirrored.hasPrefix("matrix(-1"))
+            #expect(seen.isAbove)
             #expect(seen.overflow <= 0 && sight.console == [])
         }
     }
@@ -99,10 +109,12 @@ import Testing
                         "[...document.getElementById('camera-select').options].map(one => one.textContent).slice(-1)"),
                     .note(
                         "crop",
-                        "[document.getElementById('crop')].flatMap(one => [one.clientWidth / one.clientHeight, one.hidden ? 0 : 1])"),
+                        "[document.getElementById('crop')].flatMap(one => [one.clientWidth / one.clientHeight, one.hidden ? 0 : 1])"
+                    ),
                     .note(
                         "fill",
-                        "(one => Math.abs(one.clientWidth / one.clientHeight - 4 / 3))(document.getElementById('picture'))"),
+                        "(one => Math.abs(one.clientWidth / one.clientHeight - 4 / 3))(document.getElementById('picture'))"
+                    ),
                     .note(
                         "choose",
                         """

@@ -64,7 +64,8 @@ import Testing
                     .note("expected", "`rotate(${parseFloat(\(Self.text("percent"))) * 1.8 - 90}deg)`"),
                     .note("alt", Self.text("alt")),
                     // Select another label than the best one, and change the threshold by keyboard.
-                    .click("#alt-area-title"), .click("#alt-threshold"), .key("End"), .note("altOfNone", Self.text("alt")),
+                    .click("#alt-area-title"), .click("#alt-threshold"), .key("End"),
+                    .note("altOfNone", Self.text("alt")),
                     .note(
                         "chosen",
                         """

@@ -30,7 +30,8 @@ import Testing
     }
 
     @Test(
-        "The viewer moves between photos by key, button and swipe, and shows the original", arguments: StudioTests.widths)
+        "The viewer moves between photos by key, button and swipe, and shows the original",
+        arguments: StudioTests.widths)
     func moves(width: Int) async throws {
         try await StudioSamples.withStudio { studio, folder in
             let photo = try StudioSamples.write(.bright, to: folder)
@@ -88,8 +89,11 @@ import Testing
             #expect(seen.originals == [try Data(contentsOf: photo).count])
             #expect(seen.local && seen.overflow <= 0 && seen.faint == [])
             #expect(seen.closed == ["picture", "1"])
-            let buttons = Set(seen.names.filter { ["button", "link", "textbox", "combobox"].contains($0.role.lowercased()) }.map(\.name))
-            #expect(buttons.isSuperset(of: ["Close", "Previous", "Next", "Category", "Class", "Use as example", "Save"]))
+            let buttons = Set(
+                seen.names.filter { ["button", "link", "textbox", "combobox"].contains($0.role.lowercased()) }.map(
+                    \.name))
+            #expect(
+                buttons.isSuperset(of: ["Close", "Previous", "Next", "Category", "Class", "Use as example", "Save"]))
             #expect(sight.console == [])
         }
     }

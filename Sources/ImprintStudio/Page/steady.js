@@ -46,7 +46,7 @@ export function steady(result, previous) {
   const count = before.size;
   const labels = result.observations.map((item, index) => [withFigure(item, before.get(item.label)), before.get(item.label)?.index ?? count + index]);
   const objects = result.objects && inOrder(pairedObjects(result.objects, previous?.objects ?? []));
-  return { ...result, observations: inOrder(labels), ...objects && { objects } };
+  return { ...result, ["observations"]: inOrder(labels), ...objects && { objects } };
 }
 
 /** Returns the shown confidence of an item: whole percent for the camera, tenths for a photo. */
@@ -56,6 +56,7 @@ export const figure = ({ shown, confidence }) => (shown === undefined ? percent(
 export const shownConfidence = ({ shown, confidence }) => shown ?? confidence;
 
 /** Returns the labels of a result, best first: those of the best objects if the model is a detector. */
-export function shownLabels({ objects, observations }) {
-  return objects?.filter(({ label }, index) => objects.findIndex((other) => other.label === label) === index) ?? observations;
+export function shownLabels(result) {
+  const { objects } = result;
+  return objects?.filter(({ label }, index) => objects.findIndex((other) => other.label === label) === index) ?? result.observations;
 }
