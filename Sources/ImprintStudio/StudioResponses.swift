@@ -16,6 +16,8 @@ struct ModelResponse: Encodable {
     let learnsNewLabels: Bool
     /// The labels of the objects that the model in use finds; nil for a classifier of whole images.
     let objectLabels: [String]?
+    /// The width of the middle of an image that the model sees, relative to its height; nil if the model sees whole images or there is none.
+    let cropAspectRatio: Double?
     /// The kind of the learned model, which can be saved or discarded; nil before training.
     let learned: String?
     /// The name of the file of the learned model.
@@ -39,11 +41,20 @@ struct ModelResponse: Encodable {
         personalizes = trainer.initialClassifier != nil
         learnsNewLabels = trainer.initialClassifier?.learnsNewLabels ?? true
         objectLabels = classifier?.objectLabels
+        cropAspectRatio = Self.cropAspectRatio(of: classifier)
         self.learned = learned?.kind.rawValue
         learnedFile = Self.fileName(learned?.kind)
         base = trainer.base.map { BaseModelOffer.title(of: $0.name) }
         usesBuiltInBase = trainer.usesBuiltInBase
         offer = trainer.offer
+    }
+
+    /// Returns the width of the part that a classifier cuts out of an image, relative to its height; nil if it uses whole images.
+    private static func cropAspectRatio(of classifier: ImageClassifier?) -> Double? {
+        guard let classifier, classifier.objectLabels == nil else { return nil }
+        let preprocessing = classifier.model.preprocessing
+        guard preprocessing.cropAndScale == .centerCrop else { return nil }
+        return Double(preprocessing.width) / Double(preprocessing.height)
     }
 
     /// Returns the file name of a learned model.

@@ -71,6 +71,7 @@ import Testing
                 [
                     .wait("document.getElementById('label').textContent === 'Bright'"),
                     .wait("document.getAnimations().length === 0"),
+                    .note("open", "document.querySelectorAll('details').forEach(one => { one.open = true })"),
                     .note("look", Self.panel), .accessibility("lookTree"),
                     .click("#tab-teach"), .click("#class-name"), .type("Cup"), .key("Enter"),
                     .wait("document.activeElement.className === 'hold'"),
@@ -147,7 +148,10 @@ import Testing
             let selected = "document.querySelector('[role=tab][aria-selected=true]').id"
             let sight: Browser.Sight<Order> = try await StudioSamples.look(
                 studio, view,
-                [.wait("document.getElementById('label').textContent === 'Bright'")] + steps + [
+                [
+                    .wait("document.getElementById('label').textContent === 'Bright'"),
+                    .note("open", "document.querySelectorAll('details').forEach(one => { one.open = true })"),
+                ] + steps + [
                     .note("stops", "window.stops"),
                     .note("focus", "document.getElementById('tab-look').focus()"), .key("ArrowRight"),
                     .note("first", "(window.tabs = [\(selected)], 1)"),
@@ -161,10 +165,9 @@ import Testing
             let seen = sight.values
             #expect(
                 seen.stops.map(\.id) == [
-                    "Skip to the results", "shutter", "pause", "file", "shown", "tab-look", "copy", "alt-threshold",
-                    "filter-label",
-                    "Add to the filter", "filter-threshold",
-                ] + seen.stops.map(\.id).dropFirst(11))
+                    "Skip to the results", "shutter", "pause", "file", "shown", "tab-look", "alt-area-title", "copy",
+                    "alt-threshold", "filter-area-title", "filter-label", "Add to the filter", "filter-threshold",
+                ] + seen.stops.map(\.id).dropFirst(13))
             // Within a section from top to bottom, and from left to right within a row.
             for (one, next) in zip(seen.stops, seen.stops.dropFirst())
             where one.section == next.section && next.id != "Skip to the results" {

@@ -42,7 +42,7 @@ import Testing
     /// An expression for the colour of a saved photo at a fraction of its height.
     private static func color(at height: Double) -> String {
         """
-        (async () => { const image = document.querySelector('#pictures img'); image.loading = 'eager'; await image.decode();
+        (async () => { const image = document.getElementById('viewer-marked'); await image.decode();
           const canvas = document.createElement('canvas'); canvas.width = image.naturalWidth; canvas.height = image.naturalHeight;
           const context = canvas.getContext('2d'); context.drawImage(image, 0, 0);
           return [...context.getImageData(image.naturalWidth * .9, image.naturalHeight * \(height), 1, 1).data.slice(0, 3)] })()
@@ -62,14 +62,14 @@ import Testing
                 [
                     .wait("\(Self.text("label")) === 'Bright'"), .click("#tab-history"), .note("none", state),
                     .click("#shutter"), .wait("\(count) === 1"), .click("#shutter"), .wait("\(count) === 2"),
-                    .note("state", state), .note("alt", "document.querySelector('#pictures img').alt"),
+                    .note("state", state), .note("alt", "document.querySelector('.picture').ariaLabel"),
+                    .click("#pictures li:first-child .picture"),
                     .note("strip", Self.color(at: 0.96)), .note("above", Self.color(at: 0.5)),
                     // Type a new category for the first photo.
-                    .note("ready", "document.querySelector('#pictures input').select()"),
-                    .click("#pictures li:first-child input"),
-                    .note("all", "document.activeElement.select()"), .type("Mine"), .key("Enter"),
+                    .click("#viewer-category"), .note("all", "document.activeElement.select()"), .type("Mine"),
+                    .key("Enter"),
                     .wait("[...document.getElementById('category').options].length === 3"),
-                    .note("focused", "document.activeElement.value ?? ''"),
+                    .note("focused", "document.activeElement.value ?? ''"), .click("#viewer-close"),
                     .note(
                         "categories",
                         "[...document.getElementById('category').options].map(option => option.textContent)"),
@@ -94,7 +94,9 @@ import Testing
                           reader.readAsDataURL(window.made) })
                         """),
                     .note("overflow", "document.scrollingElement.scrollWidth - innerWidth"),
-                    .click("#pictures li:first-child .quiet"), .wait("\(count) === 1"), .note("left", state),
+                    .note("focus", "document.querySelector('.picture').focus()"), .key("Delete"),
+                    .wait("\(count) === 1"),
+                    .note("left", state),
                     .click("#delete-all"), .wait("\(count) === 0"), .note("end", state),
                 ])
             let seen = sight.values
@@ -111,7 +113,7 @@ import Testing
             try #require(Data(base64Encoded: seen.zip)).write(to: file)
             let archive = try JSONDecoder().decode(
                 Archive.self, from: Python.output(of: "BrowserTests/Fixtures/list_zip.py", [file.path]))
-            #expect(archive.damaged == nil && archive.names.count == 3 && archive.jpegs == 2)
+            #expect(archive.damaged == nil && archive.names.count == 5 && archive.jpegs == 4)
             #expect(
                 Set(archive.list.map(\.category)) == ["Bright", "Mine"]
                     && archive.list.allSatisfy { $0.label == "Bright" })
@@ -133,7 +135,7 @@ import Testing
                 [
                     .wait("\(Self.text("label")) === 'Bright'"), .click("#tab-history"), .click("#shutter"),
                     .wait("document.querySelectorAll('#pictures li').length === 1"),
-                    .note("label", "document.querySelector('#pictures b').textContent"),
+                    .click(".picture"), .note("label", "document.getElementById('viewer-class').value"),
                     .note("categories", options),
                 ])
             #expect(sight.values.label == "Bright" && sight.values.categories == ["all", "Day"])
@@ -170,7 +172,7 @@ import Testing
                 studio, view,
                 [
                     .wait("\(Self.text("label")) === 'Bright'"), .note("open", Self.text("filter-state")),
-                    .click("#filter-label"), .type("Unheard of"), .key("Enter"),
+                    .click("#filter-area-title"), .click("#filter-label"), .type("Unheard of"), .key("Enter"),
                     .note("unknown", "!document.getElementById('filter-label').checkValidity() && !\(isCovered)"),
                     // A label matches without regard to case.
                     .note("all", "document.getElementById('filter-label').select()"), .type("bRIGHT"), .key("Enter"),
@@ -231,7 +233,7 @@ import Testing
                 studio, Browser.View(),
                 [
                     .choose("#file", bright), .wait("\(Self.text("label")) === 'Bright'"),
-                    .click("#filter-label"), .type("Dark"), .key("Enter"),
+                    .click("#filter-area-title"), .click("#filter-label"), .type("Dark"), .key("Enter"),
                     .note("passed", Self.text("filter-state")),
                     .note(
                         "slow",
@@ -287,7 +289,8 @@ import Testing
                 studio, view,
                 [
                     .wait("\(Self.text("label")) === 'Bright'"),
-                    .click("#filter-label"), .type("Bright"), .key("Enter"), .wait(Self.isCovered),
+                    .click("#filter-area-title"), .click("#filter-label"), .type("Bright"), .key("Enter"),
+                    .wait(Self.isCovered),
                     .click("#tab-teach"), .click("#class-name"), .type("Cup"), .key("Enter"),
                     .wait("document.activeElement.className === 'hold'"),
                     .click(".hold"), .wait("\(said) !== ''"), .note("example", said), .note("counts", "[\(count)]"),

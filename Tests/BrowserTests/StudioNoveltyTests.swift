@@ -47,8 +47,8 @@ struct StudioNoveltyTests {
                     .note("top", "[...document.querySelectorAll('#top .number')].map(one => one.textContent)"),
                     .click("#tab-history"), .click("#shutter"),
                     .wait("document.querySelectorAll('#pictures li').length === 1"),
-                    .note("saved", "document.querySelector('#pictures p').textContent"),
-                    .note("category", "document.querySelector('#pictures input').value"),
+                    .note("saved", "document.querySelector('#pictures bdi').textContent"), .click(".picture"),
+                    .note("category", "document.getElementById('viewer-category').value"),
                 ])
             let seen = sight.values
             #expect(seen.top == ["96.0 %", "81.0 %"])

@@ -18,6 +18,18 @@ import Testing
             all.onsuccess = () => done(all.result.map(picture => picture.category)) } })
         """
 
+    /// Whether an edit of a deleted photo was stored, and how many photos the second deletion deleted.
+    private struct Late: Decodable, Sendable {
+        let isStored: Bool
+        let count: Int
+
+        init(from decoder: any Decoder) throws {
+            var values = try decoder.unkeyedContainer()
+            isStored = try values.decode(Bool.self)
+            count = try values.decode(Int.self)
+        }
+    }
+
     private struct History: Decodable, Sendable {
         let first: Int
         let said: String
@@ -25,6 +37,9 @@ import Testing
         let category: String
         let exported: String
         let end: [String]
+        let late: Late
+        let otherUndo: Bool
+        let restored: [String]
         let overflow: Int
     }
 
@@ -34,41 +49,46 @@ import Testing
     func history(width: Int) async throws {
         try await StudioSamples.withStudio { studio, folder in
             let photo = try StudioSamples.write(.bright, to: folder)
-            let edit = { (text: String) in
-                """
-                (() => { const field = document.querySelector('#pictures li:first-child input'); field.value = '\(text)';
-                  field.dispatchEvent(new Event('change')); return 1 })()
-                """
-            }
             let sight: Browser.Sight<History> = try await StudioSamples.look(
                 studio, Browser.View(width: width),
                 [
                     .choose("#file", photo), .wait("\(Self.text("label")) === 'Bright'"), .click("#tab-history"),
                     .click("#shutter"), .wait("\(Self.count) === 1"), .click("#shutter"), .wait("\(Self.count) === 2"),
+                    // Tab 2 shows the newest photo in the viewer while tab 1 deletes it.
                     .page(2), .wait(Self.isReady), .click("#tab-history"), .wait("\(Self.count) === 2"),
-                    .note("keep", "(window.kept = [...document.querySelectorAll('#pictures li')], 1)"),
-                    .page(1), .click("#pictures li:first-child .quiet"), .wait("\(Self.count) === 1"),
-                    .note("first", Self.count),
-                    // Edit a photo that the other tab has deleted.
-                    .page(2),
+                    .click(".picture"), .wait("\(Self.text("viewer-position")) === '1 of 2'"),
+                    .note("module", "import('./store.js').then(({ store }) => { window.store = store; return 1 })"),
+                    .note(
+                        "number", "store.all().then(all => { window.number = all.at(-1).id; return window.number })"),
+                    .page(1), .note("focus", "document.querySelector('.picture').focus()"), .key("Delete"),
+                    .wait("\(Self.count) === 1"), .note("first", Self.count),
+                    // Edit a photo that the other tab has deleted, and delete it again.
+                    .page(2), .wait("\(Self.text("viewer-position")) === '1 of 1'"),
+                    .note("said", Self.text("viewer-state")),
                     .note(
                         "late",
-                        "(window.kept[0].querySelector('input').value = 'Back', window.kept[0].querySelector('input').dispatchEvent(new Event('change')), 1)"
+                        "store.update(number, { category: 'Back' }).then(async isKept => [isKept, (await store.remove([number])).length])"
                     ),
-                    .wait("\(Self.text("said")) !== ''"), .note("said", Self.text("said")),
-                    .note("afterEdit", Self.stored), .wait("\(Self.count) === 1"),
+                    .note("afterEdit", Self.stored),
                     // An edit reaches the other tab.
-                    .note("edit", edit("Mine")),
-                    .page(1), .wait("document.querySelector('#pictures input').value === 'Mine'"),
-                    .note("category", "document.querySelector('#pictures input').value"),
+                    .click("#viewer-category"), .note("all", "document.activeElement.select()"), .type("Mine"),
+                    .key("Enter"), .click("#viewer-close"),
+                    .page(1), .wait("document.getElementById('category').options.length === 2"),
+                    .wait("document.getElementById('category').options[1].value === 'Mine'"),
+                    .note("category", "document.getElementById('category').options[1].value"),
                     .page(2), .click("#export"), .wait("\(Self.text("history-state")).startsWith('Exported')"),
                     .note("exported", Self.text("history-state")),
                     .page(1), .click("#delete-all"), .wait("\(Self.count) === 0"),
                     .note("overflow", "document.scrollingElement.scrollWidth - innerWidth"),
                     .page(2), .wait("\(Self.count) === 0"), .note("end", Self.stored),
+                    // Only the tab that deleted the photos can undo this, and both show them again.
+                    .note("otherUndo", "!document.getElementById('history-undo').hidden"),
+                    .page(1), .click("#restore"), .wait("\(Self.count) === 1"),
+                    .page(2), .wait("\(Self.count) === 1"), .note("restored", Self.stored),
                 ])
             let seen = sight.values
-            #expect(seen.first == 1 && seen.said == "The photo was deleted in another tab.")
+            #expect(seen.first == 1 && seen.said == "The photo was deleted.")
+            #expect(!seen.late.isStored && seen.late.count == 0 && !seen.otherUndo && seen.restored == ["Mine"])
             #expect(seen.afterEdit == ["Bright"] && seen.category == "Mine" && seen.end == [])
             #expect(seen.exported == "Exported 1 as imprint-pictures.zip.")
             #expect(seen.overflow <= 0 && sight.console == [])

@@ -152,7 +152,8 @@ import Testing
                     .note("arrives", "(window.before = \(Self.text("said")), window.arrive(), 1)"),
                     .wait("\(Self.text("said")) !== window.before"),
                     .note("updated", "[...document.querySelectorAll('#classes bdi')].map(name => name.textContent)"),
-                    .click("#tab-look"), .click("#filter-label"), .type("lead  line"), .key("Enter"),
+                    .click("#tab-look"), .click("#filter-area-title"), .click("#filter-label"), .type("lead  line"),
+                    .key("Enter"),
                     .note(
                         "chips", "[...document.querySelectorAll('#filter-labels bdi')].map(name => name.textContent)"),
                     .choose("#file", text), .wait("\(Self.text("said")).includes('expected an image')"),

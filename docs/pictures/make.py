@@ -239,7 +239,7 @@ def studio(run):
         label = STUDIO_PHOTO.split("-")[0]
         browser.wait_until(f"document.getElementById('label').textContent === '{label}' && document.body.dataset.source === 'live'")
         settle(browser, 2)
-        save(shot(browser, bottom="#alt", margin=10), "studio.jpg")
+        save(shot(browser, bottom="#filter-area", margin=10), "studio.jpg")
 
 
 def studio_detections(run):
@@ -249,7 +249,7 @@ def studio_detections(run):
     with run.studio(run.object_detector(), height=820, camera=camera(run, image)) as browser:
         browser.wait_until("document.querySelectorAll('#objects li').length > 2 && document.body.dataset.source === 'live'")
         settle(browser, 2)
-        save(shot(browser, bottom="#top"), "studio-detections.jpg")
+        save(shot(browser, bottom="#objects", margin=10), "studio-detections.jpg")
 
 
 def studio_training(run):

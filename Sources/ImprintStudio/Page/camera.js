@@ -2,6 +2,8 @@
 
 /** The long side of the frames for classification, in pixels. */
 const longSide = 640;
+/** The key of the chosen camera in the storage of the browser. */
+const storageKey = "imprint-camera";
 
 export class Camera {
   #video;
@@ -19,6 +21,38 @@ export class Camera {
 
   get isOn() { return this.#video.srcObject !== null; }
 
+  /** The identifier of the camera that is on; `undefined` if it is off. */
+  get id() { return this.#video.srcObject?.getVideoTracks()[0]?.getSettings().deviceId; }
+
+  /** Whether the camera that is on shows its user. */
+  get isFront() {
+    const [track] = this.#video.srcObject?.getVideoTracks() ?? [];
+    if (!track) return false;
+    const { facingMode } = track.getSettings();
+    // Built-in cameras of computers report no direction, only a name.
+    return facingMode ? facingMode === "user" : /front|face ?time|integrated|built-in/iu.test(track.label);
+  }
+
+  /** Returns the cameras of this machine; their names are known only while a camera is on. */
+  async list() {
+    const devices = await navigator.mediaDevices?.enumerateDevices().catch(() => []) ?? [];
+    return devices.filter(({ kind, deviceId }) => kind === "videoinput" && deviceId);
+  }
+
+  /** Chooses the camera of the next start. */
+  choose(id) { localStorage.setItem(storageKey, id); }
+
+  /** Requests the chosen camera, or another one if it is not connected. */
+  async #request() {
+    const size = { width: { ideal: 1280 }, height: { ideal: 720 } }, chosen = localStorage.getItem(storageKey);
+    const request = (camera) => navigator.mediaDevices.getUserMedia({ audio: false, video: { ...camera, ...size } });
+    if (!chosen) return request({ facingMode: "environment" });
+    return request({ deviceId: { exact: chosen } }).catch((error) => {
+      if (!["OverconstrainedError", "NotFoundError"].includes(error.name)) throw error;
+      return request({ facingMode: "environment" });
+    });
+  }
+
   /** Starts the camera, and waits for the first frame or for `stop()`. Throws an error with a message if there is no camera. */
   async start() {
     this.#isWanted = true;
@@ -31,9 +65,7 @@ export class Camera {
     if (!navigator.mediaDevices?.getUserMedia) throw new Error("This browser gives the page no access to a camera.");
     let stream;
     try {
-      stream = await navigator.mediaDevices.getUserMedia({
-        audio: false, video: { facingMode: "environment", width: { ideal: 1280 }, height: { ideal: 720 } },
-      });
+      stream = await this.#request();
     } catch (error) {
       throw new Error(
         error.name === "NotAllowedError" ? "The browser does not allow the page to use the camera."

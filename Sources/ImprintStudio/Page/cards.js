@@ -2,20 +2,21 @@
 
 import { dragType, makeExamples } from "./examples.js";
 import { droppedFiles, photosIn } from "./files.js";
-import { attempt, find, focusOn, make, percent, subscribe, updateList } from "./parts.js";
+import { attempt, find, focusOn, make, subscribe, updateList } from "./parts.js";
+import { figure, shownConfidence, shownLabels } from "./steady.js";
 
 let result = null;
 let modelLabels = new Set();
 
 /** Shows the confidence in each class that the model in use has. */
 function showConfidences() {
-  const confidences = new Map(result?.observations.map(({ label, confidence }) => [label, confidence]));
+  const labels = result ? shownLabels(result) : [], items = new Map(labels.map((item) => [item.label, item]));
   for (const { key, parts } of find("classes").children) {
-    const confidence = confidences.get(key);
+    const item = items.get(key);
     parts.confidence.hidden = !modelLabels.has(key);
-    parts.confidence.classList.toggle("best", key === result?.observations[0]?.label);
-    parts.confidence.style.setProperty("--fraction", confidence ?? 0);
-    parts.number.textContent = confidence === undefined ? "–" : percent(confidence);
+    parts.confidence.classList.toggle("best", key === labels[0]?.label);
+    parts.confidence.style.setProperty("--fraction", item ? shownConfidence(item) : 0);
+    parts.number.textContent = item ? figure(item) : "–";
   }
 }
 

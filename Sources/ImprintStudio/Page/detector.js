@@ -18,6 +18,7 @@ function artworkItem({ id, label, name, notes }) {
     make("button", {
       className: "quiet", textContent: "Delete", "aria-label": `Delete the artwork ${name} of ${label}`,
       onclick: () => attempt(async () => {
+        if (!confirm(`Delete the artwork ${name} of ${label}?`)) return;
         publish("artwork", await server.removeArtwork(id));
         focusOn(find("artwork-label"));
       }),

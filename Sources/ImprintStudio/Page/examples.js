@@ -12,7 +12,7 @@ let chosen = null;
 export const thumbnailOf = (id) => find("classes").querySelector(`[data-example="${id}"]`);
 
 /** Moves the focus with an arrow key, Home or End; returns whether the key does this. */
-function moveFocus(thumbnails, current, key) {
+export function moveFocus(thumbnails, current, key) {
   const columns = thumbnails.filter(({ offsetTop }) => offsetTop === thumbnails[0].offsetTop).length;
   const index = thumbnails.indexOf(current);
   const next = { ArrowRight: index + 1, ArrowLeft: index - 1, ArrowDown: index + columns, ArrowUp: index - columns, Home: 0, End: thumbnails.length - 1 }[key];

@@ -1,6 +1,7 @@
-// The confidence gauge: shows the confidence of one label.
+// The confidence gauge: shows the confidence of one label. With a detector, it is that of the best object.
 
-import { find, makeSVG, percent, subscribe } from "./parts.js";
+import { find, makeSVG, subscribe } from "./parts.js";
+import { figure, shownConfidence, shownLabels } from "./steady.js";
 
 const dial = find("dial"), shown = find("shown"), meter = find("meter");
 const centre = { x: 160, y: 156 }, radius = 126;
@@ -39,19 +40,32 @@ function announce(label, confidence, text) {
   find("spoken").textContent = text;
 }
 
+/** Returns the label on the gauge with its confidence; `undefined` without a result, and if a detector finds no objects. */
+function shownItem() {
+  const labels = result ? shownLabels(result) : [];
+  if (!shown.value) return labels[0];
+  return labels.find(({ label }) => label === shown.value) ?? (result?.objects && { label: shown.value, confidence: 0, shown: 0 });
+}
+
+/** Returns the text on the gauge if it shows no label. */
+function emptyText() {
+  if (result?.objects) return "No objects found";
+  return document.body.dataset.model === "none" ? "No model yet" : "No result yet";
+}
+
 function show() {
-  const classification = shown.value ? result?.observations.find(({ label }) => label === shown.value) : result?.observations[0];
+  const classification = shownItem();
   // A chosen label is always shown; the best label only if the image is like the training photos.
   const isRejected = Boolean(classification && result.rejected && !shown.value);
-  const confidence = isRejected ? 0 : classification?.confidence ?? 0;
+  const confidence = isRejected || !classification ? 0 : shownConfidence(classification);
   pointer.style.transform = `rotate(${confidence * 180 - 90}deg)`;
   filledArc.style.strokeDashoffset = String(1 - confidence);
   meter.classList.toggle("idle", !classification || isRejected);
   const noneOfThese = isRejected ? `None of these, closest: ${classification.label}` : "";
-  find("label").textContent = isRejected ? noneOfThese : classification ? classification.label : document.body.dataset.model === "none" ? "No model yet" : "No result yet";
-  find("percent").textContent = classification && !isRejected ? percent(confidence) : "–";
+  find("label").textContent = isRejected ? noneOfThese : classification ? classification.label : emptyText();
+  find("percent").textContent = classification && !isRejected ? figure(classification) : "–";
   meter.setAttribute("aria-valuenow", (confidence * 100).toFixed(1));
-  meter.setAttribute("aria-valuetext", isRejected ? noneOfThese : classification ? `${classification.label}, ${percent(confidence)}` : "no result yet");
+  meter.setAttribute("aria-valuetext", isRejected ? noneOfThese : classification ? `${classification.label}, ${figure(classification)}` : emptyText().toLowerCase());
   if (isRejected) announce("", 0, "None of these");
   else if (classification) announce(classification.label, confidence, `${classification.label}, ${Math.round(confidence * 100)} percent`);
 }
@@ -63,8 +77,10 @@ subscribe("result", (next) => {
 });
 subscribe("model", (model) => {
   const chosen = shown.value;
-  shown.replaceChildren(new Option("the best label", ""), ...model.labels.map((label) => new Option(label, label)));
-  shown.value = model.labels.includes(chosen) ? chosen : "";
+  // A detector also has a label of the background.
+  const labels = model.objectLabels ?? model.labels;
+  shown.replaceChildren(new Option(model.objectLabels ? "the best object" : "the best label", ""), ...labels.map((label) => new Option(label, label)));
+  shown.value = labels.includes(chosen) ? chosen : "";
   result = null;
   show();
 });

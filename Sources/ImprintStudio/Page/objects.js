@@ -1,7 +1,9 @@
 // The detected objects: their boxes over the image, and their list.
 
 import { colorOf, drawObjects, describePosition, sentence } from "./overlay.js";
-import { find, make, percent } from "./parts.js";
+import { find, make } from "./parts.js";
+import { onStage } from "./stage.js";
+import { figure } from "./steady.js";
 
 const canvas = find("boxes");
 let objects = [];
@@ -41,14 +43,14 @@ function announce() {
 
 /** Shows the objects of a result; `isHidden` means that the content filter covers the image. */
 export function showObjects(result, isHidden) {
-  [objects, isCovered] = [result?.objects ?? [], isHidden];
+  [objects, isCovered] = [result?.objects?.map((object) => ({ ...object, box: onStage(object.box) })) ?? [], isHidden];
   find("found").hidden = !result?.objects;
-  find("objects").replaceChildren(...objects.map(({ label, confidence, box }) => {
-    const mark = make("span", { className: "mark", "aria-hidden": "true" });
+  find("objects").replaceChildren(...objects.map((object) => {
+    const { label, box } = object, mark = make("span", { className: "mark", "aria-hidden": "true" });
     mark.style.background = colorOf(label);
     return make("li", {}, mark, make("bdi", { className: "name", textContent: label }),
       make("span", { className: "soft small", textContent: describePosition(box) }),
-      make("span", { className: "number", textContent: percent(confidence) }));
+      make("span", { className: "number", textContent: figure(object) }));
   }));
   if (!objects.length) find("objects").append(make("li", { className: "soft", textContent: "No objects found." }));
   if (result?.objects) announce();

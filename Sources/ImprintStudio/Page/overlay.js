@@ -1,6 +1,6 @@
 // The bounding boxes of objects: their colours, their labels, and the functions that draw them over an image.
 
-import { percent } from "./parts.js";
+import { figure, shownConfidence } from "./steady.js";
 
 /** Colours that are bright on the dark outline of a box. */
 const colors = ["#ffb454", "#59c2ff", "#9be36a", "#ff9ce0", "#ffe45c", "#c3b1ff", "#5ce8d0", "#ff9f8a"];
@@ -23,7 +23,7 @@ export function describePosition({ x, y, width, height }) {
 /** Returns the objects as a sentence for assistive technology. */
 export function sentence(objects) {
   if (!objects.length) return "No objects found.";
-  const named = objects.slice(0, 8).map(({ label, confidence, box }) => `${label}, ${Math.round(confidence * 100)} percent, ${describePosition(box)}`);
+  const named = objects.slice(0, 8).map((object) => `${object.label}, ${Math.round(shownConfidence(object) * 100)} percent, ${describePosition(object.box)}`);
   const rest = objects.length > named.length ? `; and ${objects.length - named.length} more` : "";
   return `${objects.length === 1 ? "1 object" : `${objects.length} objects`}: ${named.join("; ")}${rest}.`;
 }
@@ -89,8 +89,8 @@ export function drawObjects(context, objects, image, size, area = image) {
   const boxes = objects.map(({ box }) => ({
     x: box.x * image.width, y: box.y * image.height, width: box.width * image.width, height: box.height * image.height,
   }));
-  const texts = objects.map(({ label, confidence }) => {
-    const number = confidence === undefined ? "" : `  ${percent(confidence)}`;
+  const texts = objects.map((object) => {
+    const { label } = object, number = object.confidence === undefined ? "" : `  ${figure(object)}`;
     const room = Math.max(area.width * 0.6 - 2 * padding - stripe - context.measureText(number).width, size);
     // The isolates keep the number after the label, whatever its direction of writing.
     return `\u2068${truncated(context, label, room)}\u2069${number}`;

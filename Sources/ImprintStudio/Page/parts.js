@@ -40,7 +40,7 @@ export function matchLabel(text, labels, { ignoresCase = false } = {}) {
 
 const events = new EventTarget();
 
-/** Calls `handler` for each event of a name: "result", "failed", "model", "training", "boxes", "artwork". */
+/** Calls `handler` for each event of a name: "result", "failed", "model", "training", "boxes", "artwork", "message". */
 export const subscribe = (name, handler) => events.addEventListener(name, (event) => handler(event.detail));
 export const publish = (name, detail) => events.dispatchEvent(new CustomEvent(name, { detail }));
 
@@ -49,15 +49,23 @@ export function setText(id, text) {
   if (find(id).textContent !== text) find(id).textContent = text;
 }
 
-/** Shows a message under the image, which screen readers announce. */
-export const showMessage = (text) => setText("said", text);
+/**
+ * Shows a message, which screen readers announce, next to the control that the user has used.
+ * @param text The message; an empty text clears it.
+ * @param kind The kind of the message: "info" or "error".
+ * @param isAboutImage Whether the message is about the image or the connection, and appears under the image.
+ */
+export function showMessage(text, { kind = "info", isAboutImage = false } = {}) {
+  setText("said", text);
+  publish("message", { text, kind, isAboutImage });
+}
 
 /** Returns the result of `work`; if it fails, shows the error and returns `undefined`. */
 export async function attempt(work) {
   try {
     return await work();
   } catch (error) {
-    showMessage(error.message);
+    showMessage(error.message, { kind: "error" });
     return undefined;
   }
 }
@@ -67,7 +75,8 @@ export const delay = (time) => new Promise((resolve) => setTimeout(resolve, time
 
 /** Shows the error of the latest of consecutive failures, and returns the delay before the next attempt, in milliseconds. */
 export function handleFailure(error, failures) {
-  showMessage(failures < 3 ? error.message : `${error.message} The page tries again every few seconds.`);
+  const text = failures < 3 ? error.message : `${error.message} The page tries again every few seconds.`;
+  showMessage(text, { kind: "error", isAboutImage: true });
   return Math.min(1000 * 2 ** Math.max(0, failures - 2), 10000);
 }
 

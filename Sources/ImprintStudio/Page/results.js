@@ -1,8 +1,9 @@
 // The result: the top five labels, the detected objects, an alternative text, and the content filter.
 
 import { showObjects } from "./objects.js";
-import { find, focusOn, make, matchLabel, percent, quoted, setText, subscribe, updateList } from "./parts.js";
+import { find, focusOn, make, matchLabel, quoted, setText, subscribe, updateList } from "./parts.js";
 import { server } from "./server.js";
+import { figure, shownConfidence, shownLabels } from "./steady.js";
 
 let result = null;
 /** Whether the image could not be classified. */
@@ -11,6 +12,7 @@ let hasFailed = false;
 const filterLabels = new Set(JSON.parse(sessionStorage.getItem("filter") ?? "[]"));
 /** The labels of the model; `null` until they are loaded. */
 let modelLabels = null;
+let isDetector = false;
 
 /** Returns the labels of the filter that the model has; all of them until the model is loaded. */
 const activeLabels = () => [...filterLabels].filter((label) => modelLabels?.has(label) ?? true);
@@ -23,29 +25,26 @@ export function blockedPart(checked = result) {
     .reduce((best, part) => (best && best.confidence >= part.confidence ? best : part), undefined);
 }
 
-/** Returns the labels that the image may show, with their confidences: those of the objects if the model is a detector. */
-function shownLabels({ objects, ...result }) {
-  return objects?.filter(({ label }, index) => objects.findIndex((other) => other.label === label) === index) ?? result.observations;
-}
-
 function showTop() {
   const top = result?.observations.slice(0, 5) ?? [];
-  find("top").replaceChildren(...top.map(({ label, confidence }) => {
+  // The objects of a detector have their own confidences; those of the whole image are not shown beside them.
+  find("top-area").hidden = isDetector;
+  find("top").replaceChildren(...top.map((item) => {
     const bar = make("span", { className: "bar" });
-    bar.style.setProperty("--fraction", confidence);
+    bar.style.setProperty("--fraction", shownConfidence(item));
     return make("li", {},
-      make("bdi", { className: "name", textContent: label }),
-      make("span", { className: "number", textContent: percent(confidence) }), bar);
+      make("bdi", { className: "name", textContent: item.label }),
+      make("span", { className: "number", textContent: figure(item) }), bar);
   }));
   if (!top.length) find("top").append(make("li", { className: "soft", textContent: "No results yet." }));
 }
 
 function showText() {
   const threshold = Number(find("alt-threshold").value);
-  const confident = result ? shownLabels(result).filter(({ confidence }) => confidence >= threshold) : [];
+  const confident = result ? shownLabels(result).filter((item) => shownConfidence(item) >= threshold) : [];
   const labels = confident.slice(0, 3).map(({ label }) => label), last = labels.pop();
   const text = !result ? "–" : result.rejected ? "The photo is unlike the training photos: none of the labels."
-    : !last ? `No label with a confidence of at least ${Math.round(threshold * 100)} %.`
+    : !last ? `No label reaches ${Math.round(threshold * 100)} %.`
       : `Photo that may show ${labels.length ? `${labels.join(", ")} and ${last}` : last}.`;
   // The clipboard has the previous text.
   if (text !== find("alt").textContent) setText("copied", "");
@@ -71,7 +70,7 @@ function showFilter() {
   const blocked = blockedPart();
   find("picture").classList.toggle("covered", isCovered());
   find("curtain").hidden = !isCovered();
-  find("curtain").textContent = blocked ? `Blocked: ${blocked.label} ${percent(blocked.confidence)}`
+  find("curtain").textContent = blocked ? `Blocked: ${blocked.label} ${figure(blocked)}`
     : hasFailed ? "Could not be classified" : "Classifying …";
   const labels = activeLabels(), unknown = [...filterLabels].filter((label) => !labels.includes(label));
   const state = !labels.length ? `The content filter is off: it has no labels${filterLabels.size ? " of this model" : ""}.`
@@ -79,6 +78,7 @@ function showFilter() {
       : result ? "The image passes the content filter."
         : hasFailed ? "The image is covered because it could not be classified."
           : "The image is covered until it is classified.";
+  setText("filter-summary", labels.length === 0 ? "off" : labels.length === 1 ? "1 label" : `${labels.length} labels`);
   setText("filter-state", unknown.length ? `${state} Unknown to this model: ${unknown.map(quoted).join(", ")}.` : state);
   updateList(find("filter-labels"), [...filterLabels], filterItem);
 }
@@ -104,6 +104,12 @@ function show() {
   showObjects(result, isCovered());
 }
 
+// An area stays as the user leaves it; before that, the content filter is open only if it has labels.
+for (const [id, isUsed] of [["alt-area", false], ["filter-area", filterLabels.size > 0]]) {
+  const stored = sessionStorage.getItem(id);
+  find(id).open = stored === null ? isUsed : stored === "open";
+  find(`${id}-title`).addEventListener("click", () => sessionStorage.setItem(id, find(id).open ? "closed" : "open"));
+}
 for (const name of ["alt-threshold", "filter-threshold"]) {
   const slider = find(name), showValue = () => { find(`${name}-value`).textContent = `${Math.round(Number(slider.value) * 100)} %`; };
   slider.value = sessionStorage.getItem(name) ?? slider.value;
@@ -142,6 +148,7 @@ subscribe("failed", () => {
 subscribe("model", (model) => {
   find("labels").replaceChildren(...model.labels.map((label) => new Option(label, label)));
   modelLabels = new Set(model.labels);
+  isDetector = model.objectLabels !== undefined;
   [result, hasFailed] = [null, false];
   show();
 });

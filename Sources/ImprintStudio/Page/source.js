@@ -3,6 +3,8 @@
 import { Camera } from "./camera.js";
 import { find, handleFailure, publish, showMessage, subscribe } from "./parts.js";
 import { server } from "./server.js";
+import { showCamera } from "./stage.js";
+import { steady } from "./steady.js";
 
 const camera = new Camera(find("video"), onDisconnect);
 const pauseButton = find("pause");
@@ -22,6 +24,14 @@ let sourceGeneration = 0;
 let timer = 0;
 /** The number of consecutive failures. */
 let failures = 0;
+/** Whether the studio has ended, so that the camera is off until a studio responds. */
+let isLost = false;
+/** The latest result of the camera as the page shows it; `null` before the first one. */
+let liveResult = null;
+/** The number of consecutive failures after which the studio has ended. */
+const failureLimit = 3;
+/** The time between requests that check whether the studio runs, in milliseconds. */
+const pingInterval = 5000;
 
 /** Returns the current image, at full size or scaled down for the model; `null` if there is none. */
 export async function currentImage(options) {
@@ -32,8 +42,40 @@ export async function currentImage(options) {
 /** Returns whether the camera is the source of images. */
 export const isLive = () => !photo && camera.isOn;
 
+/** Returns whether an error means that the studio has ended, or that another studio without this page's token has its address. */
+const isEnd = ({ isRejection, status }) => isRejection === false || status === 403;
+
+/** Turns the camera off because the studio has ended. */
+function release() {
+  isLost = true;
+  open();
+}
+
+/** Checks whether the studio runs: while it has no model, and after its end. */
+async function ping() {
+  clearTimeout(timer);
+  if (photo || isPaused || document.hidden || (hasModel && !isLost)) return;
+  const startGeneration = sourceGeneration;
+  let interval = pingInterval;
+  try {
+    await server.model();
+    if (failures) showMessage("");
+    failures = 0;
+    if (isLost) {
+      isLost = false;
+      return open();
+    }
+  } catch (error) {
+    failures += 1;
+    interval = handleFailure(error, failures);
+    if (isEnd(error) && failures >= failureLimit && !isLost && startGeneration === sourceGeneration) return release();
+  }
+  if (startGeneration === sourceGeneration) timer = setTimeout(ping, interval);
+}
+
 async function classify() {
   clearTimeout(timer);
+  if (!hasModel && camera.isOn && !photo) timer = setTimeout(ping, pingInterval);
   if (isClassifying || !hasModel || document.hidden || !(photo || camera.isOn)) return;
   isClassifying = true;
   const start = performance.now(), startGeneration = generation;
@@ -45,7 +87,9 @@ async function classify() {
     failures = 0;
     if (result && startGeneration === generation) {
       if (photo) showReadability(true);
-      publish("result", result);
+      else liveResult = steady(result, liveResult);
+      isLost = false;
+      publish("result", photo ? result : liveResult);
     }
   } catch (error) {
     failures += 1;
@@ -54,10 +98,12 @@ async function classify() {
     if (startGeneration === generation) {
       if (isFinal) {
         showReadability(false);
-        showMessage(error.message);
+        showMessage(error.message, { kind: "error", isAboutImage: true });
       } else interval = handleFailure(error, failures);
+      liveResult = null;
       publish("result", null);
       publish("failed");
+      if (isLive() && isEnd(error) && failures >= failureLimit) release();
     }
   }
   isClassifying = false;
@@ -83,6 +129,7 @@ function showReadability(isRead) {
 function show(notice = "") {
   find("photo").hidden = !photo || isUnshown;
   find("camera").hidden = !photo;
+  if (!isLive()) find("camera-choice").hidden = true;
   pauseButton.hidden = Boolean(photo);
   pauseButton.textContent = isPaused ? "Resume" : "Pause";
   pauseButton.setAttribute("aria-pressed", String(isPaused));
@@ -93,6 +140,7 @@ function show(notice = "") {
   badge.hidden = !(photo || camera.isOn);
   badge.textContent = photo ? "Photo" : "Live";
   badge.classList.toggle("live", !photo);
+  showCamera(camera.isFront);
   document.body.dataset.source = photo ? "photo" : camera.isOn ? "live" : isPaused || document.hidden ? "paused" : "none";
 }
 
@@ -101,12 +149,18 @@ async function open() {
   generation += 1;
   const startGeneration = sourceGeneration += 1;
   // The next image has no result yet.
+  liveResult = null;
   publish("result", null);
   if (photo || isPaused || document.hidden) {
     camera.stop();
     show(photo ? photoNotice() : "Paused: the camera is off.");
     if (photo) classify();
     return;
+  }
+  if (isLost) {
+    camera.stop();
+    show("The studio has ended, so the camera is off. It starts again when the studio responds.");
+    return ping();
   }
   show("Starting the camera …");
   try {
@@ -117,12 +171,22 @@ async function open() {
   }
   if (startGeneration !== sourceGeneration) return;
   show();
+  showCameras();
   classify();
+}
+
+/** Offers the cameras of this machine, if there are several. */
+async function showCameras() {
+  const cameras = await camera.list(), select = find("camera-select");
+  find("camera-choice").hidden = cameras.length < 2 || !isLive();
+  select.replaceChildren(...cameras.map(({ label, deviceId }, index) => new Option(label || `Camera ${index + 1}`, deviceId)));
+  select.value = camera.id ?? "";
 }
 
 function onDisconnect() {
   generation += 1;
   sourceGeneration += 1;
+  liveResult = null;
   publish("result", null);
   show("The camera was disconnected. Choose a photo, or drop one here; or connect the camera again and reload the page.");
 }
@@ -150,6 +214,12 @@ find("camera").addEventListener("click", () => {
   find("file").focus();
   open();
 });
+find("camera-select").addEventListener("change", ({ target }) => {
+  camera.choose(target.value);
+  camera.stop();
+  open();
+});
+navigator.mediaDevices?.addEventListener("devicechange", () => { if (isLive()) showCameras(); });
 pauseButton.addEventListener("click", () => {
   isPaused = !isPaused;
   open();
@@ -176,6 +246,7 @@ document.addEventListener("drop", (event) => {
 subscribe("model", (model) => {
   hasModel = model.name !== undefined;
   generation += 1;
+  liveResult = null;
   classify();
 });
 open();

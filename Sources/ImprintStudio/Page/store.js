@@ -9,8 +9,9 @@ const opened = new Promise((resolve, reject) => {
 // `run` reports the error each time; here it only prevents an unhandled rejection.
 opened.catch(() => {});
 
-/** Notifies the other tabs of changes. */
+/** Notifies the other tabs of changes; `local` notifies the parts of this page. */
 const tabs = new BroadcastChannel("imprint-pictures");
+const local = new EventTarget();
 
 /** Runs a transaction; `work` returns a function that returns the result after all requests. */
 async function run(mode, work) {
@@ -18,7 +19,10 @@ async function run(mode, work) {
   const result = work(transaction.objectStore("pictures"));
   return new Promise((resolve, reject) => {
     transaction.oncomplete = () => {
-      if (mode === "readwrite") tabs.postMessage("changed");
+      if (mode === "readwrite") {
+        tabs.postMessage("changed");
+        local.dispatchEvent(new Event("change"));
+      }
       resolve(result());
     };
     transaction.onabort = () => reject(new Error(transaction.error?.name === "QuotaExceededError"
@@ -42,15 +46,26 @@ export const store = {
     return () => request.result !== undefined;
   }),
 
-  /** Deletes photos, all or none. */
+  /** Deletes photos, all or none; returns those that this or another tab had not yet deleted. */
   remove: (ids) => run("readwrite", (photos) => {
-    for (const id of ids) photos.delete(id);
+    const requests = ids.map((id) => {
+      const request = photos.get(id);
+      photos.delete(id);
+      return request;
+    });
+    return () => requests.map(({ result }) => result).filter(Boolean);
+  }),
+
+  /** Adds deleted photos again, with their keys. */
+  restore: (deleted) => run("readwrite", (photos) => {
+    for (const photo of deleted) photos.put(photo);
     return () => undefined;
   }),
 
-  /** Calls `handler` when another tab changes the photos, and when this tab becomes visible, because frozen tabs get no messages. */
+  /** Calls `handler` when this or another tab changes the photos, and when this tab becomes visible, because frozen tabs get no messages. */
   onChange(handler) {
     tabs.addEventListener("message", handler);
+    local.addEventListener("change", handler);
     for (const name of ["visibilitychange", "pageshow"]) addEventListener(name, () => { if (!document.hidden) handler(); });
   },
 };

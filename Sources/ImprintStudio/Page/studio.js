@@ -2,7 +2,9 @@
 
 import "./results.js";
 import "./gauge.js";
+import "./messages.js";
 import "./source.js";
+import "./shutter.js";
 import "./detector.js";
 import { openBoxes } from "./boxes.js";
 import { openHistory } from "./history.js";

@@ -318,6 +318,7 @@ find("teach").addEventListener("keydown", (event) => {
   attempt(undo);
 });
 find("revert").addEventListener("click", () => attempt(async () => {
+  if (!confirm("Undo training? This deletes the new model. Download it first to keep it.")) return;
   await server.revert();
   notifyTabs();
   stage = "none";

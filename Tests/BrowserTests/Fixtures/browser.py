@@ -292,7 +292,7 @@ class Browser:
         """Presses a key until an expression is true."""
         codes = {
             "Tab": 9, "Enter": 13, " ": 32, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Home": 36, "End": 35,
-            "Delete": 46, "y": 89, "z": 90, "Z": 90,
+            "Delete": 46, "Escape": 27, "y": 89, "z": 90, "Z": 90,
         }
         key = {"key": name, "windowsVirtualKeyCode": codes[name], "modifiers": (8 if shift else 0) + (2 if control else 0)}
         text = {"Enter": "\r", " ": " "}.get(name)
