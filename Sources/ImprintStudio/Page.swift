@@ -24,6 +24,7 @@ enum Page {
     private static let files: [String: (type: String, bytes: [UInt8])] = [
         "/": ("text/html; charset=utf-8", PackageResources.index_html),
         "/studio.css": ("text/css; charset=utf-8", PackageResources.studio_css),
+        "/flows.css": ("text/css; charset=utf-8", PackageResources.flows_css),
         "/icon.svg": ("image/svg+xml", PackageResources.icon_svg),
         "/studio.js": (script, PackageResources.studio_js),
         "/server.js": (script, PackageResources.server_js),
@@ -41,6 +42,8 @@ enum Page {
         "/boxes.js": (script, PackageResources.boxes_js),
         "/editor.js": (script, PackageResources.editor_js),
         "/detector.js": (script, PackageResources.detector_js),
+        "/logo.js": (script, PackageResources.logo_js),
+        "/trials.js": (script, PackageResources.trials_js),
         "/objects.js": (script, PackageResources.objects_js),
         "/overlay.js": (script, PackageResources.overlay_js),
         "/store.js": (script, PackageResources.store_js),
