@@ -24,7 +24,7 @@ struct TrainingStatus: Encodable, Sendable {
     }
 
     /// A panel of the page.
-    enum Panel: String, Encodable, Sendable { case teach, annotate, logo, photos }
+    enum Panel: String, Encodable, Sendable { case teach, annotate, logo }
 
     /// A number that increases with every change, also across runs.
     private(set) var version = 0
@@ -121,5 +121,7 @@ struct TrainingStatus: Encodable, Sendable {
     /// Sets the title of the contact sheet.
     mutating func show(sheet title: String) { change { $0.sheet = title } }
 
-    private enum CodingKeys: String, CodingKey { case version, stage, message, points, comparison, fraction, sheet, panel, canKeepBest }
+    private enum CodingKeys: String, CodingKey {
+        case version, stage, message, points, comparison, fraction, sheet, panel, canKeepBest
+    }
 }
