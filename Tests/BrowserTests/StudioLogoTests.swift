@@ -30,9 +30,14 @@ import Testing
             let confidence: Float
             let box: NormalizedRectangle?
         }
-        let observations: [Item]
+        let classifications: [Item]
         let rejected: Bool
         let objects: [Item]?
+
+        private enum CodingKeys: String, CodingKey {
+            case classifications = "observations"
+            case rejected, objects
+        }
     }
 
     private static func decoded<Value: Decodable>(
@@ -86,7 +91,7 @@ import Testing
             #expect(matching.labels == ["leaf"] && matching.objectLabels == ["leaf"])
             let found: Classified = try Self.decoded(
                 try await client.ask("POST", "classify", [:], try LogoSamples.photo()))
-            #expect(found.observations.map(\.label) == ["leaf"] && !found.rejected)
+            #expect(found.classifications.map(\.label) == ["leaf"] && !found.rejected)
             let objects = try #require(found.objects)
             #expect(objects.map(\.label) == ["leaf"])
             // The logo covers the middle of the photo.

@@ -28,9 +28,10 @@ async function picture(file, objects) {
 }
 
 /** Returns the result in words. */
-function describe({ observations: [best], objects, rejected }) {
-  if (objects) return sentence(objects);
-  return rejected || !best ? "None of these." : `${best.label}, ${percent(best.confidence)}.`;
+function describe(result) {
+  if (result.objects) return sentence(result.objects);
+  const [best] = result.observations;
+  return result.rejected || !best ? "None of these." : `${best.label}, ${percent(best.confidence)}.`;
 }
 
 async function trial(file) {
