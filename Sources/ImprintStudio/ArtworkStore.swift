@@ -70,6 +70,20 @@ final class ArtworkStore: Sendable {
         return item
     }
 
+    /// Changes the label of the artwork with a number.
+    func rename(_ id: String, to label: String) throws {
+        try BoxPhoto.check(label: label)
+        let id = try item(id).id
+        state.withLock { state in
+            state.items = state.items.map { item in
+                guard item.id == id else { return item }
+                return Item(
+                    id: id, label: label, name: item.name, artwork: item.artwork, picture: item.picture,
+                    notes: item.notes)
+            }
+        }
+    }
+
     /// Deletes the artwork with a number.
     func remove(_ id: String) throws {
         let id = try item(id).id

@@ -80,7 +80,10 @@ extension Studio {
             guard let sheet = trainer.sheet else { throw RequestError("There is no contact sheet.", .notFound) }
             return .image("image/jpeg", sheet)
         case (.POST, "/detector"):
-            try trainer.start(try detectorData, try configuration(request))
+            let isArtworkOnly = request.parameter("data") == "artwork"
+            try trainer.start(
+                isArtworkOnly ? artworkData : try detectorData, try configuration(request),
+                panel: isArtworkOnly ? .logo : .annotate)
             return try .json(trainer.status)
         default: return nil
         }

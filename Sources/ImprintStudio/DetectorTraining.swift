@@ -83,9 +83,12 @@ extension DetectorData {
 
 extension ExampleTrainer {
     /// Starts training a detector, which then replaces the classifier.
-    func start(_ data: DetectorData, _ configuration: DetectorConfiguration) throws {
+    /// - Parameter panel: The panel of the page that shows the run.
+    func start(
+        _ data: DetectorData, _ configuration: DetectorConfiguration, panel: TrainingStatus.Panel
+    ) throws {
         if let shortage = data.shortage { throw RequestError(shortage, .conflict) }
-        try begin("Preparing the training images …") { trainer, _, _ in
+        try begin("Preparing the training images …", panel: panel) { trainer, _, _ in
             { await trainer.train(on: data, configuration) }
         }
     }
@@ -114,10 +117,17 @@ extension ExampleTrainer {
         let trainer = DetectorTrainer(
             artwork: data.artwork, photos: nil, annotations: hasBoxes ? data.annotations : nil,
             backgrounds: hasBoxes || data.backgrounds.isEmpty ? nil : data.backgrounds, configuration: configuration)
+        let run = trainer.start()
+        state.withLock { $0.keepBest = { run.stop() } }
+        defer { state.withLock { $0.keepBest = nil } }
         var result: TrainingResult?
-        for try await event in trainer.start() {
-            update { $0.updateDetector(with: event) }
-            if case .finished(let finished) = event { result = finished }
+        do {
+            for try await event in run {
+                update { $0.updateDetector(with: event) }
+                if case .finished(let finished) = event { result = finished }
+            }
+        } catch ImprintError.stoppedTooEarly {
+            throw CancellationError()
         }
         guard let result, !Task.isCancelled else { throw CancellationError() }
         let bytes = try await withPrivateTemporaryFolder { folder in
@@ -127,6 +137,7 @@ extension ExampleTrainer {
         }
         let detector = try ImageClassifier(ModelFile([UInt8](bytes), named: "the new detector"), threads: threads)
         state.withLock { ($0.classifier, $0.learned) = (detector, (bytes, .detector)) }
-        return "Trained a detector from \(data.summary)."
+        guard result.ending == .stopped else { return "Trained a detector from \(data.summary)." }
+        return "Stopped early, and kept the best detector so far, from \(data.summary)."
     }
 }

@@ -26,7 +26,15 @@ final class ExampleTrainer: Sendable {
     }
 
     struct State {
-        var classifier: ImageClassifier?
+        var classifier: ImageClassifier? {
+            didSet { (matching, classifierVersion) = (nil, classifierVersion + 1) }
+        }
+        /// The number of changes of the classifier.
+        var classifierVersion = 0
+        /// Matching of the artwork, which replaces the classifier; nil if the classifier is in use.
+        var matching: ArtworkMatching?
+        /// Ends training with the best model so far; nil if that is not possible.
+        var keepBest: (@Sendable () -> Void)?
         var examples = Examples()
         /// Whether a task waits to forget removed examples.
         var forgetsLater = false
@@ -170,9 +178,11 @@ final class ExampleTrainer: Sendable {
     }
 
     /// Starts a task that changes the status.
-    /// - Parameter work: Returns the work for the current examples.
+    /// - Parameters:
+    ///   - panel: The panel of the page that shows the run.
+    ///   - work: Returns the work for the current examples.
     func begin(
-        _ message: String,
+        _ message: String, panel: TrainingStatus.Panel = .teach,
         _ work: (ExampleTrainer, Examples, PersonalizationControl) throws -> @Sendable () async -> Void
     ) throws {
         try state.withLock { state in
@@ -187,7 +197,7 @@ final class ExampleTrainer: Sendable {
             examples.undo.removeAll()
             let work = try work(self, examples, control)
             state.examples = examples
-            state.status.begin(message)
+            state.status.begin(message, panel: panel)
             state.sheet = nil
             state.training = (Task { await work() }, control)
         }
@@ -199,6 +209,15 @@ final class ExampleTrainer: Sendable {
         training.control.cancel()
         training.task.cancel()
         await training.task.value
+    }
+
+    /// Ends training with the best model so far.
+    func keepBest() throws {
+        guard let keepBest = state.withLock({ $0.status.canKeepBest ? $0.keepBest : nil }) else {
+            throw RequestError("There is nothing to keep yet: a phase of training must end first.", .conflict)
+        }
+        update { $0.note("Completing the best detector so far …") }
+        keepBest()
     }
 
     /// Stops training and prevents new training.

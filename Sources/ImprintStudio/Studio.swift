@@ -115,18 +115,22 @@ package final class Studio: Sendable {
         boxes.close()
     }
 
+    /// The properties of the model in use.
+    var model: ModelResponse { ModelResponse(trainer, name: name) }
+
     private func response(to request: HTTPRequest, _ body: Data?) async throws -> HTTPResponse {
         if let response = try await boxResponse(to: request, body) { return response }
+        if let response = try await artworkResponse(to: request) { return response }
         if let response = try await exampleResponse(to: request, body) { return response }
         switch (request.method, request.path) {
-        case (.GET, "/model"): return try .json(ModelResponse(trainer, name: name))
+        case (.GET, "/model"): return try .json(model)
         case (.POST, "/classify"): return try await classify(try photo(body))
         case (.GET, "/training"): return try await trainingStatus(request)
         case (.POST, "/training"):
             try trainer.start()
             return try .json(trainer.status)
         case (.DELETE, "/training"):
-            await trainer.stop()
+            if request.parameter("keep") == "best" { try trainer.keepBest() } else { await trainer.stop() }
             return try .json(trainer.status)
         case (.POST, "/base-model"):
             guard let base = request.parameter("name") else {
@@ -139,10 +143,10 @@ package final class Studio: Sendable {
                 throw RequestError("The request has no base model. Add ?base=imprint or ?base=installed.")
             }
             try trainer.chooseBase(isBuiltIn: base == "imprint")
-            return try .json(ModelResponse(trainer, name: name))
+            return try .json(model)
         case (.POST, "/revert"):
             try trainer.revert()
-            return try .json(ModelResponse(trainer, name: name))
+            return try .json(model)
         case (.GET, "/learned"): return try learnedModel()
         case (.GET, let path):
             if let file = Page.file(path) { return file }

@@ -18,6 +18,8 @@ struct ModelResponse: Encodable {
     let objectLabels: [String]?
     /// The width of the middle of an image that the model sees, relative to its height; nil if the model sees whole images or there is none.
     let cropAspectRatio: Double?
+    /// Whether matching of the artwork is in use instead of a model.
+    let isMatching: Bool
     /// The kind of the learned model, which can be saved or discarded; nil before training.
     let learned: String?
     /// The name of the file of the learned model.
@@ -34,14 +36,20 @@ struct ModelResponse: Encodable {
         let learned = trainer.learned
         let newName = learned?.kind == .detector ? "A new detector" : "A new model"
         // A personalization has the name of its model, which is never nil.
-        self.name = classifier.map { _ in
-            learned.map { $0.kind != .personalization } ?? false ? newName : name ?? newName
-        }
-        labels = classifier?.labels ?? []
+        let matching = trainer.matching
+        isMatching = matching != nil
+        self.name =
+            isMatching
+            ? "Matching of the artwork"
+            : classifier.map { _ in
+                learned.map { $0.kind != .personalization } ?? false ? newName : name ?? newName
+            }
+        labels = matching?.labels ?? classifier?.labels ?? []
         personalizes = trainer.initialClassifier != nil
         learnsNewLabels = trainer.initialClassifier?.learnsNewLabels ?? true
-        objectLabels = classifier?.objectLabels
-        cropAspectRatio = Self.cropAspectRatio(of: classifier)
+        objectLabels = matching?.labels ?? classifier?.objectLabels
+        // Matching sees whole images.
+        cropAspectRatio = isMatching ? nil : Self.cropAspectRatio(of: classifier)
         self.learned = learned?.kind.rawValue
         learnedFile = Self.fileName(learned?.kind)
         base = trainer.base.map { BaseModelOffer.title(of: $0.name) }
@@ -86,6 +94,17 @@ private struct ClassificationResponse: Encodable {
         case objects
     }
 
+    /// Creates the response of matching: every label with its confidence, and the logos that reach the threshold.
+    init(matches: [Classification]) {
+        isRejected = false
+        classifications = matches.map {
+            Item(label: $0.label, confidence: $0.confidence, box: $0.box, category: nil)
+        }
+        objects = matches.filter { $0.confidence >= ArtworkMatching.threshold }.compactMap { match in
+            match.box.map { DetectedObject(label: match.label, confidence: match.confidence, box: $0) }
+        }
+    }
+
     init(_ result: ImageResult, _ categories: Categories?) {
         isRejected = NoveltyRule.rejects(result.novelty)
         objects = result.objects
@@ -98,6 +117,9 @@ private struct ClassificationResponse: Encodable {
 
 extension Studio {
     func classify(_ photo: Data) async throws -> HTTPResponse {
+        if let matching = trainer.matching {
+            return try .json(ClassificationResponse(matches: try await matching.classify(photo)))
+        }
         guard let classifier = trainer.classifier else {
             throw RequestError("There is no model yet. Collect examples of two classes to train one.", .conflict)
         }

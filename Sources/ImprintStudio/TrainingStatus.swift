@@ -23,6 +23,9 @@ struct TrainingStatus: Encodable, Sendable {
         case installed
     }
 
+    /// A panel of the page.
+    enum Panel: String, Encodable, Sendable { case teach, annotate, logo }
+
     /// A number that increases with every change, also across runs.
     private(set) var version = 0
     private(set) var stage = Stage.none
@@ -34,13 +37,20 @@ struct TrainingStatus: Encodable, Sendable {
     /// The title of the contact sheet of the images that the run learns from; nil without one.
     private(set) var sheet: String?
 
+    /// The panel of the page that shows the run.
+    private(set) var panel = Panel.teach
+    /// Whether the run can end early with a model.
+    private(set) var canKeepBest = false
+
     /// The comparison of the base models, or nil if there is none.
     private(set) var comparison: BaseComparison?
 
     /// Begins the next run.
-    mutating func begin(_ message: String) {
+    /// - Parameter panel: The panel of the page that shows the run; nil for the current one.
+    mutating func begin(_ message: String, panel: Panel? = nil) {
         change { ($0.stage, $0.message, $0.points, $0.comparison) = (.running, message, [], nil) }
-        (fraction, sheet) = (nil, nil)
+        (fraction, sheet, canKeepBest) = (nil, nil, false)
+        self.panel = panel ?? self.panel
     }
 
     /// Sets the current activity.
@@ -50,6 +60,7 @@ struct TrainingStatus: Encodable, Sendable {
 
     mutating func end(_ stage: Stage, _ message: String, _ comparison: BaseComparison? = nil) {
         change { ($0.stage, $0.message, $0.comparison) = (stage, message, comparison) }
+        canKeepBest = false
         if stage == .none { (points, fraction, sheet) = ([], nil, nil) }
     }
 
@@ -101,6 +112,7 @@ struct TrainingStatus: Encodable, Sendable {
             let step = Int(100 * fraction)
             guard step > points.last?.step ?? 0, batch.loss.isFinite else { return }
             add(Point(step: step, steps: 100, loss: batch.loss, accuracy: batch.accuracy))
+        case .epoch: change { $0.canKeepBest = true }
         case .unreadable(let photo): note("\(photo.reason)")
         default: break
         }
@@ -109,5 +121,7 @@ struct TrainingStatus: Encodable, Sendable {
     /// Sets the title of the contact sheet.
     mutating func show(sheet title: String) { change { $0.sheet = title } }
 
-    private enum CodingKeys: String, CodingKey { case version, stage, message, points, comparison, fraction, sheet }
+    private enum CodingKeys: String, CodingKey {
+        case version, stage, message, points, comparison, fraction, sheet, panel, canKeepBest
+    }
 }

@@ -26,7 +26,7 @@ function artworkItem({ id, label, name, notes }) {
 }
 
 function show() {
-  updateList(find("artwork-list"), content.artwork, artworkItem, ({ id }) => id);
+  updateList(find("artwork-list"), content.artwork, artworkItem, ({ id, label }) => `${id} ${label}`);
   const isRunning = stage === "running";
   setText("detector-shortage", isRunning ? "" : content.shortage ?? "There is enough to train a detector.");
   find("detector-start").hidden = isRunning;
@@ -83,7 +83,8 @@ subscribe("model", (next) => {
 });
 subscribe("training", (status) => {
   stage = status.stage;
-  find("sheet-area").hidden = status.sheet === undefined;
+  // The panel of the logo has its own composites.
+  find("sheet-area").hidden = status.sheet === undefined || status.panel !== "annotate";
   if (status.sheet !== sheet) {
     sheet = status.sheet;
     find("sheet-title").textContent = sheet ?? "";

@@ -71,7 +71,8 @@ export const server = {
   /** Undoes the latest deletion or move of examples or deletion of a class. */
   undo: () => send("POST", "undo"),
   startTraining: () => send("POST", "training"),
-  stopTraining: () => send("DELETE", "training"),
+  /** Stops training; "best" keeps the best model so far, and the run then ends by itself. */
+  stopTraining: (keep) => send("DELETE", "training", keep ? { keep } : {}),
   trainingStatus: (after) => send("GET", "training", { after }),
   installBaseModel: (name) => send("POST", "base-model", { name, license: "accepted" }),
   chooseBase: (base) => send("POST", "base-choice", { base }),
@@ -82,5 +83,9 @@ export const server = {
   removeBoxPhoto: (name) => send("DELETE", "boxes", { name }),
   addArtwork: async (label, file) => send("POST", "artwork", { label, name: file.name }, checked(file)),
   removeArtwork: (id) => send("DELETE", "artwork", { id }),
-  startDetector: (length) => send("POST", "detector", { length }),
+  renameArtwork: (id, label) => send("PUT", "artwork", { id, label }),
+  startMatching: () => send("POST", "matching"),
+  stopMatching: () => send("DELETE", "matching"),
+  /** Trains a detector from "boxes" and artwork, or only from "artwork". */
+  startDetector: (length, data = "boxes") => send("POST", "detector", { length, data }),
 };

@@ -6,6 +6,7 @@ import "./messages.js";
 import "./source.js";
 import "./shutter.js";
 import "./detector.js";
+import "./logo.js";
 import { openBoxes } from "./boxes.js";
 import { openHistory } from "./history.js";
 import { delay, find, handleFailure, showMessage } from "./parts.js";
@@ -55,7 +56,7 @@ for (let failures = 1; ; failures += 1) {
   }
 }
 // A page that is loaded during training shows it.
-if (status.stage === "running" && status.sheet !== undefined) select(find("tab-annotate"));
-else if (status.stage === "running" || document.body.dataset.model === "none") select(find("tab-teach"));
+if (status.stage === "running") select(find(`tab-${status.panel}`));
+else if (document.body.dataset.model === "none") select(find("tab-teach"));
 if (wasRestarted()) showMessage("The studio was restarted; this page now shows the model of the new studio.");
 document.body.dataset.ready = "true";

@@ -206,13 +206,13 @@ function introduction(model) {
 
 /** Shows the name of the model in use. */
 function showName() {
-  const isPersonalized = model?.learned === "personalization";
+  const isPersonalized = model?.learned === "personalization" && !model.isMatching;
   const start = stage === "running" ? "No model yet: training is running" : "No model yet: collect examples of two classes";
   if (model) setText("model", model.name === undefined ? start : model.name + (isPersonalized ? ", personalized" : ""));
 }
 
 /** Fetches the model in use, and notifies all parts of the page. */
-async function refresh() {
+export async function refreshModel() {
   model = await server.model();
   document.body.dataset.model = model.name === undefined ? "none" : "some";
   showName();
@@ -223,13 +223,16 @@ async function refresh() {
   publish("model", model);
 }
 
+/** The elements with the message of a run, in all panels that train. */
+const statusIDs = ["training-status", "detector-status", "logo-status"];
+
 /** Shows the stage, the curves and the progress of a training run, except its message. */
 function showStatus(status) {
-  // A detector has a panel of its own, and its progress is known.
-  const isDetector = status.sheet !== undefined;
-  for (const id of ["training-status", "detector-status"]) find(id).dataset.stage = stage;
-  showCurves(find("curves"), isDetector ? [] : status.points);
-  showCurves(find("detector-curves"), isDetector ? status.points : [], "on the training images");
+  // Each kind of training has a panel of its own; the progress of detectors is known.
+  const isDetector = status.panel === "annotate" || status.panel === "logo";
+  for (const id of statusIDs) find(id).dataset.stage = stage;
+  showCurves(find("curves"), status.panel === "teach" ? status.points : []);
+  showCurves(find("detector-curves"), status.panel === "annotate" ? status.points : [], "on the training images");
   showComparison(status.comparison);
   // Curves show the progress of training; that of a download or a comparison is not known.
   find("progress").hidden = stage !== "running" || (status.points.length > 1 && !isDetector);
@@ -252,7 +255,7 @@ async function follow(status) {
     // Screen readers announce progress once a second, and changes of the stage immediately.
     const now = performance.now();
     if (status.stage !== stage || now - announced >= 1000) {
-      for (const id of ["training-status", "detector-status"]) setText(id, status.message);
+      for (const id of statusIDs) setText(id, status.message);
       announced = now;
     }
     ({ stage } = status);
@@ -267,7 +270,7 @@ async function follow(status) {
       await delay(handleFailure(error, failures));
     }
   }
-  await attempt(refresh);
+  await attempt(refreshModel);
 }
 
 find("class-form").addEventListener("submit", (event) => {
@@ -307,7 +310,7 @@ onChoice((base) => attempt(async () => {
     await server.chooseBase(base);
     notifyTabs();
   } finally {
-    await refresh();
+    await refreshModel();
   }
 }));
 find("stop").addEventListener("click", () => attempt(() => server.stopTraining()));
@@ -322,10 +325,10 @@ find("revert").addEventListener("click", () => attempt(async () => {
   await server.revert();
   notifyTabs();
   stage = "none";
-  showStatus({ stage, points: [] });
-  for (const id of ["training-status", "detector-status"]) setText(id, "The original model is in use again.");
-  await refresh();
-  focusOn([find("class-name"), find("detector-start"), find("detector-length")].find((element) => element.checkVisibility() && !element.disabled));
+  showStatus({ stage, points: [], panel: "teach" });
+  for (const id of statusIDs) setText(id, "The original model is in use again.");
+  await refreshModel();
+  focusOn(["class-name", "detector-start", "detector-length", "logo-start", "logo-files"].map(find).find((element) => element.checkVisibility() && !element.disabled));
 }));
 addEventListener("blur", () => release(currentPress?.label));
 
@@ -334,14 +337,14 @@ tabs.addEventListener("message", () => { if (stage !== "running") attempt(openTr
 /** Shows the current state, including a training run that was already running when the page was loaded, and returns its status. */
 export async function openTraining() {
   examples = await server.examples();
-  await refresh();
+  await refreshModel();
   const status = await server.trainingStatus(-1);
   // The page is ready before a run ends, which may take long.
   if (status.stage === "running") follow(status);
   else if (status.stage !== "none") await follow(status);
   else {
     ({ stage } = status);
-    for (const id of ["training-status", "detector-status"]) setText(id, "");
+    for (const id of statusIDs) setText(id, "");
     showStatus(status);
   }
   return status;

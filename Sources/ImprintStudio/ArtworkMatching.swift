@@ -1,0 +1,65 @@
+internal import Foundation
+internal import Imprint
+internal import ImprintImages
+internal import ImprintSynthesis
+internal import ImprintTraining
+
+/// Finds logos by their artwork, without training; it can replace the model in use until a detector is trained.
+struct ArtworkMatching: Sendable {
+    /// The minimum confidence of a detected logo.
+    static let threshold: Float = 0.5
+
+    private let matcher: ArtworkMatcher
+    /// Runs one photo at a time, because each needs about 350 MB.
+    private let queue = Queue()
+
+    private actor Queue {
+        func run<Value: Sendable>(_ work: @Sendable () throws -> Value) rethrows -> Value { try work() }
+    }
+
+    /// The labels of the logos.
+    var labels: [String] { matcher.labels }
+
+    /// Prepares the artwork on another thread.
+    @concurrent
+    static func prepare(_ artwork: [String: [Artwork]], threads: Int) async throws -> ArtworkMatching {
+        do {
+            return ArtworkMatching(matcher: try ArtworkMatcher(artwork, threads: threads))
+        } catch let error as ArtworkError {
+            throw RequestError("Matching is not possible: \(error)", .unprocessableContent)
+        }
+    }
+
+    private init(matcher: ArtworkMatcher) { self.matcher = matcher }
+
+    /// Finds the logos in a photo.
+    func classify(_ photo: Data) async throws -> [Classification] {
+        try await queue.run { [matcher] in
+            let side = ImageFile.shortSideToDecode(covering: TemplateMatcher.levels.max() ?? 0)
+            return try matcher.classify(ImageSource.data(photo).stored(coveringShortSide: side).upright)
+        }
+    }
+}
+
+extension ExampleTrainer {
+    /// Uses matching of the artwork instead of the model, until a model is trained or restored.
+    func startMatching(_ artwork: [String: [Artwork]]) async throws {
+        guard !artwork.isEmpty else {
+            throw RequestError("There is no artwork to match. Add an image of the logo first.", .conflict)
+        }
+        let version = state.withLock { $0.classifierVersion }
+        let matching = try await ArtworkMatching.prepare(artwork, threads: threads)
+        try state.withLock { state in
+            guard state.classifierVersion == version else {
+                throw RequestError("Training has ended meanwhile, and the new model is in use.", .conflict)
+            }
+            state.matching = matching
+        }
+    }
+
+    /// Uses the model again instead of matching.
+    func stopMatching() { state.withLock { $0.matching = nil } }
+
+    /// Matching of the artwork; nil if the classifier is in use.
+    var matching: ArtworkMatching? { state.withLock { $0.matching } }
+}
