@@ -11,13 +11,13 @@ Prints a Markdown table, then metrics of the pooled predictions with bootstrap i
 
 import argparse
 import os
-import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from folds import audit_groups, link, make_folds, parse_arguments, read_groups, run_json
-from intervals import Prediction, accuracy, auc, bootstrap
+from comparison import artwork_labels, numbers, predictions_of, train_and_evaluate
+from folds import audit_groups, link, make_folds, parse_arguments, read_groups
+from intervals import accuracy, auc, bootstrap
 
 
 def main():
@@ -49,7 +49,7 @@ def main():
     with ThreadPoolExecutor(args.jobs) as pool:
         results = pool.map(lambda item: measure(args, options, threads, *item), work)
         for fold, (seconds, images, evaluation) in zip(args.only or range(1, args.folds + 1), results):
-            predictions.extend(pooled(images, evaluation["labels"][0], group))
+            predictions.extend(predictions_of(images, group))
             low, high = evaluation["accuracyInterval"]
             area = evaluation.get("auc")
             print(
@@ -63,41 +63,14 @@ def main():
     print(", AUC {:.3f} ({:.3f} to {:.3f})".format(*area) if area else "")
 
 
-def numbers(text):
-    return [int(number) for number in text.split(",")]
-
-
-def artwork_labels(options):
-    """Returns the labels of `--artwork LABEL=FILE` in the options of imprint train-detector."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--artwork", action="append", default=[])
-    labels = {value.split("=")[0] for value in parser.parse_known_args(options)[0].artwork}
-    if not labels:
-        sys.exit("The options of imprint train-detector have no --artwork LABEL=FILE.")
-    return labels
-
-
 def measure(args, options, threads, train, test):
     """Trains and evaluates the model of a fold: the seconds of training, the predictions and the evaluation."""
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder).resolve()
         link(train, args.photos, folder / "train")
         link(test, args.photos, folder / "test")
-        model = str(folder / "model.imprint")
-        finished = run_json(
-            args.imprint, "train-detector", "--photos", str(folder / "train"), "--output", model, "--seed", str(args.seed),
-            "--threads", str(threads), "--json", *options)[-1]
-        *images, evaluation = run_json(
-            args.imprint, "evaluate", model, str(folder / "test"), "--images", "--threads", str(threads), "--json")
-        for image in images:
-            image["file"] = str(Path(image["file"]).relative_to(folder / "test"))
-    return finished["seconds"], images, evaluation
-
-
-def pooled(images, label, group):
-    for image in images:
-        score = next(one["confidence"] for one in image["observations"] if one["label"] == label)
-        yield Prediction(score, image["label"] == label, image["correct"], group[image["file"]])
+        return train_and_evaluate(
+            args.imprint, folder, ["--photos", str(folder / "train"), "--seed", str(args.seed), *options], threads)
 
 
 if __name__ == "__main__":

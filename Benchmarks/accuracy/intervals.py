@@ -37,14 +37,35 @@ def auc(predictions, weights):
 def bootstrap(measure, runs, resamples=1000):
     """Returns the mean of a metric over runs, and its 2.5th and 97.5th percentiles over bootstrap samples of the groups."""
     runs = [sorted(run) for run in runs]
+    return resampled(lambda weights: mean(measure(run, weights) for run in runs), runs, resamples)
+
+
+def bootstrap_difference(measure, runs, others, resamples=1000):
+    """Returns the mean difference of a metric between runs and other runs, and its 2.5th and 97.5th percentiles.
+
+    The difference is paired: both runs of a pair have predictions for the same photos, and each bootstrap sample has the same groups in both.
+    """
+    pairs = [(sorted(run), sorted(other)) for run, other in zip(runs, others, strict=True)]
+
+    def difference(pair, weights):
+        values = [measure(run, weights) for run in pair]
+        return None if None in values else values[0] - values[1]
+
+    return resampled(
+        lambda weights: mean(difference(pair, weights) for pair in pairs), [run for run, _ in pairs], resamples)
+
+
+def mean(values):
+    """Returns the mean of the values that are not None; None if there are none."""
+    values = [value for value in values if value is not None]
+    return sum(values) / len(values) if values else None
+
+
+def resampled(statistic, runs, resamples):
+    """Returns a statistic of the groups' weights, and its 2.5th and 97.5th percentiles over bootstrap samples of the groups."""
     groups = sorted({prediction.group for run in runs for prediction in run})
-
-    def mean(weights):
-        values = [value for value in (measure(run, weights) for run in runs) if value is not None]
-        return sum(values) / len(values) if values else None
-
     generator = random.Random(1)
-    samples = (mean(Counter(generator.choices(groups, k=len(groups)))) for _ in range(resamples))
+    samples = (statistic(Counter(generator.choices(groups, k=len(groups)))) for _ in range(resamples))
     samples = sorted(value for value in samples if value is not None)
-    estimate = mean(Counter(groups))
+    estimate = statistic(Counter(groups))
     return None if estimate is None else (estimate, samples[int(0.025 * len(samples))], samples[int(0.975 * len(samples))])

@@ -43,18 +43,18 @@ struct LogoFeatureTrainer: ParsableCommand {
     @Option(
         parsing: .upToNextOption,
         help: "The effects of the scenes: \(effectNames). (default: all)")
-    var effects = SceneEffects.named.map(\.name)
+    var effects = SceneEffects.photographic.names
 
     @Option(help: "The random seed.")
     var seed: UInt64 = 1
 
-    private static let effectNames = SceneEffects.named.map(\.name).joined(separator: ", ")
+    private static let effectNames = SceneEffects.photographic.names.joined(separator: ", ")
 
     /// The side of the scenes that logos are drawn in.
     private static let sceneSide = 288
 
     func validate() throws {
-        for name in effects where !SceneEffects.named.contains(where: { $0.name == name }) {
+        for name in effects where !SceneEffects.photographic.names.contains(name) {
             throw ValidationError("--effects has \(name), expected \(Self.effectNames).")
         }
         for (name, value) in [("epochs", epochs), ("count", count), ("batch-size", batchSize)]
@@ -89,7 +89,7 @@ struct LogoFeatureTrainer: ParsableCommand {
 
         let objective = try MatchingObjective(
             features, pairs: batchSize, artworks: artworks, backdrops: backdrops,
-            effects: SceneEffects(SceneEffects.named.filter { effects.contains($0.name) }.map(\.effect)),
+            effects: SceneEffects(named: effects),
             seed: seed, workers: workers)
         let steps = artworks.count / batchSize
         let loop = try TrainingLoop(

@@ -63,6 +63,13 @@ private func contents(of folder: URL) throws -> [String: Data] {
                 "compositing.nearMisses[8].weight", "-3.0"
             ),
             ("[{ \"kind\": \"looseTwoCircles\", \"weight\": 1 }]", "[]", "compositing.marks", "none"),
+            (
+                "\"compositing\": {", "\"compositing\": { \"effects\": [\"tilt\", \"colors\"],", "compositing.effects[1]",
+                "\"colors\""
+            ),
+            (
+                "\"compositing\": {", "\"compositing\": { \"effects\": \"tilt\",", "compositing.effects", "\"tilt\""
+            ),
             ("\"span\": [", "\"span\": [3, ", "ranges.span", nil),
             ("\"rotationDegrees\": [-", "\"rotationDegrees\": [-9", "ranges.rotationDegrees", nil),
             ("\"plate\": 0.", "\"plate\": 7.", "shares.plate", nil),

@@ -20,7 +20,7 @@ import Testing
 
     private static func render(_ scene: Scene, _ kinds: SceneEffects, seed: UInt64) throws -> RasterImage {
         let center = Point(scene.location.x, scene.location.y)
-        return try scene.render((kinds, center, scene.location.span / 2), seed: seed)
+        return try scene.render(kinds, around: center, radius: scene.location.span / 2, seed: seed).image
     }
 
     @Test("Without effects, a scene stays the same") func none() throws {
@@ -32,9 +32,9 @@ import Testing
 
     @Test(
         "An effect changes about a third of the scenes, the same ones for the same seed",
-        arguments: SceneEffects.named.map(\.name).filter { $0 != "colors" })
+        arguments: SceneEffects.photographic.subtracting(.colors).names)
     func changes(name: String) throws {
-        let effect = try #require(SceneEffects.named.first { $0.name == name }).effect
+        let effect = SceneEffects(named: [name])
         var changed = 0
         for seed in 0..<40 as Range<UInt64> {
             let scene = try Self.scene(seed: seed)

@@ -25,6 +25,8 @@ public struct Artwork: Sendable {
     }
 
     let source: Source
+    /// The effects of composites with the logo.
+    let effects: SceneEffects
 
     /// Creates artwork from an image file: with transparency (PNG, WebP or HEIC), or on a plain background; or from an SVG drawing, if
     /// librsvg is installed.
@@ -47,6 +49,7 @@ public struct Artwork: Sendable {
         cutOut = artwork.image
         isMirrorSymmetric = logos.isMirrorSymmetric
         source = .image(logos)
+        effects = .standard
     }
 
     /// Creates artwork from the logos and hard negatives in the `compositing` section of a recipe.
@@ -62,6 +65,7 @@ public struct Artwork: Sendable {
         versionOneDigest = recipe.versionOneDigest
         isMirrorSymmetric = true
         source = .recipe(RecipeLogos(recipe))
+        effects = recipe.compositing?.effects.map { SceneEffects(named: $0) } ?? .standard
     }
 
     /// Loads a recipe or an image file.

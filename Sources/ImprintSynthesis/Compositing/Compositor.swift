@@ -99,9 +99,8 @@ package struct Compositor: Sendable {
     /// - Throws: `ImageError.unencodable` if memory runs out.
     package func positive(_ index: Int) throws(ImageError) -> Composite {
         let scene = positiveScene(index)
-        return Composite(
-            image: try scene.render(), logo: scene.location, subject: scene.location, outline: scene.outline,
-            kind: scene.inks.style.rawValue)
+        return try scene.composite(
+            showsLogo: true, kind: scene.inks.style.rawValue, seed: effectSeed("positive", index))
     }
 
     /// Generates composite number `index` without the logo: with a hard negative, or with only the background.
@@ -112,8 +111,7 @@ package struct Compositor: Sendable {
         let artwork = random.element(of: artworks)
         let (kind, design) = artwork.hardNegative(&random)
         let scene = Scene(design, of: artwork, configuration, backdrops, &random)
-        return Composite(
-            image: try scene.render(), logo: nil, subject: scene.location, outline: scene.outline, kind: kind)
+        return try scene.composite(showsLogo: false, kind: kind, seed: effectSeed("hard negative", index))
     }
 
     /// Generates composite number `index` with a distractor: plain shapes or words, which are not derived from the logo, or nothing.
@@ -135,8 +133,7 @@ package struct Compositor: Sendable {
             }
         }
         let scene = Scene(design, of: artwork, configuration, backdrops, &random)
-        return Composite(
-            image: try scene.render(), logo: nil, subject: scene.location, outline: scene.outline, kind: kind)
+        return try scene.composite(showsLogo: false, kind: kind, seed: effectSeed("distractor", index))
     }
 
     /// Returns the scene of composite number `index` with the logo.
@@ -145,6 +142,12 @@ package struct Compositor: Sendable {
         let artwork = random.element(of: artworks)
         let design = artwork.logo(&random)
         return Scene(design, of: artwork, configuration, backdrops, &random)
+    }
+
+    /// Returns the random seed of the photographic effects of a composite.
+    private func effectSeed(_ kind: String, _ index: Int) -> UInt64 {
+        var random = stream("effects of \(kind)", index)
+        return random.next()
     }
 
     private func stream(_ kind: String, _ index: Int) -> RandomStream {

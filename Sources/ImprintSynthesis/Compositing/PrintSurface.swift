@@ -29,6 +29,13 @@ struct PrintSurface {
         glossPosition = random.uniform(in: -1...1)
     }
 
+    /// Creates a flat and matt surface with opaque ink.
+    init() {
+        opacity = 1
+        (texture, bulge, slope, gloss, glossPosition) = (0, 0, 0, 0, 0)
+        direction = Point(1, 0)
+    }
+
     /// Composites the print over the ground.
     func composite(_ printLayer: PrintLayer, on canvas: inout Canvas, around location: Composite.Location) {
         let center = Point(location.x, location.y)

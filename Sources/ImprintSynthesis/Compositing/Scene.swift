@@ -10,6 +10,7 @@ struct Scene {
     /// The corners of the convex hull of the logo, in pixels.
     let outline: [Point]
     let inks: Inks
+    private let effects: SceneEffects
     private let ground: Canvas
     private let view: View
     private let logo: Design
@@ -19,7 +20,8 @@ struct Scene {
     private let halo: (width: Float, color: Color)?
     private let surface: PrintSurface
     private let occluder: Occluder?
-    private let camera: Camera
+    /// The camera; nil for an image without blur, noise and compression.
+    private let camera: Camera?
 
     /// Creates a random scene with `logo`, whose tones are those of `artwork`.
     init(
@@ -27,14 +29,18 @@ struct Scene {
         _ random: inout RandomStream
     ) {
         let size = Float(backdrops.size)
+        let effects = artwork.effects
+        self.effects = effects
         self.logo = logo
         ground = backdrops.canvas(&random)
 
         // The diameter of the logo in pixels. A trial view at the origin gives the diameter at a scale of 1.
         let span = random.logUniform(in: configuration.span) * size
-        let rotation = random.chance(configuration.rotatedShare) ? random.uniform(in: -180...180) : random.normal() * 12
+        let isRotated = random.chance(configuration.rotatedShare) && effects.contains(.rotation)
+        let rotation = isRotated ? random.uniform(in: -180...180) : random.normal() * 12
         // A tilt of 38.7° shortens to 0.78; small tilts are most frequent.
-        let tilt = 38.7 * random.uniform() * random.uniform().squareRoot()
+        let largestTilt: Float = effects.contains(.tilt) ? 38.7 : 0
+        let tilt = largestTilt * random.uniform() * random.uniform().squareRoot()
         let axis = random.direction()
         let hull = logo.hull.isEmpty ? Design(DrawnLogo(fitting: [[.disc(center: .zero, radius: 1)]])).hull : logo.hull
         func view(scale: Float, center: Point) -> View {
@@ -50,13 +56,14 @@ struct Scene {
         location = Composite.Location(x: middle.x, y: middle.y, span: span)
 
         let mainTone = logo.mainTone
-        wordmark = random.chance(0.5) ? Lettering.standard.wordmark(tone: mainTone, &random) : []
+        let hasWordmark = random.chance(0.5) && effects.contains(.words)
+        wordmark = hasWordmark ? Lettering.standard.wordmark(tone: mainTone, &random) : []
 
         let chosen: Inks.Style =
             random.chance(configuration.originalShare) ? .original : random.chance(0.65) ? .mono : .recolored
-        let style = artwork.keepsOriginalColors ? .original : chosen
+        let style = artwork.keepsOriginalColors || !effects.contains(.inks) ? .original : chosen
         let behind = ground.average(around: middle, radius: span / 2)
-        if random.chance(0.35) {
+        if random.chance(0.35) && effects.contains(.plates) {
             let includesWordmark = !wordmark.isEmpty && random.chance(0.6)
             let plate =
                 includesWordmark
@@ -80,29 +87,33 @@ struct Scene {
         inks = Inks(
             artwork, mainTone: mainTone, style: style, on: plate?.color ?? behind.color,
             contrast: 0.3 + min(groundStandardDeviation, 0.25), &random)
+        let hasHalo = random.chance(groundStandardDeviation > 0.18 ? 0.5 : 0.12) && effects.contains(.halos)
         halo =
-            random.chance(groundStandardDeviation > 0.18 ? 0.5 : 0.12)
+            hasHalo
             ? (
                 random.uniform(in: 0.06...0.2),
                 .contrasting(with: inks.main, by: 0.35, saturation: random.uniform(in: 0...0.4), &random)
             ) : nil
         fillStyle = Self.fillStyle(artwork, &random)
-        surface = PrintSurface(isOnPlate: plate != nil, &random)
-        occluder = random.chance(0.1) ? Occluder(location, &random) : nil
-        camera = Camera(span: span, &random)
+        let randomSurface = PrintSurface(isOnPlate: plate != nil, &random)
+        surface = effects.contains(.surface) ? randomSurface : PrintSurface()
+        let hasOccluder = random.chance(0.1) && effects.contains(.occluders)
+        occluder = hasOccluder ? Occluder(location, &random) : nil
+        camera = effects.contains(.camera) ? Camera(span: span, &random) : nil
     }
 
     private static func fillStyle(_ artwork: Artwork, _ random: inout RandomStream) -> FillStyle {
         let choice = random.uniform()
         let pattern: FillStyle.Pattern =
-            if choice < 0.12 {
+            if choice < 0.12 && artwork.effects.contains(.outlines) {
                 .outlined(width: random.uniform(in: 0.05...0.14))
-            } else if choice < 0.16 {
+            } else if (0.12..<0.16).contains(choice) && artwork.effects.contains(.roughness) {
                 .worn(grain: random.uniform(in: 0.08...0.2), threshold: random.uniform(in: 0.6...0.74))
             } else {
                 .filled
             }
-        let wobble = random.chance(0.12) ? random.uniform(in: 0.02...0.055) : 0
+        let isWobbly = random.chance(0.12) && artwork.effects.contains(.roughness)
+        let wobble = isWobbly ? random.uniform(in: 0.02...0.055) : 0
         let noise = ValueNoise(&random)
         return artwork.keepsOriginalColors
             ? FillStyle(noise: noise) : FillStyle(pattern: pattern, wobble: wobble, opacity: 1, noise: noise)
@@ -114,19 +125,47 @@ struct Scene {
     /// Returns the position of a point of the design, in pixels.
     func position(of point: Point) -> Point { view.pixel(of: point) }
 
-    /// Renders the composite.
+    /// Renders the scene without photographic effects.
+    func render() throws(ImageError) -> RasterImage { try capture(painted()) }
+
+    /// Renders the scene with photographic effects.
     /// - Parameters:
-    ///   - effects: Effects of the material, the surface and the light; nil for none.
+    ///   - effects: Effects of the material, the surface and the light.
     ///   - center: The point of the scene that the effects do not move, in pixels.
     ///   - radius: Half of the diameter of the visible part of the logo, in pixels.
+    /// - Returns: The image, and a function that maps a position on the logo in the scene to its position in the image.
     func render(
-        _ effects: (kinds: SceneEffects, center: Point, radius: Float)? = nil, seed: UInt64 = 0
-    ) throws(ImageError) -> RasterImage {
-        guard let effects else { return try camera.capture(painted()) }
+        _ effects: SceneEffects, around center: Point, radius: Float, seed: UInt64
+    ) throws(ImageError) -> (image: RasterImage, position: (Point) -> Point) {
         var random = RandomStream(seed: seed, "scene effects")
-        var canvas = painted(material: effects.kinds.material(&random))
-        effects.kinds.apply(to: &canvas, around: effects.center, radius: effects.radius, &random)
-        return try camera.capture(canvas)
+        var canvas = painted(material: effects.material(&random))
+        let position = effects.apply(to: &canvas, around: center, radius: radius, &random)
+        return (try capture(canvas), position)
+    }
+
+    /// Renders the composite with the effects of its artwork.
+    /// - Parameters:
+    ///   - showsLogo: Whether the scene shows the logo, and not a hard negative.
+    ///   - kind: A short description.
+    ///   - seed: The random seed of the photographic effects.
+    func composite(showsLogo: Bool, kind: String, seed: UInt64) throws(ImageError) -> Composite {
+        guard !effects.isDisjoint(with: .photographic) else {
+            return Composite(
+                image: try render(), logo: showsLogo ? location : nil, subject: location, outline: outline, kind: kind)
+        }
+        let (image, position) = try render(
+            effects, around: Point(location.x, location.y), radius: location.span / 2, seed: seed)
+        // Strong perspective can move a part of the logo out of the frame.
+        let frame = Point(repeating: Float(ground.size))
+        let moved = outline.map { pointwiseMin(pointwiseMax(position($0), .zero), frame) }
+        let circle = Circle(enclosing: moved)
+        let subject = Composite.Location(x: circle.center.x, y: circle.center.y, span: 2 * circle.radius)
+        return Composite(
+            image: image, logo: showsLogo ? subject : nil, subject: subject, outline: moved, kind: kind)
+    }
+
+    private func capture(_ canvas: Canvas) throws(ImageError) -> RasterImage {
+        if let camera { try camera.capture(canvas) } else { canvas.image }
     }
 
     /// Paints the scene without the effects of the camera.

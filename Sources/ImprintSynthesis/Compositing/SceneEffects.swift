@@ -1,9 +1,10 @@
 internal import Foundation
 internal import ImprintCore
 
-/// Effects that make composites more like photos of real objects: materials, curved surfaces, perspective, objects in front, and bad light.
+/// The effects of composites, which make them more like photos of real objects.
 ///
-/// `ArtworkViews.scene` uses them to train features; `Compositor` does not.
+/// `Compositor` uses the standard effects, and `ArtworkViews.scene` also uses the photographic effects, to train features. The recipe of drawn
+/// artwork can choose other effects, to measure the benefit of each one.
 package struct SceneEffects: OptionSet, Sendable {
     package let rawValue: Int
 
@@ -19,15 +20,58 @@ package struct SceneEffects: OptionSet, Sendable {
     package static let occlusion = SceneEffects(rawValue: 8)
     /// Low light and motion blur.
     package static let light = SceneEffects(rawValue: 16)
-    /// The original colours of the logo, more often.
+    /// The original colours of the logo, more often; without effect on drawn artwork.
     package static let colors = SceneEffects(rawValue: 32)
 
-    /// All effects by name.
-    package static let named: [(name: String, effect: SceneEffects)] = [
-        ("materials", .materials), ("curvature", .curvature), ("perspective", .perspective), ("occlusion", .occlusion),
-        ("light", .light), ("colors", .colors),
+    /// Any rotation of the logo, instead of small ones.
+    package static let rotation = SceneEffects(rawValue: 64)
+    /// A tilt of the logo, in weak perspective.
+    package static let tilt = SceneEffects(rawValue: 128)
+    /// Other inks than the original colours; for drawn artwork, more than one ink.
+    package static let inks = SceneEffects(rawValue: 256)
+    /// Outlines instead of filled shapes.
+    package static let outlines = SceneEffects(rawValue: 512)
+    /// Worn ink, and wobbly outlines as if drawn by hand.
+    package static let roughness = SceneEffects(rawValue: 1024)
+    /// A word beside the logo.
+    package static let words = SceneEffects(rawValue: 2048)
+    /// A disc, a label, a card or a sign behind the logo.
+    package static let plates = SceneEffects(rawValue: 4096)
+    /// A margin around the logo, as of a sticker.
+    package static let halos = SceneEffects(rawValue: 8192)
+    /// The texture, bulge and gloss of the surface, and thin ink.
+    package static let surface = SceneEffects(rawValue: 16384)
+    /// An edge or a pole in front of the logo.
+    package static let occluders = SceneEffects(rawValue: 32768)
+    /// The light, blur, noise and compression of the image.
+    package static let camera = SceneEffects(rawValue: 65536)
+
+    /// The effects of `Compositor`.
+    package static let standard: SceneEffects = [
+        .rotation, .tilt, .inks, .outlines, .roughness, .words, .plates, .halos, .surface, .occluders, .camera,
     ]
-    package static let all = SceneEffects(named.map(\.effect))
+    /// The effects that `ArtworkViews.scene` can add.
+    package static let photographic: SceneEffects = [
+        .materials, .curvature, .perspective, .occlusion, .light, .colors,
+    ]
+    /// The effects that a recipe of drawn artwork can choose.
+    package static let drawable = standard.union(photographic).subtracting(.colors)
+
+    /// All effects by name.
+    private static let named: [(name: String, effect: SceneEffects)] = [
+        ("rotation", .rotation), ("tilt", .tilt), ("inks", .inks), ("outlines", .outlines), ("roughness", .roughness),
+        ("words", .words), ("plates", .plates), ("halos", .halos), ("surface", .surface), ("occluders", .occluders),
+        ("camera", .camera), ("materials", .materials), ("curvature", .curvature), ("perspective", .perspective),
+        ("occlusion", .occlusion), ("light", .light), ("colors", .colors),
+    ]
+
+    /// Creates the set of the effects with the given names; ignores other names.
+    package init(named names: [String]) {
+        self.init(Self.named.filter { names.contains($0.name) }.map(\.effect))
+    }
+
+    /// The names of the effects.
+    package var names: [String] { Self.named.filter { contains($0.effect) }.map(\.name) }
 
     /// The fraction of scenes with each of the effects.
     private static let share: Float = 0.3
@@ -44,11 +88,20 @@ package struct SceneEffects: OptionSet, Sendable {
 
     /// Changes the painted scene; the point at `center` stays where it is.
     /// - Parameter radius: Half of the diameter of the visible part of the logo, in pixels.
-    func apply(to canvas: inout Canvas, around center: Point, radius: Float, _ random: inout RandomStream) {
+    /// - Returns: A function that maps a position on the logo in the painted scene to its position in the changed scene.
+    @discardableResult
+    func apply(
+        to canvas: inout Canvas, around center: Point, radius: Float, _ random: inout RandomStream
+    ) -> (Point) -> Point {
         func hasEffect(_ effect: SceneEffects) -> Bool { random.chance(Self.share) && contains(effect) }
-        if hasEffect(.curvature) { Curvature(radius, &random).apply(to: &canvas, around: center) }
+        var curvature: Curvature?
+        if hasEffect(.curvature) {
+            curvature = Curvature(radius, &random)
+            curvature?.apply(to: &canvas, around: center)
+        }
+        var steepness = Point.zero
         if hasEffect(.perspective) {
-            let steepness = random.direction() * (random.uniform(in: 0.15...0.5) / radius)
+            steepness = random.direction() * (random.uniform(in: 0.15...0.5) / radius)
             canvas = canvas.warped { pixel in
                 let offset = pixel - center
                 return center + offset / max(1 + steepness.dot(offset), 0.2)
@@ -56,6 +109,11 @@ package struct SceneEffects: OptionSet, Sendable {
         }
         if hasEffect(.occlusion) { occlude(&canvas, center, radius, &random) }
         if hasEffect(.light) { dim(&canvas, &random) }
+        return { position in
+            let offset = (curvature?.position(of: position, around: center) ?? position) - center
+            // The inverse of the map above.
+            return center + offset / max(1 - steepness.dot(offset), 0.2)
+        }
     }
 
     /// Covers a part of the logo by another part of the scene: everything beyond a line, or a band.
@@ -136,6 +194,16 @@ private struct Curvature {
             let shade = 0.55 + 0.45 * (1 - sine * sine).squareRoot() / slope
             return source.color(at: pixel + direction * (bent - across)) * shade
         }
+    }
+
+    /// Returns the position in the bent scene of a position in the flat scene.
+    func position(of flat: Point, around center: Point) -> Point {
+        let slope = (1 - offset * offset).squareRoot()
+        let across = (flat - center).dot(direction)
+        // Beyond this angle, the surface is not visible.
+        let limit = arcSine(0.98)
+        let angle = min(max(across / radius + arcSine(offset), -limit), limit)
+        return flat + direction * ((sin(angle) - offset) * radius / slope - across)
     }
 
     private func arcSine(_ x: Float) -> Float { asin(x) }

@@ -3,7 +3,7 @@ package import ImprintImages
 
 /// A recipe for a data set of drawn images: the logos of each label, and the distribution of sizes, angles and styles.
 ///
-/// Recipes are JSON files in `datasets/`. All fields except `compositing` and `number` are required, and a range is written as
+/// Recipes are JSON files in `datasets/`. All fields except `compositing`, `effects` and `number` are required, and a range is written as
 /// `[lowest, highest]`. An image depends only on the recipe, the seed, its label and its index. Its samples are computed only
 /// with additions, products, quotients and square roots, which give the same results on every platform.
 package struct DrawingRecipe: Codable, Sendable, Equatable {
@@ -31,16 +31,19 @@ package struct DrawingRecipe: Codable, Sendable, Equatable {
     /// them at every rotation.
     package let compositing: Compositing?
 
-    /// The logos and hard negatives for composites.
+    /// The logos, hard negatives and effects for composites.
     package struct Compositing: Codable, Sendable, Equatable {
         /// The variants of the logo, at least one.
         package let logos: [WeightedLogo]
         /// The hard negatives, at least one: shapes that look like the logo but differ from it at every rotation.
         package let hardNegatives: [WeightedLogo]
+        /// The names of the effects in `SceneEffects.drawable`; nil for the standard effects.
+        package let effects: [String]?
 
         private enum CodingKeys: String, CodingKey {
             case logos = "marks"
             case hardNegatives = "nearMisses"
+            case effects
         }
     }
 

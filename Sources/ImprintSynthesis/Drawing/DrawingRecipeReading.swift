@@ -106,6 +106,13 @@ extension DrawingRecipe {
         if let compositing {
             checks += check(compositing.logos, "compositing.marks")
             checks += check(compositing.hardNegatives, "compositing.nearMisses")
+            let names = SceneEffects.drawable.names
+            checks += (compositing.effects ?? []).enumerated().map { index, name in
+                (
+                    names.contains(name), "compositing.effects[\(index)]", "\"\(name)\"",
+                    "one of \(names.joined(separator: ", "))"
+                )
+            }
         }
         return checks.first { !$0.isValid }.map { ($0.field, $0.found, $0.expected) }
     }
@@ -180,7 +187,7 @@ extension DrawingRecipe {
     var versionOneDigest: String {
         let names = [
             ("ImprintSynthesis.", "ImprintImages."), ("WeightedLogo(", "WeightedMark("), ("LogoKind.", "MarkKind."),
-            ("logos: ", "marks: "), ("hardNegatives: ", "nearMisses: "),
+            ("logos: ", "marks: "), ("hardNegatives: ", "nearMisses: "), (", effects: nil", ""),
         ]
         let text = names.reduce("\(self)") { $0.replacing($1.0, with: $1.1) }
         return SHA256.hexadecimal(of: Array(text.utf8))

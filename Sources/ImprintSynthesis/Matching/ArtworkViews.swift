@@ -191,8 +191,8 @@ extension ArtworkViews {
             let top = start(position.y, random.uniform(in: -shift...shift))
             return Scene(
                 image: try scene.render(
-                    (effects, position, max(part.width, part.height) / 2), seed: seed
-                ).part(left: left, top: top, width: side, height: side),
+                    effects, around: position, radius: max(part.width, part.height) / 2, seed: seed
+                ).image.part(left: left, top: top, width: side, height: side),
                 x: position.x - Float(left), y: position.y - Float(top))
         }
         return nil

@@ -36,7 +36,7 @@ package final class MatchingObjective: TrainingObjective {
     ///   - effects: The effects of composites.
     package init(
         _ features: LocalFeatures, pairs: Int, artworks: [ArtworkViews], backdrops: Backdrops,
-        effects: SceneEffects = .all, seed: UInt64, workers: Workers
+        effects: SceneEffects = .photographic, seed: UInt64, workers: Workers
     ) throws {
         let input = TensorShape(height: Self.side, width: Self.side, channels: 3)
         let network = try Network(name: features.network.name, input: input, nodes: features.network.nodes)
