@@ -44,8 +44,8 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
     public package(set) var history: [EpochMetrics] = []
     /// The index in `history` of the best round; nil before the first round ends, and while the initial parameters are the best.
     ///
-    /// It has the lowest comparable validation loss of the rounds that are at least as accurate as the initial parameters, if these were
-    /// validated; without a validation set it is the last round.
+    /// It has the best comparable validation result (`EpochMetrics.isBetter(than:)`) of the rounds that are at least as accurate as the
+    /// initial parameters, if these were validated; without a validation set it is the last round.
     public private(set) var best: Int?
     /// The validation accuracy of the initial parameters, 0…1; nil if they were not validated.
     ///
@@ -55,6 +55,8 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
     /// The validation loss of the best round on the readable validation photos, measured again after some became unreadable; nil if the
     /// loss in `history` is still comparable.
     public package(set) var bestLoss: Float?
+    /// The mean average precision of the best round, measured again together with `bestLoss`; nil without boxes in the validation set.
+    public package(set) var bestAveragePrecision: Float?
     /// Whether photos became unreadable, after which a resumed run validates the best round again; nil in older checkpoints.
     public package(set) var hasUnreadablePhotos: Bool?
     /// The first round (from 0) whose validation loss is comparable with the latest: the first after the images changed.
@@ -76,7 +78,7 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
         case plannedRounds = "plannedEpochs"
         case batch, sum, passes
         case emaSteps = "averagedSteps"
-        case history, best, startAccuracy, bestLoss
+        case history, best, startAccuracy, bestLoss, bestAveragePrecision
         case hasUnreadablePhotos = "hasLostPhotos"
         case firstComparable, seconds
         case secondsInRounds = "secondsInEpochs"
@@ -104,14 +106,14 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
         if firstComparable == 0, let startAccuracy, let accuracy = metrics.validationAccuracy, accuracy < startAccuracy
         {
             isBest = false
-        } else if let best, best >= firstComparable, let lowestLoss = bestLoss ?? history[best].validationLoss,
-            let loss = metrics.validationLoss
-        {
-            isBest = loss < lowestLoss
+        } else if let best, best >= firstComparable {
+            var kept = history[best]
+            if let bestLoss { (kept.validationLoss, kept.validationAveragePrecision) = (bestLoss, bestAveragePrecision) }
+            isBest = metrics.isBetter(than: kept) ?? true
         } else {
             isBest = true
         }
-        if isBest { (best, bestLoss) = (round - 1, nil) }
+        if isBest { (best, bestLoss, bestAveragePrecision) = (round - 1, nil, nil) }
         return isBest
     }
 
@@ -120,7 +122,11 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
 
     /// Records a repeated validation of the best parameters.
     package mutating func recordBest(_ validation: ValidationLoss?) {
-        if best == nil { startAccuracy = validation?.accuracy ?? startAccuracy } else { bestLoss = validation?.loss }
+        if best == nil {
+            startAccuracy = validation?.accuracy ?? startAccuracy
+        } else {
+            (bestLoss, bestAveragePrecision) = (validation?.loss, validation?.averagePrecision)
+        }
     }
 
     /// Whether there are best parameters.
@@ -136,7 +142,7 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
     package mutating func changeImages() {
         restartRound()
         firstComparable = round
-        bestLoss = nil
+        (bestLoss, bestAveragePrecision) = (nil, nil)
         if round == 0 { startAccuracy = nil }
         isRepeatable = false
     }
@@ -163,7 +169,7 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
         }
         guard (seconds + secondsInRounds + secondsInRound).isFinite else { return "a time that is not finite" }
         guard bestLoss?.isFinite ?? true else { return "a validation loss that is not finite" }
-        guard startAccuracy.map({ (0...1).contains($0) }) ?? true else { return "an accuracy that is out of range" }
+        guard [startAccuracy, bestAveragePrecision].allSatisfy({ $0.map((0...1).contains) ?? true }) else { return "an accuracy that is out of range" }
         guard best.map(history.indices.contains) ?? (history.isEmpty || startAccuracy != nil) else {
             return "a best epoch that is out of range"
         }
