@@ -235,7 +235,10 @@ struct TrainingMonitor {
         let best = kept < done ? "; \(output) is the model after epoch \(kept), the best" : ""
         switch ending {
         case .completed:
-            if kept < done { Terminal.note("The model is that of epoch \(kept), with the lowest validation loss.") }
+            if kept < done {
+                let rule = bestRound?.validationAveragePrecision == nil ? "lowest validation loss" : "highest mAP@.5:.95"
+                Terminal.note("The model is that of \(unit) \(kept), with the \(rule).")
+            }
         case .noImprovement:
             Terminal.note(
                 "Stopped early after \(count(done)): no improvement in validation loss for \(count(done - kept))\(best)."

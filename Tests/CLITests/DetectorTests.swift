@@ -89,8 +89,47 @@ import Testing
             #expect(detections[2]?.isEmpty == true && detections[3] == nil)
             let confidence = try #require(detections[0]?.first?["confidence"] as? Double)
             #expect((0.5...1).contains(confidence))
-            let all = try run(tool, ["detect", "photos/a.png", "--threshold", "0"] + artwork, folder: folder)
-            #expect(all.status == 0 && all.output.contains("Leaf ") && all.output.contains("; Crest "), "\(all.errors)")
+            let all = try run(tool, ["detect", "photos/a.png", "--threshold", "0", "--json"] + artwork, folder: folder)
+            let confidences = all.lines.first?["confidences"] as? [String: Double]
+            #expect(all.status == 0 && confidences?.keys.sorted() == ["Crest", "Leaf"], "\(all.errors)")
+        }
+    }
+
+    @Test("detect --artwork counts, cuts out and exports every occurrence of a logo") func occurrences() throws {
+        try withTemporaryFolder { folder in
+            let leaf = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures/artwork-leaf.png")
+            let backdrops = try Backdrops([], size: 320, seed: 5, workers: Workers(1))
+            let compositor = Compositor(
+                artworks: [try Artwork(contentsOf: leaf)], backdrops: backdrops, seed: 9,
+                configuration: Compositor.Configuration(span: 0.5...0.7, rotatedShare: 0))
+            let tile = try compositor.positive(0).image
+            // The same composite twice, side by side.
+            let rows = (0..<tile.height).flatMap { row in
+                let samples = tile.samples[(row * tile.width * 3)..<((row + 1) * tile.width * 3)]
+                return Array(samples) + Array(samples)
+            }
+            try ImageFile.write(
+                RasterImage(width: 2 * tile.width, height: tile.height, channels: 3, samples: rows),
+                to: folder.appending(path: "a.png"))
+            let detect = ["detect", "a.png", "--artwork", "Leaf=\(leaf.path)"]
+            let found = try run(
+                tool, detect + ["--json", "--crop-to", "crops", "--coco", "boxes.json"], folder: folder)
+            let line = try #require(found.lines.first)
+            #expect(found.status == 0 && line.keys.sorted() == ["confidences", "detections", "file"], "\(found.errors)")
+            let detections = try #require(line["detections"] as? [[String: Any]])
+            let positions = detections.compactMap { ($0["box"] as? [String: Double])?["x"] }.sorted()
+            #expect(positions.count == 2 && positions[0] < 0.5 && positions[1] >= 0.5)
+            let confidences = try #require(line["confidences"] as? [String: Double])
+            #expect(confidences == ["Leaf": try #require(detections[0]["confidence"] as? Double)])
+            let crops = try FileManager.default.contentsOfDirectory(atPath: folder.appending(path: "crops/Leaf").path)
+            #expect(crops.count == 2)
+            let coco = try JSONSerialization.jsonObject(
+                with: Data(contentsOf: folder.appending(path: "boxes.json")))
+            #expect(((coco as? [String: Any])?["annotations"] as? [Any])?.count == 2)
+            let count = try run(tool, detect + ["--count", "--json"], folder: folder)
+            #expect(count.lines.first?["counts"] as? [String: Int] == ["Leaf": 2])
+            let table = try run(tool, detect + ["--csv"], folder: folder)
+            #expect(table.output.split(separator: "\n").count == 3, "\(table.output)")
         }
     }
 
