@@ -98,19 +98,18 @@ import Testing
     @Test("detect --artwork counts, cuts out and exports every occurrence of a logo") func occurrences() throws {
         try withTemporaryFolder { folder in
             let leaf = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures/artwork-leaf.png")
-            let backdrops = try Backdrops([], size: 320, seed: 5, workers: Workers(1))
-            let compositor = Compositor(
-                artworks: [try Artwork(contentsOf: leaf)], backdrops: backdrops, seed: 9,
-                configuration: Compositor.Configuration(span: 0.5...0.7, rotatedShare: 0))
-            let tile = try compositor.positive(0).image
-            // The same composite twice, side by side.
-            let rows = (0..<tile.height).flatMap { row in
-                let samples = tile.samples[(row * tile.width * 3)..<((row + 1) * tile.width * 3)]
-                return Array(samples) + Array(samples)
+            let logo = try #require(try Artwork(contentsOf: leaf).cutOut)
+            var photo = RasterImage(width: 640, height: 320, channels: 3, filledWith: 190)
+            for left in [40, 360] {
+                for row in 0..<logo.height {
+                    for column in 0..<logo.width where logo.samples[(row * logo.width + column) * 4 + 3] > 127 {
+                        let source = (row * logo.width + column) * 4
+                        let target = ((row + 30) * photo.width + left + column) * 3
+                        photo.samples.replaceSubrange(target..<(target + 3), with: logo.samples[source..<(source + 3)])
+                    }
+                }
             }
-            try ImageFile.write(
-                RasterImage(width: 2 * tile.width, height: tile.height, channels: 3, samples: rows),
-                to: folder.appending(path: "a.png"))
+            try ImageFile.write(photo, to: folder.appending(path: "a.png"))
             let detect = ["detect", "a.png", "--artwork", "Leaf=\(leaf.path)"]
             let found = try run(
                 tool, detect + ["--json", "--crop-to", "crops", "--coco", "boxes.json"], folder: folder)

@@ -1,5 +1,5 @@
 internal import ImprintImages
-internal import ImprintModel
+package import ImprintModel
 
 /// The selection of detected objects from the peaks of all logos.
 package enum ObjectPeaks {
@@ -75,6 +75,9 @@ package enum ObjectPeaks {
     }
 
     /// Returns the objects that matches of logos show, by descending confidence.
+    ///
+    /// The boxes of matches are less exact than those of a detector, so a match also suppresses less confident matches of the same logo that
+    /// are partly inside it, or around it.
     /// - Parameter matches: The matches of each logo, by descending confidence.
     package static func objects(_ matches: [[DetectedObject]]) -> [DetectedObject] {
         let candidates = matches.map { matches in
@@ -86,7 +89,8 @@ package enum ObjectPeaks {
             }
         }
         // All logos have the same minimum confidence, so an object is never suppressed by one below the minimum.
-        return objects(candidates, thresholds: matches.map { _ in 0 }).map { object in
+        let selected = objects(candidates, thresholds: matches.map { _ in 0 }, areMatches: true)
+        return selected.map { object in
             DetectedObject(
                 label: matches[object.logo][0].label, confidence: object.confidence,
                 box: NormalizedRectangle(
@@ -103,7 +107,10 @@ package enum ObjectPeaks {
     /// - Parameters:
     ///   - peaks: The peaks of each logo, by descending confidence. All boxes have the same unit.
     ///   - thresholds: The minimum confidence of each logo.
-    static func objects(_ peaks: [some Sequence<Candidate>], thresholds: [Double]) -> [Object] {
+    ///   - areMatches: Whether the peaks are matches of artwork.
+    static func objects(
+        _ peaks: [some Sequence<Candidate>], thresholds: [Double], areMatches: Bool = false
+    ) -> [Object] {
         func reachesThreshold(_ object: Object) -> Bool { Double(object.confidence) >= thresholds[object.logo] }
         var candidates: [Object] = []
         for (logo, peaks) in peaks.enumerated() {
@@ -128,7 +135,8 @@ package enum ObjectPeaks {
         }) {
             let isReaching = reachesThreshold(candidate)
             let isSuppressed = objects.contains {
-                suppresses($0, candidate) && (!isReaching || reachesThreshold($0))
+                (suppresses($0, candidate) || areMatches && suppressesMatch($0, candidate))
+                    && (!isReaching || reachesThreshold($0))
             }
             if !isSuppressed { objects.append(candidate) }
         }
@@ -142,6 +150,13 @@ package enum ObjectPeaks {
                 > ObjectSelection.sameLogoContainment * weaker.box.width * weaker.box.height
         }
         return object.box.overlap(with: weaker.box) > ObjectSelection.otherLogoOverlap
+    }
+
+    /// Returns whether a match makes a less confident one of the same logo redundant, which is mostly inside or around it.
+    private static func suppressesMatch(_ match: Object, _ weaker: Object) -> Bool {
+        let (area, weakerArea) = (match.box.width * match.box.height, weaker.box.width * weaker.box.height)
+        return match.logo == weaker.logo && weakerArea < ObjectSelection.largerMatchArea * area
+            && match.box.intersection(with: weaker.box) > ObjectSelection.matchContainment * min(area, weakerArea)
     }
 
     /// Returns the box of a peak: the predicted box or, without box regression, a square of the typical size.

@@ -169,7 +169,8 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
         }
         guard (seconds + secondsInRounds + secondsInRound).isFinite else { return "a time that is not finite" }
         guard bestLoss?.isFinite ?? true else { return "a validation loss that is not finite" }
-        guard [startAccuracy, bestAveragePrecision].allSatisfy({ $0.map((0...1).contains) ?? true }) else { return "an accuracy that is out of range" }
+        let accuracies = [startAccuracy, bestAveragePrecision].compactMap { $0 }
+        guard accuracies.allSatisfy({ (0...1).contains($0) }) else { return "an accuracy that is out of range" }
         guard best.map(history.indices.contains) ?? (history.isEmpty || startAccuracy != nil) else {
             return "a best epoch that is out of range"
         }

@@ -180,36 +180,34 @@ public final class ArtworkMatcher: Sendable {
     }
 
     /// Returns the best match of each label. Its score is the mean of the highest scores of its parts, which may be at any positions.
-    private func matches(_ scores: TemplateScores) -> [TemplateMatcher.Match] { best(scores).map(\.match) }
-
-    /// Returns the best match of each label, and the index of its artwork.
-    private func best(_ scores: TemplateScores) -> [(match: TemplateMatcher.Match, artwork: Int?)] {
-        var best = labels.map { _ in (match: TemplateMatcher.Match(score: -1, box: .all), artwork: Int?.none) }
-        for (index, (label, templates)) in artworks.enumerated() {
+    private func matches(_ scores: TemplateScores) -> [TemplateMatcher.Match] {
+        var best = labels.map { _ in TemplateMatcher.Match(score: -1, box: .all) }
+        for (label, templates) in artworks {
             let parts = templates.map(scores.best)
             let score = Self.meanOfHighest(parts.map(\.score))
-            if score > best[label].match.score {
-                best[label] = (TemplateMatcher.Match(score: score, box: parts[0].box), index)
-            }
+            if score > best[label].score { best[label] = TemplateMatcher.Match(score: score, box: parts[0].box) }
         }
         return best
     }
 
     /// Returns all objects by descending confidence.
     private func objects(_ scores: TemplateScores) -> [DetectedObject] {
-        let best = best(scores)
         var found: [[TemplateMatcher.Match]] = labels.map { _ in [] }
-        for (index, (label, templates)) in artworks.enumerated() {
-            for (rank, peak) in scores.peaks(templates.lowerBound).enumerated() {
+        for (label, templates) in artworks {
+            found[label] += scores.peaks(templates.lowerBound).map { peak in
                 let near = templates.dropFirst().map { scores.highest($0, at: regions[$0], of: peak.box) }
-                var score = Self.meanOfHighest([peak.score] + near)
-                if rank == 0, best[label].artwork == index { score = best[label].match.score }
-                found[label].append(TemplateMatcher.Match(score: score, box: peak.box.clippedToImage))
+                return TemplateMatcher.Match(
+                    score: Self.meanOfHighest([peak.score] + near), box: peak.box.clippedToImage)
             }
+        }
+        for (label, best) in matches(scores).enumerated() {
+            found[label].sort { $0.score > $1.score }
+            // The best match has the score of the image: more parts of a bent logo may be visible than near their positions.
+            if !found[label].isEmpty { found[label][0].score = best.score }
         }
         return ObjectPeaks.objects(
             zip(labels, found).map { label, matches in
-                matches.sorted { $0.score > $1.score }.map {
+                matches.map {
                     DetectedObject(label: label, confidence: confidence($0.score), box: $0.box)
                 }
             })
