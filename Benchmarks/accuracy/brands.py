@@ -185,7 +185,9 @@ def measure_imprint(method, args, options, brands, pictures, photos):
         lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
     scores = {}
     for line in map(json.loads, lines):
-        scores[Path(line["file"]).name] = {found["label"]: found["confidence"] for found in line["detections"]}
+        # The confidences of a photo, or the most confident detection of each label: detections come by descending confidence.
+        scores[Path(line["file"]).name] = line.get("confidences") or {
+            found["label"]: found["confidence"] for found in reversed(line["detections"])}
     seconds = [trained - start, (time.monotonic() - trained) / len(photos)]
     return {"scores": scores, "threshold": 0.5, "seconds": seconds}
 

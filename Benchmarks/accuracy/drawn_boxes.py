@@ -50,8 +50,12 @@ def main():
     count(args, model, annotations)
 
 
-def draw(args, logos=LOGOS, different=False):
-    """Draws artwork and scenes, and returns the annotations; each scene depends only on the seed and its number."""
+def draw(args, logos=LOGOS, different=False, fewest=None):
+    """Draws artwork and scenes, and returns the annotations; each scene depends only on the seed and its number.
+
+    A scene has `fewest` to 6 logos; the default is 2 if they must be different, otherwise 0.
+    """
+    fewest = fewest if fewest is not None else 2 if different else 0
     args.output.mkdir(parents=True, exist_ok=True)
     logos = {name: logo() for name, logo in logos.items()}
     for name, layers in logos.items():
@@ -60,7 +64,7 @@ def draw(args, logos=LOGOS, different=False):
     images, annotations = [], []
     for number in range(args.test):
         generator = random.Random(f"{args.seed} boxes {number}")
-        image, objects = scene_of_several(generator, logos, 2 + number % 5 if different else number % 7, different)
+        image, objects = scene_of_several(generator, logos, fewest + number % (7 - fewest), different)
         name = f"{number:04}.jpg"
         save(generator, image, args.output / name)
         images.append({"id": number + 1, "file_name": name, "width": image.width, "height": image.height})
@@ -77,11 +81,8 @@ def draw(args, logos=LOGOS, different=False):
     return contents
 
 
-def compare(images, evaluation, annotations, folder):
-    """Computes the same metrics with pycocotools from the same detections."""
-    from pycocotools.coco import COCO
-    from pycocotools.cocoeval import COCOeval
-
+def coco_results(images, annotations):
+    """Converts the JSON lines of photos with detections to the results of COCO."""
     files = {image["file_name"]: image for image in annotations["images"]}
     categories = {category["name"]: category["id"] for category in annotations["categories"]}
     results = []
@@ -94,8 +95,16 @@ def compare(images, evaluation, annotations, folder):
                 "bbox": [
                     box["x"] * image["width"], box["y"] * image["height"], box["width"] * image["width"],
                     box["height"] * image["height"]]})
+    return results
+
+
+def compare(images, evaluation, annotations, folder):
+    """Computes the same metrics with pycocotools from the same detections."""
+    from pycocotools.coco import COCO
+    from pycocotools.cocoeval import COCOeval
+
     truth = COCO(str(folder / "boxes.json"))
-    check = COCOeval(truth, truth.loadRes(results), "bbox")
+    check = COCOeval(truth, truth.loadRes(coco_results(images, annotations)), "bbox")
     check.evaluate()
     check.accumulate()
     check.summarize()

@@ -1,6 +1,3 @@
-internal import CPNG
-package import Foundation
-
 /// A contact sheet: many images in one, to review a data set.
 package enum ContactSheet {
     /// Arranges `images` in rows of `columns`, in cells of the size of the largest image, 4 pixels apart on mid grey.
@@ -26,49 +23,6 @@ package enum ContactSheet {
             sheet.paste(image, left: left, top: row * cellHeight + gap)
         }
         return sheet
-    }
-
-    /// Encodes a sheet as PNG or JPEG, with a comment that `wrote(_:)` recognizes.
-    ///
-    /// - Parameters:
-    ///   - sheet: The image from `make(_:columns:gapAfterFirstColumn:)`.
-    ///   - url: The file to write it to, whose extension is `png`, `jpg` or `jpeg`.
-    /// - Throws: `ImageError` for another extension, or an image that the format cannot hold.
-    package static func encode(_ sheet: RasterImage, for url: URL) throws(ImageError) -> [UInt8] {
-        let bytes = try ImageFile.encode(sheet, for: url)
-        let (start, comment) = bytes.starts(with: pngSignature) ? (pngHeaderLength, pngComment) : (2, jpegComment)
-        return bytes.prefix(start) + comment + bytes.dropFirst(start)
-    }
-
-    /// Whether the file at `url` is a contact sheet that `encode(_:for:)` made; false if it cannot be read.
-    package static func wrote(_ url: URL) -> Bool {
-        guard let file = try? FileHandle(forReadingFrom: url) else { return false }
-        defer { try? file.close() }
-        guard let data = try? file.read(upToCount: 128) else { return false }
-        let head = [UInt8](data)
-        return head.starts(with: pngSignature) && head.dropFirst(pngHeaderLength).starts(with: pngComment)
-            || head.starts(with: [0xFF, 0xD8] + jpegComment)
-    }
-
-    private static let comment = Array("Imprint contact sheet".utf8)
-
-    private static let pngSignature: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
-
-    /// The signature and the chunk IHDR, which comes first.
-    private static let pngHeaderLength = 8 + 4 + 4 + 13 + 4
-
-    /// A tEXt chunk (PNG specification, third edition, 11.3.3.2): length, type, keyword, zero, text, CRC of all but the length.
-    private static let pngComment: [UInt8] = {
-        let content = Array("tEXtSoftware\0".utf8) + comment
-        let checksum = UInt32(crc32(0, content, uInt(content.count)))
-        return bigEndian(UInt32(content.count - 4)) + content + bigEndian(checksum)
-    }()
-
-    /// A COM segment (ITU-T T.81, B.2.4.5): marker, length with these two bytes, text.
-    private static let jpegComment: [UInt8] = [0xFF, 0xFE, 0, UInt8(comment.count + 2)] + comment
-
-    private static func bigEndian(_ value: UInt32) -> [UInt8] {
-        stride(from: 24, through: 0, by: -8).map { UInt8(truncatingIfNeeded: value >> UInt32($0)) }
     }
 }
 

@@ -15,7 +15,7 @@ package enum OutputKind: String, CaseIterable, Sendable {
     case trainingReport = "training report"
     case auditReport = "audit report"
     case contactSheet = "contact sheet"
-    case cutOut = "cut-out or contact sheet"
+    case cutOut = "cut-out"
     case onnxModel = "ONNX model"
     case coreMLModel = "Core ML model"
     case predictionTable = "table of fold predictions"
@@ -36,7 +36,8 @@ package enum OutputKind: String, CaseIterable, Sendable {
         case .checkpoint: OutputFile.hasMetadata(Checkpoint.formatKey, url)
         case .trainingReport: isPage(.trainingReport, url)
         case .auditReport: isPage(.auditReport, url)
-        case .contactSheet, .cutOut: ContactSheet.wrote(url)
+        case .contactSheet: ImageSignature.contactSheet.isIn(url)
+        case .cutOut: ImageSignature.cutOut.isIn(url)
         case .onnxModel: Self.hasExportedNetwork(url, fields: [14])
         case .coreMLModel: Self.hasExportedNetwork(url, fields: [2, 100, 100])
         case .predictionTable: starts(url, with: Self.predictionTableHeader)

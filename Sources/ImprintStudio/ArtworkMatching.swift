@@ -32,11 +32,11 @@ struct ArtworkMatching: Sendable {
 
     private init(matcher: ArtworkMatcher) { self.matcher = matcher }
 
-    /// Finds the logos in a photo.
-    func classify(_ photo: Data) async throws -> [Classification] {
+    /// Returns how likely a photo shows each logo, and all logos that it finds, including those below the threshold.
+    func search(_ photo: Data) async throws -> (classifications: [Classification], objects: [DetectedObject]) {
         try await queue.run { [matcher] in
             let side = ImageFile.shortSideToDecode(covering: TemplateMatcher.levels.max() ?? 0)
-            return try matcher.classify(ImageSource.data(photo).stored(coveringShortSide: side).upright)
+            return try matcher.search(ImageSource.data(photo).stored(coveringShortSide: side).upright)
         }
     }
 }

@@ -95,14 +95,12 @@ private struct ClassificationResponse: Encodable {
     }
 
     /// Creates the response of matching: every label with its confidence, and the logos that reach the threshold.
-    init(matches: [Classification]) {
+    init(matches: (classifications: [Classification], objects: [DetectedObject])) {
         isRejected = false
-        classifications = matches.map {
+        classifications = matches.classifications.map {
             Item(label: $0.label, confidence: $0.confidence, box: $0.box, category: nil)
         }
-        objects = matches.filter { $0.confidence >= ArtworkMatching.threshold }.compactMap { match in
-            match.box.map { DetectedObject(label: match.label, confidence: match.confidence, box: $0) }
-        }
+        objects = matches.objects.filter { $0.confidence >= ArtworkMatching.threshold }
     }
 
     init(_ result: ImageResult, _ categories: Categories?) {
@@ -118,7 +116,7 @@ private struct ClassificationResponse: Encodable {
 extension Studio {
     func classify(_ photo: Data) async throws -> HTTPResponse {
         if let matching = trainer.matching {
-            return try .json(ClassificationResponse(matches: try await matching.classify(photo)))
+            return try .json(ClassificationResponse(matches: try await matching.search(photo)))
         }
         guard let classifier = trainer.classifier else {
             throw RequestError("There is no model yet. Collect examples of two classes to train one.", .conflict)

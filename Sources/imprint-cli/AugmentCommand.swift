@@ -120,7 +120,7 @@ struct AugmentCommand: ParsableCommand {
             augmentation: try augment.augmentation(), seed: seed, epochs: epochs)
         let sheet = try preview.sheet(of: folder.items, count: count)
         for image in sheet.skipped { Terminal.warn("Skipped: \(image.reason)") }
-        try writeContactSheet(sheet.image, to: contactSheet)
+        try writeImage(sheet.image, to: contactSheet, signature: .contactSheet)
         let shown = sheet.shown.map { $0.url.path(percentEncoded: false) }
         if common.json {
             try Terminal.report(
@@ -152,7 +152,7 @@ struct AugmentCommand: ParsableCommand {
                 rows.append(CompositeRow(label: label, showsLogo: isPositive, kinds: composites.map(\.kind)))
             }
         }
-        try writeContactSheet(ContactSheet.make(images, columns: epochs), to: contactSheet)
+        try writeImage(ContactSheet.make(images, columns: epochs), to: contactSheet, signature: .contactSheet)
         if common.json {
             try Terminal.report(CompositesLine(rows: rows, output: contactSheet, cutOut: cutOut))
         } else {
@@ -171,7 +171,7 @@ extension AugmentCommand {
             throw ValidationError(
                 "--cut-out: \(artwork.name) is a recipe, which has no background. Leave out --cut-out.")
         }
-        try writeContactSheet(image, to: path)
+        try writeImage(image, to: path, signature: .cutOut)
         if !common.json { Terminal.note("Wrote \(visible(path)), the logo as Imprint uses it.") }
     }
 }

@@ -111,14 +111,13 @@ struct ClassifyCommand: ParsableCommand {
             ClassificationLine($0, hasBoxes: boxes)
         } classify: { photo in
             var (classifications, novelty) = try classifier.classifyWithNovelty(
-                .file(photo), cropAndScale: cropAndScale)
+                .file(photo.url), cropAndScale: cropAndScale)
             if let categories {
                 classifications = classifications.rolledUp(into: categories, sumToOne: classifier.confidencesSumToOne)
             }
-            return (
-                Array(classifications.filter(rule.accepts).prefix(limit)),
-                noveltyOptions.verdict(novelty, of: classifier)
-            )
+            return PhotoResult(
+                file: photo.path, classifications: Array(classifications.filter(rule.accepts).prefix(limit)),
+                verdict: noveltyOptions.verdict(novelty, of: classifier))
         }
     }
 

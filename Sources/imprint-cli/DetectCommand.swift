@@ -18,9 +18,9 @@ struct DetectCommand: ParsableCommand {
               imprint detect centerface photo.jpg
               find photos -name '*.jpg' | imprint detect logo.imprint --files-from - --json
 
-            A model finds every logo in a photo. The installed model centerface finds faces (imprint models install centerface). \
-            With --artwork, Imprint does not train a model: it compares the photos with the image of the logo, \
-            and finds the best match of each label. A trained model is faster, and can also learn its logos from photos.
+            detect finds every logo in a photo. The installed model centerface finds faces (imprint models install centerface). \
+            With --artwork, Imprint does not train a model: it compares the photos with the image of the logo. \
+            A trained model is faster, and can also learn its logos from photos.
 
             Boxes are relative to the upright photo: 0 to 1, with the origin in the upper left corner.
             """)
@@ -112,7 +112,11 @@ struct DetectCommand: ParsableCommand {
         let line: (PhotoResult) -> any Encodable =
             detectionOutputs.count ? { CountLine($0, finder.labels) } : { DetectionLine($0) }
         try forEachPhoto(photos, workers, output, verb: "searching", line: line) { photo in
-            (try finder.find(photo), nil)
+            let (objects, confidences) = try finder.find(photo.url)
+            let classifications = objects.map {
+                Classification(label: $0.label, confidence: $0.confidence, box: $0.box)
+            }
+            return PhotoResult(file: photo.path, classifications: classifications, confidences: confidences)
         }
     }
 
@@ -122,7 +126,8 @@ struct DetectCommand: ParsableCommand {
         let labels: [String]
         /// The text for a photo without objects.
         var noneText = "no logo"
-        let find: (URL) throws -> [Classification]
+        /// Returns the objects in a photo and, for artwork, the confidence that the photo shows each logo.
+        let find: (URL) throws -> (objects: [DetectedObject], confidences: [String: Float]?)
     }
 
     /// Returns the finder of a model.
@@ -138,9 +143,7 @@ struct DetectCommand: ParsableCommand {
             labels: detector.objectLabels ?? [],
             noneText: detector.model.detectsLogos ? "no logo" : "nothing found"
         ) { [minimum] photo in
-            try detector.detect(photo, minimumConfidence: minimum).map {
-                Classification(label: $0.label, confidence: $0.confidence, box: $0.box)
-            }
+            (try detector.detect(photo, minimumConfidence: minimum), nil)
         }
     }
 
@@ -173,7 +176,11 @@ struct DetectCommand: ParsableCommand {
             artwork, features: features, workers: Workers(threads),
             drawingWorkers: Workers(common.threadCount))
         return Finder(labels: matcher.labels) { photo in
-            try matcher.classify(photo).filter { $0.confidence >= minimum }
+            let (classifications, objects) = try matcher.search(photo)
+            return (
+                objects.filter { $0.confidence >= minimum },
+                Dictionary(uniqueKeysWithValues: classifications.map { ($0.label, $0.confidence) })
+            )
         }
     }
 }
@@ -194,9 +201,12 @@ extension ModelFile {
 private struct DetectionLine: Encodable {
     let file: String
     let detections: [DetectedObject]
+    /// The confidence that the photo shows each logo, with --artwork.
+    let confidences: [String: Float]?
 
     init(_ result: PhotoResult) {
         file = result.file
+        confidences = result.confidences
         detections = result.classifications.compactMap { classification in
             classification.box.map {
                 DetectedObject(label: classification.label, confidence: classification.confidence, box: $0)

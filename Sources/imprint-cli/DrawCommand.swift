@@ -148,7 +148,7 @@ struct DrawCommand: ParsableCommand {
                     recipe.draw(label: label, index: $0, seed: seed)
                 }
             }
-            try writeContactSheet(ContactSheet.make(images, columns: 10), to: contactSheet)
+            try writeImage(ContactSheet.make(images, columns: 10), to: contactSheet, signature: .contactSheet)
         }
         let labels = recipe.labels.map(\.name)
         if common.json {

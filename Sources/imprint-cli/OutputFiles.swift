@@ -78,8 +78,8 @@ func checkContactSheet(_ path: String, inputs: [(role: String, path: String)] = 
     }
 }
 
-/// Writes a contact sheet with metadata that identifies it as written by Imprint.
-func writeContactSheet(_ sheet: RasterImage, to path: String) throws {
+/// Writes an image with a signature, by which Imprint recognizes it later.
+func writeImage(_ image: RasterImage, to path: String, signature: ImageSignature) throws {
     let url = URL(filePath: path)
-    try AtomicFile.write(try ContactSheet.encode(sheet, for: url), to: url)
+    try AtomicFile.write(try signature.encode(image, for: url), to: url)
 }

@@ -14,12 +14,12 @@ internal import ImprintImages
 ///   - output: Writes the results.
 ///   - verb: The word for the work in the progress bar, such as "classifying".
 ///   - line: The JSON line of a result.
-///   - classify: Returns the classifications to show for a photo, and the verdict of the novelty rule if the model has one.
+///   - classify: Returns the result of a photo.
 /// - Throws: `ExitCode.failure` at the end if a named photo cannot be processed, or one of the list with --strict; `Interrupt.exitCode` after
 ///   a signal; all other errors immediately.
 func forEachPhoto(
     _ photos: PhotoSource, _ workers: Workers, _ output: PhotoOutput, verb: String,
-    line: (PhotoResult) -> any Encodable, classify: (URL) throws -> ([Classification], NoveltyVerdict?)
+    line: (PhotoResult) -> any Encodable, classify: (PhotoInput) throws -> PhotoResult
 ) throws {
     var progress = PhotoProgress(verb: verb, total: photos.count)
     var isFailure = false
@@ -34,9 +34,7 @@ func forEachPhoto(
         } _: { photo in
             Swift.Result {
                 if let problem = photo.problem { throw PhotoFailure(description: "\(photo.path): \(problem)") }
-                let (classifications, verdict) = try photo.wrappingFailures { try classify(photo.url) }
-                let result = PhotoResult(file: photo.path, classifications: classifications, verdict: verdict)
-                return try output.prepared(result, of: photo)
+                return try output.prepared(photo.wrappingFailures { try classify(photo) }, of: photo)
             }
         } receive: { photo, outcome in
             progress.done += 1

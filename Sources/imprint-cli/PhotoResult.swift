@@ -12,7 +12,9 @@ struct PhotoResult: Sendable {
     /// The classifications to show, best first; empty if the photo shows none of the labels.
     let classifications: [Classification]
     /// The verdict of the novelty rule, or nil if the model has no such rule.
-    let verdict: NoveltyVerdict?
+    var verdict: NoveltyVerdict?
+    /// The confidence that the photo shows each logo, by label; nil unless the logos are found by their artwork.
+    var confidences: [String: Float]?
 
     /// Whether the novelty rule rejects the photo, because it is unlike the training photos.
     var isRejected: Bool { verdict?.isRejected == true }

@@ -15,7 +15,8 @@ struct TrainingMonitor {
     private var pace = TrainingPace()
     private var imagesPerEpoch = 0
     private var started: TrainingStart?
-    private var lowestLoss = Float.infinity
+    /// The best round so far whose validation result is comparable.
+    private var bestRound: EpochMetrics?
     private var bar = ProgressBar()
 
     init(epochs: Int, patience: Int?, json: Bool, savesCheckpoints: Bool) {
@@ -101,7 +102,8 @@ struct TrainingMonitor {
         let done = resumed.history.count
         let seen = resumed.imagesSeen > 0 ? " and \(resumed.imagesSeen) images of the next" : ""
         Terminal.note("Resumed after \(count(done))\(seen).")
-        lowestLoss = resumed.hasSameImages ? resumed.history.compactMap(\.validationLoss).min() ?? .infinity : .infinity
+        bestRound = nil
+        if resumed.hasSameImages { for metrics in resumed.history { _ = isBest(metrics) } }
         if done < epochs && !resumed.hasSameImages {
             Terminal.note(
                 "The photos have changed: the epoch starts again, and earlier epochs no longer count as the best.")
@@ -160,6 +162,7 @@ struct TrainingMonitor {
             "\(unit) \(metrics.epoch)/\(epochs)  loss \(format(metrics.loss))  accuracy \(Terminal.percent(metrics.accuracy))"
         if let loss = metrics.validationLoss, let accuracy = metrics.validationAccuracy {
             line += "  validation loss \(format(loss))  accuracy \(Terminal.percent(accuracy))"
+            if let precision = metrics.validationAveragePrecision { line += "  mAP@.5:.95 \(format(precision))" }
         }
         line += String(format: "  %.1f s", seconds)
         // The head is trained on features that were computed before, so images per second would not measure the speed of training.
@@ -170,10 +173,10 @@ struct TrainingMonitor {
         Terminal.note((line, nil), (isBest(metrics) ? "  best" : "", .good))
     }
 
-    /// Whether the validation loss is the lowest so far.
+    /// Whether the validation result is the best so far.
     private mutating func isBest(_ metrics: EpochMetrics) -> Bool {
-        guard let loss = metrics.validationLoss, loss < lowestLoss else { return false }
-        lowestLoss = loss
+        guard metrics.validationLoss != nil, bestRound.flatMap(metrics.isBetter) ?? true else { return false }
+        bestRound = metrics
         return true
     }
 
@@ -235,7 +238,10 @@ struct TrainingMonitor {
         let best = kept < done ? "; \(output) is the model after epoch \(kept), the best" : ""
         switch ending {
         case .completed:
-            if kept < done { Terminal.note("The model is that of epoch \(kept), with the lowest validation loss.") }
+            if kept < done {
+                let rule = bestRound?.validationAveragePrecision == nil ? "lowest validation loss" : "highest mAP@.5:.95"
+                Terminal.note("The model is that of \(unit) \(kept), with the \(rule).")
+            }
         case .noImprovement:
             Terminal.note(
                 "Stopped early after \(count(done)): no improvement in validation loss for \(count(done - kept))\(best)."
@@ -246,7 +252,7 @@ struct TrainingMonitor {
         }
     }
 
-    private func format(_ loss: Float) -> String { String(format: "%.4f", loss) }
+    private func format(_ value: Float) -> String { String(format: "%.4f", value) }
 }
 
 private struct EpochLine: Encodable {
@@ -256,6 +262,8 @@ private struct EpochLine: Encodable {
     let accuracy: Float
     @NullIfMissing var validationLoss: Float?
     @NullIfMissing var validationAccuracy: Float?
+    /// Only present if the validation set has boxes.
+    let validationAveragePrecision: Float?
     let learningRate: Float
     let seconds: Double
 
@@ -265,6 +273,7 @@ private struct EpochLine: Encodable {
         accuracy = metrics.accuracy
         validationLoss = metrics.validationLoss
         validationAccuracy = metrics.validationAccuracy
+        validationAveragePrecision = metrics.validationAveragePrecision
         learningRate = metrics.learningRate
         self.seconds = seconds
     }

@@ -89,8 +89,46 @@ import Testing
             #expect(detections[2]?.isEmpty == true && detections[3] == nil)
             let confidence = try #require(detections[0]?.first?["confidence"] as? Double)
             #expect((0.5...1).contains(confidence))
-            let all = try run(tool, ["detect", "photos/a.png", "--threshold", "0"] + artwork, folder: folder)
-            #expect(all.status == 0 && all.output.contains("Leaf ") && all.output.contains("; Crest "), "\(all.errors)")
+            let all = try run(tool, ["detect", "photos/a.png", "--threshold", "0", "--json"] + artwork, folder: folder)
+            let confidences = all.lines.first?["confidences"] as? [String: Double]
+            #expect(all.status == 0 && confidences?.keys.sorted() == ["Crest", "Leaf"], "\(all.errors)")
+        }
+    }
+
+    @Test("detect --artwork counts, cuts out and exports every occurrence of a logo") func occurrences() throws {
+        try withTemporaryFolder { folder in
+            let leaf = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures/artwork-leaf.png")
+            let logo = try #require(try Artwork(contentsOf: leaf).cutOut)
+            var photo = RasterImage(width: 640, height: 320, channels: 3, filledWith: 190)
+            for left in [40, 360] {
+                for row in 0..<logo.height {
+                    for column in 0..<logo.width where logo.samples[(row * logo.width + column) * 4 + 3] > 127 {
+                        let source = (row * logo.width + column) * 4
+                        let target = ((row + 30) * photo.width + left + column) * 3
+                        photo.samples.replaceSubrange(target..<(target + 3), with: logo.samples[source..<(source + 3)])
+                    }
+                }
+            }
+            try ImageFile.write(photo, to: folder.appending(path: "a.png"))
+            let detect = ["detect", "a.png", "--artwork", "Leaf=\(leaf.path)"]
+            let found = try run(
+                tool, detect + ["--json", "--crop-to", "crops", "--coco", "boxes.json"], folder: folder)
+            let line = try #require(found.lines.first)
+            #expect(found.status == 0 && line.keys.sorted() == ["confidences", "detections", "file"], "\(found.errors)")
+            let detections = try #require(line["detections"] as? [[String: Any]])
+            let positions = detections.compactMap { ($0["box"] as? [String: Double])?["x"] }.sorted()
+            #expect(positions.count == 2 && positions[0] < 0.5 && positions[1] >= 0.5)
+            let confidences = try #require(line["confidences"] as? [String: Double])
+            #expect(confidences == ["Leaf": try #require(detections[0]["confidence"] as? Double)])
+            let crops = try FileManager.default.contentsOfDirectory(atPath: folder.appending(path: "crops/Leaf").path)
+            #expect(crops.count == 2)
+            let coco = try JSONSerialization.jsonObject(
+                with: Data(contentsOf: folder.appending(path: "boxes.json")))
+            #expect(((coco as? [String: Any])?["annotations"] as? [Any])?.count == 2)
+            let count = try run(tool, detect + ["--count", "--json"], folder: folder)
+            #expect(count.lines.first?["counts"] as? [String: Int] == ["Leaf": 2])
+            let table = try run(tool, detect + ["--csv"], folder: folder)
+            #expect(table.output.split(separator: "\n").count == 3, "\(table.output)")
         }
     }
 

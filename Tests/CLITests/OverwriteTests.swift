@@ -29,13 +29,17 @@ import Testing
         Output(command: "export m.imprint --to imprint --int8 --output TARGET", kind: .model),
         Output(command: "draw $recipe --count 4 --output drawn --contact-sheet TARGET", kind: .contactSheet),
         Output(command: "augment photos --count 1 --epochs 1 --contact-sheet TARGET", kind: .contactSheet),
+        Output(
+            command: "augment --artwork Logo=logo.png --count 1 --epochs 1 --contact-sheet o.png --cut-out TARGET",
+            kind: .cutOut),
     ]
 
     /// Files that may exist at the target; the kind is nil if Imprint did not write the file.
     static let existing: [(file: String, kind: OutputKind?)] = [
         ("m.imprint", .model), ("p.personal", .personalization), ("c.features", .featureCache),
         ("saved/checkpoint.safetensors", .checkpoint), ("report.html", .trainingReport), ("audit.html", .auditReport),
-        ("sheet.png", .contactSheet), ("sheet.jpg", .contactSheet), ("m.onnx", .onnxModel), ("m.mlmodel", .coreMLModel),
+        ("sheet.png", .contactSheet), ("sheet.jpg", .contactSheet), ("cut.png", .cutOut), ("m.onnx", .onnxModel),
+        ("m.mlmodel", .coreMLModel),
         ("foreign.onnx", nil), ("foreign.mlmodel", nil), ("foreign.safetensors", nil), ("foreign.html", nil),
         ("photos/dark/0.png", nil), ("photo.jpg", nil), ("notes.txt", nil),
     ]
@@ -190,6 +194,11 @@ import Testing
         var files: [String: Data] = [:]
         try withTemporaryFolder { folder in
             try writeImages(to: folder.appending(path: "photos"), count: 8)
+            var logo = RasterImage(width: 120, height: 90, filledWith: 240)
+            for y in 20..<70 {
+                for sample in (3 * (y * 120 + 30))..<(3 * (y * 120 + 100)) { logo.samples[sample] = 20 }
+            }
+            try ImageFile.write(logo, to: folder.appending(path: "logo.png"))
             let commands = [
                 "train photos --epochs 1 --input-size 16 --output m.imprint --report report.html --checkpoint saved",
                 "audit photos --report audit.html",
@@ -197,6 +206,7 @@ import Testing
                 "export m.imprint --to onnx --output m.onnx", "export m.imprint --to coreml --output m.mlmodel",
                 "augment photos --count 1 --epochs 1 --contact-sheet sheet.png",
                 "augment photos --count 1 --epochs 1 --contact-sheet sheet.jpg",
+                "augment --artwork Logo=logo.png --count 1 --epochs 1 --contact-sheet s.png --cut-out cut.png",
             ]
             for command in commands {
                 let run = try imprint(command, folder: folder)
@@ -218,7 +228,7 @@ import Testing
             try Data("<!doctype html>\n<title>Imprint training report</title>\n".utf8).write(
                 to: folder.appending(path: "foreign.html"))
             try Data("notes".utf8).write(to: folder.appending(path: "notes.txt"))
-            for path in existing.map(\.file)
+            for path in existing.map(\.file) + ["logo.png"]
                 + (0..<4).flatMap({ ["photos/dark/\($0).png", "photos/bright/\($0).png"] })
             {
                 files[path] = try Data(contentsOf: folder.appending(path: path))

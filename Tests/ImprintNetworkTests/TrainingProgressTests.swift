@@ -27,6 +27,36 @@ import Testing
         #expect(isBest.lastIndex(of: true) == best)
     }
 
+    @Test(
+        "With boxes, the round with the highest mean average precision is the best, and of equal ones that with the lowest loss",
+        arguments: [
+            ([3, 2, 1], [0.5, 0.7, 0.6], 1), ([3, 2, 1], [0.5, 0.5, 0.4], 1), ([1, 2, 3], [0.5, 0.5, 0.5], 0),
+            ([3, 2, 4], [nil, nil, nil], 1),
+        ] as [([Float], [Float?], Int)])
+    func averagePrecision(losses: [Float], precisions: [Float?], best: Int) {
+        var progress = TrainingProgress(learningRate: 0.1, plannedRounds: 9)
+        let isBest = zip(losses, precisions).enumerated().map { index, values in
+            progress.finishRound(
+                EpochMetrics(
+                    epoch: index + 1, loss: 1, accuracy: 0, validationLoss: values.0, validationAccuracy: 0,
+                    validationAveragePrecision: values.1, learningRate: 0.1))
+        }
+        #expect(progress.best == best && isBest.lastIndex(of: true) == best)
+    }
+
+    @Test("A repeated validation replaces the mean average precision of the best round") func repeatedValidation() {
+        var progress = TrainingProgress(learningRate: 0.1, plannedRounds: 9)
+        func finish(_ precision: Float) -> Bool {
+            progress.finishRound(
+                EpochMetrics(
+                    epoch: progress.round + 1, loss: 1, accuracy: 0, validationLoss: 1,
+                    validationAveragePrecision: precision, learningRate: 0.1))
+        }
+        #expect(finish(0.6))
+        progress.recordBest(ValidationLoss(loss: 1, accuracy: 0, averagePrecision: 0.4))
+        #expect(finish(0.5) && !finish(0.45) && progress.best == 1 && progress.problem == nil)
+    }
+
     @Test("After the images change, the next round is the best regardless of earlier losses")
     func changedImages() {
         var (progress, _) = progress([3, 1, 2])

@@ -190,8 +190,9 @@ private func newLogo(model: URL, crest: URL, file: URL) throws {
 private func matching(logo: URL, photo: URL) throws {
     // Example of Sources/ImprintTraining/ImprintTraining.docc/TrainADetector.md begins
     let matcher = try ArtworkMatcher(["Logo": [try Artwork(contentsOf: logo)]])
-    let best = try matcher.classify(photo)[0]
-    print(best.label, best.confidence, best.box ?? .all)
+    for object in try matcher.detect(photo) {
+        print(object.label, object.confidence, object.box)
+    }
     // Example ends
 }
 

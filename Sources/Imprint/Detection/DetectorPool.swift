@@ -43,24 +43,20 @@ package final class DetectorPool: HeadPredictor {
             detector.logos.firstIndex { $0.label == label }.flatMap { logo in
                 scans[logo].peaks.max { $0.score < $1.score }
             }.map { peak in
-                let box = ObjectPeaks.box(of: peak, detector).normalized(in: image)
+                let box = ObjectPeaks.box(of: peak, detector).normalized(width: image.width, height: image.height)
                 guard box.width > 0, box.height > 0 else {
                     // The predicted box is outside of the image, but the peak is inside.
                     var square = peak
                     square.box = nil
-                    return ObjectPeaks.box(of: square, detector).normalized(in: image)
+                    return ObjectPeaks.box(of: square, detector).normalized(width: image.width, height: image.height)
                 }
                 return box
             }
         }
-        let objects = ObjectPeaks.objects(scans, detector, thresholds: thresholds).map { object in
-            DetectedObject(
-                label: detector.logos[object.logo].label, confidence: object.confidence,
-                box: object.box.normalized(in: image))
-        }
         return Prediction(
             confidences: detector.confidences(scans.map(\.score), in: model.labels), boxes: boxes,
-            objects: objects.filter { $0.box.width > 0 && $0.box.height > 0 })
+            objects: ObjectPeaks.objects(
+                scans, detector, thresholds: thresholds, size: (image.width, image.height)))
     }
 }
 
@@ -68,11 +64,10 @@ extension PyramidScanner.Peak.Box {
     /// Whether all values are finite.
     fileprivate var isFinite: Bool { x.isFinite && y.isFinite && width.isFinite && height.isFinite }
 
-    /// Returns the part of the box in an image, relative to the image.
-    fileprivate func normalized(in image: RasterImage) -> NormalizedRectangle {
+    /// Returns the part of the box in an image of this size, relative to the image.
+    func normalized(width columns: Int, height rows: Int) -> NormalizedRectangle {
         NormalizedRectangle(
-            x: x / Float(image.width), y: y / Float(image.height), width: width / Float(image.width),
-            height: height / Float(image.height)
+            x: x / Float(columns), y: y / Float(rows), width: width / Float(columns), height: height / Float(rows)
         ).clippedToImage
     }
 }

@@ -2,7 +2,7 @@ package import ImprintCore
 package import ImprintImages
 internal import ImprintNetwork
 
-/// A matcher that finds the best match of each template in an image, at all positions and levels of an image pyramid.
+/// A matcher that compares templates with an image, at all positions and levels of an image pyramid.
 package struct TemplateMatcher: Sendable {
     /// A part of a logo, as the features of several views; its score is that of the best view.
     package struct Template: Sendable {
@@ -18,7 +18,7 @@ package struct TemplateMatcher: Sendable {
         }
     }
 
-    /// The best match of a template in an image.
+    /// A match of a template in an image.
     package struct Match: Hashable, Sendable {
         /// The normalized correlation, −1…1, averaged over the depths of the features.
         package var score: Float
@@ -68,33 +68,33 @@ package struct TemplateMatcher: Sendable {
         }
     }
 
-    /// Returns the best match of each template in an image.
+    /// Returns the scores of each template in an image.
     /// - Parameter network: The network that computed the features of the templates.
     /// - Throws: `ImprintError.nonFiniteOutput` if a feature is not finite, `ImprintError.unsupportedImageSize` if the network does not accept
     ///   a level, `ImprintError.outOfMemory`.
-    package func matches(
+    package func scores(
         in image: RasterImage, _ network: AnySizeNetwork, workers: Workers
-    ) throws(ImprintError) -> [Match] {
-        var matches = sizes.map { _ in Match(score: -1, box: .all) }
+    ) throws(ImprintError) -> TemplateScores {
+        var scores = TemplateScores(templates: sizes.count)
         try network.forEachLevel(
             of: image, levels: Self.levels, stride: LocalFeatures.stride
         ) { map, level throws(ImprintError) in
             let features = LocalFeatureMaps(map, channels: channels)
             guard features.areFinite else { throw .nonFiniteOutput(network: network.network.name) }
             do throws(NetworkError) {
-                try updateMatches(&matches, features, level, workers)
+                try append(to: &scores, features, level, workers)
             } catch .outOfMemory(let bytes) {
                 throw .outOfMemory(byteCount: bytes)
             } catch {
                 preconditionFailure("matching failed: \(error)")
             }
         }
-        return matches
+        return scores
     }
 
-    /// Replaces matches with better ones from a level of the pyramid.
-    private func updateMatches(
-        _ matches: inout [Match], _ features: LocalFeatureMaps, _ level: RasterImage, _ workers: Workers
+    /// Appends the scores of a level of the pyramid.
+    private func append(
+        to scores: inout TemplateScores, _ features: LocalFeatureMaps, _ level: RasterImage, _ workers: Workers
     ) throws(NetworkError) {
         let maps = features.maps.map { NormalizedCorrelation.Map($0, height: features.height, width: features.width) }
         for group in groups {
@@ -106,47 +106,37 @@ package struct TemplateMatcher: Sendable {
                 try maxima(group, maps, windows: (block * Self.blockSize)..<min((block + 1) * Self.blockSize, count))
             }
             for (index, member) in group.members.enumerated() {
-                for maximum in blocks.map({ $0[index] }) where maximum.score > matches[member].score {
-                    let (height, width) = sizes[member]
-                    func center(_ first: Int, _ padding: Int, _ window: Int) -> Float {
-                        (Float(first - padding) + Float(window) / 2) * Float(LocalFeatures.stride)
-                    }
-                    let (row, column) = (maximum.window / size.columns, maximum.window % size.columns)
-                    let x = center(column, correlation.padding.width, correlation.window.width)
-                    let y = center(row, correlation.padding.height, correlation.window.height)
-                    let box = NormalizedRectangle(
-                        x: (x - width / 2) / Float(level.width), y: (y - height / 2) / Float(level.height),
-                        width: width / Float(level.width), height: height / Float(level.height))
-                    matches[member] = Match(score: maximum.score, box: box.clippedToImage)
-                }
+                scores.append(
+                    TemplateScores.Map(
+                        values: blocks.flatMap { $0[index] }, rows: size.rows, columns: size.columns,
+                        window: correlation.window, padding: correlation.padding,
+                        level: SIMD2(Float(level.width), Float(level.height)),
+                        size: SIMD2(sizes[member].width, sizes[member].height)),
+                    template: member)
             }
         }
     }
 
-    private struct Maximum {
-        var score: Float = -1
-        var window = 0
-    }
-
-    /// Returns the highest correlation of each template of a group with some windows.
+    /// Returns the scores of each template of a group in some windows: the highest correlations over its views.
     private func maxima(
         _ group: Group, _ maps: [NormalizedCorrelation.Map], windows: Range<Int>
-    ) throws(NetworkError) -> [Maximum] {
+    ) throws(NetworkError) -> [[Float]] {
         var sums = try group.correlations[0](maps[0], windows: windows)
         for depth in maps.indices.dropFirst() {
             let others = try group.correlations[depth](maps[depth], windows: windows)
             for index in sums.indices { sums[index] += others[index] }
         }
         let factor = 1 / Float(maps.count)
-        var maxima = group.members.map { _ in Maximum() }
+        var maxima = group.members.map { _ in [Float](repeating: -1, count: windows.count) }
         var index = 0
-        for window in windows {
+        for window in windows.indices {
             for (member, views) in group.views.enumerated() {
+                var highest: Float = -1
                 for _ in 0..<views {
-                    let score = sums[index] * factor
-                    if score > maxima[member].score { maxima[member] = Maximum(score: score, window: window) }
+                    highest = max(highest, sums[index] * factor)
                     index += 1
                 }
+                maxima[member][window - windows.lowerBound] = highest
             }
         }
         return maxima

@@ -14,6 +14,14 @@ package enum ObjectSelection {
     ///
     /// Fine pyramid levels see parts of a large logo as the whole logo.
     package static let sameLogoContainment: Float = 0.8
+    /// The share of a match inside another match of the same logo, or the reverse, at which the weaker one is suppressed.
+    ///
+    /// It is lower than for a detector, because the boxes of matches are less exact.
+    package static let matchContainment: Float = 0.6
+    /// The largest ratio of the areas of a match and of a better match of the same logo inside it at which the larger one is suppressed.
+    ///
+    /// Two levels further up the pyramid, the scores of a logo can still be high, and a box has four times the area.
+    package static let largerMatchArea: Float = 6
     /// The overlap (IoU) at which a suppressed box is averaged with the one that suppresses it.
     package static let averagedOverlap: Float = 0.6
 }

@@ -230,7 +230,8 @@ extension TrainingLoop {
             options.rounds.restarts ? progress.learningRate : learningRate(at: max(progress.batch - 1, 0))
         let metrics = EpochMetrics(
             epoch: round + 1, loss: progress.sum.meanLoss, accuracy: progress.sum.accuracy,
-            validationLoss: validation?.loss, validationAccuracy: validation?.accuracy, learningRate: rate)
+            validationLoss: validation?.loss, validationAccuracy: validation?.accuracy,
+            validationAveragePrecision: validation?.averagePrecision, learningRate: rate)
         if progress.finishRound(metrics), options.keepsBest {
             if let best { best.copyValues(from: evaluationParameters) } else { best = try evaluationParameters.copy() }
         }

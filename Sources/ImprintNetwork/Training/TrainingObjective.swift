@@ -99,11 +99,16 @@ public struct ValidationLoss: Sendable {
     public var loss: Float
     /// The accuracy, 0…1.
     public var accuracy: Float
+    /// The mean average precision of a detector (mAP@.5:.95), 0…1; nil without boxes in the validation set.
+    ///
+    /// If rounds have it, the loop keeps the round with the highest one instead of the lowest loss.
+    public var averagePrecision: Float?
 
     /// Creates a validation result.
-    public init(loss: Float, accuracy: Float) {
+    public init(loss: Float, accuracy: Float, averagePrecision: Float? = nil) {
         self.loss = loss
         self.accuracy = accuracy
+        self.averagePrecision = averagePrecision
     }
 }
 

@@ -44,8 +44,8 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
     public package(set) var history: [EpochMetrics] = []
     /// The index in `history` of the best round; nil before the first round ends, and while the initial parameters are the best.
     ///
-    /// This is the round with the lowest comparable validation loss or, without a validation set, the last round. If the initial parameters
-    /// were validated, only rounds that are at least as accurate count.
+    /// This is the round with the best comparable validation result (`EpochMetrics.isBetter(than:)`) or, without a validation set, the last
+    /// round. If the initial parameters were validated, only rounds that are at least as accurate count.
     public private(set) var best: Int?
     /// The validation accuracy of the initial parameters, 0…1; nil if they were not validated.
     ///
@@ -55,6 +55,8 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
     /// The validation loss of the best round on the readable validation photos, measured again after some became unreadable; nil if the
     /// loss in `history` is still comparable.
     public package(set) var bestLoss: Float?
+    /// The mean average precision of the best round, measured again together with `bestLoss`; nil without boxes in the validation set.
+    public package(set) var bestAveragePrecision: Float?
     /// Whether photos became unreadable, after which a resumed run validates the best round again; nil in older checkpoints.
     public package(set) var hasUnreadablePhotos: Bool?
     /// The first round (from 0) whose validation loss is comparable with the latest: the first after the images changed.
@@ -77,7 +79,7 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
         case plannedRounds = "plannedEpochs"
         case batch, sum, passes
         case emaSteps = "averagedSteps"
-        case history, best, startAccuracy, bestLoss
+        case history, best, startAccuracy, bestLoss, bestAveragePrecision
         case hasUnreadablePhotos = "hasLostPhotos"
         case firstComparable, seconds
         case secondsInRounds = "secondsInEpochs"
@@ -105,14 +107,14 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
         if firstComparable == 0, let startAccuracy, let accuracy = metrics.validationAccuracy, accuracy < startAccuracy
         {
             isBest = false
-        } else if let best, best >= firstComparable, let lowestLoss = bestLoss ?? history[best].validationLoss,
-            let loss = metrics.validationLoss
-        {
-            isBest = loss < lowestLoss
+        } else if let best, best >= firstComparable {
+            var kept = history[best]
+            if let bestLoss { (kept.validationLoss, kept.validationAveragePrecision) = (bestLoss, bestAveragePrecision) }
+            isBest = metrics.isBetter(than: kept) ?? true
         } else {
             isBest = true
         }
-        if isBest { (best, bestLoss) = (round - 1, nil) }
+        if isBest { (best, bestLoss, bestAveragePrecision) = (round - 1, nil, nil) }
         return isBest
     }
 
@@ -121,7 +123,11 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
 
     /// Records a repeated validation of the best parameters.
     package mutating func recordBest(_ validation: ValidationLoss?) {
-        if best == nil { startAccuracy = validation?.accuracy ?? startAccuracy } else { bestLoss = validation?.loss }
+        if best == nil {
+            startAccuracy = validation?.accuracy ?? startAccuracy
+        } else {
+            (bestLoss, bestAveragePrecision) = (validation?.loss, validation?.averagePrecision)
+        }
     }
 
     /// Whether there are best parameters.
@@ -137,7 +143,7 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
     package mutating func changeImages() {
         restartRound()
         firstComparable = round
-        bestLoss = nil
+        (bestLoss, bestAveragePrecision) = (nil, nil)
         if round == 0 { startAccuracy = nil }
         isRepeatable = false
     }
@@ -164,7 +170,8 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
         }
         guard (seconds + secondsInRounds + secondsInRound).isFinite else { return "a time that is not finite" }
         guard bestLoss?.isFinite ?? true else { return "a validation loss that is not finite" }
-        guard startAccuracy.map({ (0...1).contains($0) }) ?? true else { return "an accuracy that is out of range" }
+        let accuracies = [startAccuracy, bestAveragePrecision].compactMap { $0 }
+        guard accuracies.allSatisfy({ (0...1).contains($0) }) else { return "an accuracy that is out of range" }
         guard best.map(history.indices.contains) ?? (history.isEmpty || startAccuracy != nil) else {
             return "a best epoch that is out of range"
         }

@@ -11,6 +11,8 @@ package struct ArtworkPart: Sendable {
     /// The size of the views without their border, in pixels: multiples of the cell.
     package let windowWidth: Int
     package let windowHeight: Int
+    /// The rectangle, as fractions of the width and height of the logo.
+    package let region: NormalizedRectangle
     /// The centre, in units of the design.
     fileprivate let center: Point
     /// The number of pixels per unit of the design.
@@ -26,7 +28,8 @@ package struct ArtworkPart: Sendable {
     private static let fewestCells = 3
 
     /// Creates the part in a rectangle of a design.
-    fileprivate init(low: Point, high: Point, cell: Int) {
+    fileprivate init(low: Point, high: Point, region: NormalizedRectangle, cell: Int) {
+        self.region = region
         let size = high - low
         let ratio = max(size.x / size.y, size.y / size.x)
         let scale = Self.side * min(Self.longestRatio / ratio, 1).squareRoot() / (size.x * size.y).squareRoot()
@@ -76,6 +79,9 @@ package struct ArtworkViews: Sendable {
             ArtworkPart(
                 low: low + size * Point(x.lowerBound, y.lowerBound),
                 high: low + size * Point(x.upperBound, y.upperBound),
+                region: NormalizedRectangle(
+                    x: x.lowerBound, y: y.lowerBound, width: x.upperBound - x.lowerBound,
+                    height: y.upperBound - y.lowerBound),
                 cell: cell)
         }
     }

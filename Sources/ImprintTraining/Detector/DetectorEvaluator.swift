@@ -89,7 +89,21 @@ struct DetectorEvaluator {
             photos.skippedValidation + photos.unreadable.all.filter { validationURLs.contains($0.url) }
         if results.isEmpty, let last = skipped.last { throw last.reason }
         return DetectorObjective.Validation(
-            evaluation: Evaluation(labels: labels, results: results, skipped: skipped), head: head)
+            evaluation: Evaluation(labels: labels, results: results, skipped: skipped), head: head,
+            averagePrecision: averagePrecision(head, scans))
+    }
+
+    /// Returns the mean average precision (mAP@.5:.95) on the annotated validation photos; nil if they have no objects.
+    ///
+    /// It covers the strongest `calibrationPeaks` peaks of each logo in each photo.
+    private func averagePrecision(_ head: DetectorHead, _ scans: [[PyramidScanner.Scan]?]) -> Double? {
+        let thresholds = head.logos.map { $0.threshold ?? 0.5 }
+        let predictions = zip(photos.validation, scans).compactMap { photo, scans -> DetectionMetrics.Prediction? in
+            guard let scans, let annotated = photo.annotated(logos) else { return nil }
+            let size = (annotated.width, annotated.height)
+            return (annotated, ObjectPeaks.objects(scans, head, thresholds: thresholds, size: size))
+        }
+        return DetectionMetrics(labels: logos, predictions: predictions).meanAveragePrecision
     }
 
     /// The number of peaks of each logo that the calibration of an annotated photo considers.
@@ -172,6 +186,17 @@ struct DetectorEvaluator {
 }
 
 extension DetectorPhotos.Item {
+    /// Returns the photo with its objects, for an evaluation; nil if only its label is known.
+    fileprivate func annotated(_ labels: [String]) -> AnnotatedPhoto? {
+        objects.map { objects in
+            AnnotatedPhoto(
+                url: url, width: source.width, height: source.height,
+                objects: objects.map {
+                    AnnotatedPhoto.Object(label: labels[$0.logo], box: $0.box(in: source), isCrowd: $0.isCrowd)
+                })
+        }
+    }
+
     /// Returns the scores of a photo for the calibration of a logo.
     ///
     /// A photo with a label has one score, the maximum. An annotated photo has one for each object, and one for the best false detection, so a

@@ -11,6 +11,8 @@ final class DetectorObjective: TrainingObjective {
     struct Validation {
         let evaluation: Evaluation
         let head: DetectorHead
+        /// The mean average precision (mAP@.5:.95); nil without objects with boxes in the validation set.
+        let averagePrecision: Double?
     }
 
     let plan: ExecutionPlan
@@ -94,7 +96,8 @@ final class DetectorObjective: TrainingObjective {
         guard let result = try evaluator.validate(network, parameters, patches) else { return nil }
         validation = result
         return ValidationLoss(
-            loss: Float(result.evaluation.logLoss), accuracy: Float(result.evaluation.accuracy))
+            loss: Float(result.evaluation.logLoss), accuracy: Float(result.evaluation.accuracy),
+            averagePrecision: result.averagePrecision.map(Float.init))
     }
 
     /// Returns the head, calibrated on composites only.

@@ -73,6 +73,14 @@ struct KnownObject: Hashable {
         y = (box.y + box.height / 2) * Float(source.height) - 0.5
     }
 
+    /// Returns the box relative to the image of the object.
+    func box(in source: PatchSource) -> NormalizedRectangle {
+        let (columns, rows) = (Float(source.width), Float(source.height))
+        return NormalizedRectangle(
+            x: (x + 0.5 - width / 2) / columns, y: (y + 0.5 - height / 2) / rows, width: width / columns,
+            height: height / rows)
+    }
+
     /// The size of the object, as composites define it: the diameter of a circle around it.
     ///
     /// Few objects fill the corners of their box, so the diameter is less than the diagonal.

@@ -8,13 +8,15 @@ public import ImprintSynthesis
 ///
 /// ```swift
 /// let matcher = try ArtworkMatcher(["Logo": [try Artwork(contentsOf: logo)]])
-/// let best = try matcher.classify(photo)[0]
-/// print(best.label, best.confidence, best.box ?? .all)
+/// for object in try matcher.detect(photo) {
+///     print(object.label, object.confidence, object.box)
+/// }
 /// ```
 ///
 /// The matcher draws each artwork, and parts of it, on plain backgrounds in several colours, rotations and tilts. It compares these views
 /// with all positions of an image pyramid of the photo, by the normalized correlation of their `LocalFeatures`. The score of a logo is the
 /// mean of the three highest correlations of its parts. The parts may be at different positions, so a logo may be bent or partly hidden.
+/// This score belongs to the best match of the logo. The score of every other match is the mean of the three highest correlations near it.
 ///
 /// A matcher is immutable, and any number of threads can use it at the same time; each needs about 350 MB. Creating it takes about half a
 /// second for each artwork on one core. A trained detector (`DetectorTrainer`) is faster in use.
@@ -25,6 +27,8 @@ public final class ArtworkMatcher: Sendable {
     private let matcher: TemplateMatcher
     /// The label of each artwork and its templates: first the whole logo, then parts of it.
     private let artworks: [(label: Int, templates: Range<Int>)]
+    /// The region of the logo that each template shows.
+    private let regions: [NormalizedRectangle]
     private let workers: Workers
     private let networks = IdlePool<AnySizeNetwork>()
 
@@ -77,6 +81,7 @@ public final class ArtworkMatcher: Sendable {
             }
         }
         self.artworks = artworks
+        regions = views.map(\.part.region)
         let templates = try drawingWorkers.parallelMap(views.count) { index in
             let (views, part) = views[index]
             let network = features.extractor(plans: 1)
@@ -93,49 +98,131 @@ public final class ArtworkMatcher: Sendable {
         matcher = TemplateMatcher(templates, channels: features.channels)
     }
 
-    /// Finds the logos in the image in a file.
+    /// Returns how likely it is that the image in a file shows each logo.
     /// - Returns: One classification per label with the most likely box, by descending confidence; empty without artwork. If the confidence
     ///   is at least 0.5, the photo probably shows the logo; docs/results/logo-matching.md has the rate of false positives.
     /// - Throws: `ImageError` if the file cannot be read as an image, `ImprintError.nonFiniteOutput` if a feature is not finite,
     ///   `ImprintError.outOfMemory`.
-    public func classify(_ url: URL) throws -> [Classification] {
-        try classify(try ImageFile.decode(url, coveringShortSide: Self.shortSideToDecode))
-    }
+    public func classify(_ url: URL) throws -> [Classification] { try classify(decode(url)) }
 
-    /// Finds the logos in an image in memory.
+    /// Returns how likely an image in memory shows each logo.
     /// - Parameter image: The image, upright and in sRGB.
     /// - Returns: One classification per label with the most likely box, by descending confidence.
     /// - Throws: `ImprintError.nonFiniteOutput` if a feature is not finite, `ImprintError.outOfMemory`.
     public func classify(_ image: RasterImage) throws(ImprintError) -> [Classification] {
-        let found = try matches(in: image)
-        let calibration = features.calibration ?? Self.estimate
-        return Classification.ranked(
-            zip(labels, found).map { label, match in
-                Classification(
-                    label: label, confidence: calibration.confidence(match.score, logos: artworks.count),
-                    box: match.box)
-            })
+        classifications(try scores(in: image))
+    }
+
+    /// Finds all logos in the image in a file.
+    /// - Parameters:
+    ///   - url: A JPEG, PNG, WebP or HEIC file.
+    ///   - minimumConfidence: The minimum confidence of an object, 0…1.
+    /// - Returns: The objects by descending confidence: at most 100 of each label, with a confidence of at least 0.01. Two objects with similar
+    ///   boxes are the same one, and only the more confident label is returned.
+    /// - Throws: `ImageError` if the file cannot be read as an image, `ImprintError.invalidSetting` if the confidence is not within 0…1,
+    ///   `ImprintError.nonFiniteOutput` if a feature is not finite, `ImprintError.outOfMemory`.
+    public func detect(_ url: URL, minimumConfidence: Float = 0.5) throws -> [DetectedObject] {
+        try detect(decode(url), minimumConfidence: minimumConfidence)
+    }
+
+    /// Finds all logos in an image in memory.
+    /// - Parameters:
+    ///   - image: The image, upright and in sRGB.
+    ///   - minimumConfidence: The minimum confidence of an object, 0…1.
+    /// - Returns: The objects by descending confidence: at most 100 of each label, with a confidence of at least 0.01. Two objects with similar
+    ///   boxes are the same one, and only the more confident label is returned.
+    /// - Throws: `ImprintError.invalidSetting` if the confidence is not within 0…1, `ImprintError.nonFiniteOutput` if a feature is not finite,
+    ///   `ImprintError.outOfMemory`.
+    public func detect(
+        _ image: RasterImage, minimumConfidence: Float = 0.5
+    ) throws(ImprintError) -> [DetectedObject] {
+        guard (0...1).contains(minimumConfidence) else {
+            throw .invalidSetting(name: "minimumConfidence", found: "\(minimumConfidence)", expected: "0 to 1")
+        }
+        return objects(try scores(in: image)).filter { $0.confidence >= minimumConfidence }
+    }
+
+    /// Returns both the classifications and the objects of a photo, which is compared only once.
+    package func search(_ url: URL) throws -> (classifications: [Classification], objects: [DetectedObject]) {
+        try search(decode(url))
+    }
+
+    /// Returns both the classifications and the objects of an image, which is compared only once.
+    package func search(
+        _ image: RasterImage
+    ) throws(ImprintError) -> (classifications: [Classification], objects: [DetectedObject]) {
+        let scores = try scores(in: image)
+        return (classifications(scores), objects(scores))
     }
 
     /// Returns the score of each label and the box of the whole logo, in the order of the labels.
     package func matches(in image: RasterImage) throws(ImprintError) -> [TemplateMatcher.Match] {
-        let parts = try networks.withValue { () throws(ImprintError) in
+        matches(try scores(in: image))
+    }
+
+    private func decode(_ url: URL) throws -> RasterImage {
+        try ImageFile.decode(url, coveringShortSide: Self.shortSideToDecode)
+    }
+
+    private func confidence(_ score: Float) -> Float {
+        (features.calibration ?? Self.estimate).confidence(score, logos: artworks.count)
+    }
+
+    private func scores(in image: RasterImage) throws(ImprintError) -> TemplateScores {
+        try networks.withValue { () throws(ImprintError) in
             // The plans of one shape: a folder of photos usually has few shapes, and each takes about 350 MB.
             features.extractor(
                 plans: TemplateMatcher.levels.count, threads: min(workers.count, Self.networkThreads))
         } _: { network throws(ImprintError) in
-            try matcher.matches(
+            try matcher.scores(
                 in: image.flattenedOnWhite().converted(toChannels: 3), network, workers: workers)
         }
+    }
+
+    private func classifications(_ scores: TemplateScores) -> [Classification] {
+        Classification.ranked(
+            zip(labels, matches(scores)).map { label, match in
+                Classification(label: label, confidence: confidence(match.score), box: match.box)
+            })
+    }
+
+    /// Returns the best match of each label. Its score is the mean of the highest scores of its parts, which may be at any positions.
+    private func matches(_ scores: TemplateScores) -> [TemplateMatcher.Match] {
         var best = labels.map { _ in TemplateMatcher.Match(score: -1, box: .all) }
         for (label, templates) in artworks {
-            let highest = parts[templates].map(\.score).sorted(by: >).prefix(Self.countedParts)
-            let score = highest.reduce(0, +) / Float(highest.count)
-            if score > best[label].score {
-                best[label] = TemplateMatcher.Match(score: score, box: parts[templates.lowerBound].box)
-            }
+            let parts = templates.map(scores.best)
+            let score = Self.meanOfHighest(parts.map(\.score))
+            if score > best[label].score { best[label] = TemplateMatcher.Match(score: score, box: parts[0].box) }
         }
         return best
+    }
+
+    /// Returns all objects by descending confidence.
+    private func objects(_ scores: TemplateScores) -> [DetectedObject] {
+        var found: [[TemplateMatcher.Match]] = labels.map { _ in [] }
+        for (label, templates) in artworks {
+            found[label] += scores.peaks(templates.lowerBound).map { peak in
+                let near = templates.dropFirst().map { scores.highest($0, at: regions[$0], of: peak.box) }
+                return TemplateMatcher.Match(
+                    score: Self.meanOfHighest([peak.score] + near), box: peak.box.clippedToImage)
+            }
+        }
+        for (label, best) in matches(scores).enumerated() {
+            found[label].sort { $0.score > $1.score }
+            // The best match has the score of the image: more parts of a bent logo may be visible than near their positions.
+            if !found[label].isEmpty { found[label][0].score = best.score }
+        }
+        return ObjectPeaks.objects(
+            zip(labels, found).map { label, matches in
+                matches.map {
+                    DetectedObject(label: label, confidence: confidence($0.score), box: $0.box)
+                }
+            })
+    }
+
+    private static func meanOfHighest(_ scores: [Float]) -> Float {
+        let highest = scores.sorted(by: >).prefix(countedParts)
+        return highest.reduce(0, +) / Float(highest.count)
     }
 
     /// The minimum short side of a photo to decode; of all images with as many pixels as the highest level, a square has the longest.

@@ -4,10 +4,9 @@ package import ImprintNetwork
 
 /// The charts of loss, accuracy and learning rate after each epoch, for finished and running training.
 package enum TrainingCurves {
-    /// Returns the epoch with the lowest validation loss; nil without a validation set.
+    /// Returns the epoch with the best validation result; nil without a validation set.
     package static func bestEpoch(_ history: [EpochMetrics]) -> EpochMetrics? {
-        history.filter { $0.validationLoss?.isFinite ?? false }
-            .min { $0.validationLoss ?? .infinity < $1.validationLoss ?? .infinity }
+        history.filter { $0.validationLoss?.isFinite ?? false }.min { $0.isBetter(than: $1) ?? false }
     }
 
     /// Returns the charts; empty before the first epoch has finished.
@@ -39,17 +38,19 @@ package enum TrainingCurves {
     private static func summary(_ history: [EpochMetrics], kept: EpochMetrics?, validates: Bool) -> String {
         var lines: [String] = []
         let best = bestEpoch(history)
-        if let loss = (kept ?? best)?.validationLoss, let epoch = (kept ?? best)?.epoch {
-            let lossText = compact(Double(loss), digits: 3)
-            let epochText = "<strong>epoch \(epoch)</strong> of \(history.count)"
-            if epoch != best?.epoch {
+        if let shown = kept ?? best, let loss = shown.validationLoss {
+            let precision = shown.validationAveragePrecision
+            let name = precision == nil ? "validation loss" : "mAP@.5:.95"
+            let bestName = precision == nil ? "lowest \(name)" : "highest \(name)"
+            let value = compact(Double(precision ?? loss), digits: 3)
+            let epochText = "<strong>epoch \(shown.epoch)</strong> of \(history.count)"
+            if shown.epoch != best?.epoch {
                 lines.append(
-                    "The model is from \(epochText), with a validation loss of \(lossText). Earlier epochs had other validation "
-                        + "photos.")
+                    "The model is from \(epochText), with \(precision == nil ? "a" : "an") \(name) of \(value). Earlier epochs had other validation photos.")
             } else if kept != nil {
-                lines.append("The model is from \(epochText), with the lowest validation loss, \(lossText).")
+                lines.append("The model is from \(epochText), with the \(bestName), \(value).")
             } else {
-                lines.append("The lowest validation loss so far is \(lossText), in \(epochText).")
+                lines.append("The \(bestName) so far is \(value), in \(epochText).")
             }
         }
         lines.append(

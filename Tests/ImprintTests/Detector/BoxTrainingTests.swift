@@ -178,6 +178,10 @@ import Testing
             }
             let evaluation = try #require(try result(validation).evaluation)
             #expect(Set(evaluation.results.map(\.url)) == Set(other.photos.map(\.url)))
+            let record = try #require(try result(validation).model.training)
+            let precisions = record.history.compactMap(\.validationAveragePrecision)
+            #expect(precisions.count == 2 && precisions.allSatisfy { (0...1).contains($0) })
+            #expect(record.kept?.validationAveragePrecision == precisions.max())
             let foreign = AnnotatedPhoto.Object(
                 label: "x", box: NormalizedRectangle(x: 0, y: 0, width: 0.5, height: 0.5))
             var photo = other.photos[0]
