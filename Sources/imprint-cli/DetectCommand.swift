@@ -18,8 +18,8 @@ struct DetectCommand: ParsableCommand {
               imprint detect centerface photo.jpg
               find photos -name '*.jpg' | imprint detect logo.imprint --files-from - --json
 
-            detect finds every logo in a photo. The installed model centerface finds faces (imprint models install centerface). \
-            With --artwork, Imprint does not train a model: it compares the photos with the image of the logo. \
+            A model finds every logo in a photo. The installed models centerface and blazeface find faces (imprint models install centerface). \
+            With --artwork, Imprint finds every logo without training: it compares the photos with the image of the logo. \
             A trained model is faster, and can also learn its logos from photos.
 
             Boxes are relative to the upright photo: 0 to 1, with the origin in the upper left corner.

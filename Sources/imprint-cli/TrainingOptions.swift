@@ -1,4 +1,4 @@
-public import ArgumentParser
+internal import ArgumentParser
 internal import Foundation
 internal import Imprint
 internal import ImprintImages
