@@ -99,7 +99,7 @@ import Testing
             if file.hasSuffix("checkpoint.safetensors") {
                 #expect(run.status == 0, "\(run.errors)")
             } else {
-                #expect(run.status == 64 && run.errors.contains("checkpoint"), "\(run.errors)")
+                #expect(run.status == 1 && run.errors.contains("Remove this checkpoint"), "\(run.errors)")
                 #expect(try Data(contentsOf: target) == before)
             }
         }
