@@ -52,7 +52,16 @@ struct PhotoAudit: Sendable {
         }
         // A changed label can give near-duplicates different labels.
         let across = Set(found.filter { $0.kind == .acrossLabels }.map(\.ids))
-        let similar = found.filter { [.nearDuplicates, .copies].contains($0.kind) && !across.contains($0.ids) }
+        let inNearDuplicates = Set(
+            found.filter { [.acrossLabels, .nearDuplicates].contains($0.kind) }.flatMap(\.ids))
+        let similar = found.filter { finding in
+            switch finding.kind {
+            case .nearDuplicates: !across.contains(finding.ids)
+            // Copies can be a part of a larger group.
+            case .copies: !inNearDuplicates.isSuperset(of: finding.ids)
+            default: false
+            }
+        }
         findings = found + similar.map { Finding(kind: .acrossLabels, ids: $0.ids, reason: "") }
     }
 

@@ -67,8 +67,7 @@ struct PhotosResponse: Encodable {
         let photos = Dictionary(
             uniqueKeysWithValues: state.photos.map { ($0.id, Photo(id: $0.id, label: $0.label, name: $0.name)) })
         groups =
-            Self.groups(state.audit?.findings ?? [], photos)
-            + Self.disagreements(state.disagreements, photos).map { [$0] }.flatMap(\.self)
+            Self.disagreements(state.disagreements, photos) + Self.groups(state.audit?.findings ?? [], photos)
     }
 
     /// Returns the findings that the changes of the user have not fixed.
@@ -127,8 +126,13 @@ extension Studio {
             guard let id = Int(try request.required("id")) else {
                 throw RequestError("The id of a photo is not a whole number. Add ?id=1, for example.")
             }
-            return .image(
-                "image/jpeg", try await Self.picture(photos.photo(id), isSmall: request.parameter("size") == "small"))
+            // The page opens a photo in a new tab, which a sandbox would prevent.
+            return HTTPResponse(
+                statusCode: .ok,
+                headers: [
+                    .contentType: "image/jpeg",
+                    HTTPHeader("Content-Security-Policy"): "default-src 'none'; style-src 'unsafe-inline'",
+                ], body: try await Self.picture(photos.photo(id), isSmall: request.parameter("size") == "small"))
         case (.POST, "/audit"):
             try photos.startAudit(threads: trainer.threads)
             return try .json(photos.auditStatus)

@@ -98,8 +98,11 @@ final class PhotoStore: Sendable {
     private static func vacant(_ name: String, in folder: URL) -> (url: URL, name: String) {
         let file = URL(filePath: name)
         let suffix = file.pathExtension.isEmpty ? "" : ".\(file.pathExtension)"
-        let names = [name] + (2...(limit + 2)).lazy.map { "\(name.dropLast(suffix.count)) (\($0))\(suffix)" }
-        let vacant = names.first { FileStatus(folder.appending(path: $0)) == nil } ?? name
+        var (vacant, number) = (name, 1)
+        while FileStatus(folder.appending(path: vacant)) != nil {
+            number += 1
+            vacant = "\(name.dropLast(suffix.count)) (\(number))\(suffix)"
+        }
         return (folder.appending(path: vacant, directoryHint: .notDirectory), vacant)
     }
 

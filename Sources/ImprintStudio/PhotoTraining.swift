@@ -110,7 +110,7 @@ extension Studio {
     /// The content security policy of a report, which has styles and images of its own, and no scripts.
     private static let reportPolicy =
         "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
-        + "frame-ancestors 'none'; sandbox allow-popups allow-downloads"
+        + "frame-ancestors 'none'"
 
     func report() throws -> HTTPResponse {
         guard let report = trainer.report else {
