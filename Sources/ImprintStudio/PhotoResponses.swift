@@ -52,7 +52,8 @@ struct PhotosResponse: Encodable {
     /// The maximum number of findings of one kind.
     private static let findingLimit = 20
 
-    init(_ state: PhotoStore.State) {
+    /// - Parameter hasModel: Whether a model that was trained on the photos is in use.
+    init(_ state: PhotoStore.State, hasModel: Bool) {
         version = state.version
         count = state.photos.count
         limit = PhotoStore.limit
@@ -67,7 +68,8 @@ struct PhotosResponse: Encodable {
         let photos = Dictionary(
             uniqueKeysWithValues: state.photos.map { ($0.id, Photo(id: $0.id, label: $0.label, name: $0.name)) })
         groups =
-            Self.disagreements(state.disagreements, photos) + Self.groups(state.audit?.findings ?? [], photos)
+            Self.disagreements(hasModel ? state.disagreements : [], photos)
+            + Self.groups(state.audit?.findings ?? [], photos)
     }
 
     /// Returns the findings that the changes of the user have not fixed.
@@ -98,7 +100,8 @@ struct PhotosResponse: Encodable {
         return [
             Group(
                 kind: "disagreements", title: "Photos that the trained model labels differently",
-                advice: "The model was not trained on these validation photos. Check each label; the model can also be wrong.",
+                advice:
+                    "The model was not trained on these validation photos. Check each label; the model can also be wrong.",
                 count: open.count, findings: Array(open.prefix(findingLimit)))
         ]
     }
@@ -145,7 +148,8 @@ extension Studio {
         case (.GET, "/export"): return try await export(try request.required("format"))
         default: return nil
         }
-        return try .json(photos.state.withLock { PhotosResponse($0) })
+        let hasModel = trainer.report != nil
+        return try .json(photos.state.withLock { PhotosResponse($0, hasModel: hasModel) })
     }
 
     /// Returns the numbers in the parameter `ids`, such as "1,2".

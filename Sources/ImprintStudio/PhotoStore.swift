@@ -128,7 +128,8 @@ final class PhotoStore: Sendable {
             parts.allSatisfy({ !$0.isEmpty && !$0.hasPrefix(".") && !$0.contains("\0") && $0.utf8.count <= 200 })
         else {
             throw RequestError(
-                "The name of the file is empty, hidden or too long: each part of its path may have 200 bytes. Rename the file.")
+                "The name of the file is empty, hidden or too long: each part of its path may have 200 bytes. Rename the file."
+            )
         }
         try LabelText.check(name, "The name of a file")
     }

@@ -67,7 +67,8 @@ import Testing
         return try JSONDecoder().decode(type, from: answer.body)
     }
 
-    private static func add(_ photo: Data, _ label: String, _ name: String, _ client: StudioClient) async throws -> Int {
+    private static func add(_ photo: Data, _ label: String, _ name: String, _ client: StudioClient) async throws -> Int
+    {
         let added: Added = try decoded(
             try await client.ask("POST", "photos", ["label": label, "name": name], photo))
         return added.id
@@ -171,14 +172,17 @@ import Testing
         }
     }
 
-    @Test("Training gives the same model as training on the folder, with a report and exports") func training() async throws {
+    @Test("Training gives the same model as training on the folder, with a report and exports") func training()
+        async throws
+    {
         try await PhotoSamples.withStudio(PhotoSamples.configuration()) { studio, folder in
             let client = try await StudioClient.enter(studio).client
             let photos = folder.appending(path: "pets")
             try PhotoSamples.write(to: photos)
             for item in try ImageFolder(at: photos).items {
                 let parts = item.url.pathComponents.suffix(2)
-                _ = try await Self.add(try Data(contentsOf: item.url), parts[parts.startIndex], parts.last ?? "", client)
+                _ = try await Self.add(
+                    try Data(contentsOf: item.url), parts[parts.startIndex], parts.last ?? "", client)
             }
             let started: Status = try Self.decoded(try await client.ask("POST", "photo-training"))
             #expect(started.stage == "running" && started.panel == "photos")
@@ -260,7 +264,9 @@ enum PhotoSamples {
         return image
     }
 
-    static func jpeg(_ label: String, _ index: Int) throws -> Data { Data(try ImageFile.encodeJPEG(image(label, index))) }
+    static func jpeg(_ label: String, _ index: Int) throws -> Data {
+        Data(try ImageFile.encodeJPEG(image(label, index)))
+    }
 
     /// Writes 12 photos of each label to a folder.
     static func write(to folder: URL) throws {

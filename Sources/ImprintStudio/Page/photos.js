@@ -220,14 +220,17 @@ find("photos-revert").addEventListener("click", () => find("revert").click());
 find("photos-onnx").addEventListener("click", () => attempt(() => exportModel("onnx", "model.onnx", "ONNX")));
 find("photos-coreml").addEventListener("click", () => attempt(() => exportModel("coreml", "model.mlmodel", "Core ML")));
 subscribe("model", (next) => {
+  const hasChanged = model !== null && model.hasReport !== next.hasReport;
   model = next;
   show();
+  // The findings are also about the trained model.
+  if (hasChanged) attempt(async () => showContent(await server.photos()));
 });
 subscribe("training", (next) => {
   const hasEnded = status.stage === "running" && next.stage !== "running" && next.panel === "photos";
   status = next;
   show();
-  // A trained model can label validation photos differently.
+  // Another model can label other photos differently.
   if (hasEnded) attempt(async () => showContent(await server.photos()));
 });
 
