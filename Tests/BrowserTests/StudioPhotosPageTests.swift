@@ -157,6 +157,7 @@ struct StudioPhotosPageTests {
     }
 
     private struct Reloaded: Decodable, Sendable {
+        let dropped: String
         let tab: String
         let labels: Int
         let canClear: Bool
@@ -172,7 +173,17 @@ struct StudioPhotosPageTests {
             let sight: Browser.Sight<Reloaded> = try await StudioSamples.look(
                 studio, Browser.View(),
                 [
-                    .click("#tab-photos"), .choose("#photos-folder", photos),
+                    .click("#tab-photos"),
+                    .note(
+                        "drop",
+                        """
+                        (() => { const data = new DataTransfer();
+                          data.items.add(new File(["x"], "1.jpg", { type: "image/jpeg" }));
+                          document.getElementById('photos').dispatchEvent(
+                            new DragEvent("drop", { dataTransfer: data, cancelable: true, bubbles: true })); return 1 })()
+                        """),
+                    .wait("\(Self.text("said")).startsWith('Drop a folder')"), .note("dropped", Self.text("said")),
+                    .choose("#photos-folder", photos),
                     .wait("\(Self.text("photos-state")).startsWith('Added')"), .wait(Self.isShown("photos-start")),
                     .click("#photos-start"), .wait(Self.isShown("photos-keep")),
                     .reload(), .wait("document.body.dataset.ready === 'true'"), .wait(Self.isShown("photos-keep")),
@@ -184,6 +195,8 @@ struct StudioPhotosPageTests {
                     .note("status", Self.text("photos-status")), .note("stage", Self.stage),
                 ])
             let seen = sight.values
+            #expect(
+                seen.dropped == "Drop a folder here, because the name of a folder is the label of its photos.")
             #expect(seen.tab == "tab-photos" && seen.labels == 2 && !seen.canClear && seen.stage == "learned")
             #expect(seen.status.hasPrefix("Stopped early, and kept the best model so far. Trained on "))
             #expect(sight.console == [])

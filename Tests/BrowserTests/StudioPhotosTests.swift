@@ -83,6 +83,18 @@ import Testing
         return try decoded(try await client.ask("GET", "photos"))
     }
 
+    /// Trains on the photos, and returns the status at the end.
+    private static func train(_ client: StudioClient) async throws -> Status {
+        var status: Status = try decoded(try await client.ask("POST", "photo-training"))
+        #expect(status.stage == "running" && status.panel == "photos")
+        while status.stage == "running" {
+            try await Task.sleep(for: .milliseconds(100))
+            status = try decoded(try await client.ask("GET", "training"))
+        }
+        #expect(status.stage == "learned", "\(status.message)")
+        return status
+    }
+
     @Test("The audit finds copies and wrong labels, and changes can be undone") func fixes() async throws {
         try await StudioSamples.withStudio(hasModel: false) { studio, _ in
             let client = try await StudioClient.enter(studio).client
@@ -184,14 +196,8 @@ import Testing
                 _ = try await Self.add(
                     try Data(contentsOf: item.url), parts[parts.startIndex], parts.last ?? "", client)
             }
-            let started: Status = try Self.decoded(try await client.ask("POST", "photo-training"))
-            #expect(started.stage == "running" && started.panel == "photos")
-            var status = started
-            while status.stage == "running" {
-                try await Task.sleep(for: .milliseconds(100))
-                status = try Self.decoded(try await client.ask("GET", "training"))
-            }
-            #expect(status.stage == "learned" && status.validates, "\(status.message)")
+            let status = try await Self.train(client)
+            #expect(status.validates)
             #expect(status.message.hasPrefix("Trained on ") && status.message.contains(" validation photos: "))
             let model: Model = try Self.decoded(try await client.ask("GET", "model"))
             #expect(model.name == "A new model" && model.labels == PhotoSamples.labels)
@@ -221,6 +227,36 @@ import Testing
             let reverted: Model = try Self.decoded(try await client.ask("POST", "revert"))
             #expect(reverted.name == nil && !reverted.hasReport)
             #expect(try await client.ask("GET", "report").status == 404)
+        }
+    }
+
+    @Test("Validation photos that the trained model labels differently are findings until they are fixed")
+    func disagreements() async throws {
+        var configuration = PhotoSamples.configuration()
+        configuration.validation = .fraction(0.5)
+        try await PhotoSamples.withStudio(configuration) { studio, _ in
+            let client = try await StudioClient.enter(studio).client
+            // Half of the photos have the wrong label, so no model can be right about all of them.
+            for (index, label) in PhotoSamples.labels.enumerated() {
+                for number in 0..<12 {
+                    let chosen = number.isMultiple(of: 2) ? label : PhotoSamples.labels[1 - index]
+                    _ = try await Self.add(
+                        try PhotoSamples.jpeg(label, number), chosen, "\(label)-\(10 * number).jpg", client)
+                }
+            }
+            _ = try await Self.train(client)
+            let found: Photos = try Self.decoded(try await client.ask("GET", "photos"))
+            let group = try #require(found.groups.first { $0.kind == "disagreements" })
+            let finding = try #require(group.findings.first)
+            let photo = try #require(finding.photos.first)
+            let other = try #require(PhotoSamples.labels.first { $0 != photo.label })
+            #expect(finding.reason.hasPrefix("The model predicts “\(other)” with ") && finding.reason.hasSuffix(" %."))
+            let fixed: Photos = try Self.decoded(
+                try await client.ask("PUT", "photos", ["ids": "\(photo.id)", "label": other]))
+            #expect((fixed.groups.first { $0.kind == "disagreements" }?.count ?? 0) == group.count - 1)
+            #expect(try await client.ask("POST", "revert").status == 200)
+            let reverted: Photos = try Self.decoded(try await client.ask("GET", "photos"))
+            #expect(!reverted.groups.contains { $0.kind == "disagreements" })
         }
     }
 
