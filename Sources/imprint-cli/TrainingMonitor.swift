@@ -239,7 +239,8 @@ struct TrainingMonitor {
         switch ending {
         case .completed:
             if kept < done {
-                let rule = bestRound?.validationAveragePrecision == nil ? "lowest validation loss" : "highest mAP@.5:.95"
+                let rule =
+                    bestRound?.validationAveragePrecision == nil ? "lowest validation loss" : "highest mAP@.5:.95"
                 Terminal.note("The model is that of \(unit) \(kept), with the \(rule).")
             }
         case .noImprovement:

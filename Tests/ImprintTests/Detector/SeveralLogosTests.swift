@@ -190,7 +190,9 @@ import Testing
         #expect(try logos(0, 0, 1, step: 2).allSatisfy { $0 == 1 })
     }
 
-    @Test("With several logos, some hard negatives are parts of a logo", arguments: [1, 2]) func parts(logos: Int) throws {
+    @Test("With several logos, some hard negatives are parts of a logo", arguments: [1, 2]) func parts(
+        logos: Int
+    ) throws {
         let backdrops = try Backdrops([], size: 320, workers: Workers(1))
         let compositors = try ["crest", "leaf"].prefix(logos).map { label in
             Compositor(
