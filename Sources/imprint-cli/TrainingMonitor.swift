@@ -209,7 +209,7 @@ struct TrainingMonitor {
                 "Error: training ended early because too few photos are left: \(reason) \(output) is the model after \(unit) "
                     + "\(line.keptEpoch) of \(epochs). Put the photos back and "
                     + (savesCheckpoints
-                        ? "continue with --resume." : "train again; --checkpoint saves runs so that they can continue.")
+                        ? "continue with --resume." : "train again; with --checkpoint, --resume can continue a run.")
             )
         }
         if !json, let evaluation = result.multiLabelEvaluation {
@@ -239,7 +239,8 @@ struct TrainingMonitor {
         switch ending {
         case .completed:
             if kept < done {
-                let rule = bestRound?.validationAveragePrecision == nil ? "lowest validation loss" : "highest mAP@.5:.95"
+                let rule =
+                    bestRound?.validationAveragePrecision == nil ? "lowest validation loss" : "highest mAP@.5:.95"
                 Terminal.note("The model is that of \(unit) \(kept), with the \(rule).")
             }
         case .noImprovement:

@@ -114,7 +114,8 @@ import Testing
             let found = try run(
                 tool, detect + ["--json", "--crop-to", "crops", "--coco", "boxes.json"], folder: folder)
             let line = try #require(found.lines.first)
-            #expect(found.status == 0 && line.keys.sorted() == ["confidences", "detections", "file"], "\(found.errors)")
+            #expect(
+                found.status == 0 && line.keys.sorted() == ["confidences", "detections", "file"], "\(found.errors)")
             let detections = try #require(line["detections"] as? [[String: Any]])
             let positions = detections.compactMap { ($0["box"] as? [String: Double])?["x"] }.sorted()
             #expect(positions.count == 2 && positions[0] < 0.5 && positions[1] >= 0.5)

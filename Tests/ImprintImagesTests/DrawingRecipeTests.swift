@@ -64,7 +64,8 @@ private func contents(of folder: URL) throws -> [String: Data] {
             ),
             ("[{ \"kind\": \"looseTwoCircles\", \"weight\": 1 }]", "[]", "compositing.marks", "none"),
             (
-                "\"compositing\": {", "\"compositing\": { \"effects\": [\"tilt\", \"colors\"],", "compositing.effects[1]",
+                "\"compositing\": {", "\"compositing\": { \"effects\": [\"tilt\", \"colors\"],",
+                "compositing.effects[1]",
                 "\"colors\""
             ),
             (

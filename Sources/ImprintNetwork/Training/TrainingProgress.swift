@@ -109,7 +109,9 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
             isBest = false
         } else if let best, best >= firstComparable {
             var kept = history[best]
-            if let bestLoss { (kept.validationLoss, kept.validationAveragePrecision) = (bestLoss, bestAveragePrecision) }
+            if let bestLoss {
+                (kept.validationLoss, kept.validationAveragePrecision) = (bestLoss, bestAveragePrecision)
+            }
             isBest = metrics.isBetter(than: kept) ?? true
         } else {
             isBest = true

@@ -186,7 +186,9 @@ public final class ArtworkMatcher: Sendable {
             })
     }
 
-    /// Returns the best match of each label. Its score is the mean of the highest scores of its parts, which may be at any positions.
+    /// Returns the best match of each label.
+    ///
+    /// Its score is the mean of the highest scores of its parts, which may be at any positions.
     private func matches(_ scores: TemplateScores) -> [TemplateMatcher.Match] {
         var best = labels.map { _ in TemplateMatcher.Match(score: -1, box: .all) }
         for (label, templates) in artworks {

@@ -46,7 +46,8 @@ package enum TrainingCurves {
             let epochText = "<strong>epoch \(shown.epoch)</strong> of \(history.count)"
             if shown.epoch != best?.epoch {
                 lines.append(
-                    "The model is from \(epochText), with \(precision == nil ? "a" : "an") \(name) of \(value). Earlier epochs had other validation photos.")
+                    "The model is from \(epochText), with \(precision == nil ? "a" : "an") \(name) of \(value). Earlier epochs had other validation photos."
+                )
             } else if kept != nil {
                 lines.append("The model is from \(epochText), with the \(bestName), \(value).")
             } else {
