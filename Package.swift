@@ -124,7 +124,7 @@ let package = Package(
             name: "ImprintStudio",
             dependencies: [
                 "Imprint", "ImprintCore", "ImprintModel", "ImprintImages", "ImprintSynthesis", "ImprintTraining",
-                "ImprintLive", "ImprintBaseModels",
+                "ImprintLive", "ImprintBaseModels", "ImprintInterop",
                 .product(name: "FlyingFox", package: "FlyingFox"),
             ],
             exclude: ["README.md"], resources: [.embedInCode("Page")], swiftSettings: settings),

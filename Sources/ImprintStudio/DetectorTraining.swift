@@ -130,13 +130,7 @@ extension ExampleTrainer {
             throw CancellationError()
         }
         guard let result, !Task.isCancelled else { throw CancellationError() }
-        let bytes = try await withPrivateTemporaryFolder { folder in
-            let file = folder.appending(path: "learned")
-            try result.model.write(to: file)
-            return try Data(contentsOf: file)
-        }
-        let detector = try ImageClassifier(ModelFile([UInt8](bytes), named: "the new detector"), threads: threads)
-        state.withLock { ($0.classifier, $0.learned) = (detector, (bytes, .detector)) }
+        try await use(result.model, named: "the new detector", .detector)
         guard result.ending == .stopped else { return "Trained a detector from \(data.summary)." }
         return "Stopped early, and kept the best detector so far, from \(data.summary)."
     }

@@ -12,7 +12,7 @@ final class ExampleTrainer: Sendable {
     /// The classifier at the start of the studio; nil if there was none.
     let initialClassifier: ImageClassifier?
     let threads: Int
-    private let installer: BaseModelInstaller
+    let installer: BaseModelInstaller
     let state: Mutex<State>
 
     /// The kind of a learned model.
@@ -42,7 +42,11 @@ final class ExampleTrainer: Sendable {
         /// The training task and its control.
         var training: (task: Task<Void, Never>, control: PersonalizationControl)?
         /// The file of the learned model and its kind.
-        var learned: (file: Data, kind: LearnedKind)?
+        var learned: (file: Data, kind: LearnedKind)? {
+            didSet { report = nil }
+        }
+        /// The report of the learned model, as HTML; nil if the model was not trained in the panel Photos.
+        var report: Data?
         /// The contact sheet of the images that a detector learns from, as a JPEG.
         var sheet: Data?
         /// The installed base model that new models start from, or nil if there is none or if none is needed.
@@ -216,7 +220,7 @@ final class ExampleTrainer: Sendable {
         guard let keepBest = state.withLock({ $0.status.canKeepBest ? $0.keepBest : nil }) else {
             throw RequestError("There is nothing to keep yet: a phase of training must end first.", .conflict)
         }
-        update { $0.note("Completing the best detector so far …") }
+        update { $0.note("Completing the best model so far …") }
         keepBest()
     }
 

@@ -49,6 +49,8 @@ enum Page {
         "/editor.js": (script, PackageResources.editor_js),
         "/detector.js": (script, PackageResources.detector_js),
         "/logo.js": (script, PackageResources.logo_js),
+        "/photos.js": (script, PackageResources.photos_js),
+        "/audit.js": (script, PackageResources.audit_js),
         "/trials.js": (script, PackageResources.trials_js),
         "/objects.js": (script, PackageResources.objects_js),
         "/overlay.js": (script, PackageResources.overlay_js),

@@ -3,17 +3,23 @@ internal import Foundation
 /// The prefix of the folder names, followed by the process id.
 private let prefix = "imprint-studio-"
 
-/// Runs `body` with a temporary folder that no other user can read, and removes it afterwards.
-func withPrivateTemporaryFolder<Value>(_ body: (URL) async throws -> Value) async throws -> Value {
+/// Creates a temporary folder that no other user can read.
+func makePrivateTemporaryFolder() throws -> URL {
     let folder = FileManager.default.temporaryDirectory.appending(
         path: "\(prefix)\(ProcessInfo.processInfo.processIdentifier)-\(UUID().uuidString)")
     try FileManager.default.createDirectory(
         at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    return folder
+}
+
+/// Runs `body` with a temporary folder that no other user can read, and removes it afterwards.
+func withPrivateTemporaryFolder<Value>(_ body: (URL) async throws -> Value) async throws -> Value {
+    let folder = try makePrivateTemporaryFolder()
     defer { try? FileManager.default.removeItem(at: folder) }
     return try await body(folder)
 }
 
-/// Removes the temporary folders of studios that were killed during training.
+/// Removes the temporary folders of studios that were killed.
 func removeStaleFolders() {
     let temporary = FileManager.default.temporaryDirectory
     for name in (try? FileManager.default.contentsOfDirectory(atPath: temporary.path)) ?? []

@@ -12,7 +12,7 @@ package import ImprintTraining
 /// A web page on this machine that classifies camera images with a model, and trains or personalizes the model.
 ///
 /// The studio listens only on 127.0.0.1, and only browsers that open `url` with its token have access. It runs until `stop()`
-/// or until the object is released. Photos stay in memory, except those with boxes; see docs/how-to/studio.md.
+/// or until the object is released. The studio keeps camera images and examples in memory; see docs/how-to/studio.md.
 package final class Studio: Sendable {
     /// The default port; if it is in use, the studio takes the next free one.
     package static let defaultPort = 8094
@@ -26,8 +26,12 @@ package final class Studio: Sendable {
     let boxes: BoxStore
     /// The artwork of logos.
     let artwork = ArtworkStore()
+    /// The photos of the panel Photos.
+    let photos = PhotoStore()
     /// The configuration of new detectors.
     let detectorConfiguration: DetectorConfiguration
+    /// The configuration of classifiers that the panel Photos trains.
+    let photoConfiguration: ClassifierConfiguration
     private let name: String?
     /// The identifier of this run in requests and responses, so that a page of an earlier studio at the same address
     /// detects the restart.
@@ -42,11 +46,13 @@ package final class Studio: Sendable {
     ///   - installer: The installer of the pretrained base models that new models start from.
     ///   - boxes: The folder of the photos with boxes; nil for the folder `studio` beside that of the base models.
     ///   - detectorConfiguration: The configuration of new detectors.
+    ///   - photoConfiguration: The configuration of classifiers that the panel Photos trains.
     /// - Throws: `LocalServerError.noPort` if the port is not available.
     package init(
         _ classifier: ImageClassifier?, name: String? = nil, port: Int? = nil, threads: Int? = nil,
         installer: BaseModelInstaller = BaseModelInstaller(), boxes: URL? = nil,
-        detectorConfiguration: DetectorConfiguration = DetectorConfiguration()
+        detectorConfiguration: DetectorConfiguration = DetectorConfiguration(),
+        photoConfiguration: ClassifierConfiguration = ClassifierConfiguration()
     ) async throws {
         removeStaleFolders()
         server = try await LocalServer(port: port, defaultPort: Self.defaultPort)
@@ -55,6 +61,7 @@ package final class Studio: Sendable {
         self.boxes = BoxStore(
             folder: boxes ?? installer.bases.folder.deletingLastPathComponent().appending(path: "studio"))
         self.detectorConfiguration = detectorConfiguration
+        self.photoConfiguration = photoConfiguration
         self.name = name
         url = server.url.appending(queryItems: [URLQueryItem(name: "token", value: access.token)])
         await server.serve(bodyLimit: Self.photoLimit, authorize: { [access] in access.authorize($0) }) {
@@ -113,6 +120,7 @@ package final class Studio: Sendable {
         await trainer.end()
         await server.stop()
         boxes.close()
+        photos.close()
     }
 
     /// The properties of the model in use.
@@ -120,6 +128,7 @@ package final class Studio: Sendable {
 
     private func response(to request: HTTPRequest, _ body: Data?) async throws -> HTTPResponse {
         if let response = try await boxResponse(to: request, body) { return response }
+        if let response = try await photoResponse(to: request, body) { return response }
         if let response = try await artworkResponse(to: request) { return response }
         if let response = try await exampleResponse(to: request, body) { return response }
         switch (request.method, request.path) {

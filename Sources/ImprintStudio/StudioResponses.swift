@@ -24,6 +24,8 @@ struct ModelResponse: Encodable {
     let learned: String?
     /// The name of the file of the learned model.
     let learnedFile: String
+    /// Whether there is a report of the learned model.
+    let hasReport: Bool
     /// The installed base model, or nil without one.
     let base: String?
     /// Whether new models start from the base model that comes with Imprint although another one is installed.
@@ -52,6 +54,7 @@ struct ModelResponse: Encodable {
         cropAspectRatio = isMatching ? nil : Self.cropAspectRatio(of: classifier)
         self.learned = learned?.kind.rawValue
         learnedFile = Self.fileName(learned?.kind)
+        hasReport = trainer.report != nil
         base = trainer.base.map { BaseModelOffer.title(of: $0.name) }
         usesBuiltInBase = trainer.usesBuiltInBase
         offer = trainer.offer

@@ -24,7 +24,7 @@ struct TrainingStatus: Encodable, Sendable {
     }
 
     /// A panel of the page.
-    enum Panel: String, Encodable, Sendable { case teach, annotate, logo }
+    enum Panel: String, Encodable, Sendable { case teach, annotate, logo, photos }
 
     /// A number that increases with every change, also across runs.
     private(set) var version = 0
@@ -42,6 +42,9 @@ struct TrainingStatus: Encodable, Sendable {
     /// Whether the run can end early with a model.
     private(set) var canKeepBest = false
 
+    /// Whether the points of the training curves are measured on the validation set.
+    private(set) var validates = false
+
     /// The comparison of the base models, or nil if there is none.
     private(set) var comparison: BaseComparison?
 
@@ -49,12 +52,18 @@ struct TrainingStatus: Encodable, Sendable {
     /// - Parameter panel: The panel of the page that shows the run; nil for the current one.
     mutating func begin(_ message: String, panel: Panel? = nil) {
         change { ($0.stage, $0.message, $0.points, $0.comparison) = (.running, message, [], nil) }
-        (fraction, sheet, canKeepBest) = (nil, nil, false)
+        (fraction, sheet, canKeepBest, validates) = (nil, nil, false, false)
         self.panel = panel ?? self.panel
     }
 
     /// Sets the current activity.
     mutating func note(_ message: String) { change { $0.message = message } }
+
+    /// Sets the activity at the end of a run, which can no longer end early.
+    mutating func complete(_ message: String) {
+        canKeepBest = false
+        note(message)
+    }
 
     mutating func add(_ point: Point) { change { $0.points.append(point) } }
 
@@ -118,10 +127,36 @@ struct TrainingStatus: Encodable, Sendable {
         }
     }
 
+    /// Updates the status with an event from training a classifier on photos.
+    mutating func updatePhotos(with event: TrainingEvent) {
+        switch event {
+        case .comparing(let done, let total): note("Comparing photos: \(done) of \(total)")
+        case .reading(let done, let total): note("Reading photos: \(done) of \(total)")
+        case .computingFeatures(let done, let total): note("Computing features: \(done) of \(total) photos")
+        case .started(let start):
+            epochs = start.epochs
+            validates = start.validationImages > 0
+            note("Training \(start.trainableParameterCount) parameters on \(start.trainingImages) photos")
+        case .searching(let done, let total): note("Searching for a learning rate: step \(done) of \(total)")
+        case .batch(let batch):
+            let part = Double(batch.imagesSeen) / Double(max(batch.imagesPerEpoch, 1))
+            fraction = (Double(batch.epoch - 1) + part) / Double(max(batch.epochs, 1))
+            note("Epoch \(batch.epoch) of \(batch.epochs): \(Int(100 * part)) %")
+        case .epoch(let metrics, _):
+            canKeepBest = metrics.epoch < epochs
+            add(
+                Point(
+                    step: metrics.epoch, steps: epochs, loss: metrics.validationLoss ?? metrics.loss,
+                    accuracy: metrics.validationAccuracy ?? metrics.accuracy))
+        case .unreadable(let photo): note("\(photo.reason)")
+        default: break
+        }
+    }
+
     /// Sets the title of the contact sheet.
     mutating func show(sheet title: String) { change { $0.sheet = title } }
 
     private enum CodingKeys: String, CodingKey {
-        case version, stage, message, points, comparison, fraction, sheet, panel, canKeepBest
+        case version, stage, message, points, comparison, fraction, sheet, panel, canKeepBest, validates
     }
 }

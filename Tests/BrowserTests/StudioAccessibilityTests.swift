@@ -174,7 +174,7 @@ import Testing
                 #expect(next.y > one.y - 30 && (next.y > one.y + 10 || next.x > one.x), "\(one.id), \(next.id)")
             }
             #expect(
-                seen.tabs == ["tab-teach", "tab-logo", "tab-annotate", "tab-history"] && seen.skipped == "panels")
+                seen.tabs == ["tab-teach", "tab-logo", "tab-photos", "tab-history"] && seen.skipped == "panels")
         }
     }
 

@@ -231,12 +231,14 @@ import Testing
                 studio, Browser.View(),
                 [
                     .reload(
-                        first: answer(#"{"version": 1, "stage": "running", "message": "Epoch 1 of 40", "points": []}"#)),
+                        first: answer(
+                            #"{"version": 1, "stage": "running", "panel": "teach", "message": "Epoch 1 of 40", "points": []}"#
+                        )),
                     .wait(Self.isReady), .note("first", "(window.seen = [\(seen)], 1)"),
                     .note("kept", "(sessionStorage.setItem('seen', JSON.stringify(window.seen)), 1)"),
                     .reload(
                         first: answer(
-                            #"{"version": 1, "stage": "running", "message": "Phase 1 of 3: 5 %", "points": [], "fraction": 0.05, "sheet": "Objects"}"#
+                            #"{"version": 1, "stage": "running", "panel": "annotate", "message": "Phase 1 of 3: 5 %", "points": [], "fraction": 0.05, "sheet": "Objects"}"#
                         )),
                     .wait(Self.isReady), .note("seen", "[...JSON.parse(sessionStorage.getItem('seen')), \(seen)]"),
                 ])

@@ -62,7 +62,7 @@ import Testing
             ("detect m.imprint a.jpg --artwork A=x.png", "found both (m.imprint)"),
             ("detect m.imprint a.jpg --base b.imprint", "--base needs --artwork"),
             ("detect a.jpg --artwork A=x.png --personalization p.imprint", "--artwork uses no model"),
-            ("classify m.imprint", "There are no photos"),
+            ("classify m.imprint", "m.imprint is read as the model, and there are no photos"),
             ("train photos --output m --time-limit soon", "soon"),
             ("train photos --output m --time-limit 0", "--time-limit is 0, expected more than 0 seconds"),
             ("train photos --output m --minutes -1", "--time-limit is -1m, expected more than 0 seconds"),

@@ -63,7 +63,7 @@ import Testing
             try Data(#" {"a": ["b"], "a": ["c"]}"#.utf8).write(to: url)
             let error = #expect(throws: CategoriesError.self) { try Categories(contentsOf: url, labels: []) }
             #expect(
-                "\(try #require(error))".hasSuffix("the category \"a\" appears twice. Put its labels into one list"))
+                "\(try #require(error))".hasSuffix("the category \"a\" appears twice. Put its labels into one list."))
             try Data("\n{\"a\": [\"b\\u0301\", \"c\"], \"d\": [\"e\"]}\n".utf8).write(to: url)
             #expect(
                 try Categories(contentsOf: url, labels: ["b\u{301}", "c", "e"]).labels == [

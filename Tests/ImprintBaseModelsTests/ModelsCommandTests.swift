@@ -44,19 +44,18 @@ import Testing
             let rows = list.output.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
             #expect(
                 rows.map { $0[0] } == [
-                    "name", "built-in", "blazeface", "centerface", "efficientnet-lite0", "efficientnet-lite1",
-                    "efficientnet-lite2",
-                    "mine",
+                    "name", "blazeface", "built-in", "centerface", "efficientnet-lite0", "efficientnet-lite1",
+                    "efficientnet-lite2", "mine",
                 ])
-            #expect(rows.last?[1] == "installed," && rows[2].contains("download") && rows[1].contains("comes"))
+            #expect(rows.last?[1] == "installed," && rows[1].contains("download") && rows[2].contains("comes"))
 
             let lines = try shell("$imprint models list --json", folder).lines
             #expect(
                 lines.map { $0["status"] as? String }
-                    == ["built-in", "available", "available", "available", "available", "available", "installed"])
+                    == ["available", "built-in", "available", "available", "available", "available", "installed"])
             #expect(
                 lines.map { $0["kind"] as? String }
-                    == ["base", "detector", "detector", "base", "base", "base", "base"])
+                    == ["detector", "base", "detector", "base", "base", "base", "base"])
             #expect(lines.last?["input"] as? [Int] == [16, 16] && lines.last?["sha256"] as? String == model.sha256)
             #expect(lines.allSatisfy { Set($0.keys) == Set(lines[0].keys) })
 

@@ -34,7 +34,7 @@ import Testing
     func without(name: String) throws {
         let chosen = try compositor(SceneEffects.standard.names.filter { $0 != name })
         let usual = try compositor(nil)
-        let changed = try (0..<80).count { try chosen.positive($0) != usual.positive($0) }
+        let changed = try (0..<80).count { try chosen.positive($0).image != usual.positive($0).image }
         #expect(changed > 0)
     }
 
@@ -42,7 +42,7 @@ import Testing
     func with(name: String) throws {
         let chosen = try compositor(SceneEffects.standard.names + [name])
         let usual = try compositor(nil)
-        let changed = try (0..<40).filter { try chosen.positive($0) != usual.positive($0) }
+        let changed = try (0..<40).filter { try chosen.positive($0).image != usual.positive($0).image }
         #expect((4...24).contains(changed.count), "\(changed.count) of 40")
         for index in changed {
             let composite = try chosen.positive(index)

@@ -133,7 +133,7 @@ import Testing
             #expect(
                 same.errors
                     == "error: \(model.path): its type would be called Logo, like that of \(namesake). Rename one of the two "
-                    + "files\n")
+                    + "files.\n")
             let wrongUse = try run(program, [model.path])
             #expect(wrongUse.status == 64 && wrongUse.errors.contains("MODEL.imprint OUTPUT.swift"))
         }

@@ -65,7 +65,7 @@ private struct Shapes: TypedModel {
                 #expect(throws: TypedModelError.self) { try Shapes(contentsOf: file) }?.description
                     == "\(file.path): the labels do not match the type Shapes (missing: a square; "
                     + "unexpected: a triangle). Use a model with the labels of the type, or rebuild the program with "
-                    + "this model in its resources")
+                    + "this model in its resources.")
         }
     }
 

@@ -1,10 +1,14 @@
 // Photo files: those in a chosen folder, and those in dropped files and folders.
 
 const isPhoto = ({ name }) => /^[^.].*\.(jpe?g|png|webp|hei[cf])$/iu.test(name);
-const path = (file) => file.webkitRelativePath || file.name;
+/** The paths of files in dropped folders, which browsers do not give to the files. */
+const droppedPaths = new WeakMap();
+
+/** Returns the path of a file from the chosen or dropped folder on, such as "pets/cat/1.jpg", or its name. */
+export const path = (file) => droppedPaths.get(file) ?? (file.webkitRelativePath || file.name);
 const inOrder = (files) => files.toSorted((one, next) => path(one).localeCompare(path(next), undefined, { numeric: true }));
 
-/** Returns the photos in a chosen folder, in the order of their names. Throws if there are none. */
+/** Returns the photos in a chosen folder and its sub-folders, in the order of their names. Throws if there are none. */
 export function photosIn(files) {
   const photos = inOrder([...files].filter(isPhoto));
   if (!photos.length) throw new Error("The folder has no photos. Choose a folder with JPEG, PNG, WebP or HEIC files.");
@@ -20,18 +24,22 @@ async function filesIn(folder) {
     if (!entries.length) return files;
     for (const entry of entries) {
       if (entry.isDirectory) files.push(...await filesIn(entry));
-      else files.push(await new Promise((resolve, reject) => entry.file(resolve, reject)));
+      else {
+        const file = await new Promise((resolve, reject) => entry.file(resolve, reject));
+        droppedPaths.set(file, entry.fullPath.replace(/^\//u, ""));
+        files.push(file);
+      }
     }
   }
 }
 
-/** Returns the dropped files, with the photos in dropped folders. Reads the drop before it waits, because it is empty after its event. */
-export async function droppedFiles(transfer) {
+/** Returns the dropped files, with those files in dropped folders that `select` returns. Reads the drop before it waits, because it is empty after its event. */
+export async function droppedFiles(transfer, select = photosIn) {
   const items = [...transfer.items].filter(({ kind }) => kind === "file")
     .map((item) => ({ entry: item.webkitGetAsEntry?.(), file: item.getAsFile() }));
   const files = [];
   for (const { entry, file } of items) {
-    if (entry?.isDirectory) files.push(...photosIn(await filesIn(entry)));
+    if (entry?.isDirectory) files.push(...select(await filesIn(entry)));
     else if (file) files.push(file);
   }
   return files;

@@ -26,7 +26,8 @@ export function wasRestarted() {
   return isRestarted;
 }
 
-async function send(method, path, parameters = {}, body = undefined) {
+/** Sends a request, and returns the response as JSON or, with `isFile`, as a file. */
+async function send(method, path, parameters = {}, body = undefined, isFile = false) {
   // Spaces are encoded as %20, because the server takes "+" literally.
   const query = Object.entries(parameters).map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
   let response;
@@ -43,6 +44,7 @@ async function send(method, path, parameters = {}, body = undefined) {
   const responseRun = response.headers.get("Imprint-Run");
   if (responseRun && run && responseRun !== run) return reloadPage();
   run ??= responseRun;
+  if (isFile && response.ok) return response.blob();
   const value = await response.json().catch(() => ({ error: `The studio responded with status ${response.status}.` }));
   if (!response.ok) throw new RequestError(value.error, { status: response.status });
   return value;
@@ -84,6 +86,18 @@ export const server = {
   addArtwork: async (label, file) => send("POST", "artwork", { label, name: file.name }, checked(file)),
   removeArtwork: (id) => send("DELETE", "artwork", { id }),
   renameArtwork: (id, label) => send("PUT", "artwork", { id, label }),
+  photos: () => send("GET", "photos"),
+  /** Adds a photo; the studio rejects a file that it already has. */
+  addPhoto: async (label, name, photo) => send("POST", "photos", { label, name }, checked(photo)),
+  relabelPhotos: (ids, label) => send("PUT", "photos", { ids, label }),
+  /** Deletes photos by their numbers, or "all". */
+  removePhotos: (ids) => send("DELETE", "photos", { ids }),
+  undoPhotos: () => send("POST", "photos-undo"),
+  startAudit: () => send("POST", "audit"),
+  auditStatus: (after) => send("GET", "audit", { after }),
+  startPhotoTraining: () => send("POST", "photo-training"),
+  /** Returns the learned model as a file in the format "onnx" or "coreml". */
+  exportModel: (format) => send("GET", "export", { format }, undefined, true),
   startMatching: () => send("POST", "matching"),
   stopMatching: () => send("DELETE", "matching"),
   /** Trains a detector from "boxes" and artwork, or only from "artwork". */

@@ -7,6 +7,7 @@ import "./source.js";
 import "./shutter.js";
 import "./detector.js";
 import "./logo.js";
+import { openPhotos } from "./photos.js";
 import { openBoxes } from "./boxes.js";
 import { openHistory } from "./history.js";
 import { delay, find, handleFailure, showMessage } from "./parts.js";
@@ -45,6 +46,7 @@ for (const name of ["pointerdown", "keydown"]) {
 
 openHistory();
 openBoxes();
+openPhotos();
 let status;
 for (let failures = 1; ; failures += 1) {
   try {

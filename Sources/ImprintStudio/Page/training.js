@@ -224,18 +224,18 @@ export async function refreshModel() {
 }
 
 /** The elements with the message of a run, in all panels that train. */
-const statusIDs = ["training-status", "detector-status", "logo-status"];
+const statusIDs = ["training-status", "detector-status", "logo-status", "photos-status"];
 
 /** Shows the stage, the curves and the progress of a training run, except its message. */
 function showStatus(status) {
-  // Each kind of training has a panel of its own; the progress of detectors is known.
-  const isDetector = status.panel === "annotate" || status.panel === "logo";
+  // Each kind of training has a panel of its own.
+  const isOwn = status.panel === "teach";
   for (const id of statusIDs) find(id).dataset.stage = stage;
-  showCurves(find("curves"), status.panel === "teach" ? status.points : []);
+  showCurves(find("curves"), isOwn ? status.points : []);
   showCurves(find("detector-curves"), status.panel === "annotate" ? status.points : [], "on the training images");
   showComparison(status.comparison);
   // Curves show the progress of training; that of a download or a comparison is not known.
-  find("progress").hidden = stage !== "running" || (status.points.length > 1 && !isDetector);
+  find("progress").hidden = stage !== "running" || (status.points.length > 1 && isOwn);
   find("detector-progress").hidden = stage !== "running";
   for (const id of ["progress", "detector-progress"]) {
     if (status.fraction === undefined) find(id).removeAttribute("value");
@@ -328,7 +328,7 @@ find("revert").addEventListener("click", () => attempt(async () => {
   showStatus({ stage, points: [], panel: "teach" });
   for (const id of statusIDs) setText(id, "The original model is in use again.");
   await refreshModel();
-  focusOn(["class-name", "detector-start", "detector-length", "logo-start", "logo-files"].map(find).find((element) => element.checkVisibility() && !element.disabled));
+  focusOn(["class-name", "detector-start", "detector-length", "logo-start", "logo-files", "photos-start", "photos-folder"].map(find).find((element) => element.checkVisibility() && !element.disabled));
 }));
 addEventListener("blur", () => release(currentPress?.label));
 

@@ -108,6 +108,11 @@ final class DetectorPatches {
     /// A shift by half of the room moves the object to the edge; a bit less leaves a margin.
     private static let maximumShift: Float = 0.45
 
+    /// The fraction of hard negatives that are parts of logos, if there are several logos.
+    private static let partShare: Float = 0.3
+    /// The minimum side of a window on a part of a logo, in pixels of the composite; a smaller one would be too blurred.
+    private static let minimumPartSide: Float = 48
+
     init(
         compositors: [(logo: Int, compositor: Compositor)], negatives: [KnownImage], positives: [Positive],
         unreadable: UnreadablePhotos, seed: UInt64, workers: Workers, batchSize: Int, poolSize: Int
@@ -212,6 +217,7 @@ final class DetectorPatches {
             target.box = window.box(around: composite.outline)
             return (composite.source, window, [target])
         case .hardNegative:
+            if let (source, window) = logoPart(&random) { return (source, window, []) }
             let composite = composite(from: hardNegativePool, &random)
             return (composite.source, window(around: composite, &random), [])
         case .background:
@@ -278,6 +284,26 @@ final class DetectorPatches {
         return PatchWindow(
             x: x + random.uniform(in: -1...1) * maximumShift, y: y + random.uniform(in: -1...1) * maximumShift,
             side: side, angle: angle, isMirrored: random.chance(0.5) && mirrors)
+    }
+
+    /// Returns a window on a part of a logo, as a fine pyramid level sees a large logo; nil with a probability of 70 %, or for a single logo.
+    ///
+    /// Such a part can resemble another logo: a letter of a wordmark, for example, or an emblem on a shield.
+    func logoPart(_ random: inout RandomStream) -> (PatchSource, PatchWindow)? {
+        guard compositors.count > 1, random.chance(Self.partShare) else { return nil }
+        for _ in 0..<8 {
+            let composite = composite(from: positivePool, &random)
+            let location = composite.location
+            let corner = composite.outline[random.index(below: composite.outline.count)]
+            guard location.span >= 1.5 * Self.minimumPartSide else { continue }
+            let side = max(location.span / logUniform(1.5, 5, &random), Self.minimumPartSide)
+            let distance = random.uniform(in: 0...0.8)
+            let window = PatchWindow(
+                x: location.x + (corner.x - location.x) * distance, y: location.y + (corner.y - location.y) * distance,
+                side: side, angle: 8 * .pi / 180 * random.normal(), isMirrored: false)
+            return (composite.source, window)
+        }
+        return nil
     }
 
     private func target(_ logo: Int, _ window: PatchWindow, _ x: Float, _ y: Float) -> HeatMapLoss.Target {

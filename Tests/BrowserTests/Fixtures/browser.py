@@ -125,8 +125,10 @@ class Browser:
             if os.path.exists(port_file):
                 with open(port_file, encoding="ascii") as file:
                     lines = file.read().split()
+        # A busy machine can take seconds to accept the connection. Afterwards, short waits keep the deadline exact.
         self.socket = websocket.create_connection(
-            f"ws://127.0.0.1:{lines[0]}{lines[1]}", timeout=1, enable_multithread=False)
+            f"ws://127.0.0.1:{lines[0]}{lines[1]}", timeout=max(1, self.deadline - time.monotonic()), enable_multithread=False)
+        self.socket.settimeout(1)
         self.session = None
         self.pages = []
         self.switch(1)

@@ -78,7 +78,8 @@ import Testing
         let bytes = TFLiteSample().bytes
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "m.tflite")
-            for length in stride(from: 0, to: bytes.count, by: 7) {
+            // The importer does not need the last byte, the zero after the last weights.
+            for length in stride(from: 0, to: bytes.count - 1, by: 7) {
                 try Data(bytes[..<length]).write(to: url)
                 let trial = ImportTrial(url, Self.importer)
                 #expect(trial.error is ImportError)

@@ -28,7 +28,7 @@ import Testing
         let error = #expect(throws: NetworkError.self) {
             try Network(name: "maps", input: Self.level, nodes: nodes)
         }
-        let reason = try #require(error).description
+        let reason = String(try #require(error).description.dropLast())  // without the full stop
         let expected = ImprintError.unsupportedImageSize(network: "maps", width: 48, height: 48, reason: reason)
         #expect(throws: expected) { try classify(nodes) }
         #expect("\(expected)".contains("does not accept an image of 48x48 pixels: node \"head\": "))

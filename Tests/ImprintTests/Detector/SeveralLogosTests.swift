@@ -190,6 +190,35 @@ import Testing
         #expect(try logos(0, 0, 1, step: 2).allSatisfy { $0 == 1 })
     }
 
+    @Test("With several logos, some hard negatives are parts of a logo", arguments: [1, 2]) func parts(
+        logos: Int
+    ) throws {
+        let backdrops = try Backdrops([], size: 320, workers: Workers(1))
+        let compositors = try ["crest", "leaf"].prefix(logos).map { label in
+            Compositor(
+                artworks: try #require(Self.artwork()[label]), backdrops: backdrops, seed: 1, label: label)
+        }
+        let patches = DetectorPatches(
+            compositors: Array(zip(0..., compositors)).map { (logo: $0, compositor: $1) }, negatives: [], positives: [],
+            unreadable: UnreadablePhotos(training: [], validation: [], labels: []), seed: 1, workers: Workers(1),
+            batchSize: 1, poolSize: 16)
+        var memory = [UInt8](repeating: 0, count: DetectorHead.patchSide * DetectorHead.patchSide * 3)
+        let phase = DetectorPhase(
+            steps: 1, learningRate: 0, composites: 0, hardNegatives: 1, background: 0, mined: 0, located: 0)
+        let targets = try memory.withUnsafeMutableBufferPointer { try patches.fill($0, of: phase, step: 0) }
+        #expect(targets == [[]])
+
+        let windows = (0..<400).compactMap { index -> PatchWindow? in
+            var random = RandomStream(seed: 1, "part", index)
+            return patches.logoPart(&random)?.1
+        }
+        #expect(logos == 1 ? windows.isEmpty : (80...160).contains(windows.count), "\(windows.count) of 400")
+        for window in windows {
+            // A composite has 320 pixels, and a logo at most 60 % of it.
+            #expect((48...128).contains(window.side) && (0...320).contains(window.x) && (0...320).contains(window.y))
+        }
+    }
+
     @Test("Each heat map of a detector equals that of a detector with only this logo") func scan() throws {
         let network = try Network.logoDetector(logos: 2)
         let parameters = try Parameters(network, seed: 1)
