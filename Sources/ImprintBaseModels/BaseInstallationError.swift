@@ -21,7 +21,7 @@ public enum BaseInstallationError: DescribedError, Equatable {
     case unsupportedURL(String)
     /// A catalog file is invalid.
     case invalidCatalog(reason: String)
-    /// The file has another digest than expected.
+    /// The file's digest differs from the expected one.
     case wrongDigest(source: String, found: String, expected: String)
     /// Python is not installed or does not run.
     case noPython(program: String, reason: String)

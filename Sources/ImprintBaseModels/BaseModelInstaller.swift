@@ -182,7 +182,7 @@ extension BaseModelInstaller {
         try AtomicFile.makeFolder(bases.folder)
         let lock = try await lock(onEvent)
         defer { withExtendedLifetime(lock) {} }
-        // Another process may have installed it meanwhile.
+        // Another process may have installed it in the meantime.
         if let base = try kept(source) { return base }
         let staging = BaseStaging(bases, source.name)
         do {

@@ -17,7 +17,7 @@ extension Workers {
         window: Int, _ next: (_ isStopped: () -> Bool) throws -> Item?, _ body: (Item) -> Value,
         receive: (Item, Value) throws -> Void
     ) throws {
-        precondition(window >= 1, "the window has at least one item, not \(window)")
+        precondition(window >= 1, "the window must have at least one item, not \(window)")
         let stream = OrderedStream<Item, Value>(window: window)
         forkJoin(count) { _ in
             while let (index, item) = stream.claim(next) { stream.add(item, body(item), at: index, receive) }

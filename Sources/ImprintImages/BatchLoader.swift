@@ -82,7 +82,7 @@ package struct BatchOrder: Sendable {
     package let seed: UInt64
 
     package init(count: Int, batchSize: Int, shuffles: Bool, seed: UInt64) {
-        precondition(batchSize >= 1, "a batch has at least one image, not \(batchSize)")
+        precondition(batchSize >= 1, "a batch must have at least one image, not \(batchSize)")
         self.count = count
         self.batchSize = batchSize
         self.shuffles = shuffles

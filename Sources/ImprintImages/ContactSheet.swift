@@ -9,7 +9,7 @@ package enum ContactSheet {
     /// - Returns: An image of 3 channels.
     package static func make(_ images: [RasterImage], columns: Int, gapAfterFirstColumn: Int = 0) -> RasterImage {
         precondition(!images.isEmpty, "a contact sheet needs at least one image")
-        precondition(columns >= 1, "a contact sheet has at least one column, not \(columns)")
+        precondition(columns >= 1, "a contact sheet must have at least one column, not \(columns)")
         let gap = 4
         let cellWidth = (images.map(\.width).max() ?? 0) + gap
         let cellHeight = (images.map(\.height).max() ?? 0) + gap

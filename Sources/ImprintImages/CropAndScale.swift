@@ -20,7 +20,7 @@ public enum CropAndScale: String, Codable, CaseIterable, Sendable {
     ///   - padding: The grey level (0 black … 255 white) around an image that `scaleFit` does not fill; with 4 channels the
     ///     padding is transparent.
     public func apply(_ image: RasterImage, width: Int, height: Int, padding: UInt8 = 0) -> RasterImage {
-        precondition(width > 0 && height > 0, "an image has at least one pixel, not \(width)x\(height)")
+        precondition(width > 0 && height > 0, "an image must have at least one pixel, not \(width)x\(height)")
         let (scaleX, scaleY) = (Double(width) / Double(image.width), Double(height) / Double(image.height))
         switch self {
         case .scaleFill:

@@ -29,7 +29,7 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     case missingFolder(folder: URL)
     /// The path of the folder names a file.
     case notAFolder(file: URL)
-    /// The folder holds neither sub-folders nor images.
+    /// The folder contains neither sub-folders nor images.
     case emptyFolder(folder: URL)
     /// The folder holds images, `images` of them, but no sub-folders that name their classes.
     case noClassFolders(folder: URL, images: Int)
@@ -88,14 +88,14 @@ extension ImageError {
         case .notAFolder(let file):
             "\(file.displayPath) is a file, expected a folder with one sub-folder of images per label."
         case .emptyFolder(let folder):
-            "\(folder.displayPath) holds neither sub-folders nor images, expected one sub-folder of images per label."
+            "\(folder.displayPath) contains neither sub-folders nor images, expected one sub-folder of images per label."
         case .noClassFolders(let folder, let images):
-            "\(folder.displayPath) holds \(images == 1 ? "1 image" : "\(images) images") and no sub-folders. "
-                + "Put the images into one sub-folder per label, named like the label."
+            "\(folder.displayPath) contains \(images == 1 ? "1 image" : "\(images) images") and no sub-folders. "
+                + "Put the images into one sub-folder per label, named after the label."
         case .tooFewClasses(let folder, let found, let minimum):
-            "\(folder.displayPath) holds \(found.count) of at least \(minimum) sub-folders of labels"
+            "\(folder.displayPath) has \(found.count) label sub-folder\(found.count == 1 ? "" : "s")"
                 + (found.isEmpty ? "" : " (\(found.joined(separator: ", ")))")
-                + ". Add a sub-folder of images for each further label."
+                + ", expected at least \(minimum). Add a sub-folder of images for each further label."
         case .equalNames(let folder, let names):
             "\(folder.displayPath) has \(names.count) sub-folders that look the same, "
                 + "\"\(names.joined(separator: "\" and \""))\", but consist of different Unicode characters. "

@@ -30,7 +30,7 @@ public struct InMemorySource: TrainingSource {
     public init(labels: [String]) {
         self.labels = labels
         indices = Dictionary(labels.enumerated().map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
-        precondition(indices.count == labels.count, "each label occurs only once")
+        precondition(indices.count == labels.count, "the labels must be unique")
     }
 
     /// Adds a decoded image.

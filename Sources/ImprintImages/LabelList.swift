@@ -246,7 +246,7 @@ extension LabelListParser {
         var (isInString, isEscaped, isFirst, needsComma) = (false, false, true, false)
         func unexpected() -> LabelListError {
             fail(
-                .invalidJSON(reason: "the array has something other than objects with commas between them"), line: line)
+                .invalidJSON(reason: "the array contains something other than objects separated by commas"), line: line)
         }
         var index = bytes.startIndex
         while index < bytes.endIndex {

@@ -40,8 +40,8 @@ package struct Preparation: Sendable, Hashable {
 
     /// Creates the settings of a copy.
     package init(shortSide: Int = 299, quality: Int = 90) {
-        precondition(shortSide > 0, "a photo has at least one pixel, not \(shortSide)")
-        precondition((1...100).contains(quality), "the quality of a JPEG is 1 to 100, not \(quality)")
+        precondition(shortSide > 0, "a photo must have at least one pixel, not \(shortSide)")
+        precondition((1...100).contains(quality), "the quality of a JPEG must be 1 to 100, not \(quality)")
         self.shortSide = shortSide
         self.quality = quality
     }

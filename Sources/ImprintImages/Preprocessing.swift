@@ -23,8 +23,8 @@ public struct Preprocessing: Codable, Hashable, Sendable {
 
     /// Creates a preprocessing that maps samples to −1…1.
     public init(width: Int, height: Int, channels: Int = 3, cropAndScale: CropAndScale = .centerCrop) {
-        precondition(width > 0 && height > 0, "an input has at least one pixel, not \(width)x\(height)")
-        precondition(channels == 1 || channels == 3, "an input has 1 or 3 channels, not \(channels)")
+        precondition(width > 0 && height > 0, "an input must have at least one pixel, not \(width)x\(height)")
+        precondition(channels == 1 || channels == 3, "an input must have 1 or 3 channels, not \(channels)")
         self.width = width
         self.height = height
         self.channels = channels

@@ -13,8 +13,8 @@ public struct RasterImage: Sendable, Hashable {
 
     /// Creates an image from the given samples.
     public init(width: Int, height: Int, channels: Int, samples: [UInt8]) {
-        precondition(width > 0 && height > 0, "an image has at least one pixel, not \(width)x\(height)")
-        precondition([1, 3, 4].contains(channels), "an image has 1, 3 or 4 channels, not \(channels)")
+        precondition(width > 0 && height > 0, "an image must have at least one pixel, not \(width)x\(height)")
+        precondition([1, 3, 4].contains(channels), "an image must have 1, 3 or 4 channels, not \(channels)")
         precondition(
             samples.count == width * height * channels,
             "\(width)x\(height)x\(channels) needs \(width * height * channels) samples, not \(samples.count)")

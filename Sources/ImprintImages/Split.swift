@@ -21,7 +21,7 @@ public enum ValidationRule: Codable, Sendable, Hashable {
         case .automatic:
             return count < 50 ? 0 : count < 200 ? 0.1 : max(0.05, 50 / Double(count))
         case .fraction(let fraction):
-            precondition(isInRange, "the fraction for validation is at least 0 and less than 1")
+            precondition(isInRange, "the validation fraction must be at least 0 and less than 1")
             return fraction
         case .none:
             return 0

@@ -18,7 +18,7 @@ package struct NormalizedCorrelation: Sendable {
     /// Creates the correlation with templates of the given size.
     package init(window: Size2D, channels: Int, templates: [[Float]]) {
         let length = window.height * window.width * channels
-        precondition(templates.allSatisfy { $0.count == length }, "a template has \(length) values")
+        precondition(templates.allSatisfy { $0.count == length }, "every template must have \(length) values")
         self.window = window
         self.channels = channels
         count = templates.count
@@ -52,7 +52,9 @@ package struct NormalizedCorrelation: Sendable {
         /// Creates a map from its values.
         package init(_ values: [Float], height: Int, width: Int) {
             let channels = values.count / (height * width)
-            precondition(values.count == height * width * channels, "the map has \(values.count) values")
+            precondition(
+                values.count == height * width * channels,
+                "\(values.count) values do not fill a map of \(height)x\(width) positions")
             self.values = values
             self.height = height
             self.width = width

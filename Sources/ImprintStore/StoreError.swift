@@ -9,9 +9,9 @@ public enum StoreError: DescribedError, Equatable {
     case invalidVerification(name: String, found: String, expected: String)
     /// A URL is not a file, http or https URL.
     case unsupportedURL(String)
-    /// A server redirects to a target that a store does not follow.
+    /// A server redirects to a target that the store refuses to follow.
     case redirectRejected(url: String, target: String, reason: String)
-    /// A server answers with another status than 200.
+    /// A server answers with a status other than 200.
     case unexpectedStatus(url: String, status: Int)
     /// The response of a server violates HTTP.
     case invalidResponse(url: String, reason: String)

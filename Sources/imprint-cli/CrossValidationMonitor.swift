@@ -87,7 +87,7 @@ struct CrossValidationMonitor {
 
     private func show(_ result: CrossValidationResult) throws {
         if json {
-            guard let started else { preconditionFailure("a cross-validation starts before it ends") }
+            guard let started else { preconditionFailure("the cross-validation ended before it started") }
             try reportLine(result, started)
             return
         }

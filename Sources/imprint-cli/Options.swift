@@ -80,7 +80,7 @@ func seedNumber(_ text: String) throws -> UInt64 {
 
 /// Checks that no path is empty, for example because of an unset shell variable; an empty path would mean the current folder.
 func requirePaths(_ paths: [String]) throws {
-    if paths.contains("") { throw ValidationError("A path is empty, expected the name of a file or folder.") }
+    if paths.contains("") { throw ValidationError("A path is empty, expected a file or folder name.") }
 }
 
 /// Checks that an output folder is not inside a folder of photos.

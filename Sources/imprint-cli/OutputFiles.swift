@@ -29,9 +29,9 @@ func checkOutputs(_ outputs: [OutputFile], inputs: [(role: String, path: String)
         func refusal(_ found: String) -> ValidationError {
             ValidationError("\(output.option): \(output.path): \(found). Choose another name.")
         }
-        if output.path.hasSuffix("/") { throw refusal("the path ends in \"/\", expected the name of a file") }
+        if output.path.hasSuffix("/") { throw refusal("the path ends in \"/\", expected a file name") }
         if FileStatus(URL(filePath: output.path))?.isFolder == true {
-            throw refusal("the path is a folder, expected the name of a file")
+            throw refusal("the path is a folder, expected a file name")
         }
         if let role = roles[path] { throw refusal("the file is \(role), which would be replaced") }
         if let other = outputs[..<index].first(where: { resolvedPath($0.path) == path }) {
@@ -47,11 +47,11 @@ func checkOutputs(_ outputs: [OutputFile], inputs: [(role: String, path: String)
 /// Checks that an output folder is not a file.
 func requireNoFile(_ path: String, _ option: String) throws {
     if let status = FileStatus(URL(filePath: path)), !status.isFolder {
-        throw ValidationError("\(option): \(path) is a file, expected the name of a folder. Choose another name.")
+        throw ValidationError("\(option): \(path) is a file, expected a folder name. Choose another name.")
     }
 }
 
-/// Returns the path to write a file to after a long job: the chosen path, or a free path beside it if another file appeared there meanwhile.
+/// Returns the path to write a file to after a long job: the chosen path, or a free path beside it if another file appeared there in the meantime.
 func vacantPath(_ path: String, _ kind: OutputKind) -> String {
     if kind.canReplace(URL(filePath: path)) { return path }
     let url = URL(filePath: path)

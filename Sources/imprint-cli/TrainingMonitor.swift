@@ -209,7 +209,7 @@ struct TrainingMonitor {
                 "Error: training ended early because too few photos are left: \(reason) \(output) is the model after \(unit) "
                     + "\(line.keptEpoch) of \(epochs). Put the photos back and "
                     + (savesCheckpoints
-                        ? "continue with --resume." : "train again; --checkpoint saves runs so that they can continue.")
+                        ? "continue with --resume." : "train again; with --checkpoint, --resume can continue a run.")
             )
         }
         if !json, let evaluation = result.multiLabelEvaluation {

@@ -63,7 +63,7 @@ struct TrainingSession {
             live?.show(event)
         }
         guard let result else { throw ExitCode.failure }
-        guard let chosenOutput = options.output else { preconditionFailure("a trained model is written to a file") }
+        guard let chosenOutput = options.output else { preconditionFailure("a training run must have an output file") }
         let output = vacantPath(chosenOutput, .model)
         do {
             try result.model.write(to: URL(filePath: output))

@@ -96,8 +96,8 @@ import Testing
     @Test(
         "Invalid input is one error with exit code 1, and leaves no partial file",
         arguments: [
-            ("empty", "holds neither sub-folders nor images"),
-            ("one", "holds 1 of at least 2 sub-folders of labels (dark)"),
+            ("empty", "contains neither sub-folders nor images"),
+            ("one", "has 1 label sub-folder (dark), expected at least 2"),
             ("photos/dark", "and no sub-folders"),
             ("missing", "does not exist"),
             ("broken", "None of the images of the label \"bright\" can be read"),

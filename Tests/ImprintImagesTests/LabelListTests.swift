@@ -97,7 +97,7 @@ import Testing
             ("{\"photo\": \"a.jpg\", \"label\": \"cat\", \"size\": 3}", 1, .unknownColumn("size")),
             (
                 "[\n{\"photo\": \"a.jpg\", \"label\": \"cat\"} {", 2,
-                .invalidJSON(reason: "the array has something other than objects with commas between them")
+                .invalidJSON(reason: "the array contains something other than objects separated by commas")
             ),
             ("[{\"photo\": \"a.jpg\", \"label\": \"cat\"}", 1, .invalidJSON(reason: "the array does not end")),
         ] as [(String, Int?, LabelListError.Problem)])

@@ -17,7 +17,7 @@ package struct AugmentationPreview: Sendable {
 
     /// Creates a preview of the first `epochs` epochs (at least one) of training with that seed.
     package init(preprocessing: Preprocessing, augmentation: Augmentation, seed: UInt64, epochs: Int) {
-        precondition(epochs >= 1, "a preview shows at least one epoch, not \(epochs)")
+        precondition(epochs >= 1, "a preview must show at least one epoch, not \(epochs)")
         self.preprocessing = preprocessing
         self.augmentation = augmentation
         self.seed = seed
@@ -29,7 +29,7 @@ package struct AugmentationPreview: Sendable {
     /// The augmented images are those that training on all of the items uses.
     /// - Throws: `ImageError` if none of the chosen images can be read.
     package func sheet(of items: [ImageFolder.Item], count: Int) throws(ImageError) -> Sheet {
-        precondition(!items.isEmpty && count >= 1, "a preview shows at least one image")
+        precondition(!items.isEmpty && count >= 1, "a preview must show at least one image")
         let rows = min(count, items.count)
         // The middle of each of `rows` equal parts.
         let indices = (0..<rows).map { (2 * $0 + 1) * items.count / (2 * rows) }

@@ -6,7 +6,7 @@ extension RasterImage {
     /// Colour has half the resolution (4:2:0), as in cameras and messengers.
     /// - Throws: `ImageError.unencodable` if memory runs out, or if a side is too long for a JPEG.
     package func compressed(quality: Int) throws(ImageError) -> RasterImage {
-        precondition((1...100).contains(quality), "the quality of a JPEG is 1 to 100, not \(quality)")
+        precondition((1...100).contains(quality), "the quality of a JPEG must be 1 to 100, not \(quality)")
         guard let encoder = tjInitCompress() else { throw failure(nil) }
         defer { tjDestroy(encoder) }
         guard let decoder = tjInitDecompress() else { throw failure(nil) }

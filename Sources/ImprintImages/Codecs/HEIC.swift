@@ -28,7 +28,7 @@ internal import Foundation
             guard heif_have_decoder_for_format(heif_compression_HEVC) != 0 else {
                 throw .missingDecoder(
                     file: file, format: .heic,
-                    reason: "libheif has no decoder here; install its plug-in libheif-plugin-libde265")
+                    reason: "libheif has no HEIC decoder; install the plug-in libheif-plugin-libde265")
             }
             guard let context = heif_context_alloc() else {
                 throw .decoderOutOfMemory(file, .heic)
@@ -147,7 +147,7 @@ internal import Foundation
             let reason = message.split(whereSeparator: \.isNewline).joined(separator: " ")
             switch error.code {
             case heif_error_Unsupported_feature, heif_error_Unsupported_filetype:
-                return .unsupported(file: file, found: "a kind of HEIC (\(reason))")
+                return .unsupported(file: file, found: "an HEIC variant (\(reason))")
             case heif_error_Memory_allocation_error: return .decoderOutOfMemory(file, .heic)
             default: return .truncated(file: file, reason: reason)
             }

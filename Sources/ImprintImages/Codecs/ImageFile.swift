@@ -78,12 +78,12 @@ package enum ImageFile {
     static func read(_ url: URL, byteLimit: Int = byteLimit) throws(ImageError) -> [UInt8] {
         // Reading a device or a pipe may never end, and a file that is not an image may have any size.
         guard let status = FileStatus(url) else {
-            throw .unreadable(file: url, reason: "there is no such file, or no permission to look into its folder")
+            throw .unreadable(file: url, reason: "the file does not exist, or you may not read its folder")
         }
         guard !status.isFolder else { throw .unreadable(file: url, reason: "it is a folder") }
         guard status.isFile else { throw .unreadable(file: url, reason: "it is not a regular file") }
         guard status.size <= byteLimit else {
-            throw .unreadable(file: url, reason: "it holds \(status.size) bytes, expected at most \(byteLimit)")
+            throw .unreadable(file: url, reason: "it has \(status.size) bytes, expected at most \(byteLimit)")
         }
         guard SystemMemory.allows(status.size) else {
             throw .outOfMemory(file: url, reason: "the file has \(SystemMemory.text(status.size))")

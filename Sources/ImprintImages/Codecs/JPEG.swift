@@ -51,8 +51,8 @@ enum JPEG {
 
     /// Encodes an image (grey or RGB) as a baseline JPEG with colour at full resolution (4:4:4).
     static func encode(_ image: RasterImage, quality: Int) throws(ImageError) -> [UInt8] {
-        precondition((1...100).contains(quality), "the quality of a JPEG is 1 to 100, not \(quality)")
-        precondition(image.channels != 4, "a JPEG has no alpha channel")
+        precondition((1...100).contains(quality), "the quality of a JPEG must be 1 to 100, not \(quality)")
+        precondition(image.channels != 4, "a JPEG cannot have an alpha channel")
         let longestSide = 65_500
         guard max(image.width, image.height) <= longestSide else {
             throw .unencodable(

@@ -95,7 +95,7 @@ enum WebP {
         switch status {
         case VP8_STATUS_OK: return
         case VP8_STATUS_OUT_OF_MEMORY: throw .decoderOutOfMemory(file, .webp)
-        default: throw .truncated(file: file, reason: "the WebP decoder finds its data damaged")
+        default: throw .truncated(file: file, reason: "the WebP decoder reports damaged data")
         }
     }
 
@@ -106,7 +106,7 @@ enum WebP {
         let status = bytes.withUnsafeBufferPointer { WebPGetFeatures($0.baseAddress, $0.count, &features) }
         guard status != VP8_STATUS_OUT_OF_MEMORY else { throw .decoderOutOfMemory(file, .webp) }
         guard status == VP8_STATUS_OK else {
-            throw .truncated(file: file, reason: "the WebP decoder finds the header damaged")
+            throw .truncated(file: file, reason: "the WebP decoder reports a damaged header")
         }
         return features
     }

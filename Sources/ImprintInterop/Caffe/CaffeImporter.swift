@@ -68,7 +68,7 @@ struct CaffeImporter {
         let names = inputs.flatMap(\.tops) + net.words("input")
         guard names.count == 1 else {
             throw ImportError.Problem.unsuitableModel(
-                found: "a model of \(names.count) inputs",
+                found: "a model with \(names.count) inputs",
                 advice: "Expected one input, an image. Use the deploy.prototxt")
         }
         let lengths =
@@ -76,7 +76,8 @@ struct CaffeImporter {
             ?? (net.has("input_shape") ? net.message("input_shape").integers("dim") : net.integers("input_dim"))
         guard lengths.count == 4, lengths[1] == 1 || lengths[1] == 3 else {
             throw ImportError.Problem.unsuitableModel(
-                found: "a model of an input \(lengths)", advice: "Expected an image of four axes with 1 or 3 channels")
+                found: "a model with the input shape \(lengths)",
+                advice: "Expected an image of four axes with 1 or 3 channels")
         }
         let (height, width) = (size?.height ?? lengths[2], size?.width ?? lengths[3])
         guard (1...(1 << 14)).contains(height), (1...(1 << 14)).contains(width) else {

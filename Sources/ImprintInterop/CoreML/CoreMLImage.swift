@@ -24,7 +24,7 @@ struct CoreMLImage {
             let names = description.inputs.map(\.name).joined(separator: ", ")
             throw ImportError.Problem.unsuitableModel(
                 found:
-                    "a model of \(description.inputs.count) inputs (\(names))",
+                    "a model with \(description.inputs.count) inputs (\(names))",
                 advice: "Expected one input, an image")
         }
         name = input.name
@@ -81,7 +81,7 @@ struct CoreMLImage {
         guard means.count == shape.count else {
             throw ImportError.Problem.malformed(
                 reason: "its mean image has \(means.count) values for an image of \(shape), "
-                    + "expected an input of the size in the file")
+                    + "expected the input size of the file")
         }
         guard normalization?.scale.allSatisfy({ $0 == 1 }) ?? true else {
             throw ImportError.Problem.unsupported([

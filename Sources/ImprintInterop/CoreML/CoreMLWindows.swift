@@ -167,7 +167,7 @@ extension CoreMLGraph {
     ) throws -> (rows: Amounts, columns: Amounts) {
         let sides = try record?.records(10).map { (before: try $0.integer(1), after: try $0.integer(2)) } ?? []
         guard sides.isEmpty || sides.count == 2 else {
-            throw malformed(layer, "has \(sides.count) padding amounts, expected those of height and width")
+            throw malformed(layer, "has \(sides.count) padding amounts, expected 2, for height and width")
         }
         return (sides.first ?? (0, 0), sides.last ?? (0, 0))
     }

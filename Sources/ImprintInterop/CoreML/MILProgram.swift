@@ -14,7 +14,7 @@ struct MILProgram {
         }
         guard let main = functions["main"] ?? (functions.count == 1 ? functions.first?.value : nil) else {
             throw ImportError.Problem.unsuitableModel(
-                found: "an ML program of \(functions.count) functions",
+                found: "an ML program with \(functions.count) functions",
                 advice: "Expected one function, or one with the name main")
         }
         var opset = ""

@@ -12,7 +12,7 @@ final class DecodingBudget {
     func read(_ count: Int, for name: String) throws(ImportError.Problem) {
         remaining -= count
         guard remaining >= 0 else {
-            throw .exceedsLimit(reason: "\(name) reads tensors that other nodes already read too often")
+            throw .exceedsLimit(reason: "\(name) reads tensors that other nodes have already read too many times")
         }
     }
 }

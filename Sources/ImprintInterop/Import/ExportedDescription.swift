@@ -52,7 +52,7 @@ struct ExportedDescription {
         // Both networks run once for a comparison. If that would take gigabytes, Imprint keeps the network of the graph.
         guard ([network.input] + network.shapes + graph.shapes).allSatisfy({ $0.count <= 1 << 24 }) else { return nil }
         let (last, graphLast) = (network.nodes.last?.name, graph.nodes.last?.name)
-        /// Returns the parameter's name in the graph, in which the output may have another name than its layer.
+        /// Returns the parameter's name in the graph, in which the name of the output may differ from that of its layer.
         func name(of entry: ParameterLayout.Entry) -> String {
             guard known[entry.name] == nil, entry.node == last, let graphLast else { return entry.name }
             return "\(graphLast).\(entry.parameter.name)"

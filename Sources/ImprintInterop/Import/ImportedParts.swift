@@ -112,7 +112,7 @@ extension ModelImporter {
         if values.count == channels { return values }
         guard values.count == 1 else {
             throw ImportError.Problem.unsuitableModel(
-                found: "a model of images with \(channels) channels",
+                found: "a model for images with \(channels) channels",
                 advice: "The \(name) has \(values.count) values, expected \(channels == 1 ? "1" : "1 or \(channels)")",
                 setting: .normalization)
         }

@@ -30,7 +30,7 @@ struct ONNXImporter {
         let inputs = model.graph.inputs.filter { initializers[$0.name] == nil }
         guard inputs.count == 1, let image = inputs.first else {
             throw ImportError.Problem.unsuitableModel(
-                found: "a model of \(inputs.count) inputs (\(inputs.map(\.name).joined(separator: ", ")))",
+                found: "a model with \(inputs.count) inputs (\(inputs.map(\.name).joined(separator: ", ")))",
                 advice: "Expected one input, an image")
         }
         let (shape, axes) = try Self.image(image, size: size)
@@ -64,7 +64,7 @@ struct ONNXImporter {
             isLast ? (lengths[3], lengths[1], lengths[2]) : (lengths[1], lengths[2], lengths[3])
         guard let channels, channels == 1 || channels == 3 else {
             throw ImportError.Problem.unsuitableModel(
-                found: "a model of images with \(channels.map { "\($0)" } ?? "an unknown number of") channels",
+                found: "a model for images with \(channels.map { "\($0)" } ?? "an unknown number of") channels",
                 advice: "Expected 1 or 3")
         }
         guard let height = size?.height ?? height, let width = size?.width ?? width else {

@@ -58,7 +58,7 @@ final class MappedFile: Sendable {
     }
 
     subscript(offset: Int) -> UInt8 {
-        precondition(offset >= 0 && offset < count, "byte \(offset) is beyond the file's \(count)")
+        precondition(offset >= 0 && offset < count, "byte \(offset) is beyond the file's \(count) bytes")
         return base!.load(fromByteOffset: offset, as: UInt8.self)
     }
 

@@ -8,7 +8,7 @@ enum WireError: Error, Equatable, CustomStringConvertible {
     case overlongVarint(offset: Int)
     /// A field has an invalid number or wire type.
     case unknownType(offset: Int)
-    /// A field has another wire type than its definition.
+    /// A field's wire type differs from its definition.
     case mistyped(field: Int, offset: Int)
     /// Messages are nested too deeply.
     case tooDeep(offset: Int)

@@ -147,7 +147,7 @@ extension PickleReader {
         case .dictionary(let index) where isDictionary && values.count.isMultiple(of: 2):
             try heap.append(values, to: index)
         case .other: break
-        default: throw .malformed(reason: "its pickle adds elements to a value that has none")
+        default: throw .malformed(reason: "its pickle adds elements to a value that cannot have any")
         }
     }
 
@@ -266,7 +266,7 @@ extension PickleReader {
             _ = try pop()
             switch try top() {
             case .dictionary, .tensor, .other: break
-            default: throw .malformed(reason: "its pickle sets the state of a value that has none")
+            default: throw .malformed(reason: "its pickle sets the state of a value that cannot have one")
             }
         case .binaryGet: try recall(Int(integer(UInt8.self)))
         case .longBinaryGet: try recall(Int(integer(UInt32.self)))

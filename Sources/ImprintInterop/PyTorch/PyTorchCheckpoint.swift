@@ -105,8 +105,8 @@ extension PyTorchCheckpoint {
     }
 
     private static let byteOrder = ImportError.Problem.unsuitableModel(
-        found: "a checkpoint of a machine with big-endian numbers",
-        advice: "Save it again on a machine with little-endian numbers")
+        found: "a checkpoint from a big-endian machine",
+        advice: "Save it again on a little-endian machine")
 }
 
 // MARK: Legacy format
@@ -134,7 +134,8 @@ extension PyTorchCheckpoint {
         _ = try next()
         let version = try next()
         guard let version = version.heap.integer(version.root), version == 1001 else {
-            throw ImportError.Problem.malformed(reason: "its format is not version 1001, the only one of PyTorch")
+            throw ImportError.Problem.malformed(
+                reason: "its format is not version 1001, the only version that PyTorch writes")
         }
         try Self.checkSystem(next())
         let object = try next()
@@ -182,7 +183,7 @@ extension PyTorchCheckpoint {
         var offset = start
         try list.heap.forEach(in: index) { (name) throws(ImportError.Problem) in
             guard let key = try list.heap.text(name), let size = sizes[key] else {
-                throw .malformed(reason: "its list of storages has one that no tensor uses")
+                throw .malformed(reason: "its list of storages contains one that no tensor uses")
             }
             let (byteCount, overflow) = size.count.multipliedReportingOverflow(by: size.element)
             guard file.count - offset >= 8, !overflow, byteCount <= file.count - offset - 8 else {

@@ -19,7 +19,7 @@ extension ModelImporter {
         if let inputSize, inputSize != Size2D(height: input.height, width: input.width) {
             throw ImportError.Problem.unsuitableModel(
                 found: "a detector for images of \(input.width)x\(input.height) pixels",
-                advice: "Import it without another input size")
+                advice: "Import it without setting an input size")
         }
         let outputs = try importer.run()
         guard outputs.count == 2, outputs.allSatisfy({ $0.shape.count == 3 && $0.shape[0] == 1 }),

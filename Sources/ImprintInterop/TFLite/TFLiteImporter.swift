@@ -20,14 +20,14 @@ struct TFLiteImporter {
     init(_ model: TFLiteModel) throws {
         guard model.inputs.count == 1, let input = model.inputs.first else {
             throw ImportError.Problem.unsuitableModel(
-                found: "a model of \(model.inputs.count) inputs", advice: "Expected one input, an image")
+                found: "a model with \(model.inputs.count) inputs", advice: "Expected one input, an image")
         }
         let image = model.tensors[input]
         guard image.shape.count == 4, image.shape[0] == 1, image.shape[3] == 3, image.type == 0,
             image.shape[1...2].allSatisfy({ (1...(1 << 14)).contains($0) })
         else {
             throw ImportError.Problem.unsuitableModel(
-                found: "a model of an input \(image.shape) of type \(image.type)",
+                found: "a model with the input shape \(image.shape) and type \(image.type)",
                 advice: "Expected an image [1, height, width, 3] of float32")
         }
         self.model = model

@@ -40,7 +40,7 @@ struct TFLiteModel {
         let graphs = try model.tables(2, limit: 64)
         guard graphs.count == 1, let graph = graphs.first else {
             throw .unsuitableModel(
-                found: "a TensorFlow Lite model of \(graphs.count) graphs", advice: "Expected one graph")
+                found: "a TensorFlow Lite model with \(graphs.count) graphs", advice: "Expected one graph")
         }
         var buffers: [Range<Int>?] = []
         for buffer in try model.tables(4, limit: limit) { buffers.append(try buffer.vector(0, elementSize: 1)) }
@@ -53,7 +53,8 @@ struct TFLiteModel {
         for tensor in try graph.tables(0, limit: limit) {
             let buffer = try tensor.integer(2, UInt32.self)
             guard buffers.indices.contains(buffer) else {
-                throw .malformed(reason: "a tensor has the buffer \(buffer) of \(buffers.count)")
+                throw .malformed(
+                    reason: "a tensor refers to buffer \(buffer), but the file has \(buffers.count) buffers")
             }
             let data = buffers[buffer].flatMap { $0.isEmpty ? nil : $0 }
             tensors.append(
@@ -65,7 +66,8 @@ struct TFLiteModel {
         for entry in try graph.tables(3, limit: 4096) {
             let index = try entry.integer(0, UInt32.self)
             guard codes.indices.contains(index) else {
-                throw .malformed(reason: "an operator has the kind \(index) of \(codes.count)")
+                throw .malformed(
+                    reason: "an operator refers to operator code \(index), but the file has \(codes.count)")
             }
             operators.append(
                 Operator(
@@ -79,7 +81,7 @@ struct TFLiteModel {
         let known = -1..<tensors.count
         guard operators.allSatisfy({ ($0.inputs + $0.outputs).allSatisfy(known.contains) }),
             (inputs + outputs).allSatisfy({ tensors.indices.contains($0) })
-        else { throw .malformed(reason: "an operator has a tensor that the file does not have") }
+        else { throw .malformed(reason: "an operator refers to a tensor that the file does not contain") }
     }
 
     /// Returns the floating-point elements of a constant.

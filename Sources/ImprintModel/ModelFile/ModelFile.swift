@@ -79,7 +79,7 @@ public struct ModelFile: Sendable {
             "the parameters do not have the layout of the network \(network.name)"
         )
         let kinds = [detector != nil, centerPoints != nil, anchors != nil].filter { $0 }
-        precondition(kinds.count < 2, "a model is one kind of detector")
+        precondition(kinds.count < 2, "a model can be only one kind of detector")
         self.network = network
         self.parameters = parameters
         self.labels = labels

@@ -151,7 +151,7 @@ extension NoveltyRule: Codable {
         else {
             throw DecodingError.dataCorruptedError(
                 forKey: .means, in: container,
-                debugDescription: "\(bytes.count) bytes are not the mean features of \(labels.count) labels")
+                debugDescription: "found \(bytes.count) bytes, expected the mean features of \(labels.count) labels")
         }
         let halves = stride(from: 0, to: bytes.count, by: 2).map { UInt16(bytes[$0]) | UInt16(bytes[$0 + 1]) << 8 }
         var values = [Float](repeating: 0, count: halves.count)

@@ -6,7 +6,7 @@ extension Safetensors {
     /// A safetensors file opened for reading.
     ///
     /// Opening a file reads and checks only the header. Tensors are read from the disk on request, so only the header and the tensors in
-    /// use take memory. A file that shrinks meanwhile causes an error. Memory-mapped parameters are the exception: their file may be
+    /// use take memory. A file that shrinks after it was opened causes an error. Memory-mapped parameters are the exception: their file may be
     /// replaced, but not overwritten.
     package final class File: Sendable {
         /// The path of the file, for error messages.

@@ -85,7 +85,7 @@ extension Personalization {
         let counts = [record.examples, record.corrections].flatMap(\.values)
         guard counts.allSatisfy({ (0...Int(Int32.max)).contains($0) }) else {
             throw .invalidMetadata(
-                key: Key.examples, reason: "a number of photos is less than 0 or beyond 32 bits")
+                key: Key.examples, reason: "a number of photos is negative or beyond 32 bits")
         }
         for tensor in tensors where !tensor.values.allSatisfy(\.isFinite) { throw .notFinite(tensor: tensor.name) }
     }

@@ -26,7 +26,7 @@ struct DepthwiseConvolution {
         _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
     ) {
         guard case .plain(let weight) = weights else {
-            preconditionFailure("a depthwise convolution reads plain weights")
+            preconditionFailure("a depthwise convolution requires plain weights")
         }
         let shape = context.output.shape
         var biasClamp = imprint_bias_clamp(bias: clamp.bias, floor: clamp.floor, ceiling: clamp.ceiling)

@@ -5,7 +5,7 @@ internal import ImprintCore
 ///
 /// z = pool(clamp(scale · (x − mean) / √(variance + ε) + shift + shortcut))
 ///
-/// The shortcut, the activation and the pooling are each optional; a shortcut excludes pooling. A plan replaces the separate layers
+/// The shortcut, the activation and the pooling are each optional; a shortcut cannot be combined with pooling. A plan replaces the separate layers
 /// of the network by this one, which reads x once, writes z once and stores no values in between. The backward pass recomputes from x
 /// which values the activation passes (with a shortcut, it reads them from z). With g the gradient that the activation passes, dscale,
 /// dshift and dx are those of `BatchNormalization` for dy = g, and the shortcut's gradient is g.
@@ -21,7 +21,7 @@ struct NormalizedActivation: Layer, LayerKernel {
         _ normalization: BatchNormalization, hasShortcut: Bool = false, activation: ClampActivation = .none,
         isPooled: Bool = false
     ) {
-        precondition(!(hasShortcut && isPooled), "a shortcut excludes pooling")
+        precondition(!(hasShortcut && isPooled), "a shortcut cannot be combined with pooling")
         self.normalization = normalization
         self.hasShortcut = hasShortcut
         self.activation = activation

@@ -25,7 +25,7 @@ public struct PadLayer: Layer {
     public let left: Int
     /// The rows below the image.
     public let bottom: Int
-    /// The columns right of the image.
+    /// The number of columns to the right of the image.
     public let right: Int
     /// The padding mode.
     public let mode: Mode

@@ -79,7 +79,7 @@ package struct HeatMapLoss: Sendable {
     package init(_ shape: TensorShape, boxSize: Float? = nil) {
         (self.shape, self.boxSize) = (shape, boxSize)
         logos = shape.channels - (boxSize == nil ? 0 : BoxCode.count)
-        precondition(logos > 0, "there are \(shape.channels) channels, expected some for logos")
+        precondition(logos > 0, "\(shape.channels) channels leave none for the logos")
     }
 
     /// Computes the mean loss of a batch and its gradient.

@@ -61,9 +61,9 @@ package struct LogisticRegression {
     ///   - link: Softmax for one label per row, sigmoid for any number.
     package init(features: [Float], targets: [[Int]], labels: Int, link: Link = .softmax, workers: Workers) {
         precondition(
-            link == .sigmoid || targets.allSatisfy { $0.count == 1 }, "every row has one label")
+            link == .sigmoid || targets.allSatisfy { $0.count == 1 }, "every row must have one label")
         precondition(
-            !targets.isEmpty && features.count % targets.count == 0, "there are features of every row, [rows, channels]"
+            !targets.isEmpty && features.count % targets.count == 0, "every row must have features, [rows, channels]"
         )
         rows = targets.count
         channels = features.count / targets.count

@@ -30,7 +30,7 @@ package final class Backdrops: Sendable {
         _ files: [URL], size: Int, byteLimit: Int = 256 << 20, seed: UInt64 = 0, workers: Workers,
         onRead: (Int) -> Void = { _ in }, inMemory loadedPhoto: (_ index: Int) -> RasterImage? = { _ in nil }
     ) throws(ImageError) {
-        precondition((16...1024).contains(size), "a composite has 16 to 1024 pixels per side, not \(size)")
+        precondition((16...1024).contains(size), "a composite must have 16 to 1024 pixels per side, not \(size)")
         self.size = size
         let shortSide = size * 3 / 2
         var random = RandomStream(seed: seed, "backdrops")

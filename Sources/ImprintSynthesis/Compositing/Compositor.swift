@@ -52,9 +52,9 @@ package struct Compositor: Sendable {
         package init(span: ClosedRange<Float> = 0.04...0.6, rotatedShare: Float = 0.4, originalShare: Float = 0.3) {
             precondition(
                 span.lowerBound >= 0.02 && span.upperBound <= 0.9,
-                "a logo spans 0.02 to 0.9 of the side of an image, not \(span)")
+                "a logo must span 0.02 to 0.9 of the side of an image, not \(span)")
             for share in [rotatedShare, originalShare] {
-                precondition((0...1).contains(share), "a fraction is within 0...1, not \(share)")
+                precondition((0...1).contains(share), "a fraction must be within 0...1, not \(share)")
             }
             self.span = span
             self.rotatedShare = rotatedShare

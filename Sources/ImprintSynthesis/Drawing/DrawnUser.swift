@@ -14,7 +14,7 @@ extension DrawingRecipe {
     ///
     /// - Parameter number: The number of the user, from 1; the same number gives the same recipe.
     package func ofUser(_ number: Int) -> DrawingRecipe {
-        precondition(number >= 1, "the number of a user is at least 1, not \(number)")
+        precondition(number >= 1, "the number of a user must be at least 1, not \(number)")
         var random = RandomStream(seed: 0, "user", number)
         return DrawingRecipe(
             format: format, name: "\(name)-user-\(number)",

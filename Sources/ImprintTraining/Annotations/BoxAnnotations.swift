@@ -157,7 +157,7 @@ public struct BoxAnnotations: Sendable {
 /// Reads an annotation file of limited size, without a byte order mark.
 func annotationData(_ url: URL) throws(BoxAnnotationsError) -> Data {
     guard let status = FileStatus(url) else {
-        throw .unreadable(file: url, reason: "there is no such file, or no permission to read its folder")
+        throw .unreadable(file: url, reason: "the file does not exist, or you may not read its folder")
     }
     // Reading a device or a pipe may never end.
     guard status.isFile else { throw .unreadable(file: url, reason: "it is not a regular file") }

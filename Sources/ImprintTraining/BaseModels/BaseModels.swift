@@ -60,7 +60,7 @@ extension BaseModels {
         var record = record(of: name)
         while true {
             let base = record.map { inspect(name, $0) }
-            // Another process may have replaced or removed the base model meanwhile.
+            // Another process may have replaced or removed the base model in the meantime.
             let newRecord = self.record(of: name)
             if newRecord == record { return base }
             record = newRecord

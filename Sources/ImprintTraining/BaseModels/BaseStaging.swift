@@ -15,7 +15,7 @@ package final class LockedFolder: Sendable {
 
     deinit {
         guard descriptor >= 0 else { return }
-        // Closing is not enough if another process was started meanwhile and briefly inherits the open file.
+        // Closing is not enough if another process was started in the meantime and briefly inherits the open file.
         flock(descriptor, LOCK_UN)
         close(descriptor)
     }

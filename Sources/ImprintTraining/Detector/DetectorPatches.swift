@@ -243,7 +243,7 @@ final class DetectorPatches {
 
     private func composite(from pool: [PooledComposite?], _ random: inout RandomStream) -> PooledComposite {
         guard let composite = pool[random.index(below: poolSize)] else {
-            preconditionFailure("the pool is filled before a batch")
+            preconditionFailure("the pool must be filled before a batch is composed")
         }
         return composite
     }

@@ -100,7 +100,7 @@ struct DetectorTask: TrainingTask {
     var hasTimeLimit: Bool { false }
 
     private var photos: DetectorPhotos {
-        guard let parts else { preconditionFailure("the photos are read before training") }
+        guard let parts else { preconditionFailure("the photos must be read before training") }
         return parts.photos
     }
 
@@ -164,7 +164,7 @@ struct DetectorTask: TrainingTask {
     }
 
     func makeObjective() throws -> (objective: any TrainingObjective, options: TrainingLoop.Options) {
-        guard let parts else { preconditionFailure("the photos are read before training") }
+        guard let parts else { preconditionFailure("the photos must be read before training") }
         let hyperparameters = configuration.hyperparameters
         let compositors = logos.enumerated().compactMap { index, logo in
             artwork[logo].map { artworks in
@@ -210,7 +210,9 @@ struct DetectorTask: TrainingTask {
     func makeModel(
         _ loop: TrainingLoop, _ best: Parameters, isValidated: Bool
     ) throws -> (model: ModelFile, evaluation: Evaluation?) {
-        guard let objective = objective.value else { preconditionFailure("a model needs an objective") }
+        guard let objective = objective.value else {
+            preconditionFailure("the model needs an objective: call makeObjective first")
+        }
         let validation = isValidated ? objective.validation : nil
         let head = try validation?.head ?? objective.calibratedHead(best)
         let evaluation = validation?.evaluation

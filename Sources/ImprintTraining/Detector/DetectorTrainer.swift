@@ -49,7 +49,7 @@ public struct DetectorTrainer: BlockingTrainer {
     ) {
         precondition(
             (!artwork.isEmpty || annotations != nil) && artwork.values.allSatisfy { !$0.isEmpty },
-            "there is at least one logo with artwork or boxes, and no empty list of artwork")
+            "training needs artwork or boxes, and the artwork list of a logo must not be empty")
         self.annotations = annotations
         self.validation = validation
         self.artwork = artwork

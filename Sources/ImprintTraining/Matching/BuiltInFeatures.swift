@@ -11,7 +11,7 @@ extension LocalFeatures {
     public static func builtIn() throws -> LocalFeatures {
         let model = try ModelFile(embedded: imprint_logo_features, named: "the built-in logo features")
         guard var features = try LocalFeatures(stored: model) else {
-            preconditionFailure("the built-in logo features are not features")
+            preconditionFailure("the built-in model does not contain logo features")
         }
         // Fitted by Benchmarks/accuracy/fit_matching.py; docs/results/logo-matching.md names the photos.
         features.calibration = MatchCalibration(midpoint: 0.4397, width: 0.0292, growth: 0.0255)

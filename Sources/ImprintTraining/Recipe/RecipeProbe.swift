@@ -49,7 +49,7 @@ struct RecipeProbe {
                 onEvent(event)
             }, checkContinues: checkContinues)
         guard let training = images.training as? FeatureLoader else {
-            preconditionFailure("the features of the training photos are computed")
+            preconditionFailure("the features of the training photos must be computed first")
         }
         let validation = images.validation as? FeatureLoader
         secondsPerPhoto = secondsOfFeatures / Double(training.count + (validation?.count ?? 0))

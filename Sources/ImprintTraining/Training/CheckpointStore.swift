@@ -61,7 +61,7 @@ final class CheckpointStore {
         do {
             checkpoint = try Checkpoint(contentsOf: file)
         } catch let error as ModelFileError {
-            // A damaged checkpoint may be removed, but this is another file of the user.
+            // The file is not a checkpoint, so the user may still need it. Do not offer to remove it.
             if case .notACheckpoint = error.problem { throw error }
             throw ImprintError.unusableCheckpoint(reason: "\(error)")
         } catch let error as SafetensorsError {

@@ -43,7 +43,7 @@ struct ClassifierTask: TrainingTask {
     func sampleCount(ofRound round: Int) -> Int { photos.training.count }
 
     private var photos: TrainingImages {
-        guard let loadedPhotos else { preconditionFailure("the photos are read before training") }
+        guard let loadedPhotos else { preconditionFailure("the photos must be read before training") }
         return loadedPhotos
     }
 
@@ -69,7 +69,7 @@ struct ClassifierTask: TrainingTask {
     }
 
     func makeObjective() throws -> (objective: any TrainingObjective, options: TrainingLoop.Options) {
-        guard let unreadable else { preconditionFailure("the photos are read before training") }
+        guard let unreadable else { preconditionFailure("the photos must be read before training") }
         let objective = try ClassificationObjective(
             start, configuration: configuration, images: photos, unreadable: unreadable)
         self.objective.value = objective
@@ -127,7 +127,9 @@ struct ClassifierTask: TrainingTask {
     func makeModel(
         _ loop: TrainingLoop, _ best: Parameters, isValidated: Bool
     ) throws -> (model: ModelFile, evaluation: Evaluation?) {
-        guard let objective = objective.value else { preconditionFailure("a model needs an objective") }
+        guard let objective = objective.value else {
+            preconditionFailure("the model needs an objective: call makeObjective first")
+        }
         let photos = photos
         let progress = loop.progress
         let items = photos.validation?.items ?? []

@@ -10,7 +10,7 @@ internal import ImprintModel
 /// - Parameter excluded: The names of properties that may change.
 private func entries(of hyperparameters: some Any, without excluded: Set<String>) -> [String: String] {
     let texts = HyperparameterText.list(hyperparameters)
-    precondition(excluded.isSubset(of: texts.map(\.property)), "the excluded hyperparameters exist")
+    precondition(excluded.isSubset(of: texts.map(\.property)), "an excluded hyperparameter does not exist")
     return Dictionary(
         uniqueKeysWithValues: texts.filter { !excluded.contains($0.property) }.map { ($0.name, $0.value) })
 }
@@ -76,7 +76,7 @@ extension DetectorConfiguration {
     func fingerprint(data: [String: String]) -> [String: String] {
         var values = entries(of: hyperparameters, without: ["rehearsalImages", "poolSize"])
         if validationFolder != nil { values["validation"] = "a folder" }
-        return values.merging(data) { _, _ in preconditionFailure("a hyperparameter has the name of an input") }
+        return values.merging(data) { _, _ in preconditionFailure("a hyperparameter and an input have the same name") }
     }
 
     /// Returns the fingerprint of version 1, which also recorded the defaults of a classifier.

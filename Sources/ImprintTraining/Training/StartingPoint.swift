@@ -36,7 +36,9 @@ extension ClassifierConfiguration {
 
         /// Replaces the parameters of the head.
         func use(_ head: LogisticRegression.Head) {
-            guard let name = whole.network.denseHeadName else { preconditionFailure("a base model has a dense head") }
+            guard let name = whole.network.denseHeadName else {
+                preconditionFailure("a base model must have a dense head")
+            }
             for parameters in [whole.parameters, trainablePart.parameters] {
                 parameters["\(name).weight"] = head.weights
                 parameters["\(name).bias"] = head.bias

@@ -12,7 +12,7 @@ protocol TrainingTask {
     var network: Network { get }
     /// The hyperparameters that must not change when a run is resumed, by name.
     var fingerprint: [String: String] { get }
-    /// The fingerprint with the names of version 1, for its checkpoints.
+    /// The fingerprint with the setting names of format version 1, to resume its checkpoints.
     var versionOneFingerprint: [String: String] { get }
     /// The recipe that was chosen for the run, or nil if the configuration has all hyperparameters.
     var decision: RecipeDecision? { get }
