@@ -162,7 +162,7 @@ import Testing
     }
 
     @Test(
-        "The best of several matches at one position remains",
+        "Of the matches of one position, the best remains",
         arguments: [
             (("crest", 0.9, 0.1, 0.4), ("leaf", 0.8, 0.12, 0.4), ["crest"]),
             (("crest", 0.6, 0.1, 0.4), ("leaf", 0.8, 0.12, 0.4), ["leaf"]),
