@@ -121,7 +121,7 @@ struct DetectionEvaluationLine: Encodable {
     @NullIfMissing var averageRecall1: Double?
     @NullIfMissing var averageRecall10: Double?
     @NullIfMissing var averageRecall100: Double?
-    /// At the model's thresholds, with boxes that overlap by an IoU of at least .5.
+    /// At the model's thresholds, with boxes that overlap with an IoU of at least .5.
     @NullIfMissing var precision: Double?
     @NullIfMissing var recall: Double?
     /// `null` if every photo shows an object.

@@ -139,8 +139,8 @@ import Testing
             (["imprint.factors": "[\"conv.weight\",\"conv.weight\"]"], "two changes of one layer"),
             (["imprint.factors": "[\"conv.weight\"]"], "4 tensors besides the head's for 1 layers"),
             (["imprint.factors": "[\"conv.weight\",\"other\"]"], "there is no tensor of that name"),
-            (["imprint.examples": "{\"examples\":{\"dog\":-1},\"corrections\":{}}"], "less than 0"),
-            (["imprint.examples": "{\"examples\":{},\"corrections\":{\"dog\":-1}}"], "less than 0"),
+            (["imprint.examples": "{\"examples\":{\"dog\":-1},\"corrections\":{}}"], "negative"),
+            (["imprint.examples": "{\"examples\":{},\"corrections\":{\"dog\":-1}}"], "negative"),
             (
                 ["imprint.examples": "{\"examples\":{\"a\":9223372036854775807,\"b\":1},\"corrections\":{}}"],
                 "beyond 32 bits"

@@ -133,7 +133,9 @@ extension RasterImage {
         draw(text, left: tagLeft + 2 * unit, top: tagTop + 2.5 * unit, unit: unit, color: [255, 255, 255])
     }
 
-    /// Returns the image enlarged by a whole factor, so that its short side has at least `side` pixels, or its long side has 8 times as many.
+    /// Returns the image enlarged by an integer factor, so that its short side has at least `side` pixels.
+    ///
+    /// For a long, narrow image, the factor is lower: its long side gets at most 8 times `side` pixels.
     fileprivate func enlarged(toShortSide side: Int) -> RasterImage {
         let factor = min((side + min(width, height) - 1) / min(width, height), max(8 * side / max(width, height), 1))
         guard factor > 1 else { return self }

@@ -73,7 +73,7 @@ enum WebP {
         var config = WebPDecoderConfig()
         guard WebPInitDecoderConfig(&config) != 0 else {
             throw .missingDecoder(
-                file: file, format: .webp, reason: "the version of libwebp differs from that of its header")
+                file: file, format: .webp, reason: "the libwebp library has a different version from its header")
         }
         let features = try features(of: bytes, file: file)
         if (Int(features.width), Int(features.height)) != (columns.count, rows.count) {

@@ -142,7 +142,7 @@ extension ONNXImporter {
     func slices(_ node: ONNXModel.Node, of dimensions: [Int]) throws -> [(axis: Int, indices: StrideTo<Int>)] {
         guard let starts = try integers("starts", orInput: 1, node), let ends = try integers("ends", orInput: 2, node)
         else {
-            throw ImportError.Problem.malformed(reason: "\(node.name) (Slice) has no starts and ends")
+            throw ImportError.Problem.malformed(reason: "\(node.name) (Slice) lacks starts or ends")
         }
         let axes = try integers("axes", orInput: 3, node) ?? Array(starts.indices)
         let steps = try constant(4, node)?.integers ?? starts.map { _ in 1 }

@@ -205,7 +205,7 @@ extension PickleReader {
         case .mark:
             guard heights.count < Self.maximumMarkCount else {
                 throw .exceedsLimit(
-                    reason: "its pickle has more than \(Self.maximumMarkCount) unfinished values inside each other")
+                    reason: "its pickle nests values more than \(Self.maximumMarkCount) levels deep")
             }
             heights.append(stack.count)
         case .pop:

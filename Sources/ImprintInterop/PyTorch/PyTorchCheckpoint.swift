@@ -229,7 +229,7 @@ extension PyTorchCheckpoint {
         let header = try Safetensors.File(contentsOf: URL(filePath: file.path)).header
         if header.metadata["imprint.format"] != nil {
             throw ImportError.Problem.unsuitableModel(
-                found: "already a file of Imprint", advice: "Use it without importing it")
+                found: "already an Imprint file", advice: "Use it without importing it")
         }
         guard header.tensors.count <= Self.maximumTensorCount else { throw Self.tooManyTensors(header.tensors.count) }
         let start = 8 + Int(headerLength)

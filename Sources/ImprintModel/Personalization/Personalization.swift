@@ -288,7 +288,7 @@ extension ModelFile {
             if let entry, entry.node == network.headIndex.map({ network.nodes[$0].name }) {
                 return "factors for \(entry.name), which is the head and is changed by columns"
             }
-            // Division, because a multiplication with the rank of a hostile file may overflow.
+            // Division, because a multiplication by the rank of a hostile file may overflow.
             let shape = entry?.parameter.shape
             guard let shape, let columns = shape.last, shape.count > 1,
                 factors.right.count / factors.rank == columns,

@@ -240,7 +240,7 @@ struct Winograd {
             imprint_winograd_weights(w, factors, inputs, outputs, channels.lowerBound, channels.count, u, stride)
         case .rotated(let w):
             imprint_winograd_rotated_weights(w, outputs, inputs, channels.lowerBound, channels.count, u, stride)
-        case .transformed: preconditionFailure("the weights are transformed already")
+        case .transformed: preconditionFailure("the weights are already transformed")
         }
     }
 

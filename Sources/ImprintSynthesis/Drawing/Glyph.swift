@@ -2,7 +2,7 @@ internal import ImprintCore
 
 /// Letters, digits and signs of strokes and arcs, including those that look most like a logo of discs.
 ///
-/// A glyph spans about −1…1 vertically and is narrower than tall; its shapes form one part.
+/// A glyph spans about −1…1 vertically and is narrower than it is tall; its shapes form one part.
 enum Glyph: CaseIterable {
     case o, i, eight, six, nine, b, d, e, p, capitalQ, colon, percent, capitalB, exclamation
 

@@ -33,7 +33,7 @@ extension LabelMetricsTable {
             " Photos without objects have \(String(format: "%.2f", $0)) false positives on average."
         }
         return Page.scrollBox("Results by label", table)
-            + "\n<p class=\"more\">AP@.5: the average precision of boxes that overlap an object by an IoU of at least .5. AP@.5:.95: the mean "
+            + "\n<p class=\"more\">AP@.5: the average precision of boxes that overlap an object with an IoU of at least .5. AP@.5:.95: the mean "
             + "over the IoU thresholds .50, .55 … .95. Precision, recall and the counts use the thresholds of the model and an IoU "
             + "of .5.\(empty ?? "")</p>"
     }

@@ -104,10 +104,10 @@ import Testing
         pickle("200,000 tuples inside each other", .unsuitableModel, "without a dictionary of tensors") {
             [0x29] + [UInt8](repeating: 0x85, count: 200_000)
         },
-        pickle("a million lists inside each other", .exceedsLimit, "unfinished values inside each other") {
+        pickle("a million lists inside each other", .exceedsLimit, "nests values more than") {
             ([0x5D, 0x28] as [UInt8]).repeated(1_000_000)
         },
-        pickle("a million MARK opcodes", .exceedsLimit, "unfinished values") {
+        pickle("a million MARK opcodes", .exceedsLimit, "nests values more than") {
             [UInt8](repeating: 0x28, count: 1_000_000)
         },
         pickle("a million values on the stack", .exceedsLimit, "a stack of more than") {

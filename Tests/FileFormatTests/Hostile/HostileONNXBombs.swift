@@ -43,7 +43,7 @@ extension HostileONNXTests {
             ]
             $0.node("Add", ["row", "column"])
         },
-        graph("100,000 weights scaled 2,000 times", .exceedsLimit, "already read too often") { sample in
+        graph("100,000 weights scaled 2,000 times", .exceedsLimit, "already read too many times") { sample in
             sample.initializers = [.floats("w0", [100_000], Array(repeating: 1, count: 100_000))]
             for index in 0..<2000 { sample.node("Mul", ["w\(index)", "w0"], to: "w\(index + 1)") }
         },
@@ -54,7 +54,7 @@ extension HostileONNXTests {
             for index in 0..<100 { $0.node("Mul", ["w", "two"], to: "w\(index)") }
             $0.node("Sum", (0..<100).map { "w\($0)" })
         },
-        graph("a Constant of 100,000 elements that 2,000 nodes read", .exceedsLimit, "already read too often") {
+        graph("a Constant of 100,000 elements that 2,000 nodes read", .exceedsLimit, "already read too many times") {
             sample in
             let many = ONNXSample.Tensor.floats("", [100_000], Array(repeating: 1, count: 100_000))
             sample.node("Constant", [], [.tensor("value", many)], to: "many")
@@ -84,7 +84,7 @@ extension HostileONNXTests {
             sample.node("Softmax", ["m0"], [.integer("axis", 1)], to: "m1")
             for index in 1..<2000 { sample.node("Mul", ["m\(index)", "two"], to: "m\(index + 1)") }
         },
-        graph("a constant of a million elements that 2,000 nodes read", .exceedsLimit, "already read too often") {
+        graph("a constant of a million elements that 2,000 nodes read", .exceedsLimit, "already read too many times") {
             sample in
             sample.initializers = [.floats("many", [1 << 20], Array(repeating: 1, count: 1 << 20))]
             for index in 0..<2000 {

@@ -280,7 +280,7 @@ import Testing
                     "conv", ["x": .name("image"), "weight": .name("w\(index)")], readsLast: false, to: ["c\(index)"])
             }
         },
-        program("a large constant that 2,000 operations read", .exceedsLimit, "already read too often") { sample in
+        program("a large constant that 2,000 operations read", .exceedsLimit, "already read too many times") { sample in
             sample.constant("many", .floats([1 << 18], ones(1 << 18)))
             for index in 0..<2000 { sample.add("leaky_relu", ["alpha": .name("many")], to: ["r\(index)"]) }
         },

@@ -170,7 +170,7 @@ import Testing
                     return ""
                 } catch { return "\(error)" }
             }
-            #expect(try text(SeedModels.modelFile()).contains("already a file of Imprint"))
+            #expect(try text(SeedModels.modelFile()).contains("already an Imprint file"))
             #expect(
                 try text(CheckpointSample.archive([.init(name: "a.txt", content: [1])])).contains("not a model file"))
             let bytes = try CheckpointSample.bytes("zip.pth")
