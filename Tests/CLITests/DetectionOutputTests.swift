@@ -37,7 +37,7 @@ import Testing
             }
             #expect(csv.status == 1 && rows[0] == ["file", "bright/light", "leaf", "error"])
             #expect(rows.dropFirst().dropLast().map { $0[1...2].map { Int($0) } } == expected)
-            #expect(rows.last?.prefix(3) == ["missing.png", "", ""] && csv.output.contains("no such file"))
+            #expect(rows.last?.prefix(3) == ["missing.png", "", ""] && csv.output.contains("the file does not exist"))
             let text = try run(tool, arguments, folder: folder)
             #expect(text.output.hasPrefix("photos/bright/0.png: \(expected[0][0]) bright/light, "))
             let total = expected.reduce(0) { $0 + $1[1] }

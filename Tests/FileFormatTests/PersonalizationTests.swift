@@ -162,7 +162,7 @@ import Testing
             (with([cat, .sample("dog", 4)]), "different lengths"),
             (with([.sample("dog", 4), cat]), "different lengths"),
             (with([cat], factors: [factors, factors]), "two changes of one layer"),
-            (with([cat], examples: ["cat": -1]), "less than 0"), (with([cat], examples: ["cat": .max]), "32 bits"),
+            (with([cat], examples: ["cat": -1]), "negative"), (with([cat], examples: ["cat": .max]), "32 bits"),
         ]
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "me.imprint")
