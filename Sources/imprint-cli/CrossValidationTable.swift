@@ -129,7 +129,8 @@ enum CrossValidationTable {
 
     private static func pooling(_ result: CrossValidationResult) -> String {
         let repeats = Set(result.folds.map(\.seed)).count
-        return "pooled over \(result.folds.count) folds" + (repeats > 1 ? " of \(repeats) seeds" : "")
+        let folds = result.folds.count == 1 ? "1 fold" : "\(result.folds.count) folds"
+        return "pooled over \(folds)" + (repeats > 1 ? " of \(repeats) seeds" : "")
             + "; bootstrap over \(result.groups) groups of photos"
     }
 
