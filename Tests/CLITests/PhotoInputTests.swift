@@ -85,7 +85,11 @@ import Testing
                     ])
                 let errors = run.lines.map { $0["error"] as? String }
                 for (error, expected) in zip(
-                    errors, ["the file does not exist", nil, "is a folder", "not UTF-8", "NUL", "32768", "expected an image", nil])
+                    errors,
+                    [
+                        "the file does not exist", nil, "is a folder", "not UTF-8", "NUL", "32768", "expected an image",
+                        nil,
+                    ])
                 {
                     #expect(expected.map { error?.contains($0) == true } ?? (error == nil), "\(error ?? "nil")")
                 }

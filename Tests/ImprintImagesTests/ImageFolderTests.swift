@@ -109,7 +109,8 @@ import Testing
         try expectError(
             ["1.jpg", "2.png", "notes.txt"], { .noClassFolders(folder: $0, images: 2) }, text: "2 images", "per label")
         try expectError(
-            ["only/1.jpg"], { .tooFewClasses(folder: $0, found: ["only"], minimum: 2) }, text: "only", "expected at least 2"
+            ["only/1.jpg"], { .tooFewClasses(folder: $0, found: ["only"], minimum: 2) }, text: "only",
+            "expected at least 2"
         )
         try expectError(
             ["a/1.jpg", "none/"], { .classWithoutImages(folder: $0, label: "none") }, text: "\"none\"")

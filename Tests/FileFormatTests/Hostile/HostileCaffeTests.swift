@@ -68,7 +68,9 @@ import Testing
 
     private static let architectures: [HostileModel] = [
         model("two inputs", .unsuitableModel, "2 inputs") { input + "input: 'z'" },
-        model("an input of two axes", .unsuitableModel, "the input shape [1, 3]") { "input: 'x' input_dim: 1 input_dim: 3" },
+        model("an input of two axes", .unsuitableModel, "the input shape [1, 3]") {
+            "input: 'x' input_dim: 1 input_dim: 3"
+        },
         model("an input with a length that is a word", .unsuitableModel, "the input shape [1, 3]") {
             "input: 'x' input_dim: 1 input_dim: 3 input_dim: many input_dim: 4e9"
         },
