@@ -116,7 +116,8 @@ struct StudioPhotosPageTests {
                         (document.getElementById('photos-stop').addEventListener('focus', () => {
                           window.focusOfRun = \(Self.focus) }), 1)
                         """),
-                    .click("#photos-start"), .wait("\(Self.stage) === 'learned'"), .wait(Self.isShown("photos-results")),
+                    .click("#photos-start"), .wait("\(Self.stage) === 'learned'"),
+                    .wait(Self.isShown("photos-results")),
                     .note("focusOfRun", "window.focusOfRun"),
                     .note("status", Self.text("photos-status")),
                     .note(

@@ -36,7 +36,8 @@ import Testing
             #expect(rows[0] == ["file", "rank", "label", "confidence", "error"])
             #expect(rows[1].prefix(3) == ["a,b.png", "1", labels[0]] && (Float(rows[1][3]) ?? 0) > 0.6)
             #expect(rows[2].prefix(3) == ["line\nbreak\".png", "1", labels[1]])
-            #expect(rows[3].prefix(4) == ["missing,.png", "", "", ""] && rows[3][4].contains("the file does not exist"))
+            #expect(
+                rows[3].prefix(4) == ["missing,.png", "", "", ""] && rows[3][4].contains("the file does not exist"))
             #expect(rows[4] == ["grey.png", "", "", "", ""])
         }
     }
