@@ -259,12 +259,12 @@ def studio_training(run):
         for number, label in enumerate(STUDIO_CLASSES, 1):
             browser.press("#class-name", None)
             browser.execute({"type": label}, {})
-            browser.key("Enter", None, False)
-            browser.wait_until(f"document.querySelectorAll('#classes li').length === {number}")
+            browser.key("Enter", None, False, False)
+            browser.wait_until(f"document.querySelector('#classes > li:nth-child({number})')?.innerText.includes('{label}')")
             for index in range(1, EXAMPLE_COUNT + 1):
                 choose(browser, folder / f"{label}-{index:02}.jpg")
-                browser.press(f"#classes li:nth-child({number}) .hold", None)
-                browser.wait_until(f"parseInt(document.querySelector('#classes li:nth-child({number}) .count').textContent) === {index}")
+                browser.press(f"#classes > li:nth-child({number}) .hold", None)
+                browser.wait_until(f"parseInt(document.querySelector('#classes > li:nth-child({number}) .count').textContent) === {index}")
         choose(browser, folder / f"{label}-{EXAMPLE_COUNT + 1:02}.jpg")
         browser.press("#start", None)
         browser.wait_until("document.getElementById('training-status').dataset.stage === 'learned'")
@@ -368,7 +368,7 @@ def camera(run, image):
 
 def choose(browser, file, selector="#file"):
     """Chooses a photo in a file input of the page."""
-    browser.execute({"choose": selector, "path": str(file)}, {})
+    browser.execute({"choose": selector, "paths": [str(file)]}, {})
     if selector == "#file":
         browser.wait_until("document.getElementById('photo').complete && document.body.dataset.source === 'photo'")
 
