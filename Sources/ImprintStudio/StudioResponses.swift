@@ -16,7 +16,7 @@ struct ModelResponse: Encodable {
     let learnsNewLabels: Bool
     /// The labels of the objects that the model in use finds; nil for a classifier of whole images.
     let objectLabels: [String]?
-    /// The width of the middle of an image that the model sees, relative to its height; nil if the model sees whole images or there is none.
+    /// The aspect ratio (width / height) of the centre crop that the model sees; nil without a model, or if it sees whole images.
     let cropAspectRatio: Double?
     /// Whether matching of the artwork is in use instead of a model.
     let isMatching: Bool

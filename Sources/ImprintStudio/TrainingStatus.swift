@@ -59,7 +59,7 @@ struct TrainingStatus: Encodable, Sendable {
     /// Sets the current activity.
     mutating func note(_ message: String) { change { $0.message = message } }
 
-    /// Sets the activity at the end of a run, which can no longer end early.
+    /// Sets the activity for the last part of a run, which cannot end early.
     mutating func complete(_ message: String) {
         canKeepBest = false
         note(message)

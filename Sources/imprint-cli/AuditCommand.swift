@@ -98,7 +98,9 @@ struct AuditCommand: ParsableCommand {
         try BoxAnnotations(contentsOf: annotations, photos: photos, recordsProblems: true)
     }
 
-    /// Reads the annotations of a validation set; their photos are beside them or, if none of them is there, in the folder of the photos.
+    /// Reads the annotations of a validation set.
+    ///
+    /// Looks for their photos beside the annotations, and then in the folder of the photos.
     private func other(_ annotations: URL, _ folder: URL?) throws -> BoxAnnotations {
         do {
             return try read(annotations, photos: nil)
