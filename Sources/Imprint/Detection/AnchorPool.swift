@@ -77,27 +77,20 @@ final class AnchorPool: HeadPredictor {
     ) throws(ImprintError) -> Prediction {
         // Activations can overflow even though the parameters are finite.
         guard output.allSatisfy(\.isFinite) else { throw .nonFiniteOutput(network: model.network.name) }
-        var prediction = Prediction(confidences: [], boxes: [])
-        for (index, label) in model.labels.enumerated() {
-            func confidence(_ anchor: Int) -> Float { output[anchor * model.labels.count + index] }
-            let strongest = anchors.indices.filter { confidence($0) >= Self.minimumConfidence }
-                .sorted { (confidence($1), $0) < (confidence($0), $1) }
-            let candidates = strongest.prefix(Self.maximumCandidateCount).map { anchor in
-                Candidate(confidence: confidence(anchor), box: box(anchor, output, letterbox))
-            }
-            let objects = suppressed(candidates).map { candidate in
-                DetectedObject(
-                    label: label, confidence: candidate.confidence, box: candidate.box.clippedToImage)
-            }.filter(\.box.isWithinImage)
-            prediction.objects += objects
-            prediction.confidences.append(anchors.indices.map(confidence).max() ?? 0)
-            prediction.boxes.append(objects.first?.box)
-        }
-        let byConfidence = prediction.objects.enumerated().sorted {
-            ($1.element.confidence, $0.offset) < ($0.element.confidence, $1.offset)
-        }
-        prediction.objects = byConfidence.map(\.element)
-        return prediction
+        return Prediction(
+            labels: model.labels.enumerated().map { index, label in
+                func confidence(_ anchor: Int) -> Float { output[anchor * model.labels.count + index] }
+                let strongest = anchors.indices.filter { confidence($0) >= Self.minimumConfidence }
+                    .sorted { (confidence($1), $0) < (confidence($0), $1) }
+                let candidates = strongest.prefix(Self.maximumCandidateCount).map { anchor in
+                    Candidate(confidence: confidence(anchor), box: box(anchor, output, letterbox))
+                }
+                let objects = suppressed(candidates).map { candidate in
+                    DetectedObject(
+                        label: label, confidence: candidate.confidence, box: candidate.box.clippedToImage)
+                }.filter(\.box.isWithinImage)
+                return (anchors.indices.map(confidence).max() ?? 0, objects)
+            })
     }
 
     /// Returns the box of an anchor.

@@ -46,19 +46,11 @@ final class CenterPointPool: HeadPredictor {
     private func prediction(_ map: AnySizeNetwork.Map, of image: RasterImage) throws(ImprintError) -> Prediction {
         // Activations can overflow even though the parameters are finite.
         guard map.values.allSatisfy(\.isFinite) else { throw .nonFiniteOutput(network: model.network.name) }
-        var prediction = Prediction(confidences: [], boxes: [])
-        for (index, label) in model.labels.enumerated() {
-            let objects = objects(label, index, in: map, of: image)
-            prediction.objects += objects
-            // The strongest position has no object if its box lies outside the image.
-            prediction.confidences.append((0..<map.shape.pixels).map { map[$0, index] }.max() ?? 0)
-            prediction.boxes.append(objects.first?.box)
-        }
-        let byConfidence = prediction.objects.enumerated().sorted {
-            ($1.element.confidence, $0.offset) < ($0.element.confidence, $1.offset)
-        }
-        prediction.objects = byConfidence.map(\.element)
-        return prediction
+        return Prediction(
+            labels: model.labels.enumerated().map { index, label in
+                let highest = (0..<map.shape.pixels).map { map[$0, index] }.max() ?? 0
+                return (highest, objects(label, index, in: map, of: image))
+            })
     }
 
     /// Returns the objects of a label by descending confidence, after non-maximum suppression.

@@ -52,6 +52,20 @@ package struct Prediction: Sendable {
     package var objects: [DetectedObject] = []
 }
 
+extension Prediction {
+    /// Creates the prediction of an imported detector, whose labels are independent of each other.
+    /// - Parameter labels: For each label, its highest confidence at any position, and its objects by descending confidence.
+    init(labels: [(confidence: Float, objects: [DetectedObject])]) {
+        confidences = labels.map(\.confidence)
+        // The strongest position has no object if its box lies outside the image.
+        boxes = labels.map { $0.objects.first?.box }
+        // Objects with equal confidences keep the order of their labels.
+        objects = labels.flatMap(\.objects).enumerated().sorted {
+            ($1.element.confidence, $0.offset) < ($0.element.confidence, $1.offset)
+        }.map(\.element)
+    }
+}
+
 extension HeadPredictor {
     /// The rule that rejects images unlike the training photos, or nil if there is none.
     package var noveltyRule: NoveltyRule? { nil }
