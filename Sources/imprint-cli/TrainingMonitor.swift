@@ -12,6 +12,8 @@ struct TrainingMonitor {
     private let patience: Int?
     private let json: Bool
     private let savesCheckpoints: Bool
+    /// Whether the command has estimated the accuracy by cross-validation.
+    private let isCrossValidated: Bool
     private var pace = TrainingPace()
     private var imagesPerEpoch = 0
     private var started: TrainingStart?
@@ -19,8 +21,9 @@ struct TrainingMonitor {
     private var bestRound: EpochMetrics?
     private var bar = ProgressBar()
 
-    init(epochs: Int, patience: Int?, json: Bool, savesCheckpoints: Bool) {
+    init(epochs: Int, patience: Int?, json: Bool, savesCheckpoints: Bool, isCrossValidated: Bool) {
         self.savesCheckpoints = savesCheckpoints
+        self.isCrossValidated = isCrossValidated
         plannedEpochs = epochs
         self.patience = patience
         self.json = json
@@ -216,6 +219,12 @@ struct TrainingMonitor {
             Terminal.noteLines("\n" + MultiLabelTable(evaluation).text)
         }
         if !json, let evaluation = result.evaluation { Terminal.noteLines("\n" + summary(evaluation, record)) }
+        if !json, started.trainingImages > 0, started.validationImages == 0, !isCrossValidated {
+            let folds = min(5, record.trainingImages.values.min() ?? 0)
+            Terminal.note(
+                "Without a validation set, the accuracy on new photos is unknown"
+                    + (folds < 2 ? "." : "; --folds \(folds) estimates it by cross-validation."))
+        }
     }
 
     private func summary(_ evaluation: Evaluation, _ record: TrainingRecord) -> String {

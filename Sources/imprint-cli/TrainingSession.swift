@@ -29,7 +29,7 @@ struct TrainingSession {
         if let live { Terminal.always("Watch the run at \(live.url)") }
         var monitor = TrainingMonitor(
             epochs: epochs, patience: patience, json: options.common.json,
-            savesCheckpoints: options.checkpoint != nil)
+            savesCheckpoints: options.checkpoint != nil, isCrossValidated: options.crossValidation.folds != nil)
         do {
             try await train(trainer, &monitor, live)
         } catch {
