@@ -85,6 +85,12 @@ struct TrainingBaseOptions: ParsableArguments {
         }
     }
 
+    /// Why the automatic recipe fine-tunes the base model that comes with Imprint, as the end of a sentence; nil with another recipe.
+    var reasonForBuiltInBase: String? {
+        guard chosenRecipe == .automatic else { return nil }
+        return base == nil ? "because a pretrained base model is not installed" : "as requested"
+    }
+
     /// The trainable layers without a recipe.
     private var trainableLayers: FineTuning.TrainableLayers { unfreeze ?? (base == nil ? .all : .head) }
 

@@ -14,6 +14,8 @@ struct TrainingMonitor {
     private let savesCheckpoints: Bool
     /// Whether the command has estimated the accuracy by cross-validation.
     private let isCrossValidated: Bool
+    /// The options of the base model; nil for a detector.
+    private let base: TrainingBaseOptions?
     private var pace = TrainingPace()
     private var imagesPerEpoch = 0
     private var started: TrainingStart?
@@ -21,7 +23,11 @@ struct TrainingMonitor {
     private var bestRound: EpochMetrics?
     private var bar = ProgressBar()
 
-    init(epochs: Int, patience: Int?, json: Bool, savesCheckpoints: Bool, isCrossValidated: Bool) {
+    init(
+        epochs: Int, patience: Int?, json: Bool, savesCheckpoints: Bool, isCrossValidated: Bool,
+        base: TrainingBaseOptions?
+    ) {
+        self.base = base
         self.savesCheckpoints = savesCheckpoints
         self.isCrossValidated = isCrossValidated
         plannedEpochs = epochs
@@ -75,7 +81,11 @@ struct TrainingMonitor {
             event.trainableParameterCount == event.parameterCount
             ? "\(event.parameterCount) parameters"
             : "\(event.trainableParameterCount) of \(event.parameterCount) parameters"
-        if let decision = event.decision { Terminal.note("Recipe: \(decision).") }
+        if let decision = event.decision {
+            Terminal.note("Recipe: \(decision).")
+        } else if event.recipe == .builtInBase, let reason = base?.reasonForBuiltInBase {
+            Terminal.note("Recipe: fine-tune all layers of the base model that comes with Imprint, \(reason).")
+        }
         Terminal.note("\(event.recipe.summary): \(event.network), \(parameters), \(count(epochs)).")
         if event.decision?.evidence?.showsSmallObjects == true {
             Terminal.note(
@@ -83,7 +93,8 @@ struct TrainingMonitor {
                     + "more accurate: imprint train-detector --artwork LABEL=FILE --photos FOLDER --output FILE. LABEL is the sub-folder with "
                     + "photos of the logo.")
         }
-        if event.recipe == .builtInBase {
+        // Without --base, training starts from an installed base model if there is one.
+        if event.recipe == .builtInBase, let base, base.base == nil {
             Terminal.note(
                 "For ordinary photos, a pretrained base model is probably far more accurate: imprint models install efficientnet-lite0"
             )

@@ -14,6 +14,8 @@ struct TrainingSession {
     let validationFolder: URL?
     /// The labels of a detector's logos; nil for a classifier.
     var logos: [String]?
+    /// The options of the base model; nil for a detector.
+    var base: TrainingBaseOptions?
     /// The command that repeats the run, for the report.
     let command: [String]
 
@@ -29,7 +31,8 @@ struct TrainingSession {
         if let live { Terminal.always("Watch the run at \(live.url)") }
         var monitor = TrainingMonitor(
             epochs: epochs, patience: patience, json: options.common.json,
-            savesCheckpoints: options.checkpoint != nil, isCrossValidated: options.crossValidation.folds != nil)
+            savesCheckpoints: options.checkpoint != nil, isCrossValidated: options.crossValidation.folds != nil,
+            base: base)
         do {
             try await train(trainer, &monitor, live)
         } catch {
