@@ -41,8 +41,9 @@ struct TrainCommand: AsyncParsableCommand {
             ["imprint", "train", data] + option("--output", runOptions.output) + runOptions.crossValidation.arguments
             + options.arguments
         if let options = try runOptions.crossValidation.options() {
-            try await CrossValidationSession(options: runOptions, photos: photos, command: command)
-                .run(CrossValidation(photos: photos, configuration: configuration, options: options))
+            try await CrossValidationSession(
+                options: runOptions, photos: photos, command: command, startingPoint: try self.options.startingPoint()
+            ).run(CrossValidation(photos: photos, configuration: configuration, options: options))
             if runOptions.output == nil { return }
         }
         let trainer = ClassifierTrainer(

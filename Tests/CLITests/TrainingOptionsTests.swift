@@ -107,6 +107,19 @@ import Testing
     }
 
     @Test(
+        "A cross-validation names its base model or network",
+        arguments: [
+            ("", "Base model: built-in, which comes with Imprint."),
+            ("--base built-in --recipe head", "Base model: built-in, which comes with Imprint."),
+            ("--base my/base.imprint", "Base model: my/base.imprint."),
+            ("--width 0.5", "Network: logonet, trained from scratch."),
+        ])
+    func startingPoint(typed: String, expected: String) throws {
+        let options = try TrainingOptions.parse(typed.split(separator: " ").map(String.init))
+        #expect(try options.startingPoint() == expected)
+    }
+
+    @Test(
         "Arguments with special characters are quoted for the shell",
         arguments: [
             ("flip,noise", "flip,noise"), ("my photos", "'my photos'"), ("", "''"), ("it's", "'it'\\''s'"),
