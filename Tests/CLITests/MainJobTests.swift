@@ -150,7 +150,7 @@ import Testing
                 Array(#""imprint.format":"1""#.utf8), with: Array(#""imprint.format":"5""#.utf8))
             try Data(newer).write(to: folder.appending(path: "newer.imprint"))
             for (file, message) in [
-                ("short.imprint", "was cut off"), ("foreign.imprint", "is not a safetensors file"),
+                ("short.imprint", "was cut off"), ("foreign.imprint", "is neither an Imprint model nor another safetensors file"),
                 ("newer.imprint", "was written by a newer Imprint (format 5)"),
             ] {
                 let failed = try imprint("classify", file, "photos/dark/0.png", folder: folder)
