@@ -339,10 +339,12 @@ import Testing
             try Data("a text".utf8).write(to: notes)
             let notArtwork = ArtworkError.notArtwork(file: notes, found: "text")
             #expect(throws: notArtwork) { try Artwork(contentsOf: notes) }
-            #expect("\(notArtwork)".contains("expected an image (JPEG, PNG, WebP or HEIC) or an SVG drawing, found text"))
+            let message = "expected an image (JPEG, PNG, WebP or HEIC) or an SVG drawing, found text"
+            #expect("\(notArtwork)".contains(message))
             let drawing = folder.appending(path: "logo.SVG")
             try Data("xmlns='http://www.w3.org/2000/svg'><rect/></svg>".utf8).write(to: drawing)
-            #expect(throws: ArtworkError.damagedDrawing(file: drawing, found: "text")) { try Artwork(contentsOf: drawing) }
+            let damagedDrawing = ArtworkError.damagedDrawing(file: drawing, found: "text")
+            #expect(throws: damagedDrawing) { try Artwork(contentsOf: drawing) }
             try Data("{}".utf8).write(to: folder.appending(path: "r.json"))
             #expect(throws: DrawingError.self) { try Artwork.load(named: folder.appending(path: "r.json").path) }
             #expect(throws: DrawingError.self) { try Artwork.load(named: "no-such-recipe") }

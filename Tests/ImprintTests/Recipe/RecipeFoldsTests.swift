@@ -21,7 +21,8 @@ import Testing
         #expect(folds == RecipeFolds.folds(labels: labels, groups: groups, seed: 0))
     }
 
-    @Test("A group with all photos of a label is not held out; with one group per label, no photo is") func singleGroups() {
+    @Test("A group with all photos of a label is not held out; with one group per label, no photo is")
+    func singleGroups() {
         let folds = RecipeFolds.folds(labels: [[0], [0], [0], [1], [1]], groups: [0, 1, 2, 3, 3], seed: 0)
         #expect(folds.joined().sorted() == [0, 1, 2])
         #expect(RecipeFolds.folds(labels: [[0], [0], [1], [1]], groups: [0, 0, 1, 1], seed: 0).isEmpty)
