@@ -41,7 +41,15 @@ struct BackgroundSource: ExpressibleByArgument, CustomStringConvertible {
     var isDrawn: Bool { description == "drawn" }
 
     /// Returns the photos; none for drawn patterns.
-    func files() throws -> [URL] { isDrawn ? [] : try ImageFolder.images(in: URL(filePath: description)) }
+    /// - Throws: `OptionError` with an `ImageError` if it is not a folder of photos.
+    func files() throws -> [URL] {
+        guard !isDrawn else { return [] }
+        do {
+            return try ImageFolder.images(in: URL(filePath: description))
+        } catch {
+            throw OptionError(option: "--backgrounds", error: error)
+        }
+    }
 
     /// Returns the help of the option.
     /// - Parameter defaultValue: The backgrounds without the option.

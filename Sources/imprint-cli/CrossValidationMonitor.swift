@@ -7,12 +7,17 @@ internal import ImprintTraining
 /// Shows a cross-validation: a progress bar in a terminal, and a row or a JSON object for each fold.
 struct CrossValidationMonitor {
     private let json: Bool
+    private let startingPoint: String?
     private var started: CrossValidationStart?
     private var bar = ProgressBar()
     private var warned: Set<URL> = []
     private var hasHeader = false
 
-    init(json: Bool) { self.json = json }
+    /// - Parameter startingPoint: The base model or the network of a classifier, as a sentence; nil for a detector.
+    init(json: Bool, startingPoint: String?) {
+        self.json = json
+        self.startingPoint = startingPoint
+    }
 
     /// Removes the progress bar before other lines.
     mutating func clear() { bar.clear() }
@@ -38,6 +43,7 @@ struct CrossValidationMonitor {
                 + (similar > 0
                     ? "\(start.groups) groups of near-duplicates and bursts, each in one fold."
                     : "no near-duplicates or bursts."))
+        if let startingPoint { Terminal.note(startingPoint) }
         for image in start.skipped { warn("Skipped", image) }
     }
 

@@ -12,11 +12,13 @@ struct CrossValidationSession {
     let photos: any TrainingSource
     /// The command that repeats the run, for the report.
     let command: [String]
+    /// The base model or the network of a classifier, as a sentence; nil for a detector.
+    var startingPoint: String?
 
     /// Runs the cross-validation, and prints a row for each fold and the pooled metrics.
     /// - Throws: `ExitCode` 130 after an interruption; the errors of training.
     func run(_ validation: CrossValidation) async throws {
-        var monitor = CrossValidationMonitor(json: options.common.json)
+        var monitor = CrossValidationMonitor(json: options.common.json, startingPoint: startingPoint)
         defer { monitor.clear() }
         // While photos are compared, there is nothing to save, so Ctrl-C ends the process.
         let interrupt = Interrupt()

@@ -1,11 +1,20 @@
 internal import Foundation
 internal import Imprint
 internal import ImprintBaseModels
+internal import ImprintCore
 internal import ImprintImages
 internal import ImprintInterop
 internal import ImprintModel
 internal import ImprintSynthesis
 internal import ImprintTraining
+
+/// An error of the library that concerns the value of an option.
+struct OptionError: DescribedError {
+    let option: String
+    let error: any Error
+
+    var description: String { "\(option): \(error)" }
+}
 
 /// Returns the verb or option that helps after an error; errors of the library do not name verbs or options.
 func hint(for error: any Error) -> String? {
@@ -29,6 +38,7 @@ func hint(for error: any Error) -> String? {
     case BaseInstallationError.nameTaken(let name, _):
         "imprint models remove \(name) removes it; --name sets another name."
     case BaseInstallationError.invalidDigest, BaseInstallationError.wrongDigest: "--sha256 sets the expected SHA-256."
+    case let error as OptionError: hint(for: error.error)
     case let error as ImportError: hint(for: error.problem)
     case let error as ModelFileError:
         switch error.problem {

@@ -8,21 +8,31 @@ internal import ImprintTraining
 let builtInBaseName = "built-in"
 
 /// Returns the model of an argument: a file or, if there is no such file, the installed or built-in model with this name.
-/// - Throws: `ValidationError` for a model of the catalog that is not installed; the errors of `BaseModels` and `ModelFile`.
+/// - Throws: `ValidationError` if the text is a name that is not installed; the errors of `BaseModels` and `ModelFile`.
 func namedModel(_ text: String) throws -> ModelFile {
-    try modelWithName(text, prefix: "") ?? ModelFile(contentsOf: URL(filePath: text))
+    if let model = try modelWithName(text, prefix: "") { return model }
+    if isUnknownName(text) {
+        throw ValidationError(
+            "\(text) is neither a file nor an installed model. imprint models list shows the installed models.")
+    }
+    return try ModelFile(contentsOf: URL(filePath: text))
 }
 
 /// Returns the base model of --base: a file, or the name of an installed or built-in base model.
 /// - Throws: `ValidationError` if the text names neither; the errors of `BaseModels` and `ModelFile`.
 func baseModel(_ text: String) throws -> ModelFile {
     if let model = try modelWithName(text, prefix: "--base: ") { return model }
-    if !FileManager.default.fileExists(atPath: text), BaseModels.isValid(text), !text.hasSuffix(".imprint") {
+    if isUnknownName(text) {
         throw ValidationError(
             "--base: \(text) is neither a file nor an installed base model. imprint models list shows the base models."
         )
     }
     return try ModelFile(contentsOf: URL(filePath: text))
+}
+
+/// Returns whether a text that does not name an installed model is meant as a name: it is a valid name, and no file has this path.
+private func isUnknownName(_ text: String) -> Bool {
+    !FileManager.default.fileExists(atPath: text) && BaseModels.isValid(text) && !text.hasSuffix(".imprint")
 }
 
 /// Returns the installed or built-in model with a name; nil for a file and for an unknown name.

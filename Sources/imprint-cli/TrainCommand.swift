@@ -41,14 +41,16 @@ struct TrainCommand: AsyncParsableCommand {
             ["imprint", "train", data] + option("--output", runOptions.output) + runOptions.crossValidation.arguments
             + options.arguments
         if let options = try runOptions.crossValidation.options() {
-            try await CrossValidationSession(options: runOptions, photos: photos, command: command)
-                .run(CrossValidation(photos: photos, configuration: configuration, options: options))
+            try await CrossValidationSession(
+                options: runOptions, photos: photos, command: command, startingPoint: try self.options.startingPoint()
+            ).run(CrossValidation(photos: photos, configuration: configuration, options: options))
             if runOptions.output == nil { return }
         }
         let trainer = ClassifierTrainer(
             photos: photos, configuration: configuration, checkpoints: runOptions.checkpoints)
         try await TrainingSession(
-            options: runOptions, folder: photos, validationFolder: options.dataset.validationFolder, command: command
+            options: runOptions, folder: photos, validationFolder: options.dataset.validationFolder,
+            base: options.baseOptions, command: command
         ).run(trainer, epochs: configuration.epochs, patience: options.length.patience)
     }
 }

@@ -92,6 +92,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
 
     func run() async throws {
         let artwork = try artworkOptions.load()
+        let backgroundFiles = try backgrounds?.files()
         let hasNoPhotos = photos == nil && data == nil
         let (boxes, validationBoxes) = try readAnnotations()
         // With boxes, --validation does not name a folder of labelled photos.
@@ -112,7 +113,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
             + option("--photos", photos ?? data)
             + option("--output", runOptions.output) + runOptions.crossValidation.arguments
             + option("--epochs", epochs) + dataset.arguments
-        let backgrounds = hasNoPhotos ? nil : try backgrounds?.files()
+        let backgrounds = hasNoPhotos ? nil : backgroundFiles
         if let options = try runOptions.crossValidation.options() {
             let (validation, photos) = try crossValidation(artwork, boxes, folder, configuration, options)
             try await CrossValidationSession(options: runOptions, photos: photos, command: command).run(validation)

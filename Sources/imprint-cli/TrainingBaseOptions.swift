@@ -85,6 +85,15 @@ struct TrainingBaseOptions: ParsableArguments {
         }
     }
 
+    /// Why the automatic recipe fine-tunes the base model that comes with Imprint, as the end of a sentence; nil with another recipe.
+    var reasonForBuiltInBase: String? {
+        guard chosenRecipe == .automatic else { return nil }
+        return base == nil ? "because a pretrained base model is not installed" : "as requested"
+    }
+
+    /// The name of the base model: as given, or else that of the first installed one, or of the one that comes with Imprint.
+    func name() throws -> String { try base ?? BaseModels().first?.name ?? builtInBaseName }
+
     /// The trainable layers without a recipe.
     private var trainableLayers: FineTuning.TrainableLayers { unfreeze ?? (base == nil ? .all : .head) }
 

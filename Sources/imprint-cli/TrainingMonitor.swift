@@ -12,6 +12,10 @@ struct TrainingMonitor {
     private let patience: Int?
     private let json: Bool
     private let savesCheckpoints: Bool
+    /// Whether the command has estimated the accuracy by cross-validation.
+    private let isCrossValidated: Bool
+    /// The options of the base model; nil for a detector.
+    private let base: TrainingBaseOptions?
     private var pace = TrainingPace()
     private var imagesPerEpoch = 0
     private var started: TrainingStart?
@@ -19,8 +23,13 @@ struct TrainingMonitor {
     private var bestRound: EpochMetrics?
     private var bar = ProgressBar()
 
-    init(epochs: Int, patience: Int?, json: Bool, savesCheckpoints: Bool) {
+    init(
+        epochs: Int, patience: Int?, json: Bool, savesCheckpoints: Bool, isCrossValidated: Bool,
+        base: TrainingBaseOptions?
+    ) {
+        self.base = base
         self.savesCheckpoints = savesCheckpoints
+        self.isCrossValidated = isCrossValidated
         plannedEpochs = epochs
         self.patience = patience
         self.json = json
@@ -72,7 +81,11 @@ struct TrainingMonitor {
             event.trainableParameterCount == event.parameterCount
             ? "\(event.parameterCount) parameters"
             : "\(event.trainableParameterCount) of \(event.parameterCount) parameters"
-        if let decision = event.decision { Terminal.note("Recipe: \(decision).") }
+        if let decision = event.decision {
+            Terminal.note("Recipe: \(decision).")
+        } else if event.recipe == .builtInBase, let reason = base?.reasonForBuiltInBase {
+            Terminal.note("Recipe: fine-tune all layers of the base model that comes with Imprint, \(reason).")
+        }
         Terminal.note("\(event.recipe.summary): \(event.network), \(parameters), \(count(epochs)).")
         if event.decision?.evidence?.showsSmallObjects == true {
             Terminal.note(
@@ -80,7 +93,8 @@ struct TrainingMonitor {
                     + "more accurate: imprint train-detector --artwork LABEL=FILE --photos FOLDER --output FILE. LABEL is the sub-folder with "
                     + "photos of the logo.")
         }
-        if event.recipe == .builtInBase {
+        // Without --base, training starts from an installed base model if there is one.
+        if event.recipe == .builtInBase, let base, base.base == nil {
             Terminal.note(
                 "For ordinary photos, a pretrained base model is probably far more accurate: imprint models install efficientnet-lite0"
             )
@@ -216,6 +230,12 @@ struct TrainingMonitor {
             Terminal.noteLines("\n" + MultiLabelTable(evaluation).text)
         }
         if !json, let evaluation = result.evaluation { Terminal.noteLines("\n" + summary(evaluation, record)) }
+        if !json, started.trainingImages > 0, started.validationImages == 0, !isCrossValidated {
+            let folds = min(5, record.trainingImages.values.min() ?? 0)
+            Terminal.note(
+                "Without a validation set, the accuracy on new photos is unknown"
+                    + (folds < 2 ? "." : "; --folds \(folds) estimates it by cross-validation."))
+        }
     }
 
     private func summary(_ evaluation: Evaluation, _ record: TrainingRecord) -> String {

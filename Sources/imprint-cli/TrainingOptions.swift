@@ -91,6 +91,13 @@ struct TrainingOptions: ParsableArguments {
         return configuration
     }
 
+    /// The base model, or the network that is trained from scratch, as a sentence.
+    func startingPoint() throws -> String {
+        guard !network.buildsNetwork else { return "Network: \(network.name), trained from scratch." }
+        let name = try baseOptions.name()
+        return "Base model: \(visible(name))\(name == builtInBaseName ? ", which comes with Imprint" : "")."
+    }
+
     /// The command-line arguments that repeat the run, without options that do not change the result.
     var arguments: [String] {
         dataset.arguments + baseOptions.arguments + network.arguments + option("--augment", augment?.description)

@@ -14,6 +14,8 @@ struct TrainingSession {
     let validationFolder: URL?
     /// The labels of a detector's logos; nil for a classifier.
     var logos: [String]?
+    /// The options of the base model; nil for a detector.
+    var base: TrainingBaseOptions?
     /// The command that repeats the run, for the report.
     let command: [String]
 
@@ -21,15 +23,13 @@ struct TrainingSession {
     /// - Throws: `ExitCode` 130 after an interruption, if the model or a checkpoint is saved; `ExitCode` 1 if too few photos are readable at
     ///   the end or the last checkpoint could not be saved; the errors of training.
     func run(_ trainer: any BlockingTrainer, epochs: Int, patience: Int? = nil) async throws {
-        if let ignored = folder?.ignored, !ignored.isEmpty {
-            Terminal.warn(
-                "Ignored \(ignored.count) files that are not images, or that are not in the folder of a label.")
-        }
+        if let ignored = folder?.ignored, let note = noteOnIgnored(ignored) { Terminal.warn(note) }
         let live = options.watch ? try await LiveServer(port: options.port) : nil
         if let live { Terminal.always("Watch the run at \(live.url)") }
         var monitor = TrainingMonitor(
             epochs: epochs, patience: patience, json: options.common.json,
-            savesCheckpoints: options.checkpoint != nil)
+            savesCheckpoints: options.checkpoint != nil, isCrossValidated: options.crossValidation.folds != nil,
+            base: base)
         do {
             try await train(trainer, &monitor, live)
         } catch {
@@ -108,4 +108,12 @@ struct TrainingSession {
             seconds: result.seconds, workers: workers)
         try page.write(to: URL(filePath: report))
     }
+}
+
+/// Returns a note about the ignored files of a data set, or nil without any.
+func noteOnIgnored(_ files: [URL]) -> String? {
+    guard let first = files.first.map({ visible($0.displayPath) }) else { return nil }
+    return files.count == 1
+        ? "Ignored 1 file that is not an image, or that is not in the folder of a label: \(first)."
+        : "Ignored \(files.count) files that are not images, or that are not in the folder of a label, such as \(first)."
 }

@@ -24,6 +24,7 @@ import Testing
             #expect(rows.prefix(5).allSatisfy { $0.count == 80 })
             #expect(rows.dropFirst().prefix(4).map { $0.split(separator: " ")[0] } == ["1", "2", "3", "all"])
             #expect(run.output.contains("pooled over 3 folds; bootstrap over 12 groups"))
+            #expect(run.errors.contains("\nNetwork: logonet, trained from scratch.\n"), "\(run.errors)")
             #expect(run.output.contains("standard deviation of the accuracy"))
             let table = try String(contentsOf: folder.appending(path: "p.csv"), encoding: .utf8)
             let lines = table.split(separator: "\n")

@@ -208,6 +208,16 @@ import Testing
         }
     }
 
+    @Test("A folder of backgrounds without photos is an error that names the option") func emptyBackgrounds() throws {
+        try withTemporaryFolder { folder in
+            let run = try shell(
+                "mkdir empty; $imprint train-detector --artwork Leaf=\(Self.leaf) --backgrounds empty --output m.imprint",
+                folder: folder)
+            #expect(run.status == 1 && run.errors.contains("--backgrounds: "), "\(run.errors)")
+            #expect(run.errors.contains("empty: expected a folder of photos, but it holds none."), "\(run.errors)")
+        }
+    }
+
     @Test(
         "A detector trains with photos in any folders",
         arguments: ["--photos photos", "--backgrounds photos/dark"])

@@ -34,6 +34,15 @@ import Testing
     func missingInputs(command: String) throws { try check(command, 1, "missing") }
 
     @Test(
+        "A name of a model that is not installed is wrong usage",
+        arguments: ["classify nomodel photos", "detect nomodel photos", "inspect nomodel", "evaluate nomodel photos"])
+    func unknownModels(command: String) throws {
+        try check(
+            command, 64,
+            "nomodel is neither a file nor an installed model. imprint models list shows the installed models.")
+    }
+
+    @Test(
         "An output that must not be replaced, or that names a file or folder of the other kind, is wrong usage",
         arguments: [
             "draw $recipe --count 4 -o full", "draw --artwork a=$recipe -o full", "prepare photos -o full",

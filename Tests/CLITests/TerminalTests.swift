@@ -69,11 +69,15 @@ import Testing
         try withTemporaryFolder { folder in
             try writeImages(to: folder.appending(path: "photos"), count: 24)
             try Data("not an image".utf8).write(to: folder.appending(path: "photos/dark/bad.png"))
+            try Data("a text".utf8).write(to: folder.appending(path: "photos/dark/notes.txt"))
             let run = try shell("$imprint \(Self.training)", folder: folder)
             #expect(!run.errors.contains("\u{1B}") && !run.errors.contains("\r"))
             let lines = run.errors.split(separator: "\n")
             #expect(lines.count { $0.hasPrefix("epoch ") } == 3)
             #expect(lines.count { $0.contains("bad.png") } == 1)
+            let ignored = "Ignored 1 file that is not an image, or that is not in the folder of a label: "
+            let name = "/photos/dark/notes.txt."
+            #expect(lines.count { $0.hasPrefix(ignored) && $0.hasSuffix(name) } == 1, "\(run.errors)")
             #expect(lines.contains { $0.hasPrefix("Wrote m.imprint: accuracy ") })
             for line in ["accuracy ", "label", "confusion", "Confidences are calibrated"] {
                 #expect(run.errors.contains("\n\(line)") || run.errors.contains(" \(line)"), "\(line)")

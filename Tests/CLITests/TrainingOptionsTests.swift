@@ -96,6 +96,30 @@ import Testing
     }
 
     @Test(
+        "The automatic recipe gives the reason for the base model that comes with Imprint",
+        arguments: [
+            ("", "because a pretrained base model is not installed"), ("--base built-in", "as requested"),
+            ("--base built-in --recipe auto", "as requested"), ("--recipe head", nil), ("--unfreeze all", nil),
+        ])
+    func reasonForBuiltInBase(typed: String, reason: String?) throws {
+        let options = try TrainingOptions.parse(typed.split(separator: " ").map(String.init))
+        #expect(options.baseOptions.reasonForBuiltInBase == reason)
+    }
+
+    @Test(
+        "A cross-validation names its base model or network",
+        arguments: [
+            ("", "Base model: built-in, which comes with Imprint."),
+            ("--base built-in --recipe head", "Base model: built-in, which comes with Imprint."),
+            ("--base my/base.imprint", "Base model: my/base.imprint."),
+            ("--width 0.5", "Network: logonet, trained from scratch."),
+        ])
+    func startingPoint(typed: String, expected: String) throws {
+        let options = try TrainingOptions.parse(typed.split(separator: " ").map(String.init))
+        #expect(try options.startingPoint() == expected)
+    }
+
+    @Test(
         "Arguments with special characters are quoted for the shell",
         arguments: [
             ("flip,noise", "flip,noise"), ("my photos", "'my photos'"), ("", "''"), ("it's", "'it'\\''s'"),

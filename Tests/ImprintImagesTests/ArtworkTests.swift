@@ -335,6 +335,16 @@ import Testing
             let damaged = folder.appending(path: "damaged.png")
             try Data(ImageFile.encodePNG(logo(on: [0, 0, 0, 0])).dropLast(40)).write(to: damaged)
             #expect(throws: ArtworkError.self) { try Artwork(contentsOf: damaged) }
+            let notes = folder.appending(path: "notes.txt")
+            try Data("a text".utf8).write(to: notes)
+            let notArtwork = ArtworkError.notArtwork(file: notes, found: "text")
+            #expect(throws: notArtwork) { try Artwork(contentsOf: notes) }
+            let message = "expected an image (JPEG, PNG, WebP or HEIC) or an SVG drawing, found text"
+            #expect("\(notArtwork)".contains(message))
+            let drawing = folder.appending(path: "logo.SVG")
+            try Data("xmlns='http://www.w3.org/2000/svg'><rect/></svg>".utf8).write(to: drawing)
+            let damagedDrawing = ArtworkError.damagedDrawing(file: drawing, found: "text")
+            #expect(throws: damagedDrawing) { try Artwork(contentsOf: drawing) }
             try Data("{}".utf8).write(to: folder.appending(path: "r.json"))
             #expect(throws: DrawingError.self) { try Artwork.load(named: folder.appending(path: "r.json").path) }
             #expect(throws: DrawingError.self) { try Artwork.load(named: "no-such-recipe") }

@@ -12,7 +12,7 @@ public enum ImageFormat: String, Sendable, Codable, CaseIterable {
     case heic = "HEIC"
 
     /// The names of all formats, as part of a sentence.
-    static let list =
+    package static let list =
         allCases.dropLast().map(\.rawValue).joined(separator: ", ") + " or " + (allCases.last?.rawValue ?? "")
 }
 

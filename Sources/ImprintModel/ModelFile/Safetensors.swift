@@ -179,9 +179,9 @@ public struct SafetensorsError: DescribedError, Equatable {
         let text =
             switch problem {
             case .noHeaderLength(let length):
-                "is not a safetensors file: it has \(length) bytes, expected at least the 8 bytes of the header length"
+                "is neither an Imprint model nor another safetensors file: it has \(length) bytes, expected at least the 8 bytes of the header length"
             case .headerTooLong(let length):
-                "is not a safetensors file: its header length is \(length), expected at most \(limit)"
+                "is neither an Imprint model nor another safetensors file: its header length is \(length), expected at most \(limit)"
             case .headerBeyondEnd(let headerLength, let fileLength):
                 "is not a safetensors file or was cut off: a header of \(headerLength) bytes does not fit into \(fileLength) bytes"
             case .malformedHeader(let offset, let expected):

@@ -8,6 +8,10 @@ public import ImprintImages
 public enum ArtworkError: DescribedError, Equatable, Sendable {
     /// The file cannot be read as an image.
     case unreadable(ImageError)
+    /// The file is neither an image nor an SVG drawing; `found` describes its content ("text", "an empty file").
+    case notArtwork(file: URL, found: String)
+    /// The name of the file is that of an SVG drawing, but its content is not a drawing; `found` describes it.
+    case damagedDrawing(file: URL, found: String)
     /// The file is an SVG drawing, but librsvg 2.52 or newer is not installed, or the build leaves out the package trait `SVG`.
     case unsupportedDrawing(file: URL)
     /// The image has no visible pixel, or all of its pixels have the colour of its border.
@@ -24,6 +28,11 @@ extension ArtworkError {
         switch self {
         case .unreadable(let error):
             "\(error)"
+        case .notArtwork(let file, let found):
+            "\(file.displayPath): expected an image (\(ImageFormat.list)) or an SVG drawing, found \(found). Name another file."
+        case .damagedDrawing(let file, let found):
+            "\(file.displayPath): the SVG drawing is damaged: found \(found), expected XML with the element svg. Export the drawing again, "
+                + "or convert it to PNG."
         case .unsupportedDrawing(let file):
             "\(file.displayPath): found an SVG drawing, and this program cannot use librsvg 2.52 or newer, which reads SVG. Install "
                 + "librsvg2-2 (Debian, Ubuntu) or librsvg (Homebrew), or convert the drawing to PNG."

@@ -97,7 +97,9 @@ extension ArtworkImage {
             }
             if let drawing = try SVG.render(file, longerSide: renderedSide) { return drawing }
         } catch {
-            throw .unreadable(error)
+            guard case .notAnImage(_, let found) = error else { throw .unreadable(error) }
+            throw file.pathExtension.lowercased() == "svg"
+                ? .damagedDrawing(file: file, found: found) : .notArtwork(file: file, found: found)
         }
         throw .unsupportedDrawing(file: file)
     }

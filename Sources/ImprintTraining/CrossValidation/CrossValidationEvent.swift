@@ -125,7 +125,7 @@ public struct CrossValidationResult: Sendable {
     public let folds: [CrossValidationFold]
     /// The predictions of all finished folds, pooled, with their metrics.
     package let pooled: PooledEvaluation
-    /// The number of groups of photos.
+    /// The number of groups of photos in the finished folds.
     public let groups: Int
     /// Whether all folds are finished; false if the run was stopped.
     public let isComplete: Bool

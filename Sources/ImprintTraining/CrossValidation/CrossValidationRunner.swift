@@ -146,8 +146,11 @@ struct CrossValidationRunner {
         ) { url in
             indices[url].flatMap { groups.groupOfPhoto[$0] } ?? 0
         }
+        let evaluated = folds.lazy.flatMap(\.result.predictions).compactMap { photo in
+            indices[photo.url].flatMap { groups.groupOfPhoto[$0] }
+        }
         let result = CrossValidationResult(
-            folds: folds, pooled: pooled, groups: groups.groups.count, isComplete: isComplete)
+            folds: folds, pooled: pooled, groups: Set(evaluated).count, isComplete: isComplete)
         onEvent(.finished(result))
         return result
     }

@@ -16,7 +16,7 @@ public enum ClassifierRecipe: String, Codable, Sendable, CaseIterable {
 ///
 /// | condition | recipe |
 /// |---|---|
-/// | each label has only one photo, so no photo can be held out | head |
+/// | each label has only one photo or one group of near-duplicates, so no photo can be held out | head |
 /// | fewer than `minimumPhotos` training photos | head |
 /// | the head is right on at least `sufficientAccuracy` of the held-out photos | head |
 /// | the time limit does not suffice for an epoch of fine-tuning | head |
@@ -31,7 +31,7 @@ public struct RecipeDecision: Codable, Hashable, Sendable {
         public var trainingPhotos: Int
         /// The number of photos that the head was evaluated on; it was not fitted to any of them.
         ///
-        /// Zero if each label has only one photo.
+        /// Zero if each label has only one photo or one group of near-duplicates.
         public var heldOutPhotos: Int
         /// The accuracy of the head on these photos, 0…1; for several labels per photo, the micro-averaged F1 score at a threshold of 0.5.
         public var headAccuracy: Double
@@ -113,7 +113,7 @@ extension RecipeDecision {
         let heldOut = "\(evidence.heldOutPhotos) held-out photos"
         let accuracy =
             evidence.heldOutPhotos == 0
-            ? "each label has only one photo, so no photo can be held out to measure the head"
+            ? "each label has only one photo or one group of near-duplicates, so no photo can be held out to measure the head"
             : isMultiLabel
                 ? "the micro-F1 of a new head on the frozen base model is \(share) on \(heldOut)"
                 : "a new head on the frozen base model is right on \(share) of \(heldOut)"

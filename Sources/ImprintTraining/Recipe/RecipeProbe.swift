@@ -20,7 +20,6 @@ struct RecipeProbe {
     private static let sampleSize = 128
     /// The minimum number of validation photos; with fewer, cross-validation on the training photos evaluates the head.
     private static let minimumHeldOut = 30
-    private static let foldCount = 5
     /// The candidates for the weight decay of the head, in descending order.
     private static let weightDecays: [Float] = [1, 0.3, 0.1, 0.03, 0.01, 0.003]
 
@@ -60,17 +59,23 @@ struct RecipeProbe {
             features: training.features, targets: training.items.map(\.labels), labels: labelCount, link: link,
             workers: workers)
         let fit: HeldOut
-        let canHoldOut = images.counts(training).contains { $0 > 1 }
-        if let validation, validation.count >= Self.minimumHeldOut || !canHoldOut {
+        let folds =
+            (validation?.count ?? 0) >= Self.minimumHeldOut
+            ? []
+            : RecipeFolds.folds(
+                labels: training.items.map(\.labels),
+                groups: RecipeFolds.groups(of: training.items, images, folder, configuration, onEvent: onEvent),
+                seed: configuration.seed)
+        if let validation, folds.isEmpty {
             let heads = problem.heads(weightDecays: Self.weightDecays)
             let results = heads.map { HeldOut($0, on: validation, link) }
             let best = HeldOut.best(results)
             (head, fit) = (heads[best], results[best])
-        } else if !canHoldOut {
+        } else if folds.isEmpty {
             head = problem.heads(weightDecays: [Self.weightDecays[0]])[0]
             fit = HeldOut(link)
         } else {
-            let results = Self.crossValidate(training, labels: labelCount, link, workers)
+            let results = Self.crossValidate(training, folds, labels: labelCount, link, workers)
             let best = HeldOut.best(results)
             head = problem.heads(weightDecays: Array(Self.weightDecays[...best]))[best]
             fit = results[best]
@@ -93,26 +98,21 @@ struct RecipeProbe {
             mirroredAccuracy: mirroredFit.accuracy, evidenceSpread: spread)
     }
 
-    /// Evaluates each weight decay on the photos of each fold, with heads that are fitted to the other folds.
-    ///
-    /// Near-duplicates may be in several folds, which makes the accuracy of small data sets with bursts too high.
+    /// Evaluates each weight decay on the photos of each fold, with heads that are fitted to all other photos.
     private static func crossValidate(
-        _ loader: FeatureLoader, labels: Int, _ link: LogisticRegression.Link, _ workers: Workers
+        _ loader: FeatureLoader, _ folds: [[Int]], labels: Int, _ link: LogisticRegression.Link, _ workers: Workers
     ) -> [HeldOut] {
         var results = weightDecays.map { _ in HeldOut(link) }
-        // Items are in the order of their labels, so every fold has photos of every label.
-        let folds = min(foldCount, loader.count)
-        for fold in 0..<folds {
-            let kept = loader.items.indices.filter { $0 % folds != fold }
-            let others = loader.items.indices.filter { $0 % folds == fold }
-            guard !kept.isEmpty else { continue }
+        for fold in folds {
+            let heldOut = Set(fold)
+            let kept = loader.items.indices.filter { !heldOut.contains($0) }
             let heads = LogisticRegression(
                 features: kept.flatMap(loader.features(of:)), targets: kept.map { loader.items[$0].labels },
                 labels: labels, link: link, workers: workers
             ).heads(weightDecays: weightDecays)
-            let features = others.flatMap(loader.features(of:))
+            let features = fold.flatMap(loader.features(of:))
             for (index, head) in heads.enumerated() {
-                results[index].add(head.logits(features), others.map { loader.items[$0].labels })
+                results[index].add(head.logits(features), fold.map { loader.items[$0].labels })
             }
         }
         return results

@@ -19,8 +19,7 @@ struct ReportHead {
                 """
                 <div><p class="score">\(percent(score.accuracy))</p>
                 <p>of \(score.photos) \(model.head == .sigmoid ? "and labels decided correctly" : "classified correctly")<br>\
-                <span class="more">95 % confidence interval: \(percent(score.interval.lowerBound)) to \
-                \(percent(score.interval.upperBound))</span></p></div>
+                <span class="more">\(score.certainty)</span></p></div>
                 """
             }
         let facts = Self.facts(
@@ -85,10 +84,16 @@ struct ReportHead {
         return facts
     }
 
-    /// An accuracy with its confidence interval.
+    /// An accuracy.
     private struct Score {
         let accuracy: Double
-        let interval: ClosedRange<Double>
+        /// The confidence interval of the accuracy on other photos; nil for the accuracy on training photos.
+        let interval: ClosedRange<Double>?
+        /// The confidence interval, or a note without one.
+        var certainty: String {
+            interval.map { "95 % confidence interval: \(percent($0.lowerBound)) to \(percent($0.upperBound))" }
+                ?? "The accuracy on other photos is unknown."
+        }
         /// The photos of the evaluation, such as "60 photos of the validation set".
         let photos: String
 
@@ -107,7 +112,7 @@ struct ReportHead {
                 $0 + (validates ? $1.validationImages : $1.images)
             }
             self.accuracy = accuracy
-            interval = Evaluation.interval(hits: Int((accuracy * Double(count)).rounded()), of: count)
+            interval = validates ? Evaluation.interval(hits: Int((accuracy * Double(count)).rounded()), of: count) : nil
             photos = counted(count, "photo") + (validates ? " of the validation set" : " of the training set")
         }
     }

@@ -11,6 +11,8 @@ struct DatasetSplit {
     var leakage: TrainingStart.Leakage?
     /// The source of the photos and, if it is separate, the source of the validation photos.
     var folders: [any TrainingSource]
+    /// The identifier of the group of near-duplicates or of a burst, for each item of the first source; nil if the split did not need groups.
+    var groups: [Int]?
 
     init(
         _ folder: any TrainingSource, _ rule: DatasetSplitRule, earlier: Checkpoint.Images?,
@@ -48,6 +50,7 @@ struct DatasetSplit {
             }
             let groups = groups([folder])
             (training, validation) = folder.split(share, seed: seed, groups: groups)
+            self.groups = folder.items.indices.map(groups.group)
             leakage = folder.avoidedLeakage(share, seed: seed, groups: groups)
         case .folder(let url, let logos):
             try validate(on: try validationPhotos(at: url, for: folder, logos: logos), named: url.displayPath)
@@ -58,7 +61,9 @@ struct DatasetSplit {
                 leakage = earlier.leakage.flatMap(TrainingStart.Leakage.init)
             } else if rule.keepsGroupsTogether {
                 let count = folder.items.count
-                let leaks = groups(folders).leaks(from: count..<(count + validation.count), into: 0..<count)
+                let groups = groups(folders)
+                let leaks = groups.leaks(from: count..<(count + validation.count), into: 0..<count)
+                self.groups = folder.items.indices.map(groups.group)
                 leakage = .found(images: leaks, of: validation.count)
             }
         }

@@ -15,6 +15,8 @@ struct TrainingImages {
     let leakage: TrainingStart.Leakage?
     /// The images as a checkpoint stores them.
     let checkpointImages: Checkpoint.Images
+    /// The identifier of the group of near-duplicates or of a burst, for each item of the source; nil if the split did not need groups.
+    let groups: [Int]?
     private let labels: [String]
     /// The loaders of the photos themselves; `training` and `validation` may have their features instead.
     private let loaders: (training: BatchLoader, validation: BatchLoader?)
@@ -71,6 +73,7 @@ struct TrainingImages {
         validation = validationSource.flatMap { $0.count > 0 ? $0 : nil }
         skipped = self.training.skipped + (validationSource?.skipped ?? [])
         leakage = split.leakage
+        groups = split.groups
         labels = folder.labels
         let validationFolder = split.folders[split.folders.count - 1]
         checkpointImages = Checkpoint.Images(
@@ -84,7 +87,7 @@ struct TrainingImages {
         validation = features.loaders.validation
         loaders = features.loaders
         (skipped, leakage, labels) = (features.skipped, features.leakage, features.labels)
-        checkpointImages = features.checkpointImages
+        (checkpointImages, groups) = (features.checkpointImages, features.groups)
     }
 
     /// The photos themselves, without augmentation: those for training, then those for validation.

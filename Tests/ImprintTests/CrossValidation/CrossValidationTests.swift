@@ -217,6 +217,9 @@ import Testing
             let long = try validation(folder.appending(path: "photos")) { $0.seeds = Array(0..<1000) }
             let stopped = try await result(of: long) { if case .fold = $0 { true } else { false } }
             #expect(stopped.folds.count >= 1 && !stopped.isComplete)
+            // Each photo is a group of its own.
+            let evaluated = Set(stopped.folds.flatMap { $0.result.predictions.map(\.url) })
+            #expect(stopped.groups == evaluated.count)
             #expect(stopped.evaluation?.results.count == stopped.folds.reduce(0) { $0 + $1.result.imageCount })
             let endless = try validation(folder.appending(path: "photos"), quickTraining(epochs: 100_000))
             let unfinished = try await result(of: endless) {

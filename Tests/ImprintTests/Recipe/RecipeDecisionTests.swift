@@ -74,7 +74,8 @@ import Testing
         #expect(decision.recipe == .head)
         #expect(
             decision.reason
-                == "because each label has only one photo, so no photo can be held out to measure the head")
+                == "because each label has only one photo or one group of near-duplicates, so no photo can be held out to measure the head"
+        )
         #expect(decision.evidence?.showsSmallObjects == false)
     }
 

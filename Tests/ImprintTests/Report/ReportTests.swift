@@ -63,12 +63,22 @@ import Testing
         try withRun(wrong: 0) { model, _, _ in
             let html = Report(model).html
             #expect(html.contains("<section id=\"curves\"") && html.contains(" of the validation set"))
+            #expect(html.contains("95 % confidence interval"))
+            #expect(!html.contains("The accuracy on other photos is unknown."))
             for part in ["confusion", "reliability", "mistakes", "repeat"] { #expect(!html.contains("\"\(part)\"")) }
             let untrained = ModelFile(
                 network: model.network, parameters: model.parameters, labels: model.labels,
                 preprocessing: model.preprocessing)
             #expect(Report(untrained).html.contains("<section id=\"settings\""))
             #expect(!Report(untrained).html.contains("class=\"score\""))
+        }
+    }
+
+    @Test("The accuracy on training photos has no confidence interval") func withoutValidation() throws {
+        try withImages(perLabel: 6) { folder in
+            let html = Report(try train(folder, quickTraining(epochs: 1))).html
+            #expect(html.contains(" of the training set") && !html.contains("95 % confidence interval"))
+            #expect(html.contains("The accuracy on other photos is unknown."))
         }
     }
 
