@@ -114,7 +114,7 @@ extension BaseModelInstaller {
     /// Installs a base model from a file or a web server; an intact base model from the same file, converted with the same
     /// architecture, is kept.
     ///
-    /// The file is a model file of Imprint, an ONNX or Core ML model, or a PyTorch checkpoint. A file of the catalog is converted with the
+    /// The file is an Imprint model file, an ONNX or Core ML model, or a PyTorch checkpoint. A file of the catalog is converted with the
     /// settings of its entry. Cancelling the task ends the download.
     /// - Parameters:
     ///   - url: A file URL, an https URL, or an http URL of this computer.
@@ -279,7 +279,7 @@ extension BaseModelInstaller {
             guard ModelFile.isModelFile(at: file) else { return try importModel(source, file, to: output) }
             guard source.chosenArchitecture == nil else {
                 throw ImportError.Problem.unsuitableModel(
-                    found: "a model file of Imprint, which contains its architecture",
+                    found: "an Imprint model file, which contains its architecture",
                     advice: "Install it without an architecture")
             }
             // It must be complete and valid, before a copy with the same bytes is installed.

@@ -66,7 +66,7 @@ extension ImageError {
                 + "Replace the file, or leave it out."
         case .unsupported(let file, let found):
             "\(file.displayPath): found \(found), which is not supported. "
-                + "Convert it to JPEG, PNG or WebP, 8 bits a sample."
+                + "Convert it to JPEG, PNG or WebP, 8 bits per sample."
         case .missingDecoder(let file, let format, let reason):
             "\(file.displayPath): found \(format.rawValue), which cannot be decoded: \(reason). "
                 + "Fix that, or convert the photo to JPEG."

@@ -165,7 +165,7 @@ extension Studio {
     private func removeAllPhotos() throws {
         let status = trainer.status
         guard status.stage != .running || status.panel != .photos else {
-            throw RequestError("Training uses the photos. Stop it first.", .conflict)
+            throw RequestError("Training is using the photos. Stop it first.", .conflict)
         }
         try photos.removeAll()
     }

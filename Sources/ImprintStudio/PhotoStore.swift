@@ -63,7 +63,7 @@ final class PhotoStore: Sendable {
         try Self.check(name: name)
         return try state.withLock { state in
             guard !state.hasEnded else {
-                throw RequestError("The studio is ending. Start it again to add photos.", .serviceUnavailable)
+                throw RequestError("The studio is shutting down. Start it again to add photos.", .serviceUnavailable)
             }
             guard state.photos.count < Self.limit else {
                 throw RequestError("There are already \(Self.limit) photos. Delete some first.", .payloadTooLarge)

@@ -37,7 +37,7 @@ struct LogoFeatureTrainer: ParsableCommand {
     @Option(help: "The peak learning rate of AdamW, with cosine decay.")
     var learningRate: Float = 1e-4
 
-    @Option(help: "The weight of the fine-tuned parameters in the result; the rest is that of the base model.")
+    @Option(help: "The weight of the fine-tuned parameters in the result; the base model has the remaining weight.")
     var share: Float = 0.6
 
     @Option(

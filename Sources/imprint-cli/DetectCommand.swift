@@ -28,7 +28,7 @@ struct DetectCommand: ParsableCommand {
     @Argument(
         help: ArgumentHelp(
             "The model file of a detector, from imprint train-detector or imprint import, or the name of an installed one. "
-                + "With --artwork there is no model."))
+                + "Omit it with --artwork."))
     var model: String?
 
     @OptionGroup(title: "Photos")

@@ -124,7 +124,7 @@ struct InstallModelCommand: AsyncParsableCommand {
         guard let url else {
             guard name == nil, architecture == nil, sha256 == nil else {
                 throw ValidationError(
-                    "--name, --architecture and --sha256 apply only to files and URLs, but \(source) is a name of the catalog. "
+                    "--name, --architecture and --sha256 apply only to files and URLs, but \(source) is a name in the catalog. "
                         + "Leave them out, or write ./\(source) for a file.")
             }
             return

@@ -16,7 +16,7 @@ import Testing
     @Test(
         "Another format is rejected with its version",
         arguments: [
-            (nil, .foreign, "not a model of Imprint"),
+            (nil, .foreign, "not an Imprint model"),
             (
                 "5", .newerFormat(found: 5),
                 "was written by a newer Imprint (format 5); this one reads up to 4. Update Imprint"

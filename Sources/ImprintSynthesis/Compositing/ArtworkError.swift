@@ -43,8 +43,8 @@ extension ArtworkError {
             "\(file.displayPath): the logo has \(width)x\(height) pixels, expected at least \(minimum) on its longer "
                 + "side. Export it at a larger size."
         case .tooLong(let name, let ratio, let maximum):
-            "\(name): the longer side of the logo is \(ratio) times the shorter one, expected at most \(maximum) times. Use a version of "
-                + "the logo that is less wide or tall."
+            "\(name): the longer side of the logo is \(ratio) times the shorter one, expected at most \(maximum) times. Use a "
+                + "less elongated version of the logo."
         }
     }
 }
@@ -66,8 +66,8 @@ extension ArtworkImage.Problem {
             "\(file.displayPath): the logo is a rectangle that fills the image up to a thin frame. If the frame is not the background of "
                 + "the logo, remove it, for example with an image editor."
         case .isNarrow(let width, let height):
-            "\(file.displayPath): Imprint scales the logo to \(width)x\(height) pixels, so details may be missing. Use a version of the "
-                + "logo that is less wide or tall."
+            "\(file.displayPath): Imprint scales the logo to \(width)x\(height) pixels, so details may be missing. Use a "
+                + "less elongated version of the logo."
         case .isSmall(let width, let height):
             "\(file.displayPath): the logo has only \(width)x\(height) pixels, so details may be missing. Export it with at least "
                 + "128 pixels on its longer side."

@@ -157,7 +157,7 @@ import Testing
         #expect([UInt8]().withUnsafeBytes(CRC32.checksum) == 0)
     }
 
-    @Test("Formats are detected by content, and a model file of Imprint is no checkpoint")
+    @Test("Formats are detected by content, and an Imprint model file is not a checkpoint")
     func detection() throws {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "model.pth")

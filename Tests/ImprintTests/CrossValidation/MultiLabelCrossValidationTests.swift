@@ -160,7 +160,7 @@ import Testing
                 _ = try run(isMultiLabel: false)
                 let error = #expect(throws: CrossValidationError.self) { try run(isMultiLabel: true) }
                 let text = "\(try #require(error))"
-                #expect(text.contains("another setting of is multi label: it was no and now is yes"))
+                #expect(text.contains("another setting of is multi label: it was no and is now yes"))
             }
         }
     }
