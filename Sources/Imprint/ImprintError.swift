@@ -44,7 +44,7 @@ public enum ImprintError: DescribedError, Equatable {
     ///
     /// The reason names the photos. `checkpoint` is the file to resume from, if the run saves checkpoints.
     case tooFewReadablePhotos(reason: String, checkpoint: String?)
-    /// The training folder of a logo detector does not have exactly one label besides those of the logos.
+    /// The training folder of a logo detector does not have exactly one label besides the labels of the logos.
     case notOneLabelWithoutLogo(found: [String], logos: [String], folder: String)
     /// All training photos of a logo detector show a logo.
     case noPhotosWithoutLogo(logos: [String], folder: String)

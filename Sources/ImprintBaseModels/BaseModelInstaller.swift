@@ -82,7 +82,7 @@ extension BaseModelInstaller {
         return base.sourceDigest != entry.sha256 || !base.isLicenseAccepted
     }
 
-    /// Returns the SHA-256 of a file in lower case: the expected one, or else that of a local file; nil for a local folder.
+    /// Returns the SHA-256 of a file in lower case: the expected digest, otherwise the digest of a local file; nil for a local folder.
     private func digest(of url: URL, _ sha256: String?) throws -> String? {
         if let sha256 { return sha256.lowercased() }
         let isFolder = (try? url.resourceValues(forKeys: [.isDirectoryKey]))?.isDirectory ?? false

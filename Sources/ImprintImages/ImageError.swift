@@ -43,7 +43,7 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     case undecodableName(folder: URL, name: String)
     /// A folder of photos without labels has no photos; `reason` explains why.
     case missingImages(folder: URL, reason: String)
-    /// None of the images of a label can be read; `skipped` are those of this label.
+    /// None of the images of a label can be read; `skipped` lists the images of this label.
     case noReadableImages(label: String, skipped: [SkippedImage])
     /// More than half of the images cannot be read.
     case tooManyUnreadable(images: Int, skipped: [SkippedImage])

@@ -230,7 +230,7 @@ extension PhotoStore.State {
 
 /// The photos of the panel Photos as training and the audit use them.
 ///
-/// Until a label changes, the digest and the order are those of a folder with the same files (`ImageFolder`).
+/// Until a label changes, the digest and the order are the same as for a folder with the same files (`ImageFolder`).
 struct PhotoSource: TrainingSource {
     let name = "the photos"
     let labels: [String]

@@ -149,7 +149,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         return (validation, folder)
     }
 
-    /// Reads the photos with boxes, and those of the validation set if --validation names them.
+    /// Reads the photos with boxes, and the validation photos if --validation names them.
     private func readAnnotations() throws -> (training: BoxAnnotations?, validation: BoxAnnotations?) {
         guard let annotations else { return (nil, nil) }
         let split = try AnnotatedSplit(URL(filePath: annotations), validation: dataset.validationFolder) { file, _ in

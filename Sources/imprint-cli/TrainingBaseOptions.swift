@@ -91,7 +91,7 @@ struct TrainingBaseOptions: ParsableArguments {
         return base == nil ? "because a pretrained base model is not installed" : "as requested"
     }
 
-    /// The name of the base model: as given, or else that of the first installed one, or of the one that comes with Imprint.
+    /// The name of the base model: as given, otherwise the first installed base model or the one that comes with Imprint.
     func name() throws -> String { try base ?? BaseModels().first?.name ?? builtInBaseName }
 
     /// The trainable layers without a recipe.

@@ -212,7 +212,7 @@ final class HeadObjective: TrainingObjective {
 
     /// The result of evaluating one sample; its memory is reused for the next sample.
     private struct Scratch {
-        /// The logits of all labels, including that of images without a logo if there is one.
+        /// The logits of all labels, including the label of images without a logo if there is one.
         var logits: [Float]
         /// The position of the maximum of each output.
         var positions: [Int]

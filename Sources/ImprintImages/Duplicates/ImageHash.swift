@@ -109,7 +109,7 @@ extension ImageHash {
         return y * side + x
     }
 
-    /// Returns the hash of a layout and that of its transpose.
+    /// Returns the hash of a layout and the hash of its transpose.
     private static func hashes(of layout: [UInt8]) -> (UInt64, UInt64) {
         // An approximate luma is sufficient, and integers give the same result on every processor.
         let grey = stride(from: 0, to: layout.count, by: 3).map { pixel -> Int in

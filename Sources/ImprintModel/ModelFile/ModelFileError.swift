@@ -48,7 +48,7 @@ public struct ModelFileError: DescribedError, Equatable {
         case duplicateLabel(String)
         /// The shape of preprocessed images differs from that of the network's input.
         case inputShape(found: TensorShape, expected: TensorShape)
-        /// The tensors of the file are not those of the network.
+        /// The tensors of the file do not match the network.
         case incomplete(LoadingReport)
         /// The scales of an int8 tensor are missing or do not fit.
         case invalidScales(tensor: String, reason: String)

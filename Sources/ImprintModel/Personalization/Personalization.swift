@@ -224,7 +224,7 @@ extension ModelFile {
         return padded
     }
 
-    /// The labels of the head's outputs, in order: all labels, or those of the logos of a logo detector.
+    /// The labels of the head's outputs, in order: all labels or, for a logo detector, the labels of its logos.
     package var headLabels: [String] { head.outputLabels(labels) }
 
     /// Checks that no two personalizations make the same change.

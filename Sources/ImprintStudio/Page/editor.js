@@ -57,7 +57,7 @@ function resized(box, { left = 0, top = 0, right = 0, bottom = 0 }) {
 
 let isLayoutPending = false;
 
-/** Moves the labels in the photo before the next frame, so that they do not cover each other; that of the selected box comes first. */
+/** Moves the labels in the photo before the next frame, so that they do not cover each other; the label of the selected box comes first. */
 function layOutLabels() {
   if (isLayoutPending) return;
   isLayoutPending = true;

@@ -10,7 +10,7 @@ public enum ArtworkError: DescribedError, Equatable, Sendable {
     case unreadable(ImageError)
     /// The file is neither an image nor an SVG drawing; `found` describes its content ("text", "an empty file").
     case notArtwork(file: URL, found: String)
-    /// The name of the file is that of an SVG drawing, but its content is not a drawing; `found` describes it.
+    /// The file is named like an SVG drawing, but its content is not a drawing; `found` describes it.
     case damagedDrawing(file: URL, found: String)
     /// The file is an SVG drawing, but librsvg 2.52 or newer is not installed, or the build leaves out the package trait `SVG`.
     case unsupportedDrawing(file: URL)

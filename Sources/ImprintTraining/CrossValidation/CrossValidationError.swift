@@ -1,6 +1,6 @@
 public import ImprintCore
 
-/// An error of a cross-validation, apart from those of training and evaluation.
+/// An error of a cross-validation. Training and evaluation have their own errors.
 public enum CrossValidationError: DescribedError, Equatable {
     /// A label has fewer groups of photos than there are folds.
     case tooFewGroups(label: String, groups: Int, photos: Int, folds: Int)
@@ -12,7 +12,7 @@ public enum CrossValidationError: DescribedError, Equatable {
     case otherSettings(folder: String, setting: String, found: String, expected: String)
     /// A file of a finished fold cannot be used.
     case unusableFold(file: String, reason: String)
-    /// The model of a fold has other labels than that of the first fold, so their predictions cannot be pooled.
+    /// The model of a fold has different labels from the model of the first fold, so their predictions cannot be pooled.
     case differentLabels(fold: Int, seed: UInt64, found: [String], expected: [String])
 
     /// A description of the problem and how to fix it.

@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test("F1 is that at the thresholds of each fold's model, and the average precision is that of all confidences")
+    @Test("F1 uses the thresholds of each fold's model, and the average precision uses all confidences")
     func thresholds() throws {
         try withImages(perLabel: 16) { folder in
             let result = try run(try photos(in: folder), epochs: 3, configure: { $0.validation = .fraction(0.25) })
