@@ -154,8 +154,8 @@ extension ModelFile {
     /// Writes the file at `url` atomically; equal content gives equal bytes.
     /// - Parameters:
     ///   - url: The file.
-    ///   - storage: The storage of the parameters; nil for the storage that corresponds to `precision`. With nil, a model from an int8 file is written as float32,
-    ///     because it may have been trained further.
+    ///   - storage: The storage of the parameters; nil for the storage that corresponds to `precision`. With nil, a model from an
+    ///     int8 file is written as float32, because it may have been trained further.
     /// - Returns: The digest of the tensors, which identifies the base model of a personalization.
     /// - Throws: `ModelFileError` if labels and network do not match or a parameter is not finite, `SafetensorsError` if a parameter is
     ///   beyond the range of float16, `FileError` if the file cannot be written.

@@ -1,6 +1,6 @@
 public import ImprintCore
 
-/// An error of a cross-validation. Training and evaluation have their own errors.
+/// An error of a cross-validation, except errors of training and evaluation.
 public enum CrossValidationError: DescribedError, Equatable {
     /// A label has fewer groups of photos than there are folds.
     case tooFewGroups(label: String, groups: Int, photos: Int, folds: Int)
