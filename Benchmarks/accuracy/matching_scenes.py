@@ -1,4 +1,4 @@
-"""Draws scenes with logos, looks for the logos by their artwork, and makes the pictures of docs/results/logo-matching.md.
+"""Draws scenes with logos, looks for the logos with their artwork, and makes the pictures of docs/results/logo-matching.md.
 
     python3 Benchmarks/accuracy/matching_scenes.py OUTPUT [--imprint .build/release/imprint] [--scenes 40] [--seed 1]
 

@@ -67,7 +67,7 @@ extension BaseModelInstaller {
     /// Returns the catalog entry whose licence the user must accept before installing a file or a URL.
     ///
     /// It is nil if the catalog does not have the file, or if the user accepted the licence for the installed base model.
-    /// - Parameters: Those of `install(from:named:architecture:sha256:acceptsLicense:onEvent:)`.
+    /// - Parameters: The same as for `install(from:named:architecture:sha256:acceptsLicense:onEvent:)`.
     /// - Throws: `FileError` if the file cannot be read.
     public func entryToAccept(
         from url: URL, named name: String? = nil, sha256: String? = nil
@@ -153,7 +153,7 @@ extension BaseModelInstaller {
         throw BaseInstallationError.licenseNotAccepted(name: entry.name, license: entry.license.statement)
     }
 
-    /// Returns the name of the base model from a URL: the given one, that in the catalog, or the file name.
+    /// Returns the name of the base model from a URL: the given name, the name in the catalog, or the file name.
     package func name(of url: URL, _ name: String?, _ sha256: String?) -> String {
         // The path has no query.
         name ?? catalog.entry(ofFile: sha256?.lowercased())?.name

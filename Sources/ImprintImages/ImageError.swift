@@ -13,7 +13,7 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     case unencodable(format: String, reason: String)
     /// The file is not an image; `found` describes its content ("text", "an empty file").
     case notAnImage(file: URL, found: String)
-    /// The file is an image of an unsupported kind; `found` names it ("GIF", "12 bits a sample").
+    /// The file is an image of an unsupported kind; `found` names it ("GIF", "12 bits per sample").
     case unsupported(file: URL, found: String)
     /// The format is supported, but not by this build or on this machine; `reason` explains why.
     case missingDecoder(file: URL, format: ImageFormat, reason: String)

@@ -11,7 +11,7 @@ internal import ImprintTraining
 /// Trains the logo features that come with Imprint; docs/explanation/matching.md has the commands.
 struct LogoFeatureTrainer: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "LogoFeatureTrainer", abstract: "Train features that find logos by their artwork.")
+        commandName: "LogoFeatureTrainer", abstract: "Train features that find logos from their artwork.")
 
     @Argument(help: "The model file of the base model to fine-tune.")
     var base: String

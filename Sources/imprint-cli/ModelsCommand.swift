@@ -110,7 +110,7 @@ struct InstallModelCommand: AsyncParsableCommand {
         try requirePaths([source])
         if let name, !BaseModels.isValid(name) {
             throw ValidationError(
-                "--name is \(shown(name)), expected 1 to 64 letters (a to z), digits, dots, underscores and hyphens, of which the first is "
+                "--name is \(shown(name)), expected 1 to 64 letters (a to z), digits, dots, underscores and hyphens, the first of which is "
                     + "a letter or digit.")
         }
         guard name != builtInBaseName else {

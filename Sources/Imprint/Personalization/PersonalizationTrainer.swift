@@ -279,7 +279,7 @@ extension ModelFile {
 }
 
 extension Personalization {
-    /// Returns a copy with a further change of the head: weights [channels, labels] and biases [labels].
+    /// Returns a copy with a further change to the head: weights [channels, labels] and biases [labels].
     fileprivate func adding(weight: [Float], bias: [Float], to labels: [String], record: Record) -> Personalization {
         var changed = columns
         for (column, label) in labels.enumerated() {

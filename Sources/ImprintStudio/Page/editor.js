@@ -137,7 +137,7 @@ function detach(part) {
   if (selected === part) select(null);
 }
 
-/** Puts elements into an order after the first `offset` ones of their parent; those in order keep the focus. */
+/** Puts elements into an order after the first `offset` ones of their parent; elements that are already in order keep the focus. */
 function order(parent, elements, offset = 0) {
   for (const [index, element] of elements.entries()) {
     if (parent.children[index + offset] !== element) parent.insertBefore(element, parent.children[index + offset] ?? null);

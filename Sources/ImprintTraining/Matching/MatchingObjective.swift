@@ -4,7 +4,7 @@ internal import ImprintImages
 package import ImprintNetwork
 package import ImprintSynthesis
 
-/// Contrastive learning of the features that find logos by their artwork (`MatchingLoss`).
+/// Contrastive learning of the features that find logos from their artwork (`MatchingLoss`).
 ///
 /// A batch has pairs of images: a part of a logo on a plain background, and the same part at the same scale in a composite.
 package final class MatchingObjective: TrainingObjective {
