@@ -31,7 +31,7 @@ struct LogoFeatureTrainer: ParsableCommand {
     @Option(help: "The number of logos to use, chosen at random; each takes about 7 MB of memory.")
     var count = 1800
 
-    @Option(help: "The number of logos of a batch.")
+    @Option(help: "The number of logos in a batch.")
     var batchSize = 24
 
     @Option(help: "The peak learning rate of AdamW, with cosine decay.")

@@ -30,7 +30,7 @@ package final class MatchingObjective: TrainingObjective {
     /// Creates the objective.
     /// - Parameters:
     ///   - features: The features to start from.
-    ///   - pairs: The number of logos of a batch.
+    ///   - pairs: The number of logos in a batch.
     ///   - artworks: The logos to learn from, at least `pairs`.
     ///   - backdrops: The backgrounds of composites, larger than `side`.
     ///   - effects: The effects of composites.
