@@ -44,7 +44,7 @@ public enum ImprintError: DescribedError, Equatable {
     ///
     /// The reason names the photos. `checkpoint` is the file to resume from, if the run saves checkpoints.
     case tooFewReadablePhotos(reason: String, checkpoint: String?)
-    /// The training folder of a logo detector does not have exactly one label besides those of the logos.
+    /// The training folder of a logo detector does not have exactly one label besides the labels of the logos.
     case notOneLabelWithoutLogo(found: [String], logos: [String], folder: String)
     /// All training photos of a logo detector show a logo.
     case noPhotosWithoutLogo(logos: [String], folder: String)
@@ -156,7 +156,7 @@ public enum ImprintError: DescribedError, Equatable {
             "the data set has none of the \(count) validation photos of the run to resume. "
                 + "Put them back, or start a new run with another checkpoint folder"
         case .checkpointMismatch(let file, let setting, let found, let expected):
-            "\(file) is the checkpoint of a run with another setting of \(setting): it was \(expected) and now is \(found). "
+            "\(file) is the checkpoint of a run with another setting of \(setting): it was \(expected) and is now \(found). "
                 + "Set it back to resume, or start a new run with another checkpoint folder"
         case .unknownLabel(let label, let known):
             "\(label.debugDescription) is not a label of the classifier. Use one of its labels: \(abbreviated(known))"

@@ -40,7 +40,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The bounding boxes of all objects in some photos: a file or folder in the format of COCO, Create ML, YOLO or Pascal VOC. The "
+            "The bounding boxes of all objects in some photos: a file or folder in COCO, Create ML, YOLO or Pascal VOC format. The "
                 + "photos are beside it. --validation then names other annotations, or a folder of some of these photos.",
             valueName: "file"))
     var annotations: String?
@@ -52,7 +52,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
 
     @Option(
         help:
-            "The length of training: the number of training steps is in proportion to it. It must stay the same with --resume."
+            "The length of training: the number of training steps is proportional to it. It must stay the same with --resume."
     )
     var epochs = DetectorHyperparameters().epochs
 
@@ -65,7 +65,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         }
         if annotations != nil, runOptions.crossValidation.folds != nil, photos != nil || data != nil {
             throw ValidationError(
-                "--folds splits the photos of --annotations, and cannot keep similar photos of --photos out of the training of a fold. "
+                "--folds splits the photos of --annotations, and cannot keep similar photos of --photos out of the training set of a fold. "
                     + "Leave out --photos.")
         }
         if runOptions.crossValidation.mirror {
@@ -149,7 +149,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         return (validation, folder)
     }
 
-    /// Reads the photos with boxes, and those of the validation set if --validation names them.
+    /// Reads the photos with boxes, and the validation photos if --validation names them.
     private func readAnnotations() throws -> (training: BoxAnnotations?, validation: BoxAnnotations?) {
         guard let annotations else { return (nil, nil) }
         let split = try AnnotatedSplit(URL(filePath: annotations), validation: dataset.validationFolder) { file, _ in

@@ -95,7 +95,7 @@ struct DetectorTask: TrainingTask {
         versionOneFingerprint = configuration.versionOneFingerprint(data: data(\.versionOneDigest))
     }
 
-    /// The labels of the model: those of the photos and of the logos, in order.
+    /// The labels of the model: the labels of the photos and of the logos, in order.
     var labels: [String] { source.labels.sorted(by: precedes) }
     var hasTimeLimit: Bool { false }
 

@@ -26,7 +26,7 @@ struct DetectorExportTests {
         var testDescription: String { name }
 
         /// Returns the model.
-        /// - Parameter levels: The pyramid levels; nil for those of the logo detector network.
+        /// - Parameter levels: The pyramid levels; nil for the levels of the logo detector network.
         func model(levels: [Int]? = nil) throws -> ModelFile {
             let network = try Network.logoDetector(logos: logos, regressesBoxes: regressesBoxes)
             let parameters = try Parameters(network, seed: 4)
