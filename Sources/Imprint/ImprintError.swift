@@ -62,6 +62,8 @@ public enum ImprintError: DescribedError, Equatable {
     case cannotAddLabel(String, known: [String])
     /// The model already has the label of a new logo.
     case labelExists(String, known: [String])
+    /// A base model cannot be the backbone of a detector.
+    case unsupportedBackbone(network: String)
     /// The network of a detector does not have the heat maps that training patches need.
     case unsupportedDetector(network: String, found: String, expected: String)
     /// Personalization needs a model that predicts one label per photo, not a multi-label model.
@@ -170,6 +172,9 @@ public enum ImprintError: DescribedError, Equatable {
         case .unsupportedDetector(let network, let found, let expected):
             "the detector \(network.debugDescription) cannot learn new logos: it has \(found), expected \(expected). "
                 + "Train a detector of all logos instead"
+        case .unsupportedBackbone(let network):
+            "the network \(network.debugDescription) cannot be the backbone of a detector. Expected a network for colour images with a feature "
+                + "map of a sixteenth of their size, and without squeeze-and-excitation before it, such as EfficientNet-Lite0 or ResNet-18"
         case .cannotPersonalizeMultiLabel(let network):
             "the network \(network.debugDescription) belongs to a multi-label model, which cannot be personalized. Expected a model that "
                 + "predicts one label per photo. Train the multi-label model again with the new photos in its list"

@@ -51,6 +51,13 @@ struct TrainDetectorCommand: AsyncParsableCommand {
     var dataset: DatasetOptions
 
     @Option(
+        help: ArgumentHelp(
+            "A pretrained base model whose first layers become the backbone of the detector: a file, or a name from imprint models list. It "
+                + "improves detectors of ordinary objects. (default: none; all layers are trained from random parameters)",
+            valueName: "model"))
+    var base: String?
+
+    @Option(
         help:
             "The length of training: the number of training steps is proportional to it. It must stay the same with --resume."
     )
@@ -87,7 +94,8 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         }
         try runOptions.checkOutputs(
             inputs: artworkOptions.artwork.map { ("the artwork", $0.source) }
-                + [annotations].compactMap { $0 }.map { ("the annotations", $0) })
+                + [annotations].compactMap { $0 }.map { ("the annotations", $0) }
+                + [base].compactMap { $0 }.map { ("the base model", $0) })
     }
 
     func run() async throws {
@@ -104,6 +112,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         var configuration = DetectorConfiguration()
         configuration.hyperparameters = try hyperparameters()
         configuration.validationFolder = validationFolder
+        configuration.base = try base.map(baseModel)
         configuration.threads = runOptions.common.threadCount
         configuration.precision = dataset.precision
         configuration.memoryLimit = try dataset.memory?.byteCount()
@@ -112,7 +121,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
             + option("--annotations", annotations) + option("--backgrounds", backgrounds?.description)
             + option("--photos", photos ?? data)
             + option("--output", runOptions.output) + runOptions.crossValidation.arguments
-            + option("--epochs", epochs) + dataset.arguments
+            + option("--base", base) + option("--epochs", epochs) + dataset.arguments
         let backgrounds = hasNoPhotos ? nil : backgroundFiles
         if let options = try runOptions.crossValidation.options() {
             let (validation, photos) = try crossValidation(artwork, boxes, folder, configuration, options)
