@@ -23,7 +23,7 @@ let package = Package(
             name: "SVG", description: "Reads SVG artwork through librsvg, which is loaded at run time."),
         .trait(
             name: "Share",
-            description: "Shares the studio on the local network through OpenSSL and libqrencode, which are loaded at run time."),
+            description: "Shares the studio on the local network through OpenSSL and libqrencode, loaded at run time."),
         .default(enabledTraits: ["HEIC", "SVG", "Share"]),
     ],
     dependencies: [

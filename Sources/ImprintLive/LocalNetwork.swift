@@ -11,13 +11,13 @@ package enum LocalNetwork {
     }
 
     /// Returns the private address to use; the default address is that of the default route.
-    static func choose(from addresses: [String], default defaultAddress: String?) -> String? {
+    package static func choose(from addresses: [String], default defaultAddress: String?) -> String? {
         let privateAddresses = addresses.filter(isPrivate)
         return privateAddresses.first { $0 == defaultAddress } ?? privateAddresses.first
     }
 
     /// Returns whether an IPv4 address belongs to a private network (RFC 1918), which the Internet cannot reach.
-    static func isPrivate(_ address: String) -> Bool {
+    package static func isPrivate(_ address: String) -> Bool {
         let parts = address.split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
         guard parts.count == 4, let first = parts[0], let second = parts[1] else { return false }
         return switch first {

@@ -1,3 +1,4 @@
+internal import CImprintShare
 package import FlyingFox
 internal import FlyingSocks
 package import Foundation
@@ -142,6 +143,9 @@ package final class LocalServer: Sendable {
         else { return (nil, nil) }
         return (proxy, relay)
     }
+
+    /// Whether other devices can be served: OpenSSL 3 is installed, and the build has the package trait `Share`.
+    package static var canShare: Bool { imprint_can_use_tls() != 0 }
 
     /// Also serves other devices, through encrypted connections to an address of this machine.
     /// - Returns: The address for the devices, and the SHA-256 digest of the certificate.

@@ -68,11 +68,16 @@ final class TLSProxy: Sendable {
                 try socket.setFlags(.nonBlocking)
                 return (socket, port)
             } catch {
-                reason = error.localizedDescription
+                reason = Self.reason(error)
                 try? opened?.close()
             }
         }
         throw .unavailableAddress(address, reason: reason)
+    }
+
+    private static func reason(_ error: any Error) -> String {
+        if case SocketError.failed(_, _, let message) = error { return message }
+        return error.localizedDescription
     }
 
     /// Accepts connections until `stop()`, and starts a thread for each.

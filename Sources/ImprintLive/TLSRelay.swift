@@ -20,7 +20,9 @@ final class TLSRelay: Sendable {
         var server: (socket: Socket, port: UInt16)?
     }
 
-    private static let limits = (handshake: Duration.seconds(10), admission: Duration.seconds(30), idle: Duration.seconds(90))
+    private static let limits = (
+        handshake: Duration.seconds(10), admission: Duration.seconds(30), idle: Duration.seconds(90)
+    )
     private let start = ContinuousClock.now
 
     init(_ socket: Socket, device: String) { (self.socket, self.device) = (socket, device) }

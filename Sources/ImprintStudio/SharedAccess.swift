@@ -27,7 +27,9 @@ package final class SharedAccess: Sendable {
         cookie = "__Host-imprint-studio-\(page.port ?? 443)"
     }
 
-    /// Returns an address that gives access to the first device that opens it. Earlier unused addresses become invalid.
+    /// Returns an address that gives access to the first device that opens it.
+    ///
+    /// Earlier unused addresses become invalid.
     package func invite() -> URL {
         let token = randomToken(words: 2)
         state.withLock { $0.token = token }

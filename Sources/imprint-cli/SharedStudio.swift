@@ -21,11 +21,9 @@ final class SharedStudio {
     /// Prints the warning and the code.
     func show() throws {
         Terminal.warn(
-            "Warning: the first person in this network who opens the next address can use the studio: see photos, train and delete. Show "
-                + "the code only to people whom you trust.")
+            "Warning: the first person in this network who opens the next address can use the studio: see photos, train, delete.")
         Terminal.always(
-            "The phone warns that the connection is not private, because the studio made its certificate itself. Continue only if the "
-                + "details of the certificate show this SHA-256 fingerprint:")
+            "The phone warns about the certificate of the studio. Continue only if it has this SHA-256 fingerprint:")
         Terminal.always("  \(access.fingerprint.prefix(47))")
         Terminal.always("  \(access.fingerprint.dropFirst(48))")
         try showCode()

@@ -36,7 +36,9 @@ struct StudioCommand: AsyncParsableCommand {
     var boxes: String?
 
     @Flag(
-        help: "Also serve the page to phones on the local network, encrypted; each phone needs a QR code, which works once.")
+        help: ArgumentHelp(
+            "Also serve the page to phones on the local network, encrypted; each phone needs a QR code, which works once."
+        ))
     var share = false
 
     @Option(
@@ -56,7 +58,8 @@ struct StudioCommand: AsyncParsableCommand {
             guard share else { throw ValidationError("--share-address needs --share.") }
             guard LocalNetwork.isAddress(shareAddress) else {
                 throw ValidationError(
-                    "--share-address: \(shown(shareAddress)) is not an IPv4 address. Name an address of this machine, such as 192.168.1.5.")
+                    "--share-address: \(shown(shareAddress)) is not an IPv4 address. Name an address of this machine, such as "
+                        + "192.168.1.5.")
             }
         }
         if model == nil && (classifierOptions.personalization != nil || classifierOptions.mirror) {
