@@ -11,7 +11,7 @@ struct StudioCommand: AsyncParsableCommand {
         commandName: "studio",
         abstract: "Serve a web page on this machine to run a model on the camera, and to train it with examples.",
         discussion: """
-            The page classifies the camera image once a second, saves photos with their labels, and trains from examples while you watch. \
+            The page classifies the camera image up to ten times a second, saves photos with their labels, and trains from examples while you watch. \
             Without a model file it trains a new model. You can also draw boxes on photos, and train a detector from them. Only browsers \
             that open the printed address have access; no photo leaves the machine, except to phones that you let in with --share. Ctrl-C \
             ends the studio.

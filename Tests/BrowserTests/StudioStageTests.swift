@@ -77,6 +77,61 @@ import Testing
         }
     }
 
+    private struct Averages: Decodable, Sendable {
+        let figures: [Int]
+        let rejections: [Bool]
+        let counts: [Int]
+        let moved: [String]
+    }
+
+    @Test("Noise, a single rejection and a single missing object do not change what the page shows of the camera")
+    func averages() async throws {
+        // Results every 100 ms, without a camera.
+        let run = """
+            (async results => { const { steady } = await import('./steady.js');
+              return results.reduce((all, result, index) =>
+                [...all, steady({ "observations": [], ...result }, all.at(-1) ?? null, 5000 + 100 * index)], []) })
+            """
+        func object(_ label: String, x: Double) -> String {
+            "{ objects: [{ label: '\(label)', confidence: .9, box: { x: \(x), y: .1, width: .3, height: .3 } }] }"
+        }
+        let missing = "{ objects: [] }"
+        let presence = [1, 1, 0, 1, 0, 0, 0, 0].map { $0 == 1 ? object("a", x: 0.1) : missing }
+        try await StudioSamples.withStudio { studio, _ in
+            let sight: Browser.Sight<Averages> = try await StudioSamples.look(
+                studio, Browser.View(),
+                [
+                    .note(
+                        "figures",
+                        """
+                        \(run)([...Array(20).keys()].map(index => ({ "observations": [{ label: 'a', confidence: .8 + (index % 2) * .04 }] })))
+                          .then(all => [...new Set(all.slice(5).map(one => Math.round(one["observations"][0].shown * 100)))])
+                        """),
+                    .note(
+                        "rejections",
+                        """
+                        \(run)([0, 0, 1, 0, 0, 1, 1, 1, 1].map(one => ({ rejected: one === 1 })))
+                          .then(all => all.map(one => one.rejected))
+                        """),
+                    .note(
+                        "counts",
+                        "\(run)([\(presence.joined(separator: ", "))]).then(all => all.map(one => one.objects.length))"),
+                    // Another label at the same position, and then a jump of the object.
+                    .note(
+                        "moved",
+                        """
+                        \(run)([\(object("a", x: 0.1)), \(object("b", x: 0.12)), \(object("b", x: 0.6))])
+                          .then(all => all.flatMap(one => one.objects.map(({ label }) => label)))
+                        """),
+                ])
+            let seen = sight.values
+            #expect(seen.figures.count == 1 && abs(seen.figures[0] - 82) <= 1)
+            #expect(seen.rejections == [false, false, false, false, false, false, true, true, true])
+            #expect(seen.counts == [1, 1, 1, 1, 1, 1, 0, 0])
+            #expect(seen.moved == ["a", "b", "b"])
+        }
+    }
+
     private struct Camera: Decodable, Sendable {
         let crop: [Double]
         let fill: Double

@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(
-        "The studio classifies the camera once per second, and stops while paused or hidden", arguments: widths)
+        "The studio classifies the camera continuously, and stops while paused or hidden", arguments: widths)
     func live(width: Int) async throws {
         try await StudioSamples.withStudio { studio, folder in
             let view = Browser.View(width: width, camera: try StudioSamples.camera([.bright], in: folder))
@@ -54,7 +54,8 @@ import Testing
             let sight: Browser.Sight<Live> = try await StudioSamples.look(
                 studio, view,
                 [
-                    .wait("\(Self.label) === 'Bright'"), .wait("\(count) >= 3"), .note("percent", Self.text("percent")),
+                    .wait("\(Self.label) === 'Bright'"), .wait("\(count) >= 3"),
+                    .wait("\(Self.text("spoken")).startsWith('Bright, ')"), .note("percent", Self.text("percent")),
                     .note("value", "Number(document.getElementById('meter').getAttribute('aria-valuenow'))"),
                     .note("spoken", Self.text("spoken")),
                     .note(

@@ -29,7 +29,7 @@ for (let tick = 0; tick <= 20; tick++) {
 dial.append(pointer);
 
 let result = null;
-/** The last announcement to screen readers and its time, so that it is not repeated every second. */
+/** The last announcement to screen readers and its time, so that it is not repeated with every result. */
 let announcement = { label: null, confidence: 0, time: -Infinity };
 
 function announce(label, confidence, text) {

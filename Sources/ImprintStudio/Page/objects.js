@@ -8,7 +8,9 @@ import { figure } from "./steady.js";
 const canvas = find("boxes");
 let objects = [];
 let isCovered = false;
-/** The last announcement to screen readers and its time, so that it is not repeated every second. */
+/** The content of the list, so that the page changes it only if it differs. */
+let listed = null;
+/** The last announcement to screen readers and its time, so that it is not repeated with every result. */
 let announcement = { key: null, time: -Infinity };
 
 /** Draws the boxes over the image, which may be smaller than its container. */
@@ -41,18 +43,26 @@ function announce() {
   find("spoken-objects").textContent = sentence(objects);
 }
 
+/** Lists the objects. */
+function showList() {
+  const rows = objects.map((object) => ({ label: object.label, position: describePosition(object.box), number: figure(object) }));
+  if (listed === JSON.stringify(rows)) return;
+  listed = JSON.stringify(rows);
+  find("objects").replaceChildren(...rows.map(({ label, position, number }) => {
+    const mark = make("span", { className: "mark", "aria-hidden": "true" });
+    mark.style.background = colorOf(label);
+    return make("li", {}, mark, make("bdi", { className: "name", textContent: label }),
+      make("span", { className: "soft small", textContent: position }),
+      make("span", { className: "number", textContent: number }));
+  }));
+  if (!rows.length) find("objects").append(make("li", { className: "soft", textContent: "No objects found." }));
+}
+
 /** Shows the objects of a result; `isHidden` means that the content filter covers the image. */
 export function showObjects(result, isHidden) {
   [objects, isCovered] = [result?.objects?.map((object) => ({ ...object, box: onStage(object.box) })) ?? [], isHidden];
   find("found").hidden = !result?.objects;
-  find("objects").replaceChildren(...objects.map((object) => {
-    const { label, box } = object, mark = make("span", { className: "mark", "aria-hidden": "true" });
-    mark.style.background = colorOf(label);
-    return make("li", {}, mark, make("bdi", { className: "name", textContent: label }),
-      make("span", { className: "soft small", textContent: describePosition(box) }),
-      make("span", { className: "number", textContent: figure(object) }));
-  }));
-  if (!objects.length) find("objects").append(make("li", { className: "soft", textContent: "No objects found." }));
+  showList();
   if (result?.objects) announce();
   else announcement.key = null;
   draw();

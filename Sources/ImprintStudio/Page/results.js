@@ -13,6 +13,8 @@ const filterLabels = new Set(JSON.parse(sessionStorage.getItem("filter") ?? "[]"
 /** The labels of the model; `null` until they are loaded. */
 let modelLabels = null;
 let isDetector = false;
+/** The content of the list of the top labels, so that the page changes it only if it differs. */
+let listed = null;
 
 /** Returns the labels of the filter that the model has; all of them until the model is loaded. */
 const activeLabels = () => [...filterLabels].filter((label) => modelLabels?.has(label) ?? true);
@@ -29,12 +31,15 @@ function showTop() {
   const top = result?.observations.slice(0, 5) ?? [];
   // The objects of a detector have their own confidences; those of the whole image are not shown beside them.
   find("top-area").hidden = isDetector;
-  find("top").replaceChildren(...top.map((item) => {
+  const rows = top.map((item) => ({ label: item.label, number: figure(item), fraction: shownConfidence(item) }));
+  if (listed === JSON.stringify(rows)) return;
+  listed = JSON.stringify(rows);
+  find("top").replaceChildren(...rows.map(({ label, number, fraction }) => {
     const bar = make("span", { className: "bar" });
-    bar.style.setProperty("--fraction", shownConfidence(item));
+    bar.style.setProperty("--fraction", fraction);
     return make("li", {},
-      make("bdi", { className: "name", textContent: item.label }),
-      make("span", { className: "number", textContent: figure(item) }), bar);
+      make("bdi", { className: "name", textContent: label }),
+      make("span", { className: "number", textContent: number }), bar);
   }));
   if (!top.length) find("top").append(make("li", { className: "soft", textContent: "No results yet." }));
 }

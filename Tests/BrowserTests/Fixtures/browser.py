@@ -145,6 +145,8 @@ class Browser:
             self.pages.append(self.session)
             for domain in ("Page", "Runtime", "Network", "Log"):
                 self.call(f"{domain}.enable")
+            # Tests count requests, and a page forgets requests after the first 250.
+            self.call("Page.addScriptToEvaluateOnNewDocument", source="performance.setResourceTimingBufferSize(10000)")
         self.session = self.pages[number - 1]
         self.call("Page.bringToFront")
 
