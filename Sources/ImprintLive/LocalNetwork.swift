@@ -18,12 +18,12 @@ package enum LocalNetwork {
 
     /// Returns whether an IPv4 address belongs to a private network (RFC 1918), which the Internet cannot reach.
     package static func isPrivate(_ address: String) -> Bool {
-        let parts = address.split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
-        guard parts.count == 4, let first = parts[0], let second = parts[1] else { return false }
-        return switch first {
+        let parts = address.split(separator: ".").compactMap { UInt8($0) }
+        guard isAddress(address), parts.count == 4 else { return false }
+        return switch parts[0] {
         case 10: true
-        case 172: 16...31 ~= second
-        case 192: second == 168
+        case 172: 16...31 ~= parts[1]
+        case 192: parts[1] == 168
         default: false
         }
     }

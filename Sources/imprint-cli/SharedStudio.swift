@@ -21,7 +21,8 @@ final class SharedStudio {
     /// Prints the warning and the code.
     func show() throws {
         Terminal.warn(
-            "Warning: the first person in this network who opens the next address can use the studio: see photos, train, delete.")
+            "Warning: the first person in this network who opens the next address can use the studio: see photos, train, delete."
+        )
         Terminal.always(
             "The phone warns about the certificate of the studio. Continue only if it has this SHA-256 fingerprint:")
         Terminal.always("  \(access.fingerprint.prefix(47))")

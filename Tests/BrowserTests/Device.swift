@@ -37,7 +37,8 @@ struct Device {
     static func enter(_ address: URL) async throws -> Device {
         var device = try Device(address)
         let token = try #require(
-            URLComponents(url: address, resolvingAgainstBaseURL: false)?.queryItems?.first { $0.name == "token" }?.value)
+            URLComponents(url: address, resolvingAgainstBaseURL: false)?.queryItems?.first { $0.name == "token" }?
+                .value)
         let answer = try await device.ask("GET", "", ["token": token])
         #expect(answer.status == 303 && answer.headers["location"] == "/")
         let cookie = try #require(answer.headers["set-cookie"])
@@ -71,7 +72,8 @@ struct Device {
     static func run<Value: Decodable & Sendable>(_ arguments: [String]) async throws -> Value {
         try await onDedicatedThread {
             let output = try Python.output(of: "BrowserTests/Fixtures/device.py", arguments)
-            return try JSONDecoder().decode(Value.self, from: output.split(separator: UInt8(ascii: "\n")).last ?? output)
+            let lines = output.split(separator: UInt8(ascii: "\n"))
+            return try JSONDecoder().decode(Value.self, from: lines.last ?? output)
         }
     }
 

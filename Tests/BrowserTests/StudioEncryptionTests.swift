@@ -128,7 +128,8 @@ struct StudioEncryptionTests {
         #expect(LocalNetwork.choose(from: addresses, default: "203.0.113.9") == "172.17.0.1")
         #expect(LocalNetwork.choose(from: addresses, default: nil) == "172.17.0.1")
         #expect(LocalNetwork.choose(from: ["203.0.113.9"], default: "203.0.113.9") == nil)
-        #expect(LocalNetwork.isAddress("192.168.1.5") && !LocalNetwork.isAddress("192.168.1") && !LocalNetwork.isAddress("::1"))
+        #expect(LocalNetwork.isAddress("192.168.1.5"))
+        #expect(!LocalNetwork.isAddress("192.168.1") && !LocalNetwork.isAddress("::1"))
     }
 
     @Test("Without OpenSSL, the error says what to install") func missingLibrary() {
@@ -140,7 +141,8 @@ struct StudioEncryptionTests {
         "A QR code has its three finder patterns, a light border, and its own colours",
         .enabled(if: QRCode("text") != nil, "libqrencode is not installed"))
     func code() throws {
-        let code = try #require(QRCode("https://192.168.100.105:8194/?token=\(String(repeating: "0123456789abcdef", count: 2))"))
+        let token = String(repeating: "0123456789abcdef", count: 2)
+        let code = try #require(QRCode("https://192.168.100.105:8194/?token=\(token)"))
         #expect(code.columns == 41 && code.lines.count == 21)
         let rows = try code.lines.map { line in
             let text = try #require(line.wholeMatch(of: /\u{1B}\[38;5;16;48;5;231m([ ▀▄█]{41})\u{1B}\[0m/)).1

@@ -63,7 +63,9 @@ import Testing
         }
     }
 
-    @Test("Tokens and cookies of this machine are not valid for devices, and vice versa") func separation() async throws {
+    @Test("Tokens and cookies of this machine are not valid for devices, and vice versa") func separation()
+        async throws
+    {
         try await Device.withSharedStudio { studio, access, _ in
             let (client, token) = try await StudioClient.enter(studio)
             var device = try await Device.enter(access.invite())
@@ -110,7 +112,8 @@ import Testing
     @Test("Large requests and responses arrive complete") func large() async throws {
         try await Device.withSharedStudio { _, access, _ in
             let device = try await Device.enter(access.invite())
-            let photo = try await device.ask("POST", "classify", bodySize: 5 << 20)
+            #expect(try await device.ask("POST", "classes", ["label": "Cup"]).status == 200)
+            let photo = try await device.ask("POST", "examples", ["label": "Cup"], bodySize: 5 << 20)
             #expect(photo.status == 422 && photo.body.contains("expected an image"))
             #expect(try await device.ask("POST", "classify", bodySize: (20 << 20) + 1).status == 413)
             #expect(try await Device(device.page).ask("POST", "classify", bodySize: 5 << 20).status == 403)
