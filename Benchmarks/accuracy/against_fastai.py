@@ -8,8 +8,8 @@ A SET is a folder of photos as for photo_sets.py, which splits it for each seed.
 folder. For each set and seed, both programs train in new processes on the same training photos, one after the other, in alternating
 order, with the same number of threads and bound to that many cores. Then both models classify the test photos. The programs:
 
-- Imprint: the command of --train. The time is that of the process, from its start to its end, with the model file written.
-- fastai: fastai_peer.py, which trains the head for one epoch and all layers for --epochs. The time is that of training without imports
+- Imprint: the command of --train. The time covers the process from start to end, including writing the model file.
+- fastai: fastai_peer.py, which trains the head for one epoch and all layers for --epochs. The time covers training without imports
   and without writing a model file.
 
 The memory is the peak of the sum of proportional set sizes (PSS) of the process and its children during training.

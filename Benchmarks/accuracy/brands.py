@@ -49,7 +49,7 @@ def main():
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--group", type=int, default=8, help="the number of brands of a draw")
     parser.add_argument("--none", type=int, default=67, help="the number of photos without a brand")
-    parser.add_argument("--base", help="the base model whose features the method matching compares, instead of those of Imprint")
+    parser.add_argument("--base", help="the base model whose features the method `matching` compares, instead of Imprint's features")
     parser.add_argument("--imprint", default=".build/release/imprint")
     parser.add_argument("--limit", type=int, help="the largest number of photos of a brand, for a test of the script")
     args, options = parse_arguments(parser)
@@ -163,7 +163,7 @@ def cached(file, key, compute):
 
 
 def measure(method, args, options, brands, pictures, photos):
-    """Returns {"scores": {file: {brand: score}}, "threshold": that of the method, or None, "seconds": the time of training and of a photo}."""
+    """Returns {"scores": {file: {brand: score}}, "threshold": the threshold of the method, or None, "seconds": the time of training and of a photo}."""
     if method in ("matching", "training"):
         return measure_imprint(method, args, options, brands, pictures, photos)
     return measure_features(method, args.photos, brands, pictures, photos)

@@ -4,7 +4,7 @@
         [--valid 0.05] [--batch-size N] [--workers N] [--no-flip] [--weights PTH]
     python Benchmarks/accuracy/fastai_peer.py --verify [--weights PTH]
 
-requirements.txt in this folder lists the packages. The training is that of the fastai documentation, with its default learning rate,
+requirements.txt in this folder lists the packages. The training follows the fastai documentation, with its default learning rate,
 head, optimizer and augmentation: Resize(460), aug_transforms(size=224, min_scale=0.75), and vision_learner(…).fine_tune(epochs), which trains
 the head for one epoch and then all layers for the given number. The exceptions:
 

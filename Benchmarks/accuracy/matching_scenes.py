@@ -1,4 +1,4 @@
-"""Draws scenes with logos, looks for the logos by their artwork, and makes the pictures of docs/results/logo-matching.md.
+"""Draws scenes with logos, looks for the logos with their artwork, and makes the pictures of docs/results/logo-matching.md.
 
     python3 Benchmarks/accuracy/matching_scenes.py OUTPUT [--imprint .build/release/imprint] [--scenes 40] [--seed 1]
 
@@ -48,7 +48,7 @@ def main():
     command = [args.imprint, "detect", *options, "--json", "--annotate", args.output / "annotated", scenes]
     lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
     found = {Path(line["file"]).name: line["detections"] for line in map(json.loads, lines)}
-    print("| scenes of | scenes | logo found, 95 % interval | also another logo |")
+    print("| logo in the scenes | scenes | logo found, 95 % interval | also another logo |")
     print("|---|---|---|---|")
     for name in LOGOS:
         of_logo = [found[file] for file, label in labels.items() if label == name]

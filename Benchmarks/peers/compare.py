@@ -307,7 +307,7 @@ def main():
         # The three PyTorch peers have the same version.
         versions = {peer.partition("-")[0]: version for peer, version in comparison.versions.items() if version}
         if versions:
-            print("Compared with " + ", ".join(f"{peer} {version}" for peer, version in versions.items()) + ".")
+            print("Peer versions: " + ", ".join(f"{peer} {version}" for peer, version in versions.items()) + ".")
         if comparison.missing:
             print(f"Not installed: {', '.join(comparison.missing)}.")
         for row in busy:

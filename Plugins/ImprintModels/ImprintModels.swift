@@ -22,7 +22,7 @@ struct ImprintModels: BuildToolPlugin {
         return files.enumerated().map { index, file in
             // Logo.imprint.swift, because the target may contain a Logo.swift.
             let output = context.pluginWorkDirectoryURL.appending(path: "\(file.lastPathComponent).swift")
-            // The generator compares the name of the type with those of the preceding files.
+            // The generator compares the name of the type with the type names of the preceding files.
             return .buildCommand(
                 displayName: "Generating a type for \(file.lastPathComponent)", executable: generator,
                 arguments: [file.path, output.path] + files[..<index].map(\.path), inputFiles: [file],

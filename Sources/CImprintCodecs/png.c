@@ -94,7 +94,7 @@ static void read_rows(png_reading *reading, const imprint_reduction *reduction, 
 
 imprint_decoding_status imprint_decode_png_reduced(
     const uint8_t *bytes, size_t count, const imprint_reduction *reduction, uint8_t *samples, char message[128]) {
-    // On the heap, with its address in the decoder, so longjmp cannot restore outdated fields from registers.
+    // Allocated on the heap, because longjmp could restore outdated values of fields that are in registers.
     png_reading *reading = calloc(1, sizeof(png_reading));
     if (!reading) return IMPRINT_OUT_OF_MEMORY;
     reading->bytes = bytes;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 // librsvg and its dependencies are loaded when the first drawing is rendered: linked to every program, they would take several
-// megabytes of memory in each process. The declarations below are those of the stable ABI of librsvg 2 (rsvg.h), cairo and GLib.
+// megabytes of memory in each process. The declarations below match the stable ABI of librsvg 2 (rsvg.h), cairo and GLib.
 
 typedef struct rsvg_handle rsvg_handle;
 typedef struct {
@@ -107,7 +107,7 @@ typedef struct {
 
 static int is_side(double side) { return side > 1e-6 && side < 1e9; }
 
-/// Returns the extent of a drawing: its width and height, or else those of its view box, or else those of its content.
+/// Returns the width and height of a drawing; if it has none, of its view box or, without one, of its content.
 static extent find_extent(rsvg_handle *handle) {
     extent result = {{0, 0, 0, 0}, {0, 0, 0, 0}};
     rsvg_rectangle *viewport = &result.viewport;

@@ -51,7 +51,7 @@ INLINE void tanh_part(const float *x, float *y, size_t i, size_t n) {
     vec e = -2 * size;
     exponential(&e);
     vec far = (1 - e) / (1 + e);
-    // Near 0 the difference 1 - e cancels, so a polynomial replaces it, that of tanhf in Moshier's Cephes library.
+    // Near 0 the difference 1 - e cancels, so the polynomial of tanhf in Moshier's Cephes library replaces it.
     vec z = v * v;
     vec p = -5.70498872745e-3f * z + 2.06390887954e-2f;
     p = p * z - 5.37397155531e-2f;

@@ -9,7 +9,7 @@
 //
 // With n the integer nearest to x / log 2, e^x = 2^n e^r and |r| <= log 2 / 2. To compute r accurately, log 2 is split into two
 // parts. The first part has so few bits that its product with n is exact (Cody and Waite, "Software manual for the elementary
-// functions", 1980). The polynomial in r is that of expf in Moshier's Cephes library.
+// functions", 1980). The polynomial in r comes from expf in Moshier's Cephes library.
 INLINE void exponential(vec *x) {
     // Results outside these bounds are 0 or infinite. This order of comparison passes NaN.
     vec v = *x < -104 ? (vec)-104 : *x;

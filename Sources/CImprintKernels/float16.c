@@ -10,7 +10,7 @@ enum { bias = 112 << 23 };
 INLINE float float32_from_float16(uint32_t half) {
     uint32_t magnitude = half & 0x7FFF;
     uint32_t normal = (magnitude << 13) + bias;
-    // The low bits of 1/2 have the weight 2^-24, as those of a subnormal float16 have.
+    // The low bits of 1/2 have the weight 2^-24, as in a subnormal float16.
     uint32_t subnormal = bits_of(float_of(magnitude | 0x3F000000) - 0.5f);
     uint32_t result = magnitude < 0x0400 ? subnormal : normal;
     result = magnitude < 0x7C00 ? result : normal + bias;

@@ -5,7 +5,7 @@
 
 #include "exponential.h"
 
-// z = log(1 + z) for sqrt(1/2) <= 1 + z <= sqrt(2); the polynomial is that of logf in Moshier's Cephes library.
+// z = log(1 + z) for sqrt(1/2) <= 1 + z <= sqrt(2); the polynomial comes from logf in Moshier's Cephes library.
 INLINE void logarithm_near_one(vec *z) {
     vec v = *z, square = v * v;
     vec p = 7.0376836292e-2f * v - 1.1514610310e-1f;

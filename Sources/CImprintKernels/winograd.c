@@ -118,7 +118,7 @@ INLINE void transform_rows(void (*transform)(const vec *, vec *), square from, i
         statement;                        \
     }
 
-// In halves, whose values fit into the registers.
+// Computes the transform in two halves, so that the values fit into the registers.
 INLINE void input_halves(square d, square v) {
     transform_rows(input_transform, d, 6, v, 6, 0, 3);
     transform_rows(input_transform, d, 6, v, 6, 3, 6);

@@ -84,7 +84,7 @@ public final class ImageClassifier: Sendable {
         try self.init(ModelFile(contentsOf: url), threads: threads, averagesFlipped: averagesFlipped)
     }
 
-    /// The labels: those of the model in the order of its outputs, then those that the personalization adds.
+    /// The labels: the labels of the model in the order of its outputs, then the labels that the personalization adds.
     public var labels: [String] { model.labels + (personalization?.addedLabels ?? []) }
 
     /// Whether the confidences of an image sum to 1.

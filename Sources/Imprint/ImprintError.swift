@@ -44,7 +44,7 @@ public enum ImprintError: DescribedError, Equatable {
     ///
     /// The reason names the photos. `checkpoint` is the file to resume from, if the run saves checkpoints.
     case tooFewReadablePhotos(reason: String, checkpoint: String?)
-    /// The training folder of a logo detector does not have exactly one label besides those of the logos.
+    /// The training folder of a logo detector does not have exactly one label besides the labels of the logos.
     case notOneLabelWithoutLogo(found: [String], logos: [String], folder: String)
     /// All training photos of a logo detector show a logo.
     case noPhotosWithoutLogo(logos: [String], folder: String)
@@ -62,6 +62,8 @@ public enum ImprintError: DescribedError, Equatable {
     case cannotAddLabel(String, known: [String])
     /// The model already has the label of a new logo.
     case labelExists(String, known: [String])
+    /// A base model cannot be the backbone of a detector.
+    case unsupportedBackbone(network: String)
     /// The network of a detector does not have the heat maps that training patches need.
     case unsupportedDetector(network: String, found: String, expected: String)
     /// Personalization needs a model that predicts one label per photo, not a multi-label model.
@@ -156,7 +158,7 @@ public enum ImprintError: DescribedError, Equatable {
             "the data set has none of the \(count) validation photos of the run to resume. "
                 + "Put them back, or start a new run with another checkpoint folder"
         case .checkpointMismatch(let file, let setting, let found, let expected):
-            "\(file) is the checkpoint of a run with another setting of \(setting): it was \(expected) and now is \(found). "
+            "\(file) is the checkpoint of a run with another setting of \(setting): it was \(expected) and is now \(found). "
                 + "Set it back to resume, or start a new run with another checkpoint folder"
         case .unknownLabel(let label, let known):
             "\(label.debugDescription) is not a label of the classifier. Use one of its labels: \(abbreviated(known))"
@@ -170,6 +172,9 @@ public enum ImprintError: DescribedError, Equatable {
         case .unsupportedDetector(let network, let found, let expected):
             "the detector \(network.debugDescription) cannot learn new logos: it has \(found), expected \(expected). "
                 + "Train a detector of all logos instead"
+        case .unsupportedBackbone(let network):
+            "the network \(network.debugDescription) cannot be the backbone of a detector. Expected a network for colour images with a feature "
+                + "map of a sixteenth of their size, and without squeeze-and-excitation before it, such as EfficientNet-Lite0 or ResNet-18"
         case .cannotPersonalizeMultiLabel(let network):
             "the network \(network.debugDescription) belongs to a multi-label model, which cannot be personalized. Expected a model that "
                 + "predicts one label per photo. Train the multi-label model again with the new photos in its list"

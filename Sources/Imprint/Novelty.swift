@@ -9,7 +9,7 @@ extension ImageClassifier {
     /// print(novelty > 1 ? "none of these" : try classifier.classify(photo)[0].label)
     /// ```
     ///
-    /// Novelty is the distance of the image to the training photos, relative to the threshold of `noveltyRule`. By default, this threshold
+    /// Novelty is the distance of the image from the training photos, relative to the threshold of `noveltyRule`. By default, this threshold
     /// accepts 95 % of the photos of known labels. Compare the novelty with a lower limit to reject more images, or with a higher one to
     /// reject fewer.
     /// - Parameters:

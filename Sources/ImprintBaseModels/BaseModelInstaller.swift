@@ -67,7 +67,7 @@ extension BaseModelInstaller {
     /// Returns the catalog entry whose licence the user must accept before installing a file or a URL.
     ///
     /// It is nil if the catalog does not have the file, or if the user accepted the licence for the installed base model.
-    /// - Parameters: Those of `install(from:named:architecture:sha256:acceptsLicense:onEvent:)`.
+    /// - Parameters: The same as for `install(from:named:architecture:sha256:acceptsLicense:onEvent:)`.
     /// - Throws: `FileError` if the file cannot be read.
     public func entryToAccept(
         from url: URL, named name: String? = nil, sha256: String? = nil
@@ -82,7 +82,7 @@ extension BaseModelInstaller {
         return base.sourceDigest != entry.sha256 || !base.isLicenseAccepted
     }
 
-    /// Returns the SHA-256 of a file in lower case: the expected one, or else that of a local file; nil for a local folder.
+    /// Returns the SHA-256 of a file in lower case: the expected digest, otherwise the digest of a local file; nil for a local folder.
     private func digest(of url: URL, _ sha256: String?) throws -> String? {
         if let sha256 { return sha256.lowercased() }
         let isFolder = (try? url.resourceValues(forKeys: [.isDirectoryKey]))?.isDirectory ?? false
@@ -114,7 +114,7 @@ extension BaseModelInstaller {
     /// Installs a base model from a file or a web server; an intact base model from the same file, converted with the same
     /// architecture, is kept.
     ///
-    /// The file is a model file of Imprint, an ONNX or Core ML model, or a PyTorch checkpoint. A file of the catalog is converted with the
+    /// The file is an Imprint model file, an ONNX or Core ML model, or a PyTorch checkpoint. A file of the catalog is converted with the
     /// settings of its entry. Cancelling the task ends the download.
     /// - Parameters:
     ///   - url: A file URL, an https URL, or an http URL of this computer.
@@ -153,7 +153,7 @@ extension BaseModelInstaller {
         throw BaseInstallationError.licenseNotAccepted(name: entry.name, license: entry.license.statement)
     }
 
-    /// Returns the name of the base model from a URL: the given one, that in the catalog, or the file name.
+    /// Returns the name of the base model from a URL: the given name, the name in the catalog, or the file name.
     package func name(of url: URL, _ name: String?, _ sha256: String?) -> String {
         // The path has no query.
         name ?? catalog.entry(ofFile: sha256?.lowercased())?.name
@@ -279,7 +279,7 @@ extension BaseModelInstaller {
             guard ModelFile.isModelFile(at: file) else { return try importModel(source, file, to: output) }
             guard source.chosenArchitecture == nil else {
                 throw ImportError.Problem.unsuitableModel(
-                    found: "a model file of Imprint, which contains its architecture",
+                    found: "an Imprint model file, which contains its architecture",
                     advice: "Install it without an architecture")
             }
             // It must be complete and valid, before a copy with the same bytes is installed.

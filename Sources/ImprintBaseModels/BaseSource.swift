@@ -23,7 +23,7 @@ struct BaseSource: Sendable {
         self.entry = entry
     }
 
-    /// The entry of the catalog with the settings of the conversion: that of the same file, unless another architecture is chosen.
+    /// The catalog entry of the same file, which provides the conversion settings, unless another architecture is chosen.
     var settings: BaseModelCatalog.Entry? {
         guard let entry, entry.sha256 == sha256 else { return nil }
         return chosenArchitecture == nil || chosenArchitecture == entry.architecture ? entry : nil

@@ -36,7 +36,7 @@ extension BenchmarkCase {
     /// The relevant result is the peak memory.
     static let stream = BenchmarkCase(suite: .apps, name: "stream-30-fps") { options in
         let classifier = try ImageClassifier(.untrained("resnet-50"), threads: options.threads)
-        // The frames differ, and are JPEGs like those of the camera of a browser.
+        // The frames differ, and are JPEGs like the camera frames of a browser.
         let frames = try (0..<16).map { index in
             var image = RasterImage.synthetic(width: 1280, height: 720)
             image.samples[index] &+= 1

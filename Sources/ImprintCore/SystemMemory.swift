@@ -58,7 +58,7 @@ package enum SystemMemory {
 
     private static var halfOfAll: Int { Int(ProcessInfo.processInfo.physicalMemory / 2) }
 
-    /// The remaining memory of the control group, such as that of a container; nil if there is no limit.
+    /// The remaining memory of the control group, such as a container; nil if there is no limit.
     private static var availableInGroup: Int? {
         guard let line = text("/proc/self/cgroup")?.split(separator: "\n").first(where: { $0.hasPrefix("0::/") }) else {
             return nil

@@ -9,7 +9,7 @@ internal import Dispatch
 /// long for the operations of a network. These run on the `ThreadPool` of their `ExecutionPlan` (ImprintNetwork), whose threads
 /// stay awake between operations; a plan uses `Workers` only for the number of threads.
 package struct Workers: Sendable, Hashable {
-    /// The number of threads, including that of the caller.
+    /// The number of threads, including the caller's thread.
     package let count: Int
 
     /// Creates a pool of `count` threads (at least one).

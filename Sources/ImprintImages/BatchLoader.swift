@@ -105,7 +105,7 @@ package struct BatchOrder: Sendable {
 /// Loads the images of a data set in batches, epoch after epoch.
 ///
 /// The loader reads every image once at the start, and skips and lists unreadable images. It caches preprocessed images, 8 bits
-/// a sample, up to the memory limit, and reads the other images again in every epoch. An epoch continues without images that
+/// per sample, up to the memory limit, and reads the other images again in every epoch. An epoch continues without images that
 /// have become unreadable. While the caller works on one batch, the loader reads the next in the background. Order and content
 /// depend only on the seed.
 package final class BatchLoader: Sendable {

@@ -7,7 +7,7 @@ enum ColorDescription: Hashable, Sendable {
     case profile([UInt8])
     /// Code points of ITU-T H.273, as in HEIC (nclx) and PNG (cICP).
     case codePoints(primaries: Int, transfer: Int)
-    /// A gamma and chromaticities; a nil gamma is the curve of sRGB, nil chromaticities are those of sRGB.
+    /// A gamma and chromaticities; nil means the sRGB curve and the sRGB chromaticities.
     case gamma(Double?, Chromaticities?)
     /// A description that cannot be used, with the reason.
     case unusable(String)
@@ -211,7 +211,7 @@ private final class OpenProfile {
             }
             let curve: Curve
             switch transfer {
-            // Video curves differ from that of sRGB for viewing in the dark; photos are displayed the same way with both.
+            // Video curves differ from the sRGB curve for viewing in the dark; photos are displayed the same way with both.
             case 1, 2, 6, 13, 14, 15: curve = .sRGB
             case 4: curve = .gamma(2.2)
             case 5: curve = .gamma(2.8)

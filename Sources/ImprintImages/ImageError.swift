@@ -13,7 +13,7 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     case unencodable(format: String, reason: String)
     /// The file is not an image; `found` describes its content ("text", "an empty file").
     case notAnImage(file: URL, found: String)
-    /// The file is an image of an unsupported kind; `found` names it ("GIF", "12 bits a sample").
+    /// The file is an image of an unsupported kind; `found` names it ("GIF", "12 bits per sample").
     case unsupported(file: URL, found: String)
     /// The format is supported, but not by this build or on this machine; `reason` explains why.
     case missingDecoder(file: URL, format: ImageFormat, reason: String)
@@ -43,7 +43,7 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     case undecodableName(folder: URL, name: String)
     /// A folder of photos without labels has no photos; `reason` explains why.
     case missingImages(folder: URL, reason: String)
-    /// None of the images of a label can be read; `skipped` are those of this label.
+    /// None of the images of a label can be read; `skipped` lists the images of this label.
     case noReadableImages(label: String, skipped: [SkippedImage])
     /// More than half of the images cannot be read.
     case tooManyUnreadable(images: Int, skipped: [SkippedImage])
@@ -66,7 +66,7 @@ extension ImageError {
                 + "Replace the file, or leave it out."
         case .unsupported(let file, let found):
             "\(file.displayPath): found \(found), which is not supported. "
-                + "Convert it to JPEG, PNG or WebP, 8 bits a sample."
+                + "Convert it to JPEG, PNG or WebP, 8 bits per sample."
         case .missingDecoder(let file, let format, let reason):
             "\(file.displayPath): found \(format.rawValue), which cannot be decoded: \(reason). "
                 + "Fix that, or convert the photo to JPEG."

@@ -15,7 +15,7 @@ public struct LabelListError: DescribedError, Equatable {
         case unknownColumn(String)
         /// The header does not have exactly one column of a kind; `found` are its columns of this kind.
         case wrongColumns(found: [String], expected: String)
-        /// The number of fields in a line differs from that in the header.
+        /// The number of fields in a line differs from the header.
         case fieldCount(found: Int, expected: Int)
         /// A quoted field does not end, or has text after its closing quote.
         case invalidQuotes

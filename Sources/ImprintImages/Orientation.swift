@@ -1,6 +1,6 @@
 /// The EXIF orientation (tag 0x0112) of a photo: how its stored rows and columns relate to the upright image.
 ///
-/// The raw values are those of EXIF 2.32 and TIFF 6.0. The comment of each case names the transform that makes the stored
+/// The raw values are the same as in EXIF 2.32 and TIFF 6.0. The comment of each case names the transform that makes the stored
 /// image upright.
 public enum Orientation: Int, Sendable, CaseIterable {
     /// The image is stored upright.

@@ -1,4 +1,4 @@
-/// Pixels in memory, for example from a camera or a drawing library: 8 bits a channel, sRGB, rows from top to bottom.
+/// Pixels in memory, for example from a camera or a drawing library: 8 bits per channel, sRGB, rows from top to bottom.
 public struct PixelBuffer: Sendable {
     /// The order of the channels in a pixel, one byte each.
     public enum Layout: String, Sendable, CaseIterable {

@@ -231,7 +231,7 @@ package enum PreparationError: DescribedError, Equatable, Sendable {
         switch self {
         case .originalsAtRisk(let output, let data):
             "\(output.displayPath) and the photos in \(data.displayPath) overlap, so that originals could be overwritten. "
-                + "Choose a folder beside that of the photos."
+                + "Choose a folder beside the folder of the photos."
         case .foreignFolder(let folder, let found):
             "\(folder.displayPath) holds \(found), expected a new or empty folder. Choose another one."
         case .otherRules(let folder, let found, let expected):

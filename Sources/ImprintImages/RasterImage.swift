@@ -1,4 +1,4 @@
-/// An upright image in memory: rows from top to bottom, 8 bits a channel, sRGB.
+/// An upright image in memory: rows from top to bottom, 8 bits per channel, sRGB.
 ///
 /// The sample of channel *c* at column *x* of row *y* is `samples[(y * width + x) * channels + c]`.
 public struct RasterImage: Sendable, Hashable {

@@ -3,7 +3,7 @@ internal import ImprintCore
 
 /// A source of labelled photos for training and evaluation: a folder, a list, or photos in memory.
 ///
-/// `ImageFolder`, `LabelList` and `InMemorySource` conform. To read other photos, such as those in a database, conform to this protocol:
+/// `ImageFolder`, `LabelList` and `InMemorySource` conform. To read other photos, for example from a database, conform to this protocol:
 ///
 /// ```swift
 /// struct Scans: TrainingSource {

@@ -89,7 +89,7 @@ extension LiveServer {
         let body: String?
     }
 
-    /// Returns the state of the run as soon as it is newer than that of the page, or after ten seconds.
+    /// Returns the state of the run as soon as it is newer than the state on the page, or after ten seconds.
     private func state(_ request: HTTPRequest) async throws -> HTTPResponse {
         func value(_ name: String) -> String { request.query.first { $0.name == name }?.value ?? "" }
         let (version, body) = (Int(value("after")) ?? -1, Int(value("body")) ?? -1)

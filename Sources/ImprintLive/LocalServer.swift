@@ -191,10 +191,10 @@ package enum LocalServerError: DescribedError, Equatable {
     package var description: String {
         switch self {
         case .noPort(let ports) where ports.count == 1:
-            "The port \(ports.lowerBound) is not available: another program uses it, or it is reserved. "
+            "Port \(ports.lowerBound) is not available: another program is using it, or it is reserved. "
                 + "Choose another port, or choose none to use a free one."
         case .noPort(let ports):
-            "None of the ports \(ports.lowerBound) to \(ports.upperBound) is available: other programs use them, "
+            "None of the ports \(ports.lowerBound) to \(ports.upperBound) is available: other programs are using them, "
                 + "or the process cannot open more files. "
                 + "Choose another port, or raise the limit of open files (ulimit -n)."
         case .ended(let port, let reason):

@@ -30,14 +30,14 @@ struct ModelHeaderError: Error, Equatable, CustomStringConvertible {
                 "is not a model file: it has \(length) bytes, expected at least the 8 bytes of the header length. \(downloadAgain)"
             case .headerTooLong(let length):
                 "is not a model file: its header length is \(length), expected at most \(ModelMetadata.maximumHeaderLength). "
-                    + "Use a model of Imprint; if the file is a Git LFS pointer, fetch its content"
+                    + "Use an Imprint model; if the file is a Git LFS pointer, fetch its content"
             case .headerBeyondEnd(let headerLength, let fileLength):
                 "is not a model file or was cut off: a header of \(headerLength) bytes does not fit into \(fileLength) bytes. "
                     + downloadAgain
             case .malformedHeader:
                 "is not a model file or is damaged: its header is not the JSON of a safetensors file. \(downloadAgain)"
             case .foreign:
-                "is a safetensors file, but not a model of Imprint: its metadata has no imprint.format"
+                "is a safetensors file, but not an Imprint model: its metadata has no imprint.format"
             case .checkpoint:
                 "is the checkpoint of a run, not a model. Resume the run to get a model"
             case .personalization:
@@ -53,7 +53,7 @@ struct ModelHeaderError: Error, Equatable, CustomStringConvertible {
             case .duplicateLabel(let label):
                 "has the label \(label.debugDescription) twice. Labels must be unique. \(downloadAgain)"
             case .sameType(let type, let other):
-                "its type would be called \(type), like that of \(other). Rename one of the two files"
+                "its type would be called \(type), like the type of \(other). Rename one of the two files"
             }
         return "\(path): \(text)."
     }

@@ -54,7 +54,7 @@ struct TypedModelSource {
                 }
 
                 /// Uses an existing classifier, such as a personalized one.
-                /// - Throws: `TypedModelError.labelMismatch` if its labels are not those of `Label`.
+                /// - Throws: `TypedModelError.labelMismatch` if its labels do not match `Label`.
                 init(_ classifier: Imprint.ImageClassifier) throws {
                     self.classifier = try Self.checked(classifier)
                 }

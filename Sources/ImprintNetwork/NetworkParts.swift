@@ -170,7 +170,7 @@ extension Network {
         return (try Network(name: name, input: input, nodes: nodes[...index] + added + rest), "\(scaled).scale")
     }
 
-    /// Returns the index of the global average whose output, perhaps flattened, is that of the node at `index`.
+    /// Returns the index of the global average whose output, perhaps flattened, is the output of the node at `index`.
     private func globalAverageIndex(before index: Int) -> Int? {
         var index = index
         while index >= 0, nodes[index].layer is Flatten || nodes[index].layer is Dropout { index = sources[index][0] }

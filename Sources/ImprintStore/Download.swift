@@ -7,7 +7,7 @@ internal import Synchronization
 
 /// Downloads a file into the folder of the store, and resumes an interrupted download.
 ///
-/// A record in another file contains the URL and version of the partial file. After a power cut, the record may be that of another
+/// A record in another file contains the URL and version of the partial file. After a power cut, the record may belong to another
 /// version. Then the server does not resume the download, or the digest of the complete file is wrong.
 struct Download: Sendable {
     static let fileName = "download.partial"

@@ -171,7 +171,7 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
         deliver(task) { received in
             if let error { throw error }
             guard !received.hasResponse else { return }
-            // A redirect without a target is not delivered as a response.
+            // URLSession does not deliver a redirect without a target as a response.
             guard let response = task.response as? HTTPURLResponse else { throw URLError(.badServerResponse) }
             try onResponse(response)
         }

@@ -4,7 +4,7 @@ internal import ImprintImages
 internal import ImprintSynthesis
 internal import ImprintTraining
 
-/// Finds logos by their artwork, without training; it can replace the model in use until a detector is trained.
+/// Finds logos from their artwork, without training; it can replace the model in use until a detector is trained.
 struct ArtworkMatching: Sendable {
     /// The minimum confidence of a detected logo.
     static let threshold: Float = 0.5

@@ -52,7 +52,7 @@ final class ArtworkStore: Sendable {
         try state.withLock { state in
             guard state.items.count < Self.limit else {
                 throw RequestError(
-                    "There are already \(Self.limit) images of artwork. Delete one first.", .payloadTooLarge)
+                    "There are already \(Self.limit) artwork images. Delete one first.", .payloadTooLarge)
             }
             state.added += 1
             state.items.append(

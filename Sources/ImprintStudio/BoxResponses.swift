@@ -97,7 +97,8 @@ extension Studio {
         switch request.parameter("length") {
         case "standard": break
         case "short": configuration.epochs = max(configuration.epochs / 4, 1)
-        default: throw RequestError("The request has no length of training. Add ?length=short or ?length=standard.")
+        default:
+            throw RequestError("The request does not name a training length. Add ?length=short or ?length=standard.")
         }
         return configuration
     }

@@ -60,7 +60,8 @@ final class BoxStore: Sendable {
         guard state.lock == nil else { return }
         guard let lock = try LockedFolder(folder) else {
             throw RequestError(
-                "Another studio uses the photos with boxes in \(folder.path). End it, or use it instead.", .conflict)
+                "Another studio is using the photos with boxes in \(folder.path). Stop that studio, or use it instead.",
+                .conflict)
         }
         var photos: [String: BoxPhoto] = [:]
         var problems: [String] = []

@@ -191,7 +191,7 @@ final class ExampleTrainer: Sendable {
     ) throws {
         try state.withLock { state in
             guard !state.hasEnded else {
-                throw RequestError("The studio is ending. Start it again to train.", .serviceUnavailable)
+                throw RequestError("The studio is shutting down. Start it again to train.", .serviceUnavailable)
             }
             guard state.status.stage != .running else {
                 throw RequestError("Training is running. Stop it first.", .conflict)

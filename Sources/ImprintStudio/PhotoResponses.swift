@@ -165,7 +165,7 @@ extension Studio {
     private func removeAllPhotos() throws {
         let status = trainer.status
         guard status.stage != .running || status.panel != .photos else {
-            throw RequestError("Training uses the photos. Stop it first.", .conflict)
+            throw RequestError("Training is using the photos. Stop it first.", .conflict)
         }
         try photos.removeAll()
     }
@@ -178,7 +178,7 @@ extension Studio {
         return Data(try ImageFile.encodeJPEG(image.shrunk(toShortSide: side).flattenedOnWhite()))
     }
 
-    /// Returns the progress of the audit as soon as it is newer than that of the page, after ten seconds, or when the studio ends.
+    /// Returns the progress of the audit as soon as it is newer than the status on the page, after ten seconds, or when the studio ends.
     private func auditStatus(_ request: HTTPRequest) async throws -> HTTPResponse {
         let known = request.parameter("after").flatMap { Int($0) } ?? -1
         let deadline = ContinuousClock().now + .seconds(10)

@@ -63,7 +63,7 @@ final class PhotoStore: Sendable {
         try Self.check(name: name)
         return try state.withLock { state in
             guard !state.hasEnded else {
-                throw RequestError("The studio is ending. Start it again to add photos.", .serviceUnavailable)
+                throw RequestError("The studio is shutting down. Start it again to add photos.", .serviceUnavailable)
             }
             guard state.photos.count < Self.limit else {
                 throw RequestError("There are already \(Self.limit) photos. Delete some first.", .payloadTooLarge)
@@ -230,7 +230,7 @@ extension PhotoStore.State {
 
 /// The photos of the panel Photos as training and the audit use them.
 ///
-/// Until a label changes, the digest and the order are those of a folder with the same files (`ImageFolder`).
+/// Until a label changes, the digest and the order are the same as for a folder with the same files (`ImageFolder`).
 struct PhotoSource: TrainingSource {
     let name = "the photos"
     let labels: [String]

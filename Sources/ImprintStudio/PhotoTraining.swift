@@ -129,7 +129,7 @@ extension Studio {
     @concurrent
     func export(_ format: String) async throws -> HTTPResponse {
         guard let name = ["onnx": "model.onnx", "coreml": "model.mlmodel"][format] else {
-            throw RequestError("The request has no format of the export. Add ?format=onnx or ?format=coreml.")
+            throw RequestError("The request does not name an export format. Add ?format=onnx or ?format=coreml.")
         }
         guard let (bytes, kind) = trainer.learned else {
             throw RequestError("There is no learned model yet. Train one first.", .notFound)

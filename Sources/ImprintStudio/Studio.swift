@@ -165,7 +165,7 @@ package final class Studio: Sendable {
             return try .json(trainer.status)
         case (.POST, "/base-model"):
             guard let base = request.parameter("name") else {
-                throw RequestError("The request has no name of a base model. Add ?name=….")
+                throw RequestError("The request does not name a base model. Add ?name=….")
             }
             try trainer.install(base, acceptsLicense: request.parameter("license") == "accepted")
             return try .json(trainer.status)

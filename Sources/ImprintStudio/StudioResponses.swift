@@ -140,7 +140,7 @@ extension Studio {
         _ = try ImageSource.data(photo).stored(coveringShortSide: 64)
     }
 
-    /// Returns the training status as soon as it is newer than that of the page, after ten seconds, or when the studio ends.
+    /// Returns the training status as soon as it is newer than the status on the page, after ten seconds, or when the studio ends.
     func trainingStatus(_ request: HTTPRequest) async throws -> HTTPResponse {
         let known = request.parameter("after").flatMap { Int($0) } ?? -1
         let deadline = ContinuousClock().now + .seconds(10)

@@ -56,7 +56,7 @@ public struct Audit: Sendable {
         guard profiles.keys.contains(where: { $0 != "none" }) else { return [] }
         return profiles.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { ($0.key, $0.value) }
     }
-    /// The number of training photos of the largest label, divided by that of the smallest; nil if a label has none.
+    /// The number of training photos of the largest label, divided by the number of the smallest label; nil if a label has none.
     public var imbalance: Double? {
         let counts = labels.map(\.images)
         guard let minimum = counts.min(), let maximum = counts.max(), minimum > 0 else { return nil }

@@ -11,7 +11,7 @@ internal import ImprintTraining
 /// Trains the logo features that come with Imprint; docs/explanation/matching.md has the commands.
 struct LogoFeatureTrainer: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "LogoFeatureTrainer", abstract: "Train features that find logos by their artwork.")
+        commandName: "LogoFeatureTrainer", abstract: "Train features that find logos from their artwork.")
 
     @Argument(help: "The model file of the base model to fine-tune.")
     var base: String
@@ -31,13 +31,13 @@ struct LogoFeatureTrainer: ParsableCommand {
     @Option(help: "The number of logos to use, chosen at random; each takes about 7 MB of memory.")
     var count = 1800
 
-    @Option(help: "The number of logos of a batch.")
+    @Option(help: "The number of logos in a batch.")
     var batchSize = 24
 
     @Option(help: "The peak learning rate of AdamW, with cosine decay.")
     var learningRate: Float = 1e-4
 
-    @Option(help: "The weight of the fine-tuned parameters in the result; the rest is that of the base model.")
+    @Option(help: "The weight of the fine-tuned parameters in the result; the base model has the remaining weight.")
     var share: Float = 0.6
 
     @Option(

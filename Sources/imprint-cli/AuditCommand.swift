@@ -24,7 +24,7 @@ struct AuditCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The bounding boxes of photos: a file or folder in the format of COCO, Create ML, YOLO or Pascal VOC. (default: photos with "
+            "The bounding boxes of photos: a file or folder in COCO, Create ML, YOLO or Pascal VOC format. (default: photos with "
                 + "labels)", valueName: "file"))
     var annotations: String?
 

@@ -56,7 +56,7 @@ struct AugmentCommand: ParsableCommand {
     var epochs = 8
 
     @Option(
-        help: "The random seed; the images equal those of training with this seed and no validation set. (default: 0)",
+        help: "The random seed; training with this seed and no validation set uses the same images. (default: 0)",
         transform: seedNumber)
     var seed: UInt64 = 0
 

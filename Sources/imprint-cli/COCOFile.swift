@@ -3,7 +3,7 @@ internal import ImprintCore
 internal import ImprintImages
 internal import ImprintTraining
 
-/// Collects the boxes of all photos, and writes them in the format of COCO.
+/// Collects the boxes of all photos, and writes them in COCO format.
 final class COCOFile {
     /// A box in a photo; `score` is the confidence of a detection, or nil for a known box.
     typealias Object = (label: String, box: NormalizedRectangle, score: Float?)

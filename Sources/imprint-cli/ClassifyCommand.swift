@@ -38,13 +38,13 @@ struct ClassifyCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Show only labels at a confidence with at least this precision on the validation set, 0 to 1.",
+            "Show only labels whose confidence gives at least this precision on the validation set, 0 to 1.",
             valueName: "share"))
     var minimumPrecision: Double?
 
     @Option(
         help: ArgumentHelp(
-            "Show only labels at a confidence with at least this recall on the validation set, 0 to 1; with --minimum-precision, both must "
+            "Show only labels whose confidence gives at least this recall on the validation set, 0 to 1; with --minimum-precision, both must "
                 + "be reached.",
             valueName: "share"))
     var minimumRecall: Double?

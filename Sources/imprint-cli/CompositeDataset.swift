@@ -3,7 +3,7 @@ internal import ImprintCore
 internal import ImprintImages
 internal import ImprintSynthesis
 
-/// Writes composites of logos and hard negatives as a data set with bounding boxes in the format of COCO.
+/// Writes composites of logos and hard negatives as a data set with bounding boxes in COCO format.
 struct CompositeDataset {
     /// The name of the file with the boxes.
     static let boxesName = "boxes.json"

@@ -8,13 +8,13 @@ internal import ImprintTraining
 struct CrossValidationOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Cross-validation: split the photos into this many folds, with near-duplicates and bursts in one fold, and evaluate each fold by a "
+            "Cross-validation: split the photos into this many folds, with near-duplicates and bursts in one fold, and evaluate each fold with a "
                 + "model that is trained on the others.", valueName: "number"))
     var folds: Int?
 
     @Option(
         help: ArgumentHelp(
-            "The seeds of repeats of the cross-validation, such as 1,2,3: each splits the photos again. (default: --seed)",
+            "The seeds of repeated cross-validations, such as 1,2,3: each splits the photos again. (default: --seed)",
             valueName: "list"))
     var seeds: String?
 
@@ -62,7 +62,7 @@ struct CrossValidationOptions: ParsableArguments {
     func checkValidation(_ dataset: DatasetOptions) throws {
         guard folds != nil, let folder = dataset.validationFolder else { return }
         throw ValidationError(
-            "--validation is the folder \(folder.path(percentEncoded: false)), whose photos could resemble those of a fold. Expected a "
+            "--validation is the folder \(folder.path(percentEncoded: false)), whose photos could resemble the test photos of a fold. Expected a "
                 + "fraction with --folds, such as --validation 0.1.")
     }
 

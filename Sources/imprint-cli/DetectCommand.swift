@@ -28,7 +28,7 @@ struct DetectCommand: ParsableCommand {
     @Argument(
         help: ArgumentHelp(
             "The model file of a detector, from imprint train-detector or imprint import, or the name of an installed one. "
-                + "With --artwork there is no model."))
+                + "Omit it with --artwork."))
     var model: String?
 
     @OptionGroup(title: "Photos")
@@ -61,7 +61,7 @@ struct DetectCommand: ParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    /// Whether the logos are found by their artwork, without a model.
+    /// Whether the logos are found from their artwork, without a model.
     private var matchesArtwork: Bool { !artworkOptions.artwork.isEmpty }
 
     /// The options with all photos: with --artwork, the first argument is not a model but a photo.

@@ -16,7 +16,7 @@ struct DetectionOutputOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Write all detections to FILE in the format of COCO, which train-detector --annotations also reads.",
+            "Write all detections to FILE in COCO format, which train-detector --annotations also reads.",
             valueName: "file"))
     var coco: String?
 

@@ -11,7 +11,7 @@ struct DrawCommand: ParsableCommand {
         commandName: "draw", abstract: "Draw a synthetic data set: from a recipe, or from the artwork of logos.",
         discussion: """
             With --artwork instead of a recipe, half of the images show a logo on a background, as in the training of a detector, and the \
-            others show a hard negative. The boxes of the logos are in boxes.json, in the format of COCO.
+            others show a hard negative. The boxes of the logos are in boxes.json, in COCO format.
 
             Examples:
               imprint draw two-circles --output circles --count 1000

@@ -45,7 +45,7 @@ func hint(for error: any Error) -> String? {
     case let error as ModelFileError:
         switch error.problem {
         case .checkpoint: "imprint train --resume finishes the run and writes a model."
-        case .personalization: "Name its model, and this file with --personalization."
+        case .personalization: "Pass the model that it was made for, and this file with --personalization."
         case .notAPersonalization: "imprint personalize writes a personalization."
         case .foreign: "imprint train writes a model file."
         default: nil

@@ -27,7 +27,7 @@ struct EvaluateCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The bounding boxes of photos, to evaluate a detector: a file or folder in the format of COCO, Create ML, YOLO or Pascal VOC.",
+            "The bounding boxes of photos, to evaluate a detector: a file or folder in COCO, Create ML, YOLO or Pascal VOC format.",
             valueName: "file"))
     var annotations: String?
 

@@ -52,7 +52,7 @@ struct ImportCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The height and width of the input, if the network accepts other sizes than that in the file. CenterFace sees larger photos "
+            "The height and width of the input, if the network accepts sizes other than the one in the file. CenterFace sees larger photos "
                 + "scaled down to this size, a multiple of 32. (default: as in the file; 1280 with --detector centerface)",
             valueName: "pixels"))
     var inputSize: Int?

@@ -10,7 +10,7 @@ struct MergeCommand: ParsableCommand {
         commandName: "merge",
         abstract: "Average the personalizations of several users into a new model (federated averaging).",
         discussion: """
-            Each user has a weight in proportion to the number of photos. The new model gets the labels that users added. The verb needs \
+            Each user is weighted by their number of photos. The new model gets the labels that users added. The verb needs \
             the files from imprint personalize, but no photos. --clip and --noise limit the information about any single user \
             (differential privacy); the bound is printed. Without them there is no bound.
 
@@ -60,7 +60,9 @@ struct MergeCommand: ParsableCommand {
         if noise != nil && clip == nil {
             throw ValidationError("--noise is a multiple of the norm of --clip. Add --clip.")
         }
-        if seed != nil && noise == nil { throw ValidationError("--seed is the seed of the noise. Add --noise.") }
+        if seed != nil && noise == nil {
+            throw ValidationError("--seed sets the random seed of the noise. Add --noise.")
+        }
         var seen = Set<String>()
         for path in personalizations where !seen.insert(resolvedPath(path)).inserted {
             throw ValidationError("\(path) is given twice, expected one personalization per user. Leave one out.")

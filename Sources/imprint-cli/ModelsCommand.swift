@@ -110,7 +110,7 @@ struct InstallModelCommand: AsyncParsableCommand {
         try requirePaths([source])
         if let name, !BaseModels.isValid(name) {
             throw ValidationError(
-                "--name is \(shown(name)), expected 1 to 64 letters (a to z), digits, dots, underscores and hyphens, of which the first is "
+                "--name is \(shown(name)), expected 1 to 64 letters (a to z), digits, dots, underscores and hyphens, the first of which is "
                     + "a letter or digit.")
         }
         guard name != builtInBaseName else {
@@ -124,7 +124,7 @@ struct InstallModelCommand: AsyncParsableCommand {
         guard let url else {
             guard name == nil, architecture == nil, sha256 == nil else {
                 throw ValidationError(
-                    "--name, --architecture and --sha256 apply only to files and URLs, but \(source) is a name of the catalog. "
+                    "--name, --architecture and --sha256 apply only to files and URLs, but \(source) is a name in the catalog. "
                         + "Leave them out, or write ./\(source) for a file.")
             }
             return

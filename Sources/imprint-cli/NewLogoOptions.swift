@@ -16,7 +16,7 @@ struct NewLogoOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The bounding boxes of all new logos in some photos: a file or folder in the format of COCO, Create ML, YOLO or Pascal VOC. Boxes "
+            "The bounding boxes of all new logos in some photos: a file or folder in COCO, Create ML, YOLO or Pascal VOC format. Boxes "
                 + "of logos that the model knows are negative examples.", valueName: "file"))
     var annotations: String?
 

@@ -8,7 +8,7 @@ internal import ImprintTraining
 /// The options of classify for photos unlike the training photos.
 struct NoveltyOptions: ParsableArguments {
     @Flag(
-        help: "Show labels also for photos that are unlike the training photos, instead of \"none of these\".")
+        help: "Also show labels for photos that are unlike the training photos, instead of \"none of these\".")
     var acceptAll = false
 
     /// Returns the verdict on a photo, or nil if the model has no novelty rule.

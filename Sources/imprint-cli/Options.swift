@@ -24,7 +24,7 @@ struct CommonOptions: ParsableArguments {
 
     func validate() throws {
         try require(threads ?? 1, "--threads", in: Processors.threadRange)
-        guard !(quiet && verbose) else { throw ValidationError("--quiet and --verbose exclude each other.") }
+        guard !(quiet && verbose) else { throw ValidationError("--quiet and --verbose cannot be combined.") }
         Terminal.verbosity = quiet ? .quiet : verbose ? .verbose : .normal
     }
 }

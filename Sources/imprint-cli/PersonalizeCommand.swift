@@ -50,11 +50,11 @@ struct PersonalizeCommand: ParsableCommand {
 
     @Option(
         help:
-            "The loss weight of replayed training photos relative to the new photos; a higher weight forgets less and learns less."
+            "The loss weight of replayed training photos relative to the new photos; with a higher weight, the model forgets less and learns less."
     )
     var rehearsalWeight = PersonalizationConfiguration().rehearsalWeight
 
-    @Option(help: "The weight of the L2 penalty on changes of the logits.")
+    @Option(help: "The weight of the L2 penalty on changes to the logits.")
     var penalty = PersonalizationConfiguration().penalty
 
     @Option(help: "The number of augmented views of each photo, including the photo itself.")

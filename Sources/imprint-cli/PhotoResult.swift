@@ -13,7 +13,7 @@ struct PhotoResult: Sendable {
     let classifications: [Classification]
     /// The verdict of the novelty rule, or nil if the model has no such rule.
     var verdict: NoveltyVerdict?
-    /// The confidence that the photo shows each logo, by label; nil unless the logos are found by their artwork.
+    /// The confidence that the photo shows each logo, by label; nil unless the logos are found from their artwork.
     var confidences: [String: Float]?
 
     /// Whether the novelty rule rejects the photo, because it is unlike the training photos.

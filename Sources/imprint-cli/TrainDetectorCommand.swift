@@ -40,7 +40,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The bounding boxes of all objects in some photos: a file or folder in the format of COCO, Create ML, YOLO or Pascal VOC. The "
+            "The bounding boxes of all objects in some photos: a file or folder in COCO, Create ML, YOLO or Pascal VOC format. The "
                 + "photos are beside it. --validation then names other annotations, or a folder of some of these photos.",
             valueName: "file"))
     var annotations: String?
@@ -51,8 +51,15 @@ struct TrainDetectorCommand: AsyncParsableCommand {
     var dataset: DatasetOptions
 
     @Option(
+        help: ArgumentHelp(
+            "A pretrained base model whose first layers become the backbone of the detector: a file, or a name from imprint models list. It "
+                + "improves detectors of ordinary objects. (default: none; all layers are trained from random parameters)",
+            valueName: "model"))
+    var base: String?
+
+    @Option(
         help:
-            "The length of training: the number of training steps is in proportion to it. It must stay the same with --resume."
+            "The length of training: the number of training steps is proportional to it. It must stay the same with --resume."
     )
     var epochs = DetectorHyperparameters().epochs
 
@@ -65,7 +72,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         }
         if annotations != nil, runOptions.crossValidation.folds != nil, photos != nil || data != nil {
             throw ValidationError(
-                "--folds splits the photos of --annotations, and cannot keep similar photos of --photos out of the training of a fold. "
+                "--folds splits the photos of --annotations, and cannot keep similar photos of --photos out of the training set of a fold. "
                     + "Leave out --photos.")
         }
         if runOptions.crossValidation.mirror {
@@ -87,7 +94,8 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         }
         try runOptions.checkOutputs(
             inputs: artworkOptions.artwork.map { ("the artwork", $0.source) }
-                + [annotations].compactMap { $0 }.map { ("the annotations", $0) })
+                + [annotations].compactMap { $0 }.map { ("the annotations", $0) }
+                + [base].compactMap { $0 }.map { ("the base model", $0) })
     }
 
     func run() async throws {
@@ -104,6 +112,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         var configuration = DetectorConfiguration()
         configuration.hyperparameters = try hyperparameters()
         configuration.validationFolder = validationFolder
+        configuration.base = try base.map(baseModel)
         configuration.threads = runOptions.common.threadCount
         configuration.precision = dataset.precision
         configuration.memoryLimit = try dataset.memory?.byteCount()
@@ -112,7 +121,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
             + option("--annotations", annotations) + option("--backgrounds", backgrounds?.description)
             + option("--photos", photos ?? data)
             + option("--output", runOptions.output) + runOptions.crossValidation.arguments
-            + option("--epochs", epochs) + dataset.arguments
+            + option("--base", base) + option("--epochs", epochs) + dataset.arguments
         let backgrounds = hasNoPhotos ? nil : backgroundFiles
         if let options = try runOptions.crossValidation.options() {
             let (validation, photos) = try crossValidation(artwork, boxes, folder, configuration, options)
@@ -149,7 +158,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         return (validation, folder)
     }
 
-    /// Reads the photos with boxes, and those of the validation set if --validation names them.
+    /// Reads the photos with boxes, and the validation photos if --validation names them.
     private func readAnnotations() throws -> (training: BoxAnnotations?, validation: BoxAnnotations?) {
         guard let annotations else { return (nil, nil) }
         let split = try AnnotatedSplit(URL(filePath: annotations), validation: dataset.validationFolder) { file, _ in

@@ -31,7 +31,7 @@ struct TrainingBaseOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Layer-wise learning-rate decay: the learning rate of a block of layers is that of the next block times this factor. (default: as "
+            "Layer-wise learning-rate decay: the learning rate of a block of layers is the next block's rate times this factor. (default: as "
                 + "the recipe chooses; otherwise \(FineTuning().layerDecay))", valueName: "factor"))
     var layerDecay: Float?
 
@@ -43,7 +43,7 @@ struct TrainingBaseOptions: ParsableArguments {
 
     @Flag(
         help:
-            "Use the statistics of each batch in batch normalization instead of those of the base model."
+            "Use the statistics of each batch in batch normalization instead of the base model's running statistics."
     )
     var batchStatistics = false
 
@@ -91,7 +91,7 @@ struct TrainingBaseOptions: ParsableArguments {
         return base == nil ? "because a pretrained base model is not installed" : "as requested"
     }
 
-    /// The name of the base model: as given, or else that of the first installed one, or of the one that comes with Imprint.
+    /// The name of the base model: as given, otherwise the first installed base model or the one that comes with Imprint.
     func name() throws -> String { try base ?? BaseModels().first?.name ?? builtInBaseName }
 
     /// The trainable layers without a recipe.

@@ -261,7 +261,7 @@ struct TrainingMonitor {
             if kept < done {
                 let rule =
                     bestRound?.validationAveragePrecision == nil ? "lowest validation loss" : "highest mAP@.5:.95"
-                Terminal.note("The model is that of \(unit) \(kept), with the \(rule).")
+                Terminal.note("The model is from \(unit) \(kept), with the \(rule).")
             }
         case .noImprovement:
             Terminal.note(

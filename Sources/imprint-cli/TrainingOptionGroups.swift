@@ -76,7 +76,7 @@ struct OptimizationOptions: ParsableArguments {
 
     @Flag(
         help:
-            "Train a multi-label model, which predicts each label on its own; the default if photos of a list have several labels or none."
+            "Train a multi-label model, which predicts each label independently; the default if photos of a list have several labels or none."
     )
     var multiLabel = false
 

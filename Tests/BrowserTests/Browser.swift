@@ -57,7 +57,7 @@ enum Browser {
         case chooseAll(_ selector: String, [URL])
         /// Records the role and name of all elements that assistive technology sees.
         case accessibility(_ name: String)
-        /// Reloads the page; a script runs before those of the page.
+        /// Reloads the page; a script runs before the scripts of the page.
         case reload(first: String = "")
         /// Covers the page with another page, or uncovers it.
         case behind(Bool)

@@ -155,7 +155,7 @@ struct StudioBoxPageTests {
                     .wait("document.activeElement.placeholder === 'Label'"), .type("Crest"), .key("Enter"),
                     .wait("\(Self.text("editor-state")) === 'Saved: 2 boxes.'"),
                     .page(1), .wait("\(Self.labels).length === 2"), .note("inOther", Self.labels),
-                    // An edit based on older boxes is rejected, and the page shows those of the studio.
+                    // An edit based on older boxes is rejected, and the page shows the boxes of the studio.
                     .note(
                         "behind",
                         """

@@ -200,7 +200,7 @@ import Testing
             let photos = try kinds.map { kind in
                 try (1...4).map { try StudioSamples.write(kind, seed: UInt64($0), to: folder) }
             }
-            // The second name is that of a system file.
+            // The second name is the name of a system file.
             let collect = zip(["Bright", "desktop.ini"], photos).enumerated().flatMap { index, pair -> [Browser.Step] in
                 let button = "#classes li:nth-child(\(index + 1)) .hold"
                 return [

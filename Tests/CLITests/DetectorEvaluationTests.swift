@@ -194,6 +194,10 @@ import Testing
             #expect(evaluation.status == 0 && evaluation.lines.first?["objects"] as? Int == 1, "\(evaluation.errors)")
             let none = try imprint("detect", "m.imprint", "photos/dark/0.png", "--threshold", "1", folder: folder)
             #expect(none.output == "photos/dark/0.png: nothing found\n", "\(none.errors)")
+            let backbone = try imprint(
+                "train-detector", "--annotations", "photos/boxes.json", "--base", "built-in", "--output", "b.imprint",
+                "--epochs", "1", "--validation", "0", folder: folder)
+            #expect(backbone.status == 0 && backbone.output.contains("logonet-detector"), "\(backbone.errors)")
             for (options, text) in [
                 ([], "expected --artwork LABEL=FILE or --annotations FILE"),
                 (
@@ -202,6 +206,10 @@ import Testing
                 ),
                 (["--annotations", "photos/boxes.json", "--folds", "2", "--validation", "photos"], "--validation 0.1"),
                 (["--annotations", "photos/boxes.json", "--folds", "2", "--mirror"], "--mirror averages"),
+                (
+                    ["--annotations", "photos/boxes.json", "--base", "nothing"],
+                    "--base: nothing is neither a file nor an installed base model"
+                ),
                 (
                     ["--annotations", "photos/boxes.json", "--validation", "photos"],
                     "contains all 2 photos of --annotations"

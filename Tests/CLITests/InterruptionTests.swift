@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    /// Runs a command after the reader of its output has closed the pipe; the status is that of the command.
+    /// Runs a command after the reader of its output has closed the pipe; the status is the exit status of the command.
     private func runUnread(_ command: String, folder: URL) throws -> CommandOutput {
         let run = try shell("{ sleep 0.3; $imprint \(command); echo $? > status; } | true", folder: folder)
         let status = try String(contentsOf: folder.appending(path: "status"), encoding: .utf8)
@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test(
-        "A signal ends training after the current step; the model is that of the last complete epoch",
+        "A signal ends training after the current step; the model is from the last complete epoch",
         arguments: ["INT", "TERM"])
     func interrupt(signal: String) throws {
         try withTemporaryFolder { folder in

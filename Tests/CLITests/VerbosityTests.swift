@@ -58,10 +58,10 @@ import Testing
         }
     }
 
-    @Test("--quiet and --verbose exclude each other")
+    @Test("--quiet and --verbose cannot be combined")
     func both() throws {
         let run = try imprint("inspect", "m.imprint", "-q", "-v")
         #expect(run.status == 64)
-        #expect(run.errors.contains("--quiet and --verbose exclude each other."))
+        #expect(run.errors.contains("--quiet and --verbose cannot be combined."))
     }
 }

@@ -103,8 +103,9 @@ import Testing
             (0, "2 labels for a network with 5 output channels, expected 4 fewer"),
             (1, "0 labels for a network with 5 output channels"),
             (2, "an input of 40x32 pixels, expected multiples of 16"),
-            (3, "no heat map with a stride of 4"), (4, "not a concatenation with a sigmoid heat map first"),
-            (5, "not a concatenation with a sigmoid heat map first"), (6, "for images with 1 channels, expected 3"),
+            (3, "no heat map with a stride of 4"), (4, "not a concatenation that starts with a sigmoid heat map"),
+            (5, "not a concatenation that starts with a sigmoid heat map"),
+            (6, "for images with 1 channels, expected 3"),
         ])
     func unfit(number: Int, text: String) throws {
         let model =

@@ -16,7 +16,7 @@ import Testing
     @Test(
         "Another format is rejected with its version",
         arguments: [
-            (nil, .foreign, "not a model of Imprint"),
+            (nil, .foreign, "not an Imprint model"),
             (
                 "5", .newerFormat(found: 5),
                 "was written by a newer Imprint (format 5); this one reads up to 4. Update Imprint"
@@ -94,7 +94,7 @@ import Testing
         #expect(try error(metadata: ["imprint.network": changed])?.description.contains(text) == true)
     }
 
-    @Test("The number of labels must equal that of outputs, and labels must be unique")
+    @Test("The number of labels must equal the number of outputs, and labels must be unique")
     func labels() throws {
         #expect(try error(metadata: ["imprint.labels": "[]"])?.problem == .labelCount(found: 0, outputs: 2))
         #expect(try error(metadata: ["imprint.labels": "[\"a\"]"])?.problem == .labelCount(found: 1, outputs: 2))

@@ -57,7 +57,7 @@ import Testing
                 1 of 4 tensors loaded
                 missing in the file: second.weight, second.bias
                 not in the network: third.weight
-                of another shape: first.bias [2, 1], expected [2]
+                with another shape: first.bias [2, 1], expected [2]
                 """)
     }
 

@@ -235,7 +235,7 @@ func sampleModel(
         }
     }
 
-    @Test("The accuracy of a record is that of the last epoch, on validation images if there are any")
+    @Test("The accuracy of a record comes from the last epoch, on validation images if there are any")
     func accuracy() throws {
         var record = try #require(try sampleModel().training)
         #expect(record.accuracy == 0.9)

@@ -206,7 +206,7 @@ import Testing
             #expect(asPersonalization(foreignURL).contains("is a file of another program, not a personalization"))
             #expect(asModel(personalizationURL).contains("is a personalization, not a model"))
             #expect(asModel(checkpointURL).contains("is the checkpoint of a run, not a model"))
-            #expect(asModel(foreignURL).contains("not a model of Imprint"))
+            #expect(asModel(foreignURL).contains("not an Imprint model"))
             #expect(
                 [modelURL, checkpointURL, foreignURL, folder].allSatisfy { !Personalization.isPersonalization(at: $0) })
             #expect(throws: FileError.self) {

@@ -85,7 +85,7 @@ private let python3 = ["/usr/bin/python3", "/usr/local/bin/python3", Python.path
             ),
             (
                 "ERROR: Could not find a version that satisfies the requirement (from versions: none)\nERROR: No matching distribution found",
-                "pip found no package of this name, or could not reach the package index"
+                "pip found no package with this name, or could not reach the package index"
             ),
             (
                 "ERROR: Could not find a version that satisfies the requirement (from versions: 0.9)\nERROR: No matching distribution found",

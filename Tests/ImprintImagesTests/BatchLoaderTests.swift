@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test("The values are those of the preprocessed file") func values() throws {
+    @Test("The values are the same as in the preprocessed file") func values() throws {
         try withItems { items in
             for (index, values) in try imagesByIndex(epoch(loader(items))) {
                 var expected = [Float](repeating: 0, count: Self.bytesPerImage)

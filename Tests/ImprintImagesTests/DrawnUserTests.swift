@@ -79,7 +79,7 @@ private func properties(_ shares: DrawingRecipe.Shares) -> [Float] {
         }
     }
 
-    @Test("Hard negatives have two or three kinds, never that of the logo, and at least one is not in the labels")
+    @Test("Hard negatives have two or three kinds, never the kind of the logo, and at least one is not in the labels")
     func hardNegatives() throws {
         let recipe = try recipe("two-circles")
         let allowed = Set(try #require(recipe.compositing).hardNegatives.map(\.kind))

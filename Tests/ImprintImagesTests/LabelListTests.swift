@@ -173,7 +173,7 @@ import Testing
         #expect(other.digest != source.digest)
     }
 
-    @Test("The digest of photos in memory is that of their identifiers, contents and labels") func inMemoryDigest() {
+    @Test("The digest of photos in memory covers their identifiers, contents and labels") func inMemoryDigest() {
         var source = InMemorySource(labels: ["a", "b"])
         #expect(source.digest == SHA256.hexadecimal(of: []))
         source.append(Data([1, 2]), labels: ["b", "a"], identifier: "x")

@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test(
-        "The automatic rule is that of Create ML, but holds out at least 50 of 200 images",
+        "The automatic rule is the same as in Create ML, but holds out at least 50 of 200 images",
         arguments: [(0, 0), (49, 0), (50, 0.1), (199, 0.1), (200, 0.25), (500, 0.1), (1000, 0.05), (100_000, 0.05)])
     func automatic(count: Int, fraction: Double) {
         #expect(ValidationRule.automatic.fraction(ofImages: count) == fraction)

@@ -132,7 +132,7 @@ import Testing
             #expect(same.status == 1)
             #expect(
                 same.errors
-                    == "error: \(model.path): its type would be called Logo, like that of \(namesake). Rename one of the two "
+                    == "error: \(model.path): its type would be called Logo, like the type of \(namesake). Rename one of the two "
                     + "files.\n")
             let wrongUse = try run(program, [model.path])
             #expect(wrongUse.status == 64 && wrongUse.errors.contains("MODEL.imprint OUTPUT.swift"))

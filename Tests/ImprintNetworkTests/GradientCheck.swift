@@ -134,7 +134,7 @@ struct GradientCheck {
         }
         /// Returns the slope if the loss is smooth: the one-sided differences of a step agree, and so does the next smaller step.
         ///
-        /// The result is that of the smaller step. Curvature and a kink can cancel out at one step, but not at two.
+        /// The smaller step gives the result. Curvature and a kink can cancel out at one step, but not at two.
         func smoothSlope(at index: Int, _ first: Slope) -> Slope? {
             var larger = first
             for step in Self.steps.dropFirst() {

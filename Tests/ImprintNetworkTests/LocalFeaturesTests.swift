@@ -26,7 +26,7 @@ import Testing
         return try net.network()
     }
 
-    @Test("The features are those of the last narrow node and of the one in the middle, outside of branches")
+    @Test("The features come from the last narrow node and from the one in the middle, outside of branches")
     func depths() throws {
         let found = try #require(try Self.network(widths: [10, 10, 12]).localFeatures(stride: 4))
         // convolution1 has 8 channels, so that 12 are the limit; inner nodes and branches are inside of blocks.

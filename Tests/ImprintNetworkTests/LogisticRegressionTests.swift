@@ -23,7 +23,7 @@ import Testing
 
     /// The logits are those that Fixtures/logistic_regression.py prints.
     @Test(
-        "The head is that of scikit-learn for the same penalty",
+        "The head agrees with scikit-learn for the same penalty",
         arguments: [
             (Float(0.1), [[1.7242, -0.1708, -1.5534], [-0.6101, 0.5997, 0.0104]]),
             (0.003, [[4.3419, -1.2371, -3.1047], [-3.7854, 2.1724, 1.613]]),
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test("With a sigmoid, the head of each label is that of the label alone") func sigmoid() {
+    @Test("With a sigmoid, the head of each label is the same as without the other labels") func sigmoid() {
         let sets = targets.map { $0 == [0] ? [] : $0 == [1] ? [0, 1] : [1] }
         func logits(_ targets: [[Int]], labels: Int) -> [[Float]] {
             LogisticRegression(

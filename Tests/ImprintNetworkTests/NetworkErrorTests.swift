@@ -168,7 +168,7 @@ import Testing
             invalid("MaxPool", "stride", "0x0", "at least 1x1 and at most 32768x32768"), naming: "stride"),
         layer(
             Convolution(outputChannels: 4, kernelSize: 2, padding: .all(-1)),
-            invalid("Convolution", "padding", "[-1, -1, -1, -1]", "at least 0 and at most 32768 a side"),
+            invalid("Convolution", "padding", "[-1, -1, -1, -1]", "at least 0 and at most 32768 per side"),
             naming: "padding"),
         layer(
             MaxPool(kernelSize: 17, padding: .all(16)),

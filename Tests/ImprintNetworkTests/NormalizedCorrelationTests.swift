@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(
-        "The correlation of every window with every template is that of the definition",
+        "The correlation of every window with every template agrees with the definition",
         arguments: [
             Case(height: 5, width: 7, channels: 3, window: 3, templates: 2),
             Case(height: 9, width: 4, channels: 16, window: Size2D(height: 6, width: 3), templates: 17),

@@ -73,7 +73,7 @@ import Testing
         #expect(changed() == Set(parameters.layout.entries.filter { $0.parameter.role == .statistic }.map(\.name)))
     }
 
-    @Test("Gradients of frozen layers are not written, those of other layers are written completely")
+    @Test("Gradients of frozen layers are not written, and the gradients of other layers are written completely")
     func frozenGradients() throws {
         let network = try Network.named("mobilenet-v1", labels: 3, inputSize: 32, width: 0.25).logits()
         let frozen: Set = ["conv0", "norm0", "conv5_depthwise", "norm5_depthwise", "conv9_pointwise"]

@@ -50,7 +50,7 @@ import Testing
         #expect(overview.layers.reduce(0) { $0 + $1.multiplications } == example.multiplications)
     }
 
-    /// The parameter count of ResNet-50 is that of PyTorch.
+    /// The parameter count of ResNet-50 is the same as in PyTorch.
     @Test(
         "The overview of a network lists every layer and has the totals of its plan",
         arguments: [("mobilenet-v1", 4_231_976), ("resnet-50", 25_557_032)])

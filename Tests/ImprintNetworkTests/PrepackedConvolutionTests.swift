@@ -191,7 +191,7 @@ import Testing
         case none, subscriptSet, norm, withValues, draw, trainingStep, trainingForward
     }
 
-    @Test("Every change of the parameters affects the next prediction", arguments: Change.allCases)
+    @Test("Every change to the parameters affects the next prediction", arguments: Change.allCases)
     func changes(_ change: Change) throws {
         let network = try branches()
         let parameters = try randomParameters(network, seed: 3)

@@ -88,7 +88,7 @@ import Testing
         #expect(!finish(2, 0.79) && finish(2.5, 0.85) && progress.best == 3 && progress.roundsSinceBest == 0)
     }
 
-    @Test("The stored keys are those of version 1") func keys() throws {
+    @Test("The stored keys are the same as in version 1") func keys() throws {
         let data = try JSONEncoder().encode(TrainingProgress(learningRate: 0.1, plannedRounds: 9))
         let values = try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
         #expect(values["plannedEpochs"] as? Int == 9)

@@ -138,7 +138,7 @@ private func tracker(request: DetectionRequest, camera: Camera) throws -> Detect
         #expect(pages == 25)
     }
 
-    /// The examples in this file and in those of the catalogs, by page.
+    /// The examples in this file and in the files of the catalogs, by page.
     ///
     /// An example starts after one comment for each page that has it.
     private static func examples() throws -> [String: [String]] {

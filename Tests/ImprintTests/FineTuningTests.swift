@@ -52,7 +52,7 @@ import Testing
     @Test("The layer decay scales the update of each block relative to the next one") func layerDecay() throws {
         let base = try base()
         try withImages(perLabel: 8) { folder in
-            // One step without warm-up, because the labels are those of the base.
+            // One step without warm-up, because the base has the same labels.
             func moves(decay: Float) throws -> [String: [Float]] {
                 let model = try train(
                     folder,

@@ -86,7 +86,7 @@ import Testing
     // MARK: Prediction
 
     @Test(
-        "The features that a prediction keeps are those of the layers before the head",
+        "The features that a prediction keeps are computed by the layers before the head",
         arguments: ["lenet", "logonet", "mobilenet-v1"])
     func headInput(name: String) throws {
         var configuration = ClassifierConfiguration()

@@ -60,7 +60,7 @@ import Testing
                 // Training does not change the base.
                 #expect(base.parameters[entry.name] == before[entry.name])
                 #expect(unchanged.parameters[entry.name] == before[entry.name], "\(entry.name)")
-                // Batch-norm statistics are those of the base.
+                // The batch-norm statistics come from the base.
                 let hasMoved = moved.parameters[entry.name] != before[entry.name]
                 #expect(hasMoved == (entry.parameter.role != .statistic), "\(entry.name)")
             }
@@ -75,7 +75,7 @@ import Testing
                 let base = try ModelFile(contentsOf: url)
                 let tuned = try train(folder, quickTraining(epochs: 1) { $0.start = .base(base) })
                 #expect(tuned.base == digest)
-                // The digest of a base that was never saved is that of the file it would have.
+                // The digest of a base that was never saved is the digest that its file would have.
                 let again = try train(folder, quickTraining(epochs: 1) { $0.start = .base(tuned) })
                 #expect(try again.base == tuned.write(to: url))
             }

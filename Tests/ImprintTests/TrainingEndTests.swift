@@ -16,7 +16,7 @@ import Testing
         try ClassifierTrainer(photos: ImageFolder(at: folder), configuration: configuration).train(onEvent: onEvent)
     }
 
-    @Test("The model and the evaluation are those of the epoch with the lowest validation loss") func best() throws {
+    @Test("The model and the evaluation are from the epoch with the lowest validation loss") func best() throws {
         try withImages(perLabel: 12) { folder in
             // The learning rate is so high that the loss rises and falls.
             let configuration = quickTraining(epochs: 12) {
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test("Without a validation set the model is that of the last epoch") func last() throws {
+    @Test("Without a validation set, the model is from the last epoch") func last() throws {
         try withImages(perLabel: 4) { folder in
             let result = try result(folder, quickTraining(epochs: 3))
             #expect(result.model.training?.keptEpoch == 3)
@@ -169,7 +169,7 @@ import Testing
 
     @Test("The exponential moving average follows its formula") func average() throws {
         try withImages(perLabel: 8) { folder in
-            // An epoch is one step, so the parameters after N steps are those of a run of N epochs.
+            // An epoch is one step, so the parameters after N steps are the same as after a run of N epochs.
             func parameters(epochs: Int, decay: Float?) throws -> [Float] {
                 let model = try train(
                     folder,

@@ -160,7 +160,7 @@ class Run:
         return self.made("examples", draw)
 
     def boxes(self, name, count):
-        """Scenes with several fruits, and their boxes in the format of COCO."""
+        """Scenes with several fruits, and their boxes in COCO format."""
 
         def draw(folder):
             folder.mkdir()

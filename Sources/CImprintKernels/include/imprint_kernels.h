@@ -325,7 +325,7 @@ void imprint_warp_image(const imprint_warp *warp, const uint8_t *source, uint8_t
 // The number of elements of scratch memory that a blur needs.
 size_t imprint_blur_scratch(int32_t width, int32_t height, int32_t channels, int32_t radius);
 // Separable blur: the weighted mean over 2 * radius + 1 pixels along rows and then columns, with coordinates clamped to the image.
-// weights[0] is the weight of the centre and weights[i] that of both pixels at distance i, in units of 1 / 65536. The target must not alias
+// weights[0] is the weight of the centre, and weights[i] is the weight of both pixels at distance i, in units of 1 / 65536. The target must not alias
 // the source.
 void imprint_blur(const uint8_t *source, uint8_t *target, int32_t width, int32_t height, int32_t channels,
                   const uint16_t *weights, int32_t radius, uint16_t *scratch);

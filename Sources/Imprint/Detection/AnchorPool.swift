@@ -9,7 +9,7 @@ final class AnchorPool: HeadPredictor {
     private static let maximumCandidateCount = 5000
     /// Anchors below this confidence are never objects.
     private static let minimumConfidence: Float = 0.01
-    /// The confidence from which the box of an anchor counts in averages.
+    /// The minimum confidence at which the box of an anchor counts in averages.
     private static let averagedConfidence: Float = 0.5
 
     private let model: ModelFile

@@ -101,7 +101,7 @@ package enum ObjectPeaks {
 
     /// Returns the objects by descending confidence, including those below the thresholds of their logos.
     ///
-    /// An object suppresses less confident objects of the same logo inside its box, and those of other logos with a similar box. But an
+    /// An object suppresses less confident objects of the same logo inside its box, and objects of other logos with a similar box. But an
     /// object below the threshold of its logo never suppresses one that reaches its own. So the other objects do not affect the objects
     /// that reach their thresholds, and an evaluation still gets them.
     /// - Parameters:

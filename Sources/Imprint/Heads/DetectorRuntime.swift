@@ -4,7 +4,7 @@ internal import ImprintNetwork
 
 /// A runtime for logo detectors.
 ///
-/// The features of an image are those at the `DetectorFeatures.positions` positions of its heat maps with the highest scores.
+/// The features of an image are the features at the `DetectorFeatures.positions` positions of its heat maps with the highest scores.
 final class DetectorRuntime: HeadRuntime {
     let model: ModelFile
     private let detector: DetectorHead

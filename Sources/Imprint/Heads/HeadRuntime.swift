@@ -116,6 +116,6 @@ extension ModelFile {
         }
         throw ImprintError.invalidSetting(
             name: "personalization", found: "a change of \(names.sorted().joined(separator: ", "))",
-            expected: "changes of layers after the first block of \"\(network.name)\"")
+            expected: "changes to layers after the first block of \"\(network.name)\"")
     }
 }

@@ -3,7 +3,7 @@ package import ImprintImages
 package import ImprintModel
 package import ImprintNetwork
 
-/// Local features for finding logos by their artwork: one vector for each position of an image.
+/// Local features for finding logos from their artwork: one vector for each position of an image.
 ///
 /// The vectors are activations of a pretrained network at one or two depths. Each channel is standardized over drawn patterns to a mean of
 /// 0 and a standard deviation of 1, so channels with large values do not outweigh the rest. `LocalFeatures.builtIn()` in ImprintTraining

@@ -4,7 +4,7 @@ internal import ImprintNetwork
 
 /// A matcher that compares templates with an image, at all positions and levels of an image pyramid.
 package struct TemplateMatcher: Sendable {
-    /// A part of a logo, as the features of several views; its score is that of the best view.
+    /// A part of a logo, as the features of several views; its score is the score of the best view.
     package struct Template: Sendable {
         /// The height and width of the part in its views, in pixels.
         package let height: Float

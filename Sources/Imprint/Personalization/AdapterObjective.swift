@@ -76,11 +76,11 @@ final class AdapterObjective: TrainingObjective {
         }
     }
 
-    /// The trained change of the model.
+    /// The trained change to the model.
     struct Change {
-        /// The change of the head's weights, [channels, outputs].
+        /// The change to the head's weights, [channels, outputs].
         var weight: [Float] = []
-        /// The change of the head's biases, [outputs].
+        /// The change to the head's biases, [outputs].
         var bias: [Float] = []
         /// The low-rank factors of the other layers.
         var factors: [Personalization.Factors] = []

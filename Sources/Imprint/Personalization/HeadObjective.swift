@@ -22,16 +22,16 @@ struct HeadParameters {
     var channels: Int { weight.count / max(outputs, 1) }
 }
 
-/// An objective that trains a change of a model's head on cached features.
+/// An objective that trains a change to a model's head on cached features.
 ///
-/// With Δ the change of the columns of the trained labels, and z(Δ) the logits of a sample, it minimizes Σ wᵢ · loss(z(Δ), targetᵢ) +
+/// With Δ as the change to the columns of the trained labels, and z(Δ) as the logits of a sample, it minimizes Σ wᵢ · loss(z(Δ), targetᵢ) +
 /// penalty / 2 · Σ (σ_c · Δ_c)² · C, where σ_c is the standard deviation of channel c, and C the number of channels. The penalty therefore
-/// depends on the change of the logits, not on the scale of the features. `PersonalizationSample.Target` defines the losses. AdamW takes
+/// depends on the change in the logits, not on the scale of the features. `PersonalizationSample.Target` defines the losses. AdamW takes
 /// full-batch steps with a cosine schedule.
 final class HeadObjective: TrainingObjective {
     /// The number of steps.
     static let steps = 200
-    /// The approximate change of a logit in the first step.
+    /// The approximate change in a logit in the first step.
     private static let logitStep: Float = 0.1
 
     private let head: HeadParameters
@@ -132,11 +132,11 @@ final class HeadObjective: TrainingObjective {
         }
     }
 
-    /// The trained change of the head.
+    /// The trained change to the head.
     struct Change {
-        /// The change of the trained columns, [channels, trained].
+        /// The change to the trained columns, [channels, trained].
         let weight: [Float]
-        /// The change of the trained biases, [trained].
+        /// The change to the trained biases, [trained].
         let bias: [Float]
     }
 
@@ -212,7 +212,7 @@ final class HeadObjective: TrainingObjective {
 
     /// The result of evaluating one sample; its memory is reused for the next sample.
     private struct Scratch {
-        /// The logits of all labels, including that of images without a logo if there is one.
+        /// The logits of all labels, including the label of images without a logo if there is one.
         var logits: [Float]
         /// The position of the maximum of each output.
         var positions: [Int]
@@ -223,7 +223,7 @@ final class HeadObjective: TrainingObjective {
         }
     }
 
-    /// Computes the logits of a sample, with a change of the logits at each position if there is one.
+    /// Computes the logits of a sample, with a change in the logits at each position if there is one.
     private func evaluate(_ sample: Int, _ change: UnsafeMutableBufferPointer<Float>?, _ scratch: inout Scratch) {
         let outputs = head.outputs
         for label in scratch.logits.indices { scratch.logits[label] = label < outputs ? -.infinity : 0 }
@@ -243,7 +243,7 @@ final class HeadObjective: TrainingObjective {
         }
     }
 
-    /// Writes the gradient of the loss with respect to the change of the logits at each position.
+    /// Writes the gradient of the loss with respect to the change in the logits at each position.
     private func writeGradients() {
         let gradient = plan.outputGradient
         gradient.update(repeating: 0)

@@ -39,7 +39,7 @@ extension ModelFile {
     /// Merges the personalizations of several users into a new model by federated averaging.
     ///
     /// The method follows McMahan et al., "Communication-efficient learning of deep networks from decentralized data", 2017. Let Δᵢ be the
-    /// change of the parameters by user i, with low-rank factors multiplied to A·B, and nᵢ the number of the user's photos, at least 1. A
+    /// change to the parameters by user i, with low-rank factors multiplied to A·B, and nᵢ the number of the user's photos, at least 1. A
     /// parameter w becomes w + Σ nᵢ Δᵢ / Σ nᵢ, where Δᵢ is 0 for users who do not change it. An added label gets the mean of its columns,
     /// weighted by the number of its photos, over the users who added it.
     ///
@@ -53,9 +53,9 @@ extension ModelFile {
     /// try merge.model.write(to: url)
     /// ```
     /// - Parameters:
-    ///   - personalizations: One personalization per user, in any order. A copy of another one is an error, but two different
+    ///   - personalizations: One personalization per user, in any order. A copy is an error, but two different
     ///     personalizations of the same user cannot be detected.
-    ///   - options: The options of clipping and noise.
+    ///   - options: The clipping and noise options.
     /// - Returns: The merged model, with statistics.
     /// - Throws:
     ///   - `ModelFileError` if a personalization was made for another model, does not fit the model, or is a copy of another one.
@@ -128,7 +128,7 @@ extension ModelFile {
     }
 }
 
-/// The weighted average of the users' changes of the base's parameters.
+/// The weighted average of the users' changes to the base's parameters.
 private struct Average {
     /// The weighted sums of the changes, by the name of the parameter.
     private var sums: [String: [Double]] = [:]
@@ -170,7 +170,7 @@ private struct Average {
         }
     }
 
-    /// Computes one user's change of the base's parameters.
+    /// Computes one user's change to the base's parameters.
     private func change(by personalization: Personalization, _ base: ModelFile) -> [String: [Double]] {
         var change: [String: [Double]] = [:]
         for factors in personalization.factors { change[factors.parameter] = factors.product.map(Double.init) }

@@ -7,7 +7,7 @@ public struct PersonalizationConfiguration: Hashable, Sendable {
     ///
     /// A larger weight prevents forgetting more strongly, but adapts the model less to the user's photos.
     public var rehearsalWeight: Float = 2
-    /// The weight of the penalty on changes of the logits, ≥ 0; see docs/explanation/personalization.md.
+    /// The weight of the penalty on changes to the logits, ≥ 0; see docs/explanation/personalization.md.
     public var penalty: Float = 0.001
     /// The number of views per photo, including the photo itself, 1…64.
     ///

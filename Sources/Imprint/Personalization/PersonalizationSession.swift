@@ -167,8 +167,9 @@ public final class PersonalizationSession: Sendable {
 
     /// Removes the photos of a label from the session, and trains.
     ///
-    /// The call removes an added label from the classifier, and undoes the change of the label's column in the head by earlier sessions. It does
-    /// not undo the effect of earlier sessions on the columns of other labels and on the layers before the head.
+    /// The call removes an added label from the classifier, and undoes the change that earlier sessions made to the label's column
+    /// in the head. It does not undo the effect of earlier sessions on the columns of other labels and on the layers before the
+    /// head.
     /// - Throws: `ImprintError.unknownLabel` if the classifier does not have the label.
     public func forget(_ label: String) throws {
         try change { data in

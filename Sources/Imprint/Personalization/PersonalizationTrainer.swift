@@ -9,7 +9,7 @@ struct PersonalizationTrainer {
     private let data: PersonalizationSession.TrainingData
     private let configuration: PersonalizationConfiguration
     private let model: ModelFile
-    /// The labels of the head's outputs, in order: those of the base model, those that the initial personalization added, then new ones.
+    /// The labels of the head's outputs, in order: the labels of the base model, the labels that the initial personalization added, then new ones.
     private let outputs: [String]
     private let newLabels: [String]
 
@@ -82,7 +82,7 @@ struct PersonalizationTrainer {
         return outputs == model.headLabels.count ? tail : try tail.resizingHead(outputs: outputs)
     }
 
-    /// The outputs whose columns change: those of the examples' labels, or all outputs if an example shows none of the detector's logos.
+    /// The outputs whose columns change: the outputs of the examples' labels, or all outputs if an example shows none of the detector's logos.
     private var trainedOutputs: [Int] {
         let labels = Set(data.examples.map(\.evidence.label))
         if !labels.isSubset(of: outputs) { return Array(outputs.indices) }
@@ -279,7 +279,7 @@ extension ModelFile {
 }
 
 extension Personalization {
-    /// Returns a copy with a further change of the head: weights [channels, labels] and biases [labels].
+    /// Returns a copy with a further change to the head: weights [channels, labels] and biases [labels].
     fileprivate func adding(weight: [Float], bias: [Float], to labels: [String], record: Record) -> Personalization {
         var changed = columns
         for (column, label) in labels.enumerated() {

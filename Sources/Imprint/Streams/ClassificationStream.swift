@@ -1,6 +1,6 @@
 public import ImprintImages
 
-/// An asynchronous sequence of the classifications of frames, such as those of a camera.
+/// An asynchronous sequence of the classifications of frames, such as camera frames.
 ///
 /// ```swift
 /// for try await element in classifier.classifications(for: camera.frames, every: .milliseconds(100)) {
@@ -106,7 +106,7 @@ public struct ClassificationStream: AsyncSequence, Sendable {
 extension ClassificationRequest {
     /// Returns a stream of the classifications of frames.
     /// - Parameters:
-    ///   - frames: The frames, for example those of a camera.
+    ///   - frames: The frames, for example from a camera.
     ///   - interval: The minimum time between two classified frames. If it is zero, the stream classifies the newest frame as soon as it is
     ///     done with the previous one.
     ///   - smoothing: The weight of the previous frames in each confidence, 0 (no smoothing) to less than 1: s ← `smoothing` · s +
@@ -133,7 +133,7 @@ extension ImageClassifier {
     ///
     /// Use `ClassificationRequest.classifications(for:every:smoothing:)` for a region of interest or a confidence rule.
     /// - Parameters:
-    ///   - frames: The frames, for example those of a camera.
+    ///   - frames: The frames, for example from a camera.
     ///   - interval: The minimum time between two classified frames.
     ///   - smoothing: The weight of the previous frames in each confidence, 0 (no smoothing) to less than 1.
     public func classifications<Frames: AsyncSequence & Sendable>(

@@ -1,6 +1,6 @@
 public import ImprintImages
 
-/// An asynchronous sequence of the objects in frames, such as those of a camera, with identities.
+/// An asynchronous sequence of the objects in frames, such as camera frames, with identities.
 ///
 /// ```swift
 /// for try await element in DetectionRequest(detector).detections(for: camera.frames, every: .milliseconds(100)) {
@@ -92,7 +92,7 @@ public struct DetectionStream: AsyncSequence, Sendable {
 extension DetectionRequest {
     /// Returns a stream of the objects in frames.
     /// - Parameters:
-    ///   - frames: The frames, for example those of a camera.
+    ///   - frames: The frames, for example from a camera.
     ///   - interval: The minimum time between two searched frames. If it is zero, the stream searches the newest frame as soon as it is done
     ///     with the previous one.
     ///   - tracker: The tracker that gives objects their identities; nil for the default one.

@@ -20,7 +20,7 @@ public protocol TypedModel: Sendable {
     var classifier: ImageClassifier { get }
 
     /// Creates a typed model from a classifier.
-    /// - Throws: `TypedModelError.labelMismatch` if the labels of the classifier are not those of `Label`.
+    /// - Throws: `TypedModelError.labelMismatch` if the labels of the classifier do not match `Label`.
     init(_ classifier: ImageClassifier) throws
 }
 

@@ -117,7 +117,7 @@ extension RasterImage {
 }
 
 extension StrokeFont.Stroke {
-    /// Returns the distance of a point to the stroke's line, in pixels.
+    /// Returns the distance of a point from the stroke's line, in pixels.
     fileprivate func distance(_ x: Float, _ y: Float, _ unit: Float) -> Float {
         let (startX, startY) = (x1 * unit, y1 * unit)
         let (alongX, alongY) = ((x2 - x1) * unit, (y2 - y1) * unit)

@@ -17,7 +17,7 @@ public struct Augmentation: Codable, Hashable, Sendable, CustomStringConvertible
         case crop
         /// Brightens or darkens by up to 0.4 stops.
         case exposure
-        /// With probability 1/3, blurs an image by a Gaussian with a standard deviation of up to 1.5 % of the side.
+        /// With probability 1/3, blurs an image with a Gaussian whose standard deviation is up to 1.5 % of the side.
         case blur
         /// With probability 1/3, adds noise with a standard deviation of 2 to 12 of 255.
         case noise

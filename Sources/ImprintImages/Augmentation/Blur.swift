@@ -2,7 +2,7 @@ internal import CImprintKernels
 internal import Foundation
 
 extension RasterImage {
-    /// Returns the image blurred by a Gaussian of the given standard deviation in pixels.
+    /// Returns the image blurred with a Gaussian that has the given standard deviation in pixels.
     ///
     /// The kernel ends at three standard deviations, and border pixels are repeated. Samples are within 1 of the exact
     /// result for standard deviations of up to 20 pixels.

@@ -24,7 +24,7 @@ package struct ImageInformation: Sendable, Hashable {
     package let width: Int
     /// The height of the stored image, in pixels.
     package let height: Int
-    /// The orientation of the stored image; always `up` for HEIC, whose size is that of the upright image.
+    /// The orientation of the stored image; always `up` for HEIC, because its stored size already refers to the upright image.
     package let orientation: Orientation
     /// The name of the colour profile ("Display P3"); nil if the file has no readable profile.
     package let colorProfile: String?

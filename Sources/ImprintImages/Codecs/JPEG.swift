@@ -115,7 +115,7 @@ enum JPEG {
 
     /// Converts CMYK samples to sRGB with the profile of the file, or else by red = (1 − C)(1 − K), and so on.
     private static func rgb(cmyk stored: [UInt8], _ bytes: [UInt8], _ header: ImageHeader) -> [UInt8] {
-        // Adobe's software stores 1 − C and so on.
+        // Adobe's software inverts the samples: it stores 1 − C, 1 − M and so on.
         let cmyk = JPEGSegments(bytes).hasAdobeMarker ? stored.map { 255 - $0 } : stored
         if let converted = header.profile?.convert(cmyk: cmyk) { return converted }
         var rgb: [UInt8] = []

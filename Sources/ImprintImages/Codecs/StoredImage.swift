@@ -99,7 +99,7 @@ package struct StoredImage: Sendable {
     /// The upright image in sRGB, with alpha if the file has it.
     package var upright: RasterImage { orientation.upright(profile?.convert(image) ?? image) }
 
-    /// Returns the same image with an orientation other than that in its file.
+    /// Returns the same image with a different orientation.
     package func oriented(_ orientation: Orientation) -> StoredImage { StoredImage(image, orientation, profile) }
 
     /// Crops the upright image to `part`, in whole pixels.

@@ -10,7 +10,7 @@ enum WebP {
         var header = ImageHeader(format: .webp, width: Int(features.width), height: Int(features.height))
         header.hasAlpha = features.has_alpha != 0
         header.isAnimated = features.has_animation != 0
-        // A lossless image is decoded at full size, 4 bytes a pixel; the alpha of a lossy image is stored losslessly too.
+        // A lossless image is decoded at full size, 4 bytes per pixel; the alpha of a lossy image is stored losslessly too.
         let frame = header.isAnimated ? try? Frame(bytes, file: file).features : features
         if let frame {
             let isLossless = frame.format == 2

@@ -2,7 +2,7 @@ internal import Foundation
 
 /// The position of a photo in the numbering of a camera: `IMG_3123.jpg` is number 3123 of the series `IMG_`.
 struct SequencePosition: Hashable {
-    /// The prefix before the number: the folders below that of the label, and the start of the name.
+    /// The prefix before the number: the folders below the label's folder, and the start of the name.
     let series: String
     /// The last number in the name.
     let number: Int

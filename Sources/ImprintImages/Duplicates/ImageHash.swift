@@ -5,7 +5,7 @@ internal import Foundation
 /// It is computed from the whole image scaled to 32 x 32 pixels, so size, compression and a slightly different crop have
 /// little effect:
 /// - a *layout* of 16 x 16 pixels in colour, compared by Pearson's correlation, which is invariant to exposure and contrast;
-/// - a *colour histogram* of 64 colours (4 levels a channel), compared by the Bhattacharyya coefficient, which hardly changes
+/// - a *colour histogram* of 64 colours (4 levels per channel), compared by the Bhattacharyya coefficient, which hardly changes
 ///   as the camera moves over a scene;
 /// - a *hash* of 63 bits, the signs of the lowest frequencies of the layout's discrete cosine transform (a perceptual hash). A
 ///   comparison takes a few instructions for each of the eight rotations and mirror images.
@@ -109,7 +109,7 @@ extension ImageHash {
         return y * side + x
     }
 
-    /// Returns the hash of a layout and that of its transpose.
+    /// Returns the hash of a layout and the hash of its transpose.
     private static func hashes(of layout: [UInt8]) -> (UInt64, UInt64) {
         // An approximate luma is sufficient, and integers give the same result on every processor.
         let grey = stride(from: 0, to: layout.count, by: 3).map { pixel -> Int in

@@ -66,7 +66,7 @@ extension CoreMLGraph {
         let bias = try parameter(record, shape: 4, values: 5, layer)
         let (extent, factors) = try assembler.broadcast(scale, over: x, for: layer.name)
         let (other, addends) = try assembler.broadcast(bias, over: x, for: layer.name)
-        // One layer if both have the same extent, otherwise two layers.
+        // Adds one layer if both have the same extent, otherwise two layers.
         if extent == other {
             return try assembler.scale(x, extent, by: factors, adding: addends, named: layer.name)
         }

@@ -212,7 +212,7 @@ extension CoreMLDetectorExporter {
         let (step, side) = (Float(detector.stride) / Float(level.side), Float(level.side))
         let span = detector.span / side
         let (rows, columns) = (map.height, map.width)
-        // The centre of the first position is that of the first pixel.
+        // The first position is centred on the first pixel.
         let start = 0.5 / side
         guard detector.regressesBoxes else {
             return constant([rows * columns, 4], named: "\(prefix)boxes") {

@@ -73,7 +73,7 @@ struct CoreMLPackage {
             url.pathComponents.starts(with: folder.pathComponents)
         else {
             throw ImportError.Problem.malformed(
-                reason: "it refers to the file \(name.debugDescription), expected one in its own folder")
+                reason: "it refers to the file \(name.debugDescription), expected a file in the model's folder")
         }
         return url
     }

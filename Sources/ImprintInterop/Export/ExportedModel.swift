@@ -37,7 +37,7 @@ struct ExportedModel {
 
     /// Returns the metadata from which Imprint restores the model, as keys and JSON values.
     ///
-    /// The keys are those of a model file. The key of the network identifies a model that Imprint exported.
+    /// The keys are the same as in a model file. The key of the network identifies a model that Imprint exported.
     func metadata() throws -> [(key: String, value: String)] {
         [
             (ModelFileKey.labels, try json(file.labels)),

@@ -113,9 +113,9 @@ extension ONNXExporter {
 
     /// Returns whether no object with a higher confidence suppresses an object, [objects].
     ///
-    /// An object suppresses objects of the same logo inside its box, and those of other logos with a similar box. But an object below the
+    /// An object suppresses objects of the same logo inside its box, and objects of other logos with a similar box. But an object below the
     /// threshold of its logo does not suppress one that reaches the threshold of its own logo. A suppressed object does not suppress
-    /// others, so the result equals that of sequential suppression. Each round resolves one more link of a suppression chain.
+    /// others, so the result is the same as with sequential suppression. Each round resolves one more link of a suppression chain.
     private mutating func isLeading(_ objects: Objects, _ detector: DetectorHead) -> String {
         let overlaps = addOverlap(objects.boxes, objects.boxes, named: "leading")
         let isSame = sameLogo(objects.logos, named: "leading")

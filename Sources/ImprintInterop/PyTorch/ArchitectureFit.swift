@@ -62,7 +62,7 @@ extension PyTorchArchitecture {
     }
 }
 
-/// The tensors of a checkpoint are not those of an architecture.
+/// The tensors of a checkpoint do not match an architecture.
 struct ArchitectureMismatch: Error {
     /// Something that the file lacks, or something unexpected that it contains.
     enum Finding {

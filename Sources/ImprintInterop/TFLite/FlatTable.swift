@@ -1,7 +1,7 @@
 /// A table of a FlatBuffer, whose offsets are checked against the size of the file.
 ///
 /// Fields have the index of their declaration in the schema; a field that the file omits has its default value. Offsets only point
-/// forward, except that of the list of fields, so no cycles exist.
+/// forward, except the offset of the list of fields, so no cycles exist.
 ///
 /// Source: FlatBuffers, "Internals", https://flatbuffers.dev/internals.
 struct FlatTable {

@@ -88,7 +88,7 @@ struct TFLiteImporter {
         return names[code] ?? "the operator \(code)"
     }
 
-    /// Returns the name of an operator, which is that of its first output.
+    /// Returns the name of an operator, which is the name of its first output.
     private func name(of entry: TFLiteModel.Operator) -> String {
         entry.outputs.first.flatMap { $0 < 0 ? nil : model.tensors[$0].name } ?? ""
     }

@@ -16,7 +16,7 @@ package struct Checkpoint: Sendable {
     package let images: Images
     /// The state of the training loop.
     package let state: TrainingState
-    /// Whether the settings are those of version 1, which have other names.
+    /// Whether the settings come from version 1, in which they have other names.
     package let isVersionOne: Bool
 
     /// The readable images of a run, as paths relative to their folder.

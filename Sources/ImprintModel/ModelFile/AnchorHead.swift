@@ -88,7 +88,7 @@ public struct AnchorHead: Codable, Hashable, Sendable {
             network.nodes[first].layer is Sigmoid, network.shapes[first].count == count * labels.count
         else {
             return
-                "a network whose output is not a concatenation with a sigmoid of \(count * labels.count) values first"
+                "a network whose output is not a concatenation that starts with a sigmoid of \(count * labels.count) values"
         }
         return nil
     }

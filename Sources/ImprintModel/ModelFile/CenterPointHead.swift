@@ -68,7 +68,7 @@ public struct CenterPointHead: Codable, Hashable, Sendable {
         // The confidences are probabilities.
         guard let last = network.nodes.last, last.layer is Concat,
             network.nodes.first(where: { $0.name == last.inputs.first })?.layer is Sigmoid
-        else { return "a network whose output is not a concatenation with a sigmoid heat map first" }
+        else { return "a network whose output is not a concatenation that starts with a sigmoid heat map" }
         for (height, width) in [(network.input.height, network.input.width), (sideMultiple, 2 * sideMultiple)] {
             let input = TensorShape(height: height, width: width, channels: network.input.channels)
             guard let resized = try? Network(name: network.name, input: input, nodes: network.nodes),

@@ -44,7 +44,7 @@ public struct DetectorHead: Codable, Hashable, Sendable {
     /// Without box regression, boxes are squares whose size depends only on the pyramid level.
     public var regressesBoxes: Bool
 
-    /// The stored keys; the first four are those of format 1.
+    /// The stored keys; the first four are the keys of format 1.
     private enum CodingKeys: String, CodingKey {
         case levels, stride, span
         case logos = "marks"

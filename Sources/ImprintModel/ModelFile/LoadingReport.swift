@@ -51,7 +51,7 @@ public struct LoadingReport: Sendable, Equatable, CustomStringConvertible {
         if !unused.isEmpty { lines.append("not in the network: \(unused.joined(separator: ", "))") }
         if !mismatched.isEmpty {
             let texts = mismatched.map { "\($0.name) \($0.found), expected \($0.expected)" }
-            lines.append("of another shape: \(texts.joined(separator: "; "))")
+            lines.append("with another shape: \(texts.joined(separator: "; "))")
         }
         return lines.joined(separator: "\n")
     }

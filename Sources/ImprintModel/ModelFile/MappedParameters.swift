@@ -1,7 +1,7 @@
 internal import ImprintNetwork
 
 extension Safetensors.File {
-    /// Memory-maps the parameters of `layout` in the file; nil if their layout in the file differs from that in memory.
+    /// Memory-maps the parameters of `layout` in the file; nil if their layout in the file differs from the layout in memory.
     func mapped(_ layout: ParameterLayout) -> Parameters? {
         guard let (descriptor, dataStart) = opened, dataStart % 64 == 0, layout.count > 0 else { return nil }
         // A model file starts with the parameters.

@@ -46,7 +46,7 @@ public struct ModelFile: Sendable {
     public var novelty: NoveltyRule?
     /// The precision in which `write(to:)` stores the parameters.
     public let precision: Safetensors.Precision
-    /// The storage in the file that the model was read from; that of `precision` if it was not read from a file.
+    /// The storage in the file that the model was read from; if it was not read from a file, the storage that corresponds to `precision`.
     public let storage: Storage
     /// The SHA-256 digest of the tensors in the file that the model was read from; nil if it was not read from a file.
     public let digest: String?
@@ -154,8 +154,8 @@ extension ModelFile {
     /// Writes the file at `url` atomically; equal content gives equal bytes.
     /// - Parameters:
     ///   - url: The file.
-    ///   - storage: The storage of the parameters; nil for that of `precision`. With nil, a model from an int8 file is written as float32,
-    ///     because it may have been trained further.
+    ///   - storage: The storage of the parameters; nil for the storage that corresponds to `precision`. With nil, a model from an
+    ///     int8 file is written as float32, because it may have been trained further.
     /// - Returns: The digest of the tensors, which identifies the base model of a personalization.
     /// - Throws: `ModelFileError` if labels and network do not match or a parameter is not finite, `SafetensorsError` if a parameter is
     ///   beyond the range of float16, `FileError` if the file cannot be written.

@@ -48,7 +48,7 @@ public struct ModelFileError: DescribedError, Equatable {
         case duplicateLabel(String)
         /// The shape of preprocessed images differs from that of the network's input.
         case inputShape(found: TensorShape, expected: TensorShape)
-        /// The tensors of the file are not those of the network.
+        /// The tensors of the file do not match the network.
         case incomplete(LoadingReport)
         /// The scales of an int8 tensor are missing or do not fit.
         case invalidScales(tensor: String, reason: String)
@@ -77,7 +77,7 @@ public struct ModelFileError: DescribedError, Equatable {
                 "holds the same changes as \(original), so it counts as the same person. Expected one personalization per person. "
                     + "Leave one of the two files out"
             case .foreign:
-                "is a safetensors file, but not a model of Imprint: its metadata has no imprint.format"
+                "is a safetensors file, but not an Imprint model: its metadata has no imprint.format"
             case .newerFormat(let found, let newest):
                 "was written by a newer Imprint (format \(found)); this one reads up to \(newest). Update Imprint"
             case .unknownFormat(let found, let newest):

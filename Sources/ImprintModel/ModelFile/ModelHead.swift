@@ -59,7 +59,7 @@ public enum ModelHead: Hashable, Sendable {
     /// The logos of a logo detector, in the order of the network's outputs; empty for other models.
     package var logos: [DetectorHead.Logo] { detector?.logos ?? [] }
 
-    /// Whether the model has a label without an output: that of images without any logo, whose logit is 0.
+    /// Whether the model has a label without an output: the label of images without any logo, whose logit is 0.
     package var hasLabelWithoutOutput: Bool { detector != nil }
 
     /// Returns the labels of the network's outputs, in order.
@@ -81,7 +81,7 @@ public enum ModelHead: Hashable, Sendable {
     }
 
     /// Returns the Platt scaling of each output, slope · logit + offset; slopes are 1 and offsets 0 for a classifier of whole images.
-    /// - Parameter outputs: The number of outputs, with those of added labels.
+    /// - Parameter outputs: The number of outputs, including the outputs of added labels.
     package func plattScaling(outputs: Int) -> (slopes: [Float], offsets: [Float]) {
         switch self {
         case .softmax, .sigmoid, .centerPoints, .anchors:

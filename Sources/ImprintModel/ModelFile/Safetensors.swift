@@ -92,7 +92,7 @@ public enum Safetensors {
         package let shape: [Int]
         /// The elements in row-major order; their number is the product of `shape`.
         package let values: [Float]
-        /// The precision in which they are stored; nil for that of the file.
+        /// The precision in which they are stored; nil for the precision of the file.
         package let precision: Precision?
         /// Whether the values are integers that are stored as signed 8 bits.
         let isInt8: Bool

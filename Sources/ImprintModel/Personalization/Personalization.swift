@@ -14,13 +14,13 @@ public struct Personalization: Sendable, Equatable {
     /// The format that this version of Imprint writes, and the newest that it reads.
     public static let formatVersion = 1
 
-    /// The change of the head's parameters for one label.
+    /// The change to the head's parameters for one label.
     package struct Column: Sendable, Hashable {
         /// The label: a label of the base model, or an added one.
         package let label: String
-        /// The change of the label's weights, one value per feature channel; for an added label, the weights themselves.
+        /// The change to the label's weights, one value per feature channel; for an added label, the weights themselves.
         package let weights: [Float]
-        /// The change of the label's bias; 0 if the head has no biases.
+        /// The change to the label's bias; 0 if the head has no biases.
         package let bias: Float
 
         /// Creates a column and rounds its values to float16.
@@ -93,7 +93,7 @@ public struct Personalization: Sendable, Equatable {
     public let base: String
     /// The added labels, in the order of the additional network outputs.
     public let addedLabels: [String]
-    /// The changes of the head; every added label has a column.
+    /// The changes to the head; every added label has a column.
     package let columns: [Column]
     /// The low-rank adapters of layers before the head.
     package let factors: [Factors]
@@ -224,7 +224,7 @@ extension ModelFile {
         return padded
     }
 
-    /// The labels of the head's outputs, in order: all labels, or those of the logos of a logo detector.
+    /// The labels of the head's outputs, in order: all labels or, for a logo detector, the labels of its logos.
     package var headLabels: [String] { head.outputLabels(labels) }
 
     /// Checks that no two personalizations make the same change.

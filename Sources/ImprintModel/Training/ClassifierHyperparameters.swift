@@ -75,7 +75,7 @@ public struct ClassifierHyperparameters: Codable, Hashable, Sendable {
     public var augmentation = Augmentation.none
     /// The settings for fine-tuning a base model, which apply if more than its head is trainable.
     public var fineTuning = FineTuning()
-    /// Whether the head of a base model reads the maximum of each channel besides its mean, for logos that are small in the photos.
+    /// Whether the head of a base model reads the maximum of each channel in addition to its mean, for logos that are small in the photos.
     ///
     /// Such a head is always initialized at random; see `Network.withConcatPooling()`.
     public var poolsMaximum = false

@@ -2,7 +2,7 @@ internal import ImprintImages
 internal import ImprintNetwork
 
 // Version 1 stored single values instead of the hyperparameters. They are read if there are no hyperparameters. They are still written, so that
-// version 1 can read the record of a classifier. It cannot read that of a detector, which lacks the values of SGD that version 1 requires.
+// version 1 can read the record of a classifier. It cannot read the record of a detector, which lacks the values of SGD that version 1 requires.
 extension TrainingRecord {
     private enum CodingKeys: String, CodingKey {
         case hyperparameters, foundLearningRate, dataDigest, trainingImages, validationImages

@@ -78,7 +78,7 @@ public struct HardSigmoid: Layer {
     /// The output for an input of 0.
     public let offset: Float
 
-    /// Creates the layer; the defaults are those of MobileNetV3.
+    /// Creates the layer; the defaults are the same as in MobileNetV3.
     public init(slope: Float = 1 / 6, offset: Float = 0.5) {
         self.slope = slope
         self.offset = offset

@@ -8,7 +8,7 @@ internal import ImprintCore
 /// The shortcut, the activation and the pooling are each optional; a shortcut cannot be combined with pooling. A plan replaces the separate layers
 /// of the network by this one, which reads x once, writes z once and stores no values in between. The backward pass recomputes from x
 /// which values the activation passes (with a shortcut, it reads them from z). With g the gradient that the activation passes, dscale,
-/// dshift and dx are those of `BatchNormalization` for dy = g, and the shortcut's gradient is g.
+/// dshift and dx are the same as in `BatchNormalization` for dy = g, and the shortcut's gradient is g.
 struct NormalizedActivation: Layer, LayerKernel {
     static let kind = "normalizedActivation"
     private let normalization: BatchNormalization

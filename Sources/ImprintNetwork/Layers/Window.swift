@@ -110,7 +110,8 @@ struct Window {
         }
         if case .explicit(let top, let left, let bottom, let right) = padding {
             let isValid = [top, left, bottom, right].allSatisfy { (0...limit).contains($0) }
-            try check(layer, "padding", [top, left, bottom, right], isValid, "at least 0 and at most \(limit) a side")
+            try check(
+                layer, "padding", [top, left, bottom, right], isValid, "at least 0 and at most \(limit) per side")
         }
     }
 

@@ -26,7 +26,7 @@ public struct SoftmaxCrossEntropy: Hashable, Codable, Sendable {
     public struct Result: Sendable {
         /// The mean loss.
         public var loss: Float
-        /// The number of images whose largest logit is that of their target (top-1).
+        /// The number of images whose largest logit belongs to their target (top-1).
         public var correct: Int
     }
 

@@ -11,7 +11,7 @@ public final class TrainingLoop {
     public private(set) var progress: TrainingProgress
     /// The exponential moving average (EMA) of the parameters; nil without an EMA.
     public let ema: Parameters?
-    /// A snapshot of the best parameters: those of the best round, or the initial ones if `Options.evaluatesStart` is set and no round was
+    /// A snapshot of the best parameters: the parameters of the best round, or the initial ones if `Options.evaluatesStart` is set and no round was
     /// as accurate.
     ///
     /// It is nil before the first round ends, unless the initial parameters were validated.

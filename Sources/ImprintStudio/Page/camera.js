@@ -62,7 +62,7 @@ export class Camera {
 
   async #open() {
     if (this.isOn) return;
-    if (!navigator.mediaDevices?.getUserMedia) throw new Error("This browser gives the page no access to a camera.");
+    if (!navigator.mediaDevices?.getUserMedia) throw new Error("This browser does not give the page access to a camera.");
     let stream;
     try {
       stream = await this.#request();

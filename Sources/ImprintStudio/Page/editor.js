@@ -57,7 +57,7 @@ function resized(box, { left = 0, top = 0, right = 0, bottom = 0 }) {
 
 let isLayoutPending = false;
 
-/** Moves the labels in the photo before the next frame, so that they do not cover each other; that of the selected box comes first. */
+/** Moves the labels in the photo before the next frame, so that they do not cover each other; the label of the selected box comes first. */
 function layOutLabels() {
   if (isLayoutPending) return;
   isLayoutPending = true;
@@ -137,7 +137,7 @@ function detach(part) {
   if (selected === part) select(null);
 }
 
-/** Puts elements into an order after the first `offset` ones of their parent; those in order keep the focus. */
+/** Puts elements into an order after the first `offset` ones of their parent; elements that are already in order keep the focus. */
 function order(parent, elements, offset = 0) {
   for (const [index, element] of elements.entries()) {
     if (parent.children[index + offset] !== element) parent.insertBefore(element, parent.children[index + offset] ?? null);

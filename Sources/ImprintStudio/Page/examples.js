@@ -91,7 +91,7 @@ export function makeExamples(label, actions) {
     make("button", { textContent: "Delete", onclick: () => remove(chosen) }),
     make("button", { className: "close", textContent: "Close", onclick: close })));
 
-  /** Shows the examples with these numbers; `labels` are those of all classes. */
+  /** Shows the examples with these numbers; `labels` are the labels of all classes. */
   function update(ids, labels) {
     updateList(list, ids.toReversed(), item);
     list.hidden = !ids.length;

@@ -1,4 +1,4 @@
-// The confidence gauge: shows the confidence of one label. With a detector, it is that of the best object.
+// The confidence gauge: shows the confidence of one label. With a detector, it shows the confidence of the best object.
 
 import { find, makeSVG, subscribe } from "./parts.js";
 import { figure, shownConfidence, shownLabels } from "./steady.js";

@@ -192,7 +192,7 @@ subscribe("boxes", (next) => {
   show();
 });
 subscribe("model", (next) => {
-  // The results are those of another model.
+  // The results come from another model.
   if (model && (model.isMatching !== next.isMatching || model.learned !== next.learned)) find("logo-results").replaceChildren();
   model = next;
   show();

@@ -1,4 +1,4 @@
-// Any photos: add folders of photos, audit and fix them, train a classifier, read its report, and export it.
+// The panel Photos: add folders of photos, audit and fix them, train a classifier, read its report, and export it.
 
 import { addedText, clearQuestion, counted, showAudit, showAuditStatus } from "./audit.js";
 import { showCurves } from "./curves.js";

@@ -22,7 +22,7 @@ const activeLabels = () => [...filterLabels].filter((label) => modelLabels?.has(
 /** Returns the best classification or object that the content filter blocks; `undefined` if the image passes. */
 export function blockedPart(checked = result) {
   const threshold = Number(find("filter-threshold").value);
-  // Several logos in one image share the confidence of the classifications, but not that of the objects.
+  // Several logos in one image share the confidence of the classifications, but not the confidences of the objects.
   return [...checked?.observations ?? [], ...checked?.objects ?? []].filter(({ label, confidence }) => filterLabels.has(label) && confidence >= threshold)
     .reduce((best, part) => (best && best.confidence >= part.confidence ? best : part), undefined);
 }

@@ -50,7 +50,7 @@ function pairedObjects(objects, previous, weight, time) {
   return [...pairs, ...[...free].filter((index) => isStaying(previous[index])).map((index) => [previous[index], index])];
 }
 
-/** Returns a result with a shown confidence of each item, given the previous steady result (`null` for the first one) and the time in milliseconds. */
+/** Returns a result with the confidence to show for each item, given the previous steady result (`null` for the first one) and the time in milliseconds. */
 export function steady(result, previous, time = performance.now()) {
   const weight = previous ? 1 - Math.exp((previous.time - time) / inertia) : 1;
   const before = new Map(previous?.observations.map((item, index) => [item.label, { ...item, index }]));

@@ -234,7 +234,7 @@ function showStatus(status) {
   showCurves(find("curves"), isOwn ? status.points : []);
   showCurves(find("detector-curves"), status.panel === "annotate" ? status.points : [], "on the training images");
   showComparison(status.comparison);
-  // Curves show the progress of training; that of a download or a comparison is not known.
+  // Curves show the progress of training; the progress of a download or a comparison is not known.
   find("progress").hidden = stage !== "running" || (status.points.length > 1 && isOwn);
   find("detector-progress").hidden = stage !== "running";
   for (const id of ["progress", "detector-progress"]) {

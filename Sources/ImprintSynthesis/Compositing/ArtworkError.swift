@@ -10,7 +10,7 @@ public enum ArtworkError: DescribedError, Equatable, Sendable {
     case unreadable(ImageError)
     /// The file is neither an image nor an SVG drawing; `found` describes its content ("text", "an empty file").
     case notArtwork(file: URL, found: String)
-    /// The name of the file is that of an SVG drawing, but its content is not a drawing; `found` describes it.
+    /// The file is named like an SVG drawing, but its content is not a drawing; `found` describes it.
     case damagedDrawing(file: URL, found: String)
     /// The file is an SVG drawing, but librsvg 2.52 or newer is not installed, or the build leaves out the package trait `SVG`.
     case unsupportedDrawing(file: URL)
@@ -43,8 +43,8 @@ extension ArtworkError {
             "\(file.displayPath): the logo has \(width)x\(height) pixels, expected at least \(minimum) on its longer "
                 + "side. Export it at a larger size."
         case .tooLong(let name, let ratio, let maximum):
-            "\(name): the longer side of the logo is \(ratio) times the shorter one, expected at most \(maximum) times. Use a version of "
-                + "the logo that is less wide or tall."
+            "\(name): the longer side of the logo is \(ratio) times the shorter one, expected at most \(maximum) times. Use a "
+                + "less elongated version of the logo."
         }
     }
 }
@@ -66,8 +66,8 @@ extension ArtworkImage.Problem {
             "\(file.displayPath): the logo is a rectangle that fills the image up to a thin frame. If the frame is not the background of "
                 + "the logo, remove it, for example with an image editor."
         case .isNarrow(let width, let height):
-            "\(file.displayPath): Imprint scales the logo to \(width)x\(height) pixels, so details may be missing. Use a version of the "
-                + "logo that is less wide or tall."
+            "\(file.displayPath): Imprint scales the logo to \(width)x\(height) pixels, so details may be missing. Use a "
+                + "less elongated version of the logo."
         case .isSmall(let width, let height):
             "\(file.displayPath): the logo has only \(width)x\(height) pixels, so details may be missing. Export it with at least "
                 + "128 pixels on its longer side."

@@ -92,7 +92,7 @@ struct Design: Equatable {
 }
 
 extension DrawnShape {
-    /// Points whose convex hull equals that of the shape to within half a percent.
+    /// Points whose convex hull equals the hull of the shape to within half a percent.
     fileprivate var outline: [Point] {
         switch self {
         case .box(let center, let halfSides, let direction, let rounding) where rounding == 0:

@@ -102,7 +102,7 @@ package struct DrawingRecipe: Codable, Sendable, Equatable {
         package let hatched: Float
         /// Filled shapes with worn ink.
         ///
-        /// The remaining probability, 1 − `outlined` − `hatched` − `worn`, is that of plain filled shapes.
+        /// The remaining probability, 1 − `outlined` − `hatched` − `worn`, is the probability of plain filled shapes.
         package let worn: Float
     }
 

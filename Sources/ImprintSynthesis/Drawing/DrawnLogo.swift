@@ -32,11 +32,11 @@ package enum LogoKind: String, Codable, Sendable, CaseIterable {
     case oneDisc
     /// Two discs of nearly the same size.
     case equalDiscs
-    /// As `twoCircles`, but the small disc is tiny.
+    /// Like `twoCircles`, but the small disc is tiny.
     case tinyDot
-    /// As `twoCircles`, but the small disc is below the large one.
+    /// Like `twoCircles`, but the small disc is below the large one.
     case smallBelow
-    /// As `twoCircles`, but the discs are far apart.
+    /// Like `twoCircles`, but the discs are far apart.
     case farApart
     /// Two discs; the small one is mostly inside the large one.
     case overlapping
@@ -58,13 +58,13 @@ package enum LogoKind: String, Codable, Sendable, CaseIterable {
     case looseTwoCircles
     /// Two discs that touch or overlap.
     case touching
-    /// As `twoCircles`, but one of them is an ellipse.
+    /// Like `twoCircles`, but one of them is an ellipse.
     case oneOval
     /// Two discs; one is slightly larger.
     case similarDiscs
-    /// As `twoCircles`, but the small disc has a size between those of `twoCircles` and `tinyDot`.
+    /// Like `twoCircles`, but the size of the small disc is between `twoCircles` and `tinyDot`.
     case smallDot
-    /// As `twoCircles`, but with a gap of about the radius of the large disc.
+    /// Like `twoCircles`, but with a gap of about the radius of the large disc.
     case apart
     /// Three to eight discs of about the same size in one or two rows.
     case rowOfDiscs

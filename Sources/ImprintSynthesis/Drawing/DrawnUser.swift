@@ -9,7 +9,7 @@ extension DrawingRecipe {
     /// if there is no `compositing`. If possible, at least one hard negative is of a kind that no label of the recipe shows. A logo
     /// with a number in the recipe keeps it.
     ///
-    /// Every share is 0 or 1, and every range is a half or a quarter of that of the recipe. The images of a user are therefore more
+    /// Every share is 0 or 1, and every range is a half or a quarter of the recipe's range. The images of a user are therefore more
     /// alike than those of the recipe. The label names and the size do not change. The default count is 40 images per label.
     ///
     /// - Parameter number: The number of the user, from 1; the same number gives the same recipe.

@@ -172,7 +172,7 @@ extension ArtworkViews {
     /// - Parameters:
     ///   - backdrops: The backgrounds, at least as large as the image.
     ///   - side: The height and width of the image.
-    ///   - scale: The range of the scale, relative to that of the views.
+    ///   - scale: The range of the scale, relative to the scale of the views.
     ///   - shift: The largest distance from the centre of the image, unless the logo is at the border of the composite.
     ///   - effects: The effects of material, surface and light.
     /// - Returns: nil if the logo is too large for the backgrounds, or if its scale is outside of the range after four attempts.

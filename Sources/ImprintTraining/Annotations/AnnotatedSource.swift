@@ -2,7 +2,7 @@ public import Foundation
 internal import ImprintCore
 package import ImprintImages
 
-/// A training source of annotated photos; the labels of a photo are those of its objects.
+/// A training source of annotated photos; the labels of a photo are the labels of its objects.
 package struct AnnotatedSource: TrainingSource {
     package let name: String
     package let labels: [String]

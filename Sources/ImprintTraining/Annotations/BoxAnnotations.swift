@@ -154,7 +154,7 @@ public struct BoxAnnotations: Sendable {
 
 // MARK: - Files
 
-/// Reads an annotation file of limited size, without a byte order mark.
+/// Reads an annotation file up to the size limit, and removes a byte order mark.
 func annotationData(_ url: URL) throws(BoxAnnotationsError) -> Data {
     guard let status = FileStatus(url) else {
         throw .unreadable(file: url, reason: "the file does not exist, or you may not read its folder")

@@ -15,7 +15,7 @@ extension Audit {
         /// The smallest, the median and the largest size of the objects: the longer side, in pixels of the largest scaled copy of a photo
         /// that a detector scans.
         public let sizes: [Double]
-        /// The smallest, the median and the largest ratio of the width to the height of the objects.
+        /// The smallest, the median and the largest width-to-height ratio of the objects.
         public let aspectRatios: [Double]
     }
 

@@ -45,14 +45,14 @@ struct AnnotationWarnings {
         case rotated =
             "photos whose boxes refer to the stored picture; rotated the boxes upright by the EXIF orientation"
         case ambiguous = "photos with an EXIF orientation; assumed that their boxes refer to the upright picture"
-        case scaled = "photos of another size than stated; scaled the boxes relative to the stated size"
+        case scaled = "photos whose size differs from the stated size; scaled the boxes relative to the stated size"
         case invalidSize = "photos whose stated size is not positive; ignored the stated size"
         case repeatedPhoto = "photos with several entries; combined the boxes of the entries"
         case foundByStem = "photos found by the name of the XML file, because the stated file name does not exist"
         case equalNames = "labels with several ids; combined their boxes"
         case withoutBoxes = "labels without boxes"
         case unusedTextFile = "text files without a photo"
-        case unusedPhoto = "ignored images that are outside of the folders images and have no text file"
+        case unusedPhoto = "ignored images outside of the folders named images that have no text file"
         case severalSplits =
             "read the photos of several splits together; to read one split, choose the folder of its photos"
     }
@@ -200,7 +200,7 @@ struct BoxCollector {
         let expected = isStored ? (actual.height, actual.width) : (actual.width, actual.height)
         if isStored { warnings.add(.rotated, name) }
         if header.orientation != .up, !showsFrame {
-            addAmbiguous(photo.url, header, "the stated size is that of the upright and of the stored picture")
+            addAmbiguous(photo.url, header, "the stated size matches both the upright and the stored picture")
         }
         if (stated.width, stated.height) != expected {
             let sizes =

@@ -217,7 +217,7 @@ extension BaseModels {
     /// Removes the model files that no record names, such as those that a killed installation left.
     ///
     /// Call it only while the folder is locked. Files of base models whose record cannot be read stay.
-    /// - Parameter name: The base model that is being installed or removed; its file of an older version of Imprint is removed too.
+    /// - Parameter name: The base model that is being installed or removed; a file that an older version of Imprint stored for it is removed too.
     package func removeLeftovers(of name: String) throws {
         for file in try fileNames() {
             guard let parts = BaseModelFile(file), parts.isUnique || parts.name == name else { continue }

@@ -59,7 +59,7 @@ public struct CrossValidation: Sendable {
     /// - Parameters:
     ///   - photos: The photos: a folder (`ImageFolder`), a list (`LabelList`), or photos in memory (`InMemorySource`).
     ///   - configuration: The hyperparameters and the base model. Validation photos are a fraction of the training photos of a fold; a
-    ///     separate validation folder is an error, because its photos could resemble those of a fold.
+    ///     separate validation folder is an error, because its photos could resemble the test photos of a fold.
     ///   - options: The number of folds and other settings.
     public init(
         photos: some TrainingSource, configuration: ClassifierConfiguration = ClassifierConfiguration(),

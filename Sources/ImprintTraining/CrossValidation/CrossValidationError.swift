@@ -1,6 +1,6 @@
 public import ImprintCore
 
-/// An error of a cross-validation, apart from those of training and evaluation.
+/// An error of a cross-validation, except errors of training and evaluation.
 public enum CrossValidationError: DescribedError, Equatable {
     /// A label has fewer groups of photos than there are folds.
     case tooFewGroups(label: String, groups: Int, photos: Int, folds: Int)
@@ -12,7 +12,7 @@ public enum CrossValidationError: DescribedError, Equatable {
     case otherSettings(folder: String, setting: String, found: String, expected: String)
     /// A file of a finished fold cannot be used.
     case unusableFold(file: String, reason: String)
-    /// The model of a fold has other labels than that of the first fold, so their predictions cannot be pooled.
+    /// The model of a fold has different labels from the model of the first fold, so their predictions cannot be pooled.
     case differentLabels(fold: Int, seed: UInt64, found: [String], expected: [String])
 
     /// A description of the problem and how to fix it.
@@ -33,12 +33,12 @@ public enum CrossValidationError: DescribedError, Equatable {
             "a group of photos has \(path.debugDescription), which is not a photo in \(source). Expected paths relative to the folder, or as "
                 + "in the list. Correct the path or remove it"
         case .otherSettings(let folder, let setting, let found, let expected):
-            "\(folder) has the finished folds of a cross-validation with another setting of \(setting): it was \(expected) and now is "
+            "\(folder) has the finished folds of a cross-validation with another setting of \(setting): it was \(expected) and is now "
                 + "\(found). Set it back to continue, or choose another folder"
         case .unusableFold(let file, let reason):
             "\(file) is not a usable fold: \(reason). Remove the file to train this fold again, or choose another folder"
         case .differentLabels(let fold, let seed, let found, let expected):
-            "the model of fold \(fold) (seed \(seed)) has the labels \(found.joined(separator: ", ")). Expected those of the first fold in "
+            "the model of fold \(fold) (seed \(seed)) has the labels \(found.joined(separator: ", ")). Expected the labels of the first fold, in "
                 + "the same order: \(expected.joined(separator: ", ")). Remove the kept file of the wrong fold to train it again"
         }
     }

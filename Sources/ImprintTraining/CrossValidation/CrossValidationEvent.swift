@@ -95,7 +95,7 @@ public struct CrossValidationResult: Sendable {
     public struct MultiLabelMetrics: Sendable, Hashable {
         /// The mean average precision (mAP) over the confidences of all folds, or nil if no photo has a label.
         public let meanAveragePrecision: Estimate?
-        /// The F1 of all decisions together, each at the threshold of the fold's model.
+        /// The F1 over all decisions, which use the thresholds of the fold's model.
         public let microF1: Estimate
         /// The mean F1 of the labels that a photo has or is predicted to have.
         public let macroF1: Estimate

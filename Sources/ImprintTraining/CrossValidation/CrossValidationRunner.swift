@@ -80,7 +80,7 @@ struct CrossValidationRunner {
             } else if let folder = training.validationFolder {
                 (
                     "validationFolder", folder.displayPath,
-                    "none, because its photos could resemble those of a fold; validate on a fraction of the photos"
+                    "none, because its photos could resemble the test photos of a fold; validate on a fraction of the photos"
                 )
             } else if options.averagesFlipped && training.trainsDetector {
                 ("averagesFlipped", "true", "false for a logo detector, which already evaluates an image pyramid")

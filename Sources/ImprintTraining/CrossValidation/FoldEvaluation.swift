@@ -36,7 +36,7 @@ package enum FoldEvaluation: Sendable {
 
     /// The predictions for the readable photos: the indices of the true and of the predicted labels, and the confidences.
     ///
-    /// A detector's confidence in a label is that of its best detection, or 0.
+    /// A detector's confidence in a label is the confidence of its best detection, or 0.
     package var predictions: [(url: URL, labels: [Int], predicted: [Int], confidences: [Float])] {
         switch self {
         case .singleLabel(let evaluation):

@@ -12,7 +12,7 @@ struct FoldStore {
     private let folder: URL
     private let photos: any TrainingSource
     private let kind: FoldEvaluation.Kind
-    /// The annotated photos by their locations, if detectors are evaluated by their boxes.
+    /// The annotated photos by their file URLs, if detectors are evaluated on boxes.
     private let annotated: [URL: AnnotatedPhoto]
     /// The paths of the photos in their source, by their locations.
     private let paths: [URL: String]

@@ -34,7 +34,7 @@ struct GroupedPredictions: WeightedPredictions {
     }
 
     private let predictions: [Prediction]
-    /// The predictions by descending confidence in the second of two labels; those with equal confidence share a step.
+    /// The predictions by descending confidence in the second of two labels; predictions with equal confidence share a step.
     private let ranking: [[(group: Int, isPositive: Bool)]]
 
     /// - Parameter groups: The group of each result.

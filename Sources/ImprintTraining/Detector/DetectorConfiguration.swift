@@ -14,6 +14,12 @@ public struct DetectorConfiguration: Sendable {
     public var hyperparameters = DetectorHyperparameters()
     /// A folder of validation photos, read as `ImageFolder.init(at:logos:)` reads the training photos; nil to split the training photos.
     public var validationFolder: URL?
+    /// A pretrained classifier, whose first layers become the backbone of the detector; nil to train all layers from random parameters.
+    ///
+    /// With few photos of ordinary objects, a backbone gives better results. It needs layers up to a stride of 16 that do not read averages
+    /// of the whole image: those of EfficientNet-Lite, MobileNet v1 and v2, ResNet and SqueezeNet, but not squeeze-and-excitation. Its layers
+    /// are trained with a tenth of the learning rate.
+    public var base: ModelFile?
     /// The number of threads; the result does not depend on it.
     public var threads = Processors.coreCount
     /// The precision of the tensors in the model file.

@@ -65,7 +65,7 @@ final class DetectorObjective: TrainingObjective {
             let count = memory.count / batchSize
             let input = plan.input
             workers.parallelForEach(batchSize) { patch, _ in
-                Preprocessing.logoDetector.normalize(
+                evaluator.preprocessing.normalize(
                     UnsafeBufferPointer(rebasing: memory[(patch * count)..<((patch + 1) * count)]),
                     into: UnsafeMutableBufferPointer(rebasing: input[(patch * count)..<((patch + 1) * count)]))
             }

@@ -20,7 +20,7 @@ struct DetectorTask: TrainingTask {
     private let backgrounds: [URL]?
     private let configuration: DetectorConfiguration
     private let workers: Workers
-    let network: Network
+    private let start: DetectorStart
     let fingerprint: [String: String]
     let versionOneFingerprint: [String: String]
     /// The photos and the backgrounds, after they are read.
@@ -75,7 +75,8 @@ struct DetectorTask: TrainingTask {
             let noPhotos = ImageFolder(withoutPhotosOf: []).adding(labels: folder.labels)
             return try DetectorSource(noPhotos, noLogoLabel: others[0], annotations: $0)
         }
-        network = try Network.logoDetector(logos: logos.count, regressesBoxes: true)
+        let start = try DetectorStart(base: configuration.base, logos: logos.count)
+        self.start = start
         let backgroundsText =
             backgrounds.map {
                 $0.isEmpty ? "drawn patterns" : "\($0.count) photos (\(ImageFolder.digest(of: $0).prefix(12)))"
@@ -87,6 +88,7 @@ struct DetectorTask: TrainingTask {
             }
             var data = ["artwork": artworkTexts.joined(separator: "; "), "backgrounds": backgroundsText]
             if annotations != nil { data["boxes"] = String(source.digest.prefix(12)) }
+            if let digest = start.baseDigest { data["base model"] = String(digest.prefix(12)) }
             return data
         }
         var fingerprint = configuration.fingerprint(data: data(\.digest))
@@ -95,8 +97,9 @@ struct DetectorTask: TrainingTask {
         versionOneFingerprint = configuration.versionOneFingerprint(data: data(\.versionOneDigest))
     }
 
-    /// The labels of the model: those of the photos and of the logos, in order.
+    /// The labels of the model: the labels of the photos and of the logos, in order.
     var labels: [String] { source.labels.sorted(by: precedes) }
+    var network: Network { start.network }
     var hasTimeLimit: Bool { false }
 
     private var photos: DetectorPhotos {
@@ -182,12 +185,10 @@ struct DetectorTask: TrainingTask {
                 photo.logos.first.map { DetectorPatches.Positive(source: photo.source, logo: $0) }
             }, unreadable: photos.unreadable, seed: hyperparameters.seed, workers: workers,
             batchSize: hyperparameters.batchSize, poolSize: hyperparameters.poolSize)
-        let parameters = try Parameters(network, seed: hyperparameters.seed)
-        // A negative bias, so that the network initially detects no logos.
-        parameters["head.bias"] = logos.map { _ in -2 }
+        let parameters = try start.parameters(seed: hyperparameters.seed)
         let evaluator = DetectorEvaluator(
             labels: labels, logos: logos, photos: photos, workers: workers,
-            compositeCount: min(200, 5 * hyperparameters.poolSize))
+            compositeCount: min(200, 5 * hyperparameters.poolSize), preprocessing: start.preprocessing)
         let objective = try DetectorObjective(
             network, parameters: parameters, patches: patches, phases: phases, evaluator: evaluator,
             hyperparameters: hyperparameters, workers: workers)
@@ -197,6 +198,7 @@ struct DetectorTask: TrainingTask {
                 phases.map { .init(steps: $0.steps, learningRate: $0.learningRate, schedule: $0.schedule) }),
             optimizer: .adamW(hyperparameters.optimizer), emaDecay: hyperparameters.emaDecay)
         options.restartsRoundAfterUnreadablePhotos = false
+        options.learningRateFactors = start.learningRateFactors
         return (objective, options)
     }
 
@@ -225,8 +227,8 @@ struct DetectorTask: TrainingTask {
             keptEpoch: progress.best.map { $0 + 1 }, precisionRecall: evaluation?.precisionRecall ?? [:],
             thresholds: evaluation?.thresholds)
         let model = ModelFile(
-            network: network, parameters: best, labels: labels, preprocessing: .logoDetector, detector: head,
-            training: record, precision: configuration.precision)
+            network: network, parameters: best, labels: labels, preprocessing: start.preprocessing, detector: head,
+            training: record, base: start.baseDigest, precision: configuration.precision)
         let modelWithRehearsal = try model.addingRehearsal(
             photos.training.map { (.file($0.url), labels.firstIndex(of: $0.label) ?? 0) }
                 + replayedComposites(objective.patches),

@@ -61,7 +61,7 @@ struct DetectionMatches {
 
     /// The index of the photo.
     let photo: Int
-    /// The detections by descending confidence; those with equal confidence keep their order.
+    /// The detections by descending confidence; detections with equal confidence keep their order.
     private(set) var detections: [Detection]
     /// The objects without crowds.
     private(set) var objects: [Object]

@@ -4,7 +4,7 @@ public import ImprintImages
 
 /// The evaluation of a classifier on labelled images.
 ///
-/// Metrics are 0…1; those of one label are one-vs-rest. They equal the values of scikit-learn's functions of the same names.
+/// Metrics are 0…1; the metrics of a single label are one-vs-rest. They equal the values of scikit-learn's functions of the same names.
 /// Undefined values, such as the recall of a label without images, are `nil`.
 public struct Evaluation: Sendable {
     /// The prediction for one image.

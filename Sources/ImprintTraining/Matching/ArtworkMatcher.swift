@@ -4,7 +4,7 @@ package import ImprintCore
 public import ImprintImages
 public import ImprintSynthesis
 
-/// Finds logos in photos by their artwork, without any training.
+/// Finds logos in photos from their artwork, without any training.
 ///
 /// ```swift
 /// let matcher = try ArtworkMatcher(["Logo": [try Artwork(contentsOf: logo)]])

@@ -4,7 +4,7 @@ internal import ImprintImages
 package import ImprintNetwork
 package import ImprintSynthesis
 
-/// Contrastive learning of the features that find logos by their artwork (`MatchingLoss`).
+/// Contrastive learning of the features that find logos from their artwork (`MatchingLoss`).
 ///
 /// A batch has pairs of images: a part of a logo on a plain background, and the same part at the same scale in a composite.
 package final class MatchingObjective: TrainingObjective {
@@ -30,7 +30,7 @@ package final class MatchingObjective: TrainingObjective {
     /// Creates the objective.
     /// - Parameters:
     ///   - features: The features to start from.
-    ///   - pairs: The number of logos of a batch.
+    ///   - pairs: The number of logos in a batch.
     ///   - artworks: The logos to learn from, at least `pairs`.
     ///   - backdrops: The backgrounds of composites, larger than `side`.
     ///   - effects: The effects of composites.

@@ -2,7 +2,7 @@ internal import Foundation
 internal import ImprintCore
 internal import ImprintImages
 
-/// The folds of the training photos in which a recipe evaluates a head: those of `CrossValidation`, except for labels with only one group.
+/// The folds of the training photos in which a recipe evaluates a head: the same as in `CrossValidation`, except for labels with only one group.
 enum RecipeFolds {
     /// The maximum number of folds.
     private static let count = 5

@@ -38,7 +38,7 @@ package enum ConfusionTable {
             """
         let note =
             isTruncated
-            ? " These are the \(labelLimit) labels of \(labels.count) with the most errors; the others are summed up."
+            ? " These are the \(labelLimit) labels of \(labels.count) with the most errors; the other labels are combined."
             : ""
         return Page.scrollBox("Confusion matrix", table)
             + "\n<p class=\"more\">Rows: true labels. Columns: predicted labels. Percentages are relative to the row total.\(note)</p>"

@@ -151,19 +151,19 @@ extension Report {
             case .singleLabel:
                 (
                     ["accuracy", "95 % interval", "log loss", "ECE", "AUC"],
-                    "The intervals of the folds (Wilson) treat photos as independent; that of all folds is a bootstrap over groups of "
+                    "The intervals of the folds (Wilson) treat photos as independent; the interval of all folds is a bootstrap over groups of "
                         + "near-duplicates and bursts."
                 )
             case .multiLabel:
                 (
                     ["mAP", "95 % interval", "micro F1", "macro F1"],
-                    "The intervals of the folds treat photos as independent; that of all folds is a bootstrap over groups of "
+                    "The intervals of the folds treat photos as independent; the interval of all folds is a bootstrap over groups of "
                         + "near-duplicates and bursts. F1 uses the thresholds of each fold's model."
                 )
             case .detection:
                 (
                     ["mAP@.5", "95 % interval", "mAP@.5:.95", "precision", "recall"],
-                    "The intervals of the folds treat photos as independent; that of all folds is a bootstrap over groups of "
+                    "The intervals of the folds treat photos as independent; the interval of all folds is a bootstrap over groups of "
                         + "near-duplicates and bursts. Precision and recall use the thresholds of each fold's model."
                 )
             }

@@ -68,7 +68,7 @@ enum LabelMetricsTable {
         return "<tr><th scope=\"row\">\(name)</th>\(cells.joined())<td>\(grouped(count))</td></tr>"
     }
 
-    /// Returns the precision–recall curves, each with the threshold of the label; of many labels, those with the lowest F1.
+    /// Returns the precision–recall curves, each with the threshold of the label; for many labels, only the curves with the lowest F1.
     /// - Parameter threshold: The description of the thresholds; nil without any.
     static func curves(
         _ curves: [String: [TrainingRecord.PrecisionRecallPoint]], thresholds: [String: Double], labels: [String],

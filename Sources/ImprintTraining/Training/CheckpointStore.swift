@@ -41,7 +41,7 @@ final class CheckpointStore {
     private var hasFailed = false
 
     /// Creates and locks the folder, and reads its checkpoint.
-    /// - Throws: `ImprintError` if the checkpoint is unusable, or if a new run would replace that of an unfinished run; `FileError` if the
+    /// - Throws: `ImprintError` if the checkpoint is unusable, or if a new run would replace the checkpoint of an unfinished run; `FileError` if the
     ///   folder is not writable.
     init(_ options: CheckpointOptions) throws {
         let folder = options.folder

@@ -2,7 +2,7 @@
 struct HyperparameterText: Hashable {
     /// The name of the property, such as "fineTuning".
     let property: String
-    /// The name in words, such as "label smoothing"; that of a value in a nested struct has two parts, such as "fine tuning.layer decay".
+    /// The name in words, such as "label smoothing"; a value in a nested struct has a name of two parts, such as "fine tuning.layer decay".
     let name: String
     /// The value; "none" for nil.
     let value: String

@@ -63,7 +63,7 @@ extension NoveltyRule {
         values.reduce(0) { $0 + $1 * $1 }.squareRoot()
     }
 
-    /// Returns the cosine distance of a feature to the mean of the other features in a sum.
+    /// Returns the cosine distance of a feature from the mean of the other features in a sum.
     private static func distance(_ feature: [Float], toMeanWithout own: [Float], of sum: [Double]) -> Double {
         let rest = zip(sum, own).map { $0 - Double($1) }
         let lengths = length(rest) * length(feature.map(Double.init))

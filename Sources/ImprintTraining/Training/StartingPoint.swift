@@ -45,7 +45,7 @@ extension ClassifierConfiguration {
             }
         }
 
-        /// Returns the parameters of the whole network with those of the trainable part.
+        /// Returns the parameters of the whole network, updated with the parameters of the trainable part.
         func parameters(with trainedParameters: Parameters) throws -> Parameters {
             guard featureExtractor != nil else { return trainedParameters }
             let parameters = try whole.parameters.copy()

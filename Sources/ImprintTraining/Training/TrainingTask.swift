@@ -4,7 +4,7 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// A training task, such as that of a classifier, for `TrainingRunner`.
+/// A training task for `TrainingRunner`, such as training a classifier.
 protocol TrainingTask {
     /// The labels of the model.
     var labels: [String] { get }

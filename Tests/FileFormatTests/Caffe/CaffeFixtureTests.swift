@@ -36,7 +36,7 @@ private let fixtures = ImportFixtures("Caffe")
         #expect(kinds == ["convolution", "batchNormalization", "leakyReLU", "flatten", "dense", "softmax"])
     }
 
-    @Test("The default means are those of Caffe's models")
+    @Test("The default means are the same as in Caffe's models")
     func means() throws {
         var importer = importer("packed")
         importer.normalization = nil

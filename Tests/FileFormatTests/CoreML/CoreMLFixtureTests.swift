@@ -59,7 +59,7 @@ private let fixtures = packageFolder.appending(path: "Tests/FileFormatTests/Fixt
             #expect(throws: FileError.self) { try ModelImporter().read(package) }
             try FileManager.default.createSymbolicLink(at: weightFile, withDestinationURL: elsewhere)
             let error = #expect(throws: ImportError.self) { try ModelImporter().read(package) }
-            #expect(error?.description.contains("expected one in its own folder") == true)
+            #expect(error?.description.contains("expected a file in the model's folder") == true)
         }
     }
 

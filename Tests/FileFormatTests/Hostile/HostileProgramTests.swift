@@ -112,17 +112,21 @@ import Testing
             "a file of another version", .malformed, "not a weight file of version 2",
             prepare: { try Data(repeating: 9, count: 400).write(to: $0.appending(path: "weights")) }),
         blob(
-            "a file in the folder above", .malformed, "expected one in its own folder", file: "@model_path/../weights"),
-        blob("an absolute path", .malformed, "expected one in its own folder", file: "@model_path//etc/hostname"),
+            "a file in the folder above", .malformed, "expected a file in the model's folder",
+            file: "@model_path/../weights"),
+        blob(
+            "an absolute path", .malformed, "expected a file in the model's folder", file: "@model_path//etc/hostname"),
         blob(
             "a path without the prefix", .malformed, "expected a path that starts with @model_path/",
             file: "/etc/hostname"
         ),
         blob(
-            "a link to a device", .malformed, "expected one in its own folder", file: "@model_path/l",
+            "a link to a device", .malformed, "expected a file in the model's folder", file: "@model_path/l",
             prepare: link("l", to: "/dev/zero")),
         blob("a link to itself", .unreadable, "cannot be read", file: "@model_path/l", prepare: link("l", to: "l")),
-        blob("a path with a zero byte", .malformed, "expected one in its own folder", file: "@model_path/weights\0"),
+        blob(
+            "a path with a zero byte", .malformed, "expected a file in the model's folder",
+            file: "@model_path/weights\0"),
         blob("a missing file", .unreadable, "cannot be read", file: "@model_path/missing"),
         blob(
             "a pipe", .unreadable, "not a file", file: "@model_path/pipe",
@@ -322,12 +326,16 @@ import Testing
             root("a") + String(repeating: " ", count: 2 << 20)
         },
         package(
-            "a model in the folder above", .malformed, "expected one in its own folder", { root("../Manifest.json") }),
+            "a model in the folder above", .malformed, "expected a file in the model's folder",
+            { root("../Manifest.json") }),
         package(
-            "a model with an absolute path", .malformed, "expected one in its own folder", { root("/etc/hostname") }),
-        package("a model without a path", .malformed, "expected one in its own folder", { root("") }),
+            "a model with an absolute path", .malformed, "expected a file in the model's folder",
+            { root("/etc/hostname") }),
+        package("a model without a path", .malformed, "expected a file in the model's folder", { root("") }),
         package("a missing model", .unreadable, "cannot be read", { root("missing") }),
-        package("a model that is a link to a device", .malformed, "expected one in its own folder", { root("l") }) {
+        package(
+            "a model that is a link to a device", .malformed, "expected a file in the model's folder", { root("l") }
+        ) {
             try link("l", to: "/dev/zero")($0.appending(path: "Data"))
         },
         package("a model that is a folder", .unreadable, "not a file", { root("f") }) {

@@ -1,4 +1,4 @@
-/// An ONNX file, whose output is that of the last node.
+/// An ONNX file, whose output is the output of the last node.
 struct ONNXSample {
     /// The shape of the image.
     var image = [1, 3, 4, 4]

@@ -1,4 +1,4 @@
-/// A Core ML file with an ML program and its weight file; its output is that of the last operation.
+/// A Core ML file with an ML program and its weight file; its output is the output of the last operation.
 struct ProgramSample {
     /// An element type, by its code in the file.
     enum Element: Int {

@@ -99,7 +99,7 @@ enum SeedModels {
         ]
     }
 
-    /// Returns a model file of Imprint.
+    /// Returns an Imprint model file.
     static func modelFile() throws -> [UInt8] { try written { try $0.write(to: $1) } }
 
     /// Returns Caffe architectures with their weights; single spaces separate the words.

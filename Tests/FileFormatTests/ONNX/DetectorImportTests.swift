@@ -19,7 +19,7 @@ import Testing
             .floats(name, [channels, 3, 1, 1], (0..<(3 * channels)).map { Float($0 % 7 - 3) / 512 })
         }
         var sample = ONNXSample()
-        // The batch in the file is another one than that of the network, as in the published file.
+        // The batch size in the file differs from the batch size of the network, as in the published file.
         sample.image = [10, 3, 32, 32]
         sample.initializers = [
             weight("wh", labels), weight("ws", sizeChannels), weight("wo", 2), weight("wm", 10),

@@ -150,14 +150,14 @@ import Testing
         #expect(try PyTorchCheckpoint(bytes + Array("hello".utf8)).tensors.values(of: "a") == [0, 1, 2, 3])
     }
 
-    @Test("The checksum is that of ZIP files")
+    @Test("The checksum is the same as in ZIP files")
     func checksum() {
         // The check value of CRC-32/ISO-HDLC in the catalogue of parametrised CRC algorithms.
         #expect(Array("123456789".utf8).withUnsafeBytes(CRC32.checksum) == 0xCBF4_3926)
         #expect([UInt8]().withUnsafeBytes(CRC32.checksum) == 0)
     }
 
-    @Test("Formats are detected by content, and a model file of Imprint is no checkpoint")
+    @Test("Formats are detected by content, and an Imprint model file is not a checkpoint")
     func detection() throws {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "model.pth")

@@ -157,7 +157,7 @@ import Testing
                 #expect(third.metrics == second.metrics && third.folds.allSatisfy(\.isKept))
                 let error = #expect(throws: CrossValidationError.self) { try run(epochs: 2) }
                 let text = "\(try #require(error))"
-                #expect(text.contains("another setting of epochs: it was 1 and now is 2"))
+                #expect(text.contains("another setting of epochs: it was 1 and is now 2"))
                 #expect(throws: CrossValidationError.self) { try run(groups: [["left/0.png", "left/1.png"]]) }
                 for content in ["", "{}", #"{"seconds": 1, "labels": ["left", "right"], "images": []}"#] {
                     try Data(content.utf8).write(to: kept.appending(path: "seed-0-fold-1.json"))
@@ -189,7 +189,7 @@ import Testing
                     at: root.appending(path: "head"), to: root.appending(path: "fine-tune"))
                 let error = #expect(throws: CrossValidationError.self) { try run(.fineTuning) }
                 let text = "\(try #require(error))"
-                #expect(text.contains("another setting of recipe: it was head and now is fine-tune"))
+                #expect(text.contains("another setting of recipe: it was head and is now fine-tune"))
                 try FileManager.default.removeItem(at: root.appending(path: "fine-tune"))
                 _ = try run(.fineTuning)
                 #expect(throws: CrossValidationError.self) { try run(.fineTuning, layerDecay: 0.5) }

@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test("F1 is that at the thresholds of each fold's model, and the average precision is that of all confidences")
+    @Test("F1 uses the thresholds of each fold's model, and the average precision uses all confidences")
     func thresholds() throws {
         try withImages(perLabel: 16) { folder in
             let result = try run(try photos(in: folder), epochs: 3, configure: { $0.validation = .fraction(0.25) })
@@ -160,7 +160,7 @@ import Testing
                 _ = try run(isMultiLabel: false)
                 let error = #expect(throws: CrossValidationError.self) { try run(isMultiLabel: true) }
                 let text = "\(try #require(error))"
-                #expect(text.contains("another setting of is multi label: it was no and now is yes"))
+                #expect(text.contains("another setting of is multi label: it was no and is now yes"))
             }
         }
     }

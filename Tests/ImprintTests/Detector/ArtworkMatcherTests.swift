@@ -10,7 +10,7 @@ import Testing
 @testable import ImprintSynthesis
 @testable import ImprintTraining
 
-/// Finding logos by their artwork, with the features that come with Imprint.
+/// Finding logos from their artwork, with the features that come with Imprint.
 @Suite struct ArtworkMatcherTests {
     private static let artwork: [String: Artwork] = {
         let folder = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures")

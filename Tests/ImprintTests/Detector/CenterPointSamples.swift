@@ -7,7 +7,7 @@ import ImprintNetwork
 struct CenterPointSample {
     /// The weights of the logits of the heat map, [red, green, blue][labels].
     var heat: [[Float]] = [[20], [0], [0]]
-    /// The weight of green for the logarithm of the height, and of blue for that of the width.
+    /// The weight of green for the logarithm of the height, and of blue for the logarithm of the width.
     var logSize: Float = 3
     /// The vertical and horizontal offset.
     var offset: [Float] = [0.25, -0.25]

@@ -107,7 +107,8 @@ import Testing
         }
     }
 
-    @Test("Categories replace labels, and the grouped confidence is that of any object") func grouping() throws {
+    @Test("Categories replace labels, and the grouped confidence is the confidence that any object is present")
+    func grouping() throws {
         func object(_ label: String, _ confidence: Float) -> DetectedObject {
             DetectedObject(label: label, confidence: confidence, box: .all)
         }

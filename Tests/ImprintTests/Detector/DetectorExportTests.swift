@@ -23,12 +23,19 @@ struct DetectorExportTests {
         var precision = Safetensors.Precision.float32
         /// The minimum confidence of each logo.
         var thresholds: [Double]?
+        /// The network of the backbone; nil for the logo detector network.
+        var backbone: String?
         var testDescription: String { name }
 
         /// Returns the model.
-        /// - Parameter levels: The pyramid levels; nil for those of the logo detector network.
+        /// - Parameter levels: The pyramid levels; nil for the levels of the logo detector network.
         func model(levels: [Int]? = nil) throws -> ModelFile {
-            let network = try Network.logoDetector(logos: logos, regressesBoxes: regressesBoxes)
+            let side = DetectorHead.patchSide
+            let backboneNetwork = try backbone.map { try Network.named($0, labels: 2, width: 0.25) }
+            let network =
+                try backboneNetwork.map {
+                    try #require(try Network.logoDetector(logos: logos, backbone: $0, side: side))
+                } ?? Network.logoDetector(logos: logos, regressesBoxes: regressesBoxes)
             let parameters = try Parameters(network, seed: 4)
             if precision == .float16 {
                 for entry in parameters.layout.entries where entry.parameter.role == .weight {
@@ -60,6 +67,7 @@ struct DetectorExportTests {
         Case(name: "three logos", logos: 3, regressesBoxes: true),
         Case(name: "three logos in squares", logos: 3, regressesBoxes: false),
         Case(name: "thresholds", logos: 3, regressesBoxes: true, thresholds: [1, 0.02, 0]),
+        Case(name: "backbone", logos: 2, regressesBoxes: true, backbone: "mobilenet-v2"),
         Case(name: "float16", logos: 2, regressesBoxes: true, precision: .float16),
     ]
 

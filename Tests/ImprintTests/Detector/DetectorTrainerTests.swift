@@ -173,7 +173,7 @@ import Testing
             let error = #expect(throws: ImprintError.self) {
                 try run(photos, artwork, steps: nil, checkpoints: options, shouldStop: { true })
             }
-            #expect(try #require(error).description.contains("photos of the logo: it was some and now is none"))
+            #expect(try #require(error).description.contains("photos of the logo: it was some and is now none"))
         }
     }
 

@@ -52,7 +52,7 @@ import Testing
         return image
     }
 
-    @Test("The gradient of the loss is that of finite differences") func gradient() throws {
+    @Test("The gradient of the loss agrees with finite differences") func gradient() throws {
         let objective = try Self.objective()
         let plan = objective.plan
         let step = try #require(try objective.trainingStep(round: 0, step: 0))

@@ -9,7 +9,7 @@ import Testing
 @testable import ImprintSynthesis
 @testable import ImprintTraining
 
-/// Finding all occurrences of logos by their artwork.
+/// Finding all occurrences of logos from their artwork.
 @Suite struct SeveralMatchesTests {
     private static let artwork: [String: Artwork] = {
         let folder = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures")

@@ -36,7 +36,7 @@ import Testing
             }, factors: factors, record: Personalization.Record(examples: examples))
     }
 
-    /// Returns the change of a parameter that has the same shape in the base and the merged model.
+    /// Returns the change to a parameter that has the same shape in the base and the merged model.
     private func change(_ name: String, _ merge: Merge) throws -> [Float] {
         let (before, after) = (try #require(base().parameters[name]), try #require(merge.model.parameters[name]))
         return zip(after, before).map { $0 - $1 }

@@ -77,7 +77,7 @@ import Testing
         #expect(extractedCount < 500)
     }
 
-    @Test("undo() restores the previous confidences bitwise, and those of the base")
+    @Test("undo() restores the previous confidences and the confidences of the base model bitwise")
     func undo() throws {
         let base = try leftOrRightClassifier()
         let session = try PersonalizationSession(base)

@@ -24,7 +24,7 @@ import Testing
         if labels == 2 { #expect(html.contains("<b>10</b><small>10\u{a0}%</small>")) }
     }
 
-    @Test("With many labels, the most confused labels are shown and the others are summed up") func many() {
+    @Test("With many labels, the most confused labels are shown and the others are combined") func many() {
         // Label 3 is most often confused with label 25. Among the other labels, later ones are confused less often.
         let matrix = (0..<30).map { row in
             (0..<30).map { column in

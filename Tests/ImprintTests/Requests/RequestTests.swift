@@ -156,7 +156,7 @@ import Testing
     func cancelledBetweenRequests() async throws {
         let requests = Array(repeating: ClassificationRequest(try smallModel()), count: 200_000)
         let task = Task { try await RequestHandler(.image(testImage())).perform(requests) }
-        // On its own thread, because those of the task pool and of dispatch queues may all be busy until the requests are done.
+        // On a separate thread, because all threads of the task pool and of dispatch queues may be busy until the requests are done.
         Thread.detachNewThread {
             Thread.sleep(forTimeInterval: 0.02)
             task.cancel()
@@ -304,7 +304,7 @@ import Testing
     }
 }
 
-/// An actor, like that of a user interface, whose executor measures its CPU time.
+/// An actor, like the main actor of a user interface, whose executor measures its CPU time.
 private actor Screen {
     private final class Meter: SerialExecutor {
         private let queue = DispatchQueue(label: "screen")
