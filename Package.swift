@@ -21,7 +21,10 @@ let package = Package(
         .trait(name: "HEIC", description: "Reads HEIC photos through libheif; small devices can do without."),
         .trait(
             name: "SVG", description: "Reads SVG artwork through librsvg, which is loaded at run time."),
-        .default(enabledTraits: ["HEIC", "SVG"]),
+        .trait(
+            name: "Share",
+            description: "Shares the studio on the local network through OpenSSL and libqrencode, loaded at run time."),
+        .default(enabledTraits: ["HEIC", "SVG", "Share"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
@@ -56,6 +59,10 @@ let package = Package(
             name: "CImprintCodecs", dependencies: ["CPNG"], exclude: ["README.md"],
             cSettings: [.define("IMPRINT_SVG", .when(traits: ["SVG"]))],
             linkerSettings: [.linkedLibrary("dl", .when(platforms: [.linux], traits: ["SVG"]))]),
+        .target(
+            name: "CImprintShare", exclude: ["README.md"],
+            cSettings: [.define("IMPRINT_SHARE", .when(traits: ["Share"]))],
+            linkerSettings: [.linkedLibrary("dl", .when(platforms: [.linux], traits: ["Share"]))]),
         .target(name: "CImprintBase", exclude: ["README.md", "marks.imprint", "logos.imprint"]),
         .target(name: "ImprintCore", exclude: ["README.md"], swiftSettings: settings),
         .target(
@@ -103,7 +110,7 @@ let package = Package(
         .target(
             name: "ImprintLive",
             dependencies: [
-                "Imprint", "ImprintCore", "ImprintModel", "ImprintTraining",
+                "Imprint", "ImprintCore", "ImprintModel", "ImprintTraining", "CImprintShare",
                 .product(name: "FlyingFox", package: "FlyingFox"),
             ],
             exclude: ["README.md"], swiftSettings: settings),

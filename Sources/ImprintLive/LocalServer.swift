@@ -1,3 +1,4 @@
+internal import CImprintShare
 package import FlyingFox
 internal import FlyingSocks
 package import Foundation
@@ -7,7 +8,8 @@ internal import Synchronization
 /// An HTTP server for browsers on this machine only.
 ///
 /// It listens on 127.0.0.1 and serves only requests with this address or localhost in the Host header, which prevents DNS
-/// rebinding. The headers of every response forbid caching and access by other origins.
+/// rebinding. The headers of every response forbid caching and access by other origins. Other devices have access only after
+/// `share(on:)`, through an encrypted connection.
 package final class LocalServer: Sendable {
     /// The address of the server.
     package let url: URL
@@ -18,6 +20,7 @@ package final class LocalServer: Sendable {
     private final class State: Sendable {
         let isStopped = Atomic(false)
         let failure = Mutex<LocalServerError?>(nil)
+        let proxy = Mutex<TLSProxy?>(nil)
     }
 
     /// The number of ports to try, starting with the default port.
@@ -93,15 +96,20 @@ package final class LocalServer: Sendable {
     /// Starts to answer requests; requests for another host get status 403.
     /// - Parameters:
     ///   - bodyLimit: The maximum number of bytes in the body of a request.
-    ///   - authorize: Returns the response to a rejected request, based on its head only; nil to allow the request.
+    ///   - authorize: Returns the response to a rejected request, based on its head and on the IP address of another device, which
+    ///     is nil for browsers on this machine; returns nil to allow the request.
     ///   - answer: Returns the response to a request and its body; the body is nil if it exceeds the limit.
     package func serve(
-        bodyLimit: Int = 0, authorize: @escaping @Sendable (HTTPRequest) -> HTTPResponse? = { _ in nil },
+        bodyLimit: Int = 0, authorize: @escaping @Sendable (HTTPRequest, String?) -> HTTPResponse? = { _, _ in nil },
         _ answer: @escaping @Sendable (HTTPRequest, Data?) async throws -> HTTPResponse
     ) async {
-        await server.appendRoute("*") { [hosts, url] request in
+        await server.appendRoute("*") { [hosts, url, state] request in
+            let (proxy, relay) = Self.origin(of: request, state)
+            let url = proxy?.url ?? url
+            let hosts = proxy.map { ["\($0.url.host() ?? ""):\($0.url.port ?? 0)"] } ?? hosts
             let isForUs = hosts.contains(request.headers[.host] ?? "")
-            let refusal = isForUs ? authorize(request) : Self.otherHost(url)
+            let refusal = isForUs ? authorize(request, relay?.device) : Self.otherHost(url)
+            if refusal == nil { relay?.admit() }
             // The body is always read to its end, where the next request of the connection begins.
             var (body, count) = (Data(), 0)
             var isWhole = true
@@ -128,6 +136,25 @@ package final class LocalServer: Sendable {
         }
     }
 
+    /// Returns the proxy and the connection through which another device sent a request; nil for requests of this machine.
+    private static func origin(of request: HTTPRequest, _ state: State) -> (TLSProxy?, TLSRelay?) {
+        guard case .ip4(_, let port)? = request.remoteAddress, let proxy = state.proxy.withLock({ $0 }),
+            let relay = proxy.relay(fromPort: port)
+        else { return (nil, nil) }
+        return (proxy, relay)
+    }
+
+    /// Whether other devices can be served: OpenSSL 3 is installed, and the build has the package trait `Share`.
+    package static var canShare: Bool { imprint_can_use_tls() != 0 }
+
+    /// Also serves other devices, through encrypted connections to an address of this machine.
+    /// - Returns: The address for the devices, and the SHA-256 digest of the certificate.
+    package func share(on address: String) throws(ShareError) -> (url: URL, fingerprint: String) {
+        let proxy = try TLSProxy(on: address, target: UInt16(url.port ?? 80))
+        state.proxy.withLock { $0 = proxy }
+        return (proxy.url, proxy.fingerprint)
+    }
+
     /// Returns the response to a request for another host.
     private static func otherHost(_ url: URL) -> HTTPResponse {
         HTTPResponse(
@@ -146,6 +173,7 @@ package final class LocalServer: Sendable {
 
     private static func stop(_ server: HTTPServer, _ state: State) async {
         state.isStopped.store(true, ordering: .releasing)
+        await state.proxy.withLock { $0 }?.stop()
         await server.stop(timeout: 1)
     }
 

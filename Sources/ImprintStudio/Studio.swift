@@ -8,11 +8,12 @@ package import ImprintLive
 internal import ImprintModel
 internal import ImprintNetwork
 package import ImprintTraining
+internal import Synchronization
 
 /// A web page on this machine that classifies camera images with a model, and trains or personalizes the model.
 ///
-/// The studio listens only on 127.0.0.1, and only browsers that open `url` with its token have access. It runs until `stop()`
-/// or until the object is released. The studio keeps camera images and examples in memory; see docs/how-to/studio.md.
+/// The studio listens only on 127.0.0.1, unless `share(on:)` also lets other devices in. Only browsers that open `url` with its
+/// token have access. It runs until `stop()` or until the object is released. The studio keeps camera images and examples in memory; see docs/how-to/studio.md.
 package final class Studio: Sendable {
     /// The default port; if it is in use, the studio takes the next free one.
     package static let defaultPort = 8094
@@ -21,6 +22,8 @@ package final class Studio: Sendable {
     package let url: URL
     private let server: LocalServer
     private let access: Access
+    /// The access of other devices; nil unless the studio is shared.
+    private let sharedAccess = Mutex<SharedAccess?>(nil)
     let trainer: ExampleTrainer
     /// The photos with boxes.
     let boxes: BoxStore
@@ -64,8 +67,16 @@ package final class Studio: Sendable {
         self.photoConfiguration = photoConfiguration
         self.name = name
         url = server.url.appending(queryItems: [URLQueryItem(name: "token", value: access.token)])
-        await server.serve(bodyLimit: Self.photoLimit, authorize: { [access] in access.authorize($0) }) {
-            [weak self] request, body in
+        await server.serve(
+            bodyLimit: Self.photoLimit,
+            authorize: { [access, weak self] request, device in
+                guard let device else { return access.authorize(request) }
+                guard let shared = self?.sharedAccess.withLock({ $0 }) else {
+                    return .failure(.serviceUnavailable, "The studio is not shared.")
+                }
+                return shared.authorize(request, from: device)
+            }
+        ) { [weak self] request, body in
             guard let self else { return .failure(.serviceUnavailable, "The studio has ended.") }
             var response = try await responseOrFailure(request, body)
             response.headers[Self.runHeader] = run
@@ -110,6 +121,17 @@ package final class Studio: Sendable {
             throw RequestError("There is no photo in the request. Send the bytes of an image file.")
         }
         return body
+    }
+
+    /// Also serves the page to devices on the local network, through encrypted connections to an address of this machine.
+    ///
+    /// Each device needs an address of `SharedAccess.invite()`.
+    /// - Throws: `ShareError` if OpenSSL is missing or the address is not available.
+    package func share(on address: String) throws(ShareError) -> SharedAccess {
+        let (page, fingerprint) = try server.share(on: address)
+        let access = SharedAccess(page, fingerprint: fingerprint)
+        sharedAccess.withLock { $0 = access }
+        return access
     }
 
     /// The reason why the server ended unexpectedly; nil while it runs.

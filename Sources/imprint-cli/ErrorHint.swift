@@ -4,6 +4,7 @@ internal import ImprintBaseModels
 internal import ImprintCore
 internal import ImprintImages
 internal import ImprintInterop
+internal import ImprintLive
 internal import ImprintModel
 internal import ImprintSynthesis
 internal import ImprintTraining
@@ -38,6 +39,7 @@ func hint(for error: any Error) -> String? {
     case BaseInstallationError.nameTaken(let name, _):
         "imprint models remove \(name) removes it; --name sets another name."
     case BaseInstallationError.invalidDigest, BaseInstallationError.wrongDigest: "--sha256 sets the expected SHA-256."
+    case ShareError.noLocalAddress, ShareError.unavailableAddress: "--share-address names the address."
     case let error as OptionError: hint(for: error.error)
     case let error as ImportError: hint(for: error.problem)
     case let error as ModelFileError:

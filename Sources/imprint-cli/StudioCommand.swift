@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import Foundation
 internal import Imprint
 internal import ImprintCore
+internal import ImprintLive
 internal import ImprintModel
 internal import ImprintStudio
 
@@ -12,12 +13,14 @@ struct StudioCommand: AsyncParsableCommand {
         discussion: """
             The page classifies the camera image up to ten times a second, saves photos with their labels, and trains from examples while you watch. \
             Without a model file it trains a new model. You can also draw boxes on photos, and train a detector from them. Only browsers \
-            that open the printed address have access; no photo leaves the machine. Ctrl-C ends the studio.
+            that open the printed address have access; no photo leaves the machine, except to phones that you let in with --share. Ctrl-C \
+            ends the studio.
 
             Examples:
               imprint studio
               imprint studio pets.imprint --personalization me.imprint
               imprint studio --boxes boxes --port 9000
+              imprint studio --share
             """)
 
     @Argument(help: "The model file; without one, the page trains a new model.")
@@ -32,6 +35,18 @@ struct StudioCommand: AsyncParsableCommand {
                 + "the folder of base models)", valueName: "folder"))
     var boxes: String?
 
+    @Flag(
+        help: ArgumentHelp(
+            "Also serve the page to phones on the local network, encrypted; each phone needs a QR code, which works once."
+        ))
+    var share = false
+
+    @Option(
+        help: ArgumentHelp(
+            "The IPv4 address of this machine that phones use. (default: the address in the private network)",
+            valueName: "address"))
+    var shareAddress: String?
+
     @OptionGroup var classifierOptions: ClassifierOptions
 
     @OptionGroup var common: CommonOptions
@@ -39,6 +54,14 @@ struct StudioCommand: AsyncParsableCommand {
     func validate() throws {
         try requirePaths([model, boxes].compactMap { $0 })
         try require(port ?? 1, "--port", in: 1...65535)
+        if let shareAddress {
+            guard share else { throw ValidationError("--share-address needs --share.") }
+            guard LocalNetwork.isAddress(shareAddress) else {
+                throw ValidationError(
+                    "--share-address: \(shown(shareAddress)) is not an IPv4 address. Name an address of this machine, such as "
+                        + "192.168.1.5.")
+            }
+        }
         if model == nil && (classifierOptions.personalization != nil || classifierOptions.mirror) {
             throw ValidationError("--personalization and --mirror need a model. Name a model file.")
         }
@@ -53,24 +76,44 @@ struct StudioCommand: AsyncParsableCommand {
         }
         let studio = try await Studio(
             classifier, name: name, port: port, threads: common.threadCount, boxes: boxes.map { URL(filePath: $0) })
+        let sharing = try await share(studio)
         let interrupt = Interrupt([SIGINT, SIGTERM, SIGHUP])
         interrupt.begin()
         defer { interrupt.end() }
         if common.json {
-            try Terminal.emit(ServingLine(url: studio.url.absoluteString))
+            try Terminal.emit(
+                ServingLine(
+                    url: studio.url.absoluteString, sharedAddress: sharing?.address.absoluteString,
+                    fingerprint: sharing?.fingerprint))
         } else {
             try Terminal.show(studio.url.absoluteString)
             Terminal.note("Open this address in a browser on this machine. Ctrl-C ends the studio.")
+            try sharing?.show()
         }
         while !Interrupt.isRequested {
             if let failure = studio.failure { throw failure }
+            try sharing?.update()
             try await Task.sleep(for: .milliseconds(100))
         }
         await studio.stop()
+    }
+
+    /// Shares the studio if `--share` is set.
+    private func share(_ studio: Studio) async throws -> SharedStudio? {
+        guard share else { return nil }
+        do {
+            return SharedStudio(
+                try studio.share(on: try shareAddress ?? LocalNetwork.address()), isJSON: common.json)
+        } catch {
+            await studio.stop()
+            throw error
+        }
     }
 }
 
 private struct ServingLine: Encodable {
     let event = "serving"
     let url: String
+    let sharedAddress: String?
+    let fingerprint: String?
 }

@@ -19,6 +19,7 @@ enum Browser {
         var forcesColors = false
         var isPrinted = false
         var runsScripts = true
+        var acceptsCertificates = false
         /// The frames of the page's camera, as consecutive JPEGs; nil for no camera.
         var camera: URL?
 
@@ -30,7 +31,7 @@ enum Browser {
         fileprivate var arguments: [String] {
             let flags = [
                 ("--dark", isDark), ("--forced-colors", forcesColors), ("--print", isPrinted),
-                ("--no-script", !runsScripts),
+                ("--no-script", !runsScripts), ("--accept-certificates", acceptsCertificates),
             ]
             return ["--width", "\(width)", "--height", "\(height)"] + flags.filter(\.1).map(\.0)
                 + (camera.map { ["--camera", $0.path] } ?? [])

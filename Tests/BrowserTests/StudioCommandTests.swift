@@ -19,6 +19,8 @@ import Testing
     private struct Line: Decodable {
         let event: String
         let url: URL
+        let sharedAddress: URL?
+        let fingerprint: String?
     }
 
     private struct Classified: Decodable {
@@ -150,10 +152,29 @@ import Testing
         try await withTool(["studio", "--json"]) { process, line in
             let port = try #require(line.url.port)
             #expect(try status("--port", "\(port)") == 1)
+            #expect(try status("--share", "--share-address", "198.51.100.7") == 1)
+            #expect(try status("--share-address", "127.0.0.1") == 64)
+            #expect(try status("--share", "--share-address", "me") == 64)
             #expect(try status("--port", "70000") == 64 && status("--personalization", "me") == 64 && status("") == 64)
             process.interrupt()
             process.waitUntilExit()
             #expect(process.terminationStatus == 0)
+        }
+    }
+
+    @Test(
+        "--share prints an address for one device and the fingerprint",
+        .enabled(if: Device.isAvailable, Device.skipReason))
+    func shared() async throws {
+        try await withTool(["studio", "--json", "--share", "--share-address", "127.0.0.1"]) { process, line in
+            let device = try await Device.enter(try #require(line.sharedAddress))
+            #expect(try await device.ask("GET", "model").status == 200 && line.fingerprint?.count == 95)
+            process.interrupt()
+            process.waitUntilExit()
+            #expect(process.terminationReason == .exit && process.terminationStatus == 0)
+        }
+        try await withTool(["studio", "--json"]) { _, line in
+            #expect(line.sharedAddress == nil && line.fingerprint == nil)
         }
     }
 

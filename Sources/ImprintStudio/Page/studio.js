@@ -60,5 +60,9 @@ for (let failures = 1; ; failures += 1) {
 // A page that is loaded during training shows it.
 if (status.stage === "running") select(find(`tab-${status.panel}`));
 else if (document.body.dataset.model === "none") select(find("tab-teach"));
+// The page of a phone is encrypted, and that of the studio's own machine is not.
+if (location.protocol === "https:") {
+  document.getElementById("privacy").textContent = "Photos go only to the machine of the studio, over an encrypted connection.";
+}
 if (wasRestarted()) showMessage("The studio was restarted; this page now shows the model of the new studio.");
 document.body.dataset.ready = "true";

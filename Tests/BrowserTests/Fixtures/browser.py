@@ -2,7 +2,7 @@
 
     python3 browser.py URL [--width 1280] [--height 800] [--evaluate EXPRESSION | --file EXPRESSIONS.json]
                        [--wait-until EXPRESSION] [--steps STEPS.json] [--camera FILE.mjpeg] [--dark] [--forced-colors]
-                       [--no-script] [--print]
+                       [--no-script] [--print] [--accept-certificates]
                        [--screenshot FILE.png] [--pdf FILE.pdf] [--timeout SECONDS]
 
 Prints {"values": {...}, "console": [...], "requests": [...]}: the values of the JavaScript expressions by name, the errors and
@@ -26,7 +26,7 @@ A file of steps is a JSON array of user actions. Each step is an object with one
     "page"           the number of a page; switches to it. The next unused number opens a new page with the same address. With
                      "signal", creates that file, waits for a file of that name with the suffix ".answer", and opens its address.
 
-Dialogs of the page are accepted. With --camera, the page can use a camera that shows these frames; otherwise there is no camera.
+Dialogs of the page are accepted. With --accept-certificates, self-signed certificates are accepted too. With --camera, the page can use a camera that shows these frames; otherwise there is no camera.
 
 The environment variable IMPRINT_CHROMIUM names the program of Chromium; the default is the first one on the PATH. The script
 controls Chromium by the DevTools protocol (https://chromedevtools.github.io/devtools-protocol/), with a temporary profile, and
@@ -58,8 +58,9 @@ class Refused(Failure):
 class Browser:
     """A Chromium process with one page, which runs during a `with` block."""
 
-    def __init__(self, timeout, camera=None):
+    def __init__(self, timeout, camera=None, accepts_certificates=False):
         self.camera = camera
+        self.accepts_certificates = accepts_certificates
         self.deadline = time.monotonic() + timeout
         self.timeout = timeout
         self.events = []
@@ -82,6 +83,8 @@ class Browser:
                 "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream",
                 f"--use-file-for-fake-video-capture={self.camera}",
             ]
+        if self.accepts_certificates:
+            arguments.insert(1, "--ignore-certificate-errors")
         if hasattr(os, "geteuid") and os.geteuid() == 0:
             arguments.insert(1, "--no-sandbox")  # Chromium's sandbox does not work as root.
         try:
@@ -391,6 +394,7 @@ def main():
     parser.add_argument("--forced-colors", action="store_true", help="replace the colours of the page")
     parser.add_argument("--print", action="store_true", help="use the print style sheet")
     parser.add_argument("--no-script", action="store_true")
+    parser.add_argument("--accept-certificates", action="store_true", help="accept self-signed certificates")
     parser.add_argument("--timeout", type=float, default=60, help="maximum duration in seconds")
     options = parser.parse_args()
 
@@ -406,7 +410,7 @@ def main():
         with open(options.steps, encoding="utf-8") as file:
             steps = json.load(file)
 
-    with Browser(options.timeout, options.camera) as browser:
+    with Browser(options.timeout, options.camera, options.accept_certificates) as browser:
         browser.call(
             "Emulation.setDeviceMetricsOverride", width=options.width, height=options.height, deviceScaleFactor=1,
             mobile=options.width < 600)

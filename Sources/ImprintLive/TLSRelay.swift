@@ -1,0 +1,204 @@
+internal import CImprintShare
+internal import FlyingSocks
+internal import Foundation
+internal import Synchronization
+
+/// A connection of another device, whose bytes it forwards to the server on this machine and back.
+///
+/// It ends if the handshake takes more than 10 seconds, if the server admits no request within 30 seconds, or if it transfers nothing
+/// for 90 seconds; the server answers within 60 seconds.
+final class TLSRelay: Sendable {
+    /// The IP address of the device.
+    let device: String
+    private let socket: Socket
+    private let state = Mutex(State())
+
+    private struct State {
+        var isAdmitted = false
+        var hasEnded = false
+        /// The connection to the server, and its port on this side.
+        var server: (socket: Socket, port: UInt16)?
+    }
+
+    private static let limits = (
+        handshake: Duration.seconds(10), admission: Duration.seconds(30), idle: Duration.seconds(90)
+    )
+    private let start = ContinuousClock.now
+
+    init(_ socket: Socket, device: String) { (self.socket, self.device) = (socket, device) }
+
+    /// The port from which the server receives the requests of the device; nil while there is no connection to the server.
+    var port: UInt16? { state.withLock { $0.server?.port } }
+
+    /// Keeps the connection open after the time limit for strangers.
+    func admit() { state.withLock { $0.isAdmitted = true } }
+
+    /// Lets `run` return soon.
+    func end() {
+        state.withLock { state in
+            guard !state.hasEnded else { return }
+            state.hasEnded = true
+            // `run` closes the sockets afterwards, so their descriptors are still valid.
+            socket.shutDown()
+            state.server?.socket.shutDown()
+        }
+    }
+
+    /// Forwards bytes until the device or the server ends the connection, then closes the sockets.
+    func run(_ server: TLSServer, _ target: UInt16) {
+        // OpenSSL writes to sockets whose other side may be closed; the signal then ends with the thread.
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGPIPE)
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        forward(server, target)
+        // The server must not take the last request for one of this machine, so the port belongs to the device until its end.
+        if let server = state.withLock({ $0.server?.socket }) { drain(server) }
+        let other = state.withLock { state in
+            state.hasEnded = true
+            defer { state.server = nil }
+            return state.server?.socket
+        }
+        try? other?.close()
+        try? socket.close()
+    }
+
+    private func forward(_ server: TLSServer, _ target: UInt16) {
+        guard (try? socket.setFlags(.nonBlocking)) != nil,
+            let connection = imprint_tls_open(server.pointer, socket.file.rawValue)
+        else { return }
+        defer { imprint_tls_close(connection) }
+        guard shakeHands(connection), let upstream = connect(target) else { return }
+        transfer(connection, upstream)
+    }
+
+    private func shakeHands(_ connection: OpaquePointer) -> Bool {
+        while true {
+            let events: Int32
+            switch imprint_tls_accept(connection) {
+            case 1...: return true
+            case IMPRINT_TLS_WANTS_READ.rawValue: events = POLLIN
+            case IMPRINT_TLS_WANTS_WRITE.rawValue: events = POLLOUT
+            default: return false
+            }
+            guard wait(events, until: start + Self.limits.handshake) else { return false }
+        }
+    }
+}
+
+extension TLSRelay {
+    /// Connects to the server; nil if that fails.
+    private func connect(_ target: UInt16) -> Socket? {
+        guard let server = try? Socket(domain: AF_INET) else { return nil }
+        let isConnected = state.withLock {
+            guard !$0.hasEnded, (try? server.connect(to: sockaddr_in.inet(ip4: "127.0.0.1", port: target))) != nil,
+                (try? server.setFlags(.nonBlocking)) != nil,
+                case .ip4(_, let port)? = try? server.sockname()
+            else { return false }
+            $0.server = (server, port)
+            return true
+        }
+        guard isConnected else {
+            try? server.close()
+            return nil
+        }
+        return server
+    }
+
+    /// Forwards bytes in both directions until one side ends, or a time limit is over.
+    private func transfer(_ connection: OpaquePointer, _ server: Socket) {
+        var buffer = [UInt8](repeating: 0, count: 1 << 14)
+        var (request, response) = (Data(), Data())
+        var lastTransfer = ContinuousClock.now
+        while true {
+            var hasTransferred = false
+            var (deviceEvents, serverEvents) = (Int32(0), Int32(0))
+            /// Returns the number of transferred bytes, after recording the events to wait for; nil at the end of the connection.
+            func count(_ result: Int32) -> Int? {
+                switch result {
+                case 1...: hasTransferred = true
+                case IMPRINT_TLS_WANTS_READ.rawValue: deviceEvents |= POLLIN
+                case IMPRINT_TLS_WANTS_WRITE.rawValue: deviceEvents |= POLLOUT
+                default: return nil
+                }
+                return max(0, Int(result))
+            }
+            if request.isEmpty {
+                guard let count = count(imprint_tls_read(connection, &buffer, Int32(buffer.count))) else { return }
+                request = Data(buffer[..<count])
+            }
+            do {
+                if !request.isEmpty {
+                    request = request[try server.write(request, from: request.startIndex)...]
+                    hasTransferred = true
+                }
+            } catch SocketError.blocked {
+                serverEvents |= POLLOUT
+            } catch {
+                return
+            }
+            do {
+                if response.isEmpty {
+                    response = Data(try server.read(atMost: buffer.count))
+                    hasTransferred = true
+                }
+            } catch SocketError.blocked {
+                serverEvents |= POLLIN
+            } catch {
+                return
+            }
+            if !response.isEmpty {
+                let result = response.withUnsafeBytes { bytes in
+                    imprint_tls_write(
+                        connection, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), Int32(bytes.count))
+                }
+                guard let count = count(result) else { return }
+                response = response.dropFirst(count)
+            }
+            if hasTransferred {
+                lastTransfer = .now
+                // A stranger could send one byte at a time.
+                guard lastTransfer < admissionDeadline else { return }
+            } else if !wait(deviceEvents, on: server, serverEvents, until: lastTransfer + Self.limits.idle) {
+                return
+            }
+        }
+    }
+
+    /// Ends the requests, and waits until the server has ended the connection.
+    private func drain(_ server: Socket) {
+        server.shutDown(Int(SHUT_WR))
+        let deadline = ContinuousClock.now + Self.limits.idle
+        while wait(0, on: server, POLLIN, until: deadline) {
+            do { _ = try server.read(atMost: 1 << 14) } catch SocketError.blocked { continue } catch { return }
+        }
+    }
+
+    /// The end of the time limit for strangers.
+    private var admissionDeadline: ContinuousClock.Instant {
+        state.withLock { $0.isAdmitted } ? .now + Self.limits.idle : start + Self.limits.admission
+    }
+
+    /// Waits for events of the device or of the server.
+    /// - Returns: `false` if a time limit is over or the connection must end.
+    private func wait(
+        _ deviceEvents: Int32, on server: Socket? = nil, _ serverEvents: Int32 = 0,
+        until deadline: ContinuousClock.Instant
+    ) -> Bool {
+        // Without events to wait for, the end of a connection must not wake up the thread again and again.
+        var descriptors = [(socket, deviceEvents)] + (server.map { [($0, serverEvents)] } ?? [])
+        descriptors.removeAll { $0.1 == 0 }
+        var polled = descriptors.map { pollfd(fd: $0.0.file.rawValue, events: Int16($0.1), revents: 0) }
+        while !state.withLock({ $0.hasEnded }) {
+            let rest = (min(deadline, admissionDeadline) - .now) / .milliseconds(1)
+            guard rest > 0 else { return false }
+            if poll(&polled, nfds_t(polled.count), Int32(rest.rounded(.up))) > 0 { return true }
+        }
+        return false
+    }
+}
+
+extension Socket {
+    /// Ends one or both directions, so that threads that wait for the socket continue.
+    func shutDown(_ direction: Int = Int(SHUT_RDWR)) { _ = shutdown(file.rawValue, Int32(direction)) }
+}
