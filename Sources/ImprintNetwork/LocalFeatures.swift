@@ -2,12 +2,14 @@
 extension Network {
     /// Returns the part of the network that computes local features at two depths, concatenated along the channel axis.
     ///
-    /// The features are those of the last and of the middle one of the `cuts(stride:)`: deeper features discriminate better, and shallower
-    /// ones localize better.
+    /// The features are those of the last and of the middle one of the narrow cuts (see `cuts(stride:)`): deeper features discriminate
+    /// better, and shallower ones localize better. Narrow cuts have at most 1.5 times as many channels as the narrowest one.
     /// - Returns: The network, and the number of channels of each depth; nil if no node has such a feature map.
     package func localFeatures(stride: Int) throws(NetworkError) -> (network: Network, channels: [Int])? {
         guard let sized = withInput(multipleOf: stride) else { return nil }
-        let cuts = sized.cuts(stride: stride)
+        let allCuts = sized.cuts(stride: stride)
+        let narrowest = allCuts.map { sized.shapes[$0].channels }.min() ?? 0
+        let cuts = allCuts.filter { 2 * sized.shapes[$0].channels <= 3 * narrowest }
         guard let last = cuts.last else { return nil }
         let middle = cuts[(cuts.count - 1) / 2]
         let kept = Array(nodes[...last])
@@ -33,8 +35,7 @@ extension Network {
 
     /// Returns the indices of the nodes at which the network can be cut to get feature maps with a stride of `stride` pixels.
     ///
-    /// All nodes after a cut read only its node and each other. Feature maps with over 1.5 times as many channels as the narrowest one are
-    /// left out. The size of the input must be a multiple of the stride.
+    /// All nodes after a cut read only its node and each other. The size of the input must be a multiple of the stride.
     func cuts(stride: Int) -> [Int] {
         let (rows, columns) = (input.height / stride, input.width / stride)
         // The first node that each node and the nodes after it read.
@@ -42,12 +43,10 @@ extension Network {
         for index in nodes.indices.dropLast().reversed() {
             firstSources[index] = min(firstSources[index], firstSources[index + 1])
         }
-        let candidates = nodes.indices.dropLast().filter { index in
+        return nodes.indices.dropLast().filter { index in
             let shape = shapes[index]
             return firstSources[index + 1] >= index && shape.height == rows && shape.width == columns
                 && shape.pixels > 1
         }
-        let narrowest = candidates.map { shapes[$0].channels }.min() ?? 0
-        return candidates.filter { 2 * shapes[$0].channels <= 3 * narrowest }
     }
 }

@@ -61,7 +61,8 @@ import Testing
                 studio, view,
                 [
                     .wait("\(Self.text("label")) === 'Bright'"), .click("#tab-history"),
-                    .wait("\(state) !== ''"), .note("none", state), .click("#shutter"), .wait("\(count) === 1"), .click("#shutter"), .wait("\(count) === 2"),
+                    .wait("\(state) !== ''"), .note("none", state), .click("#shutter"), .wait("\(count) === 1"),
+                    .click("#shutter"), .wait("\(count) === 2"),
                     .note("state", state), .note("alt", "document.querySelector('.picture').ariaLabel"),
                     .click("#pictures li:first-child .picture"),
                     .note("strip", Self.color(at: 0.96)), .note("above", Self.color(at: 0.5)),

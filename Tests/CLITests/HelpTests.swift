@@ -49,7 +49,7 @@ import Testing
             ("train photos --output m --port 80", "Add --watch"),
             ("train photos --output m --patience 0", "--patience is 0, expected 1 to 100000"),
             ("train photos --output m --learning-rate fast", "fast"),
-            ("train photos --output m --artwork A=x.png --base b.imprint", "Unknown option '--base'"),
+            ("train photos --output m --artwork A=x.png --network lenet", "Unknown option '--network'"),
             ("train-detector --output m --artwork A=x.png --unfreeze gradual", "Unknown option '--unfreeze'"),
             ("train-detector --output m --photos photos", "expected --artwork LABEL=FILE or --annotations FILE"),
             ("train-detector --output m --artwork none=x.png", "this label is reserved for photos without a logo"),

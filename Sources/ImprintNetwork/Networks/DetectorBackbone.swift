@@ -15,11 +15,12 @@ extension Network {
     package static func logoDetector(
         logos: Int, backbone: Network, side: Int
     ) throws(NetworkError) -> Network? {
-        guard let sized = backbone.withInput(multipleOf: 16), let last = sized.cuts(stride: 16).last,
+        guard let sized = backbone.withInput(multipleOf: 16), let last = sized.lastBackboneIndex,
             !sized.shapes[...last].contains(where: { $0.pixels == 1 })
         else { return nil }
         let nodes = Array(backbone.nodes[...last])
-        let names = Set(nodes.map(\.name))
+        // Also the names of later layers, whose parameters are those of the pretrained network.
+        let names = Set(backbone.nodes.map(\.name))
         func unused(_ name: String) -> String { names.contains(name) ? unused(name + "_") : name }
         func node(_ name: String, _ layer: any Layer, _ inputs: [String]) -> Node {
             Node(name: unused(name), layer: layer, inputs: inputs)
@@ -36,6 +37,18 @@ extension Network {
         return try Network(
             name: "\(backbone.name)-detector", input: TensorShape(height: side, width: side, channels: 3),
             nodes: nodes + [convolution, norm, activation, head, boxes, output])
+    }
+
+    /// The index of the last node of the backbone of a detector; nil without a cut with a stride of 16.
+    ///
+    /// It is the output of the last residual block or concatenation. Wider activations after it belong to the next block.
+    private var lastBackboneIndex: Int? {
+        let cuts = cuts(stride: 16)
+        let join = cuts.last { nodes[$0].layer is AddLayer || nodes[$0].layer is Concat }
+        guard var index = join else { return cuts.last }
+        // The activation after the sum is part of the block.
+        while cuts.contains(index + 1), !(nodes[index + 1].layer is Convolution) { index += 1 }
+        return index
     }
 
     /// The number of channels between a backbone and the heat maps, the same as in the logo detector.

@@ -18,7 +18,7 @@ public struct DetectorConfiguration: Sendable {
     ///
     /// With few photos of ordinary objects, a backbone gives better results. It needs layers up to a stride of 16 that do not read averages
     /// of the whole image: those of EfficientNet-Lite, MobileNet v1 and v2, ResNet and SqueezeNet, but not squeeze-and-excitation. Its layers
-    /// are trained with a tenth of the learning rate.
+    /// are trained with 0.3 times the learning rate.
     public var base: ModelFile?
     /// The number of threads; the result does not depend on it.
     public var threads = Processors.coreCount

@@ -53,5 +53,5 @@ struct DetectorStart {
         return Dictionary(uniqueKeysWithValues: names.map { ($0, Self.backboneFactor) })
     }
 
-    private static let backboneFactor: Float = 0.1
+    private static let backboneFactor: Float = 0.3
 }

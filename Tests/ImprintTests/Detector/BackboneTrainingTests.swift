@@ -41,7 +41,8 @@ import Testing
             #expect(model.base == (try base.digest ?? base.tensorDigest()))
             #expect(model.preprocessing.mean == [120, 110, 100] && model.preprocessing.scale == [0.01, 0.02, 0.03])
             #expect((model.preprocessing.width, model.preprocessing.height) == (96, 96))
-            let kept = model.parameters.layout.entries.filter { base.parameters.layout[$0.name] != nil }
+            let names = Set(base.network.nodes.map(\.name))
+            let kept = model.parameters.layout.entries.filter { names.contains($0.node) }
             #expect(kept.count > 20)
             for entry in kept where entry.parameter.role == .weight {
                 let (before, after) = try (
@@ -49,7 +50,7 @@ import Testing
                 )
                 // Each of the two steps of AdamW changes a parameter by about its learning rate.
                 let change = zip(before, after).map { abs($0 - $1) }.max() ?? .infinity
-                #expect(change < 2 * 0.1 * 3e-3 * 1.1, "\(entry.name)")
+                #expect(change < 2 * 0.3 * 3e-3 * 1.1, "\(entry.name)")
             }
         }
     }

@@ -67,7 +67,7 @@ struct DetectorExportTests {
         Case(name: "three logos", logos: 3, regressesBoxes: true),
         Case(name: "three logos in squares", logos: 3, regressesBoxes: false),
         Case(name: "thresholds", logos: 3, regressesBoxes: true, thresholds: [1, 0.02, 0]),
-        Case(name: "backbone", logos: 2, regressesBoxes: true, backbone: "mobilenet-v2"),
+        Case(name: "backbone", logos: 2, regressesBoxes: true, backbone: "mobilenet-v1"),
         Case(name: "float16", logos: 2, regressesBoxes: true, precision: .float16),
     ]
 
