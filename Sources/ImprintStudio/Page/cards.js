@@ -10,7 +10,8 @@ let modelLabels = new Set();
 
 /** Shows the confidence in each class that the model in use has. */
 function showConfidences() {
-  const labels = result ? shownLabels(result) : [], items = new Map(labels.map((item) => [item.label, item]));
+  // An image unlike the examples shows none of the classes, so the gauge does not show a confidence either.
+  const labels = result && !result.rejected ? shownLabels(result) : [], items = new Map(labels.map((item) => [item.label, item]));
   for (const { key, parts } of find("classes").children) {
     const item = items.get(key);
     parts.confidence.hidden = !modelLabels.has(key);

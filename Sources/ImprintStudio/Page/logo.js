@@ -38,7 +38,7 @@ function showArtwork() {
     const field = find("logo-list").children[index].querySelector("input");
     if (field !== document.activeElement) field.value = label;
   }
-  find("logo-steps").hidden = !artwork.length;
+  find("logo-steps").hidden = find("logo-match-area").hidden = !artwork.length;
   showComposites();
 }
 
@@ -56,8 +56,8 @@ function showComposites() {
 function matchText() {
   if (isPreparing) return "Preparing to match the artwork …";
   if (matchError) return matchError;
-  if (model?.isMatching) return `Matching searches the image for ${labels()}. A trained detector is faster and usually more accurate.`;
-  return model?.name === undefined ? "" : "The model in use stays until you choose matching.";
+  if (model?.isMatching) return `Choose photos: matching searches them for ${labels()}, without training. A trained detector is faster and usually more accurate.`;
+  return model?.name === undefined ? "" : "The model in use searches the photos. Matching would replace it.";
 }
 
 function show() {

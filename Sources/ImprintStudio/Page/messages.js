@@ -12,7 +12,8 @@ function anchorOf(control) {
   const panel = control?.isConnected && control.closest("[role=tabpanel]");
   if (!panel || panel.hidden) return null;
   return control.closest(".chosen, .card-head, .examples, .box-list, #paper") ?? control.closest("form, .row, .thumbnails, .artwork, .slider")
-    ?? panel.firstElementChild;
+    // After a drop, the control is the card of a class or a part of it.
+    ?? control.closest(".classes > li")?.querySelector(".row") ?? panel.firstElementChild;
 }
 
 function hide() {

@@ -26,6 +26,10 @@ export function wasRestarted() {
   return isRestarted;
 }
 
+/** Returns a message for a response without one: the server gives up after a minute. */
+const failureText = (status) => (status === 500 ? "The studio did not answer in time, because this machine is busy. Try again."
+  : `The studio responded with status ${status}.`);
+
 /** Sends a request, and returns the response as JSON or, with `isFile`, as a file. */
 async function send(method, path, parameters = {}, body = undefined, isFile = false) {
   // Spaces are encoded as %20, because the server takes "+" literally.
@@ -45,7 +49,7 @@ async function send(method, path, parameters = {}, body = undefined, isFile = fa
   if (responseRun && run && responseRun !== run) return reloadPage();
   run ??= responseRun;
   if (isFile && response.ok) return response.blob();
-  const value = await response.json().catch(() => ({ error: `The studio responded with status ${response.status}.` }));
+  const value = await response.json().catch(() => ({ error: failureText(response.status) }));
   if (!response.ok) throw new RequestError(value.error, { status: response.status });
   return value;
 }

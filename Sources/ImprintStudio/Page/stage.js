@@ -20,6 +20,7 @@ function layOut() {
   video.classList.toggle("mirrored", isMirrored());
   const scale = Math.min(picture.clientWidth / width, picture.clientHeight / height), ratio = cropAspectRatio;
   frame.hidden = !isOn || ratio === undefined || Math.abs(width / height - ratio) < 0.01;
+  find("crop-note").hidden = frame.hidden;
   if (frame.hidden) return;
   const frameWidth = Math.min(width, height * ratio) * scale;
   frame.style.width = `${frameWidth}px`;

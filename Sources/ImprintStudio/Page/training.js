@@ -199,7 +199,11 @@ function introduction(model) {
     const start = base === undefined ? "" : ` Training starts from the base model ${base}.`;
     return `Name two or more classes, collect examples of each, and train your own model.${start}`;
   }
-  if (model.learnsNewLabels) return "Personalize the model with a few examples of its labels or of new labels. Training takes about a second.";
+  if (model.learnsNewLabels) {
+    const shown = model.labels.slice(0, 6), rest = model.labels.length - shown.length;
+    const names = shown.map(quoted).join(", ") + (rest > 0 ? ` and ${rest} more` : "");
+    return `Personalize the model with a few examples of its labels (${names}) or of new labels. Training takes about a second.`;
+  }
   return `The model is a detector. Collect examples of its labels: ${model.labels.map(quoted).join(", ")}. It learns new labels from artwork or boxes: `
     + "train a new detector in the panel Boxes, or personalize the model outside of the studio with artwork or photos with boxes.";
 }
@@ -207,7 +211,7 @@ function introduction(model) {
 /** Shows the name of the model in use. */
 function showName() {
   const isPersonalized = model?.learned === "personalization" && !model.isMatching;
-  const start = stage === "running" ? "No model yet: training is running" : "No model yet: collect examples of two classes";
+  const start = stage === "running" ? "No model yet: training is running" : "No model yet";
   if (model) setText("model", model.name === undefined ? start : model.name + (isPersonalized ? ", personalized" : ""));
 }
 
@@ -246,8 +250,24 @@ function showStatus(status) {
   show();
 }
 
+/** Returns a function of a status that estimates the remaining time of its run, as the end of a sentence: ", about 3 min left". */
+function makeEstimate() {
+  let first = null;
+  return ({ fraction, stage: current }) => {
+    if (fraction === undefined || current !== "running") return "";
+    const now = performance.now();
+    first ??= { fraction, time: now };
+    const progress = fraction - first.fraction, elapsed = (now - first.time) / 1000;
+    // Earlier estimates vary too much.
+    if (elapsed < 10 || progress < 0.02) return "";
+    const minutes = elapsed * (1 - fraction) / progress / 60;
+    return minutes < 1 ? ", less than a minute left" : `, about ${Math.round(minutes)} min left`;
+  };
+}
+
 /** Follows a training run to its end. */
 async function follow(status) {
+  const estimate = makeEstimate();
   // Training ends the time in which removed examples can come back.
   if (status.stage === "running") delete examples.undo;
   let announced = -Infinity, failures = 0;
@@ -255,7 +275,7 @@ async function follow(status) {
     // Screen readers announce progress once a second, and changes of the stage immediately.
     const now = performance.now();
     if (status.stage !== stage || now - announced >= 1000) {
-      for (const id of statusIDs) setText(id, status.message);
+      for (const id of statusIDs) setText(id, status.message + estimate(status));
       announced = now;
     }
     ({ stage } = status);

@@ -1,14 +1,17 @@
-// Tries the model in use on several photos, and draws the detected objects on them.
+// Searches several photos with the model in use, and draws the detected objects on them.
 
-import { drawObjects, sentence } from "./overlay.js";
-import { make, percent, setText } from "./parts.js";
+import { describePosition, drawObjects, sentence } from "./overlay.js";
+import { make, percent, quoted, setText } from "./parts.js";
 import { blockedPart } from "./results.js";
 import { server } from "./server.js";
+import { figure } from "./steady.js";
 
 /** The long side of a shown photo, in pixels. */
 const longSide = 480;
 /** The maximum number of photos that stay visible. */
 const limit = 24;
+/** The maximum number of objects and labels in a sentence. */
+const wordLimit = 6;
 
 /** Draws a photo with its objects; returns null if the browser cannot show the photo. */
 async function picture(file, objects) {
@@ -27,7 +30,13 @@ async function picture(file, objects) {
   return canvas;
 }
 
-/** Returns the result in words. */
+/** Joins the first texts, and adds the number of the others. */
+const joined = (texts, separator) => [...texts.slice(0, wordLimit), ...texts.length > wordLimit ? [`and ${texts.length - wordLimit} more`] : []].join(separator);
+
+/** Returns the detected objects as they are read: "leaf 95 %, centre". */
+const objectText = (objects) => (objects.length ? joined(objects.map((one) => `${one.label} ${figure(one)}, ${describePosition(one.box)}`), "; ") : "Not found");
+
+/** Returns the result in words, as a screen reader speaks it. */
 function describe(result) {
   if (result.objects) return sentence(result.objects);
   const [best] = result.observations;
@@ -44,18 +53,31 @@ async function trial(file) {
     shown.setAttribute("role", "img");
     shown.setAttribute("aria-label", `${file.name}: ${text}`);
   }
-  return make("li", {}, ...shown ? [shown] : [], make("p", { className: "small" }, make("bdi", { className: "soft", textContent: file.name }), ` ${text}`));
+  const caption = isBlocked || !result.objects ? text : `${objectText(result.objects)}.`;
+  return {
+    labels: new Set(isBlocked ? [] : (result.objects ?? []).map(({ label }) => label)),
+    item: make("li", {}, ...shown ? [shown] : [],
+      make("p", { className: "small" }, make("bdi", { className: "soft", textContent: file.name }), make("br"), caption)),
+  };
 }
 
-/** Classifies photos one after the other, and adds their results at the top of a list. */
+/** Returns in how many photos each label was found. */
+function summary(count, found) {
+  const photos = `Searched ${count === 1 ? "1 photo" : `${count} photos`}`;
+  if (!found.size) return `${photos}, and found nothing.`;
+  return `${photos}: found ${joined([...found].map(([label, number]) => `${quoted(label)} in ${number}`), ", ")}.`;
+}
+
+/** Searches photos one after the other, and adds their results at the top of a list. */
 export async function tryPhotos(files, list, stateID) {
-  const errors = [];
-  let found = 0, previous = null;
+  const errors = [], found = new Map();
+  let count = 0, previous = null;
   for (const [index, file] of files.entries()) {
-    setText(stateID, `Trying photo ${index + 1} of ${files.length} …`);
+    setText(stateID, `Searching photo ${index + 1} of ${files.length} …`);
     try {
-      const item = await trial(file);
-      found += 1;
+      const { item, labels } = await trial(file);
+      count += 1;
+      for (const label of labels) found.set(label, (found.get(label) ?? 0) + 1);
       if (previous?.isConnected) previous.after(item);
       else list.prepend(item);
       previous = item;
@@ -65,6 +87,6 @@ export async function tryPhotos(files, list, stateID) {
       if (error.isRejection === false) break;
     }
   }
-  setText(stateID, [found ? `Tried ${found === 1 ? "1 photo" : `${found} photos`}.` : "", ...errors.slice(0, 3),
+  setText(stateID, [count ? summary(count, found) : "", ...errors.slice(0, 3),
     errors.length > 3 ? `And ${errors.length - 3} more.` : ""].join(" ").trim());
 }

@@ -20,6 +20,7 @@ A file of steps is a JSON array of user actions. Each step is an object with one
                      the control key if "control" is true
     "type"           a text to enter
     "choose"         the selector of a file input; chooses the files "paths", or the files in a folder if the input takes folders
+    "drop"           a selector; drops the files and folders "paths" on the middle of the element, as from a file manager
     "accessibility"  a name; records the role and name of all elements that assistive technology sees
     "reload"         true; reloads the page, which first runs the script "first"
     "behind"         true to cover the page with another page, false to uncover it
@@ -295,6 +296,20 @@ class Browser:
             self.call("Input.dispatchMouseEvent", type="mouseMoved", **point, **mouse)
         self.call("Input.dispatchMouseEvent", type="mouseReleased", **points[-1], **mouse)
 
+    def drop(self, selector, paths):
+        """Drops files and folders on the middle of an element."""
+        quoted = json.dumps(selector)
+        self.wait_until(f"document.querySelector({quoted})?.checkVisibility() === true")
+        position = self.evaluate(f"""(() => {{
+            const element = document.querySelector({quoted});
+            element.scrollIntoView({{ block: "center", behavior: "instant" }});
+            const box = element.getBoundingClientRect();
+            return {{ x: box.x + box.width / 2, y: box.y + box.height / 2 }};
+        }})()""")
+        data = {"items": [], "files": paths, "dragOperationsMask": 1}  # 1: copy
+        for kind in ("dragEnter", "dragOver", "drop"):
+            self.call("Input.dispatchDragEvent", type=kind, data=data, **position)
+
     def key(self, name, until, shift, control):
         """Presses a key until an expression is true."""
         codes = {
@@ -333,6 +348,8 @@ class Browser:
             root = self.call("DOM.getDocument")["root"]["nodeId"]
             node = self.call("DOM.querySelector", nodeId=root, selector=step["choose"])["nodeId"]
             self.call("DOM.setFileInputFiles", nodeId=node, files=step["paths"])
+        elif "drop" in step:
+            self.drop(step["drop"], step["paths"])
         elif "accessibility" in step:
             values[step["accessibility"]] = self.accessibility()
         elif "reload" in step:

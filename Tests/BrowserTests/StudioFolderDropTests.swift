@@ -1,0 +1,67 @@
+import Foundation
+import ImprintStudio
+import TestSupport
+import Testing
+
+/// Folders that the user drops from a file manager, and the training buttons below many examples.
+@Suite("Dropped folders in the studio", .enabled(if: Browser.isAvailable, Browser.skipReason))
+struct StudioFolderDropTests {
+    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
+    private static let counts =
+        "[...document.querySelectorAll('#classes .count')].map(count => parseInt(count.textContent))"
+
+    private struct Dropped: Decodable, Sendable {
+        let taught: String
+        let isBeside: Bool
+        let isCovered: Bool
+        let startBottom: Double
+        let added: String
+        let labels: [String]
+        let one: String
+    }
+
+    @Test("A class card takes the photos of a folder, and the panel Photos takes its sub-folders as labels")
+    func folders() async throws {
+        try await PhotoSamples.withStudio(PhotoSamples.configuration()) { studio, folder in
+            let pets = folder.appending(path: "pets")
+            try PhotoSamples.write(to: pets)
+            try Data("a text".utf8).write(to: pets.appending(path: "note.txt"))
+            let start = "document.getElementById('start').getBoundingClientRect()"
+            let sight: Browser.Sight<Dropped> = try await StudioSamples.look(
+                studio, Browser.View(width: 390, height: 700),
+                [
+                    .drop("#classes > li:nth-child(1)", [pets.appending(path: "Bright")]),
+                    .wait("\(Self.text("said")).includes('12 of 12 photos')"), .note("taught", Self.text("said")),
+                    .note("isBeside", "document.querySelector('#classes > li:nth-child(1) .message') !== null"),
+                    .drop("#classes > li:nth-child(2)", [pets.appending(path: "Dark")]),
+                    .wait("\(Self.counts)[1] === 12"), .wait("!document.getElementById('start').disabled"),
+                    // The button to train stays visible below the examples.
+                    .note("scroll", "(document.getElementById('classes').scrollIntoView(), 1)"),
+                    .note("startBottom", "innerHeight - \(start).bottom"),
+                    .note(
+                        "isCovered",
+                        """
+                        (() => { const box = \(start);
+                          return document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2).id !== 'start' })()
+                        """),
+                    .click("#tab-photos"), .drop("#photos .drop", [pets]),
+                    .wait("\(Self.text("photos-state")).startsWith('Added')"),
+                    .note("added", Self.text("photos-state")),
+                    .wait("document.querySelectorAll('#photos-labels li').length === 2"),
+                    .note("labels", "[...document.querySelectorAll('#photos-labels bdi')].map(one => one.textContent)"),
+                    // The folder of a label has been added, so its photos are not added again.
+                    .drop("#photos .drop", [pets.appending(path: "Dark")]),
+                    .wait("\(Self.text("photos-state")).includes('already added')"),
+                    .note("one", Self.text("photos-state")),
+                ])
+            let seen = sight.values
+            #expect(seen.taught == "“Class 1”: added 12 of 12 photos." && seen.isBeside)
+            #expect(seen.startBottom >= 0 && !seen.isCovered)
+            #expect(seen.added.hasPrefix("Added 24 of 24 photos. Ignored 1 file"))
+            #expect(seen.labels == ["Bright", "Dark"])
+            #expect(seen.one == "Added 0 of 12 photos. 12 photos were already added.")
+            // The browser itself logs the rejected copies.
+            #expect(sight.console.allSatisfy { $0.contains("409") })
+        }
+    }
+}

@@ -1,0 +1,63 @@
+import Foundation
+import ImprintStudio
+import TestSupport
+import Testing
+
+/// What the page shows while the studio takes long.
+@Suite("Waiting for the studio", .enabled(if: Browser.isAvailable, Browser.skipReason)) struct StudioWaitingTests {
+    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
+
+    private struct Estimated: Decodable, Sendable {
+        let early: String
+        let late: String
+    }
+
+    /// A script that answers requests for the status of training with a run of a fixed speed: 2 % in half a second.
+    private static let slowRun = """
+        const realFetch = window.fetch;
+        let fraction = 0.1;
+        window.fetch = async (path, options) => {
+          if (!path.startsWith('training')) return realFetch(path, options);
+          if (fraction > 0.1) await new Promise(resolve => setTimeout(resolve, 500));
+          fraction += 0.02;
+          return new Response(JSON.stringify({ version: Math.round(fraction * 100), stage: 'running', message: 'Phase 1 of 3',
+            points: [], fraction, panel: 'logo', canKeepBest: false, validates: false }));
+        };
+        """
+
+    @Test("A run shows its remaining time after ten seconds") func remainingTime() async throws {
+        try await StudioSamples.withStudio(hasModel: false) { studio, _ in
+            let sight: Browser.Sight<Estimated> = try await StudioSamples.look(
+                studio, Browser.View(),
+                [
+                    .reload(first: Self.slowRun), .wait("\(Self.text("logo-status")).startsWith('Phase 1')"),
+                    .note("early", Self.text("logo-status")), .wait("\(Self.text("logo-status")).endsWith(' left')"),
+                    .note("late", Self.text("logo-status")),
+                ])
+            #expect(sight.values.early == "Phase 1 of 3")
+            #expect(sight.values.late == "Phase 1 of 3, less than a minute left")
+        }
+    }
+
+    private struct Failed: Decodable, Sendable { let message: String }
+
+    @Test("A response without a message becomes an error that names the cause") func timeout() async throws {
+        try await StudioSamples.withStudio(hasModel: false) { studio, folder in
+            let busy = """
+                const realFetch = window.fetch;
+                window.fetch = (path, options) => options?.body && path.startsWith('example')
+                  ? Promise.resolve(new Response('', { status: 500 })) : realFetch(path, options);
+                """
+            let sight: Browser.Sight<Failed> = try await StudioSamples.look(
+                studio, Browser.View(),
+                [
+                    .reload(first: busy), .wait("document.body.dataset.ready === 'true'"),
+                    .choose("#classes > li:nth-child(1) .photos", try StudioSamples.write(.bright, to: folder)),
+                    .wait("\(Self.text("said")).includes('busy')"), .note("message", Self.text("said")),
+                ])
+            #expect(
+                sight.values.message.hasSuffix(
+                    "The studio did not answer in time, because this machine is busy. Try again."))
+        }
+    }
+}
