@@ -48,7 +48,9 @@ struct StudioFolderDropTests {
                     .wait("\(Self.text("photos-state")).startsWith('Added')"),
                     .note("added", Self.text("photos-state")),
                     .wait("document.querySelectorAll('#photos-labels li').length === 2"),
-                    .note("labels", "[...document.querySelectorAll('#photos-labels bdi')].map(one => one.textContent)"),
+                    .note(
+                        "labels",
+                        "[...document.querySelectorAll('#photos-labels bdi')].map(one => one.textContent)"),
                     // The folder of a label has been added, so its photos are not added again.
                     .drop("#photos .drop", [pets.appending(path: "Dark")]),
                     .wait("\(Self.text("photos-state")).includes('already added')"),
