@@ -197,7 +197,7 @@ import Testing
             let backbone = try imprint(
                 "train-detector", "--annotations", "photos/boxes.json", "--base", "built-in", "--output", "b.imprint",
                 "--epochs", "1", "--validation", "0", folder: folder)
-            #expect(backbone.status == 0 && backbone.output.contains("logonet-detector"), "\(backbone.errors)")
+            #expect(backbone.status == 0 && backbone.errors.contains("logonet-detector"), "\(backbone.errors)")
             for (options, text) in [
                 ([], "expected --artwork LABEL=FILE or --annotations FILE"),
                 (
