@@ -59,7 +59,7 @@ import Testing
             let texts = [
                 "output", "file", "folder", "model", "network", "name", "list", "labels", "what", "label=file",
                 "label=path", "file.html", "file.png", "file or auto", "hex",
-                "architecture", "dir", "file.csv", "file.json",
+                "architecture", "dir", "file.csv", "file.json", "address",
             ]
             return !texts.contains(valueName ?? "") && valueName != "values" && (allValues ?? []).isEmpty
         }
