@@ -4,7 +4,7 @@ internal import Foundation
 /// The addresses of this machine in its local networks.
 package enum LocalNetwork {
     /// Returns the IPv4 address of this machine in its private network, preferably that of the default route.
-    /// - Throws: `ShareError.noLocalAddress` if there is none.
+    /// - Throws: `ShareError.noLocalAddress` if this machine has no such address.
     package static func address() throws(ShareError) -> String {
         guard let address = choose(from: addresses(), default: defaultAddress()) else { throw .noLocalAddress }
         return address
