@@ -169,6 +169,7 @@ async function open() {
     return ping();
   }
   show("Starting the camera …");
+  document.body.dataset.source = "starting";
   try {
     await camera.start();
   } catch (error) {
