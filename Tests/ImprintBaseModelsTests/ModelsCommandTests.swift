@@ -118,8 +118,7 @@ import Testing
         try withTemporaryFolder { folder in
             // A Python without pip, so an accepted licence leads to the error of the download.
             let python = folder.appending(path: "python")
-            try Data("#!/bin/sh\necho 'No module named pip' >&2; exit 1\n".utf8).write(to: python)
-            try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: python.path)
+            try writeScript("echo 'No module named pip' >&2; exit 1", to: python)
             let run = try shell(
                 """
                 export IMPRINT_PYTHON=./python

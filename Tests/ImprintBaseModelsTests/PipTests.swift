@@ -27,18 +27,15 @@ private let python3 = ["/usr/bin/python3", "/usr/local/bin/python3", Python.path
     /// Writes a program that runs `pip` for "-m pip", and otherwise Python.
     private func writePython(to folder: URL, pip: String) throws -> URL {
         let file = folder.appending(path: "python")
-        try Data(
+        try writeScript(
             """
-            #!/bin/sh
             case " $* " in *" -m pip "*) ;; *) exec '\(python3 ?? "")' "$@" ;; esac
             cd '\(folder.path)'
             echo "$@" >> arguments
             while [ "$1" != --dest ]; do shift; done
             target=$2
             \(pip)
-            """.utf8
-        ).write(to: file)
-        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: file.path)
+            """, to: file)
         return file
     }
 

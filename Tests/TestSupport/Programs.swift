@@ -37,6 +37,16 @@ public func run(_ program: URL, _ arguments: [String], folder: URL? = nil) throw
     return CommandOutput(status: process.terminationStatus, output: text, errors: errorReader.text())
 }
 
+/// Writes a shell script that can be run.
+///
+/// Another process writes the file. If this one did, a process that another test starts at the same time would inherit the open file, and
+/// Linux does not run a file that is open for writing.
+public func writeScript(_ text: String, to file: URL) throws {
+    let program = #"printf '%s\n' '#!/bin/sh' "$2" > "$1" && chmod 755 "$1""#
+    let result = try run(URL(filePath: "/bin/sh"), ["-c", program, "sh", file.path, text])
+    guard result.status == 0 else { throw CocoaError(.fileWriteUnknown, userInfo: [NSFilePathErrorKey: file.path]) }
+}
+
 /// Runs `body`, which starts a process, with all signals unblocked.
 ///
 /// A process inherits the blocked signals of the thread that starts it. Tests run on threads of a pool that block most signals,
