@@ -13,9 +13,7 @@ websocket-client and Chromium.
 """
 
 import argparse
-import base64
 import contextlib
-import io
 import json
 import os
 import random
@@ -28,6 +26,9 @@ from pathlib import Path
 from PIL import Image
 
 from fruit import FRUIT, SCALE, photo, scene, table
+from picture import save, shot
+from studio_pictures import (
+    CHECKED_COUNT, EXAMPLE_COUNT, STUDIO_CLASSES, box_editor, studio, studio_detections, studio_logo, studio_photos, studio_training)
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -36,9 +37,8 @@ sys.path[:0] = [str(ROOT / "Tests/BrowserTests/Fixtures"), str(ROOT / "Benchmark
 import drawn_scenes  # noqa: E402
 from browser import Browser  # noqa: E402
 
-BYTE_LIMIT = 150_000  # of a picture
-TOTAL_LIMIT = 2_000_000  # of all pictures together
-WIDTH = 1000  # of a picture of a page, in pixels
+TOTAL_LIMIT = 2_000_000  # of all pictures together, in bytes
+SHEET_SEED = 5  # of the contact sheet of composites
 
 
 def main():
@@ -246,48 +246,6 @@ CLASSIFIER = ["train", "fruit", "--network", "logonet", "--input-size", 64, "--e
 # Pictures ---------------------------------------------------------------------------------------------------------------
 
 
-def studio(run):
-    """The studio with a classification of the camera image."""
-    run.classifier()
-    image = Image.open(run.test_photos() / STUDIO_PHOTO).convert("RGB")
-    with run.studio(run.classifier(), height=760, camera=camera(run, image)) as browser:
-        label = STUDIO_PHOTO.split("-")[0]
-        browser.wait_until(f"document.getElementById('label').textContent === '{label}' && document.body.dataset.source === 'live'")
-        settle(browser, 2)
-        save(shot(browser, bottom="#filter-area", margin=10), "studio.jpg")
-
-
-def studio_detections(run):
-    """The studio with the objects of a detector."""
-    run.object_detector()
-    image = Image.open(run.boxes("test-tables", 60) / f"{DETECTION_PHOTO}.jpg").convert("RGB")
-    with run.studio(run.object_detector(), height=820, camera=camera(run, image)) as browser:
-        browser.wait_until("document.querySelectorAll('#objects li').length > 2 && document.body.dataset.source === 'live'")
-        settle(browser, 2)
-        save(shot(browser, bottom="#objects", margin=10), "studio-detections.jpg")
-
-
-def studio_training(run):
-    """The studio with a model that is trained on the examples of three classes."""
-    folder = run.examples()
-    with run.studio(height=1120) as browser:
-        for number, label in enumerate(STUDIO_CLASSES, 1):
-            browser.press("#class-name", None)
-            browser.execute({"type": label}, {})
-            browser.key("Enter", None, False, False)
-            browser.wait_until(f"document.querySelector('#classes > li:nth-child({number})')?.innerText.includes('{label}')")
-            for index in range(1, EXAMPLE_COUNT + 1):
-                choose(browser, folder / f"{label}-{index:02}.jpg")
-                browser.press(f"#classes > li:nth-child({number}) .hold", None)
-                browser.wait_until(f"parseInt(document.querySelector('#classes > li:nth-child({number}) .count').textContent) === {index}")
-        choose(browser, folder / f"{label}-{EXAMPLE_COUNT + 1:02}.jpg")
-        browser.press("#start", None)
-        browser.wait_until("document.getElementById('training-status').dataset.stage === 'learned'")
-        browser.wait_until(f"document.getElementById('label').textContent === '{label}'")
-        settle(browser, 1.5)
-        save(shot(browser, bottom="#curves"), "studio-training.jpg")
-
-
 def report(run):
     """The top of the report of a training run."""
     run.classifier()
@@ -337,111 +295,6 @@ def live(run):
             save(shot(browser, bottom="#curves"), "live.png")
 
 
-def box_editor(run):
-    """The editor of boxes in the studio."""
-    folder = run.boxes("test-tables", 60)
-    shutil.rmtree(run.folder / "studio-boxes", ignore_errors=True)
-    with run.studio(run.object_detector(), "--boxes", "studio-boxes", width=890, height=1200) as browser:
-        browser.press("#tab-annotate", None)
-        for number, name in enumerate(EDITOR_PHOTOS, 1):
-            choose(browser, folder / f"{name}.jpg", "#box-files")
-            browser.wait_until(f"document.querySelectorAll('#box-photos li').length === {number}")
-            browser.wait_until(f"document.getElementById('editor-title').textContent.startsWith('Photo {number} ')")
-            browser.press("#box-detect", None)
-            browser.wait_until("document.querySelectorAll('#box-list li').length > 1")
-            browser.wait_until("document.getElementById('editor-state').textContent.startsWith('Saved')")
-        browser.press("#box-photos li:first-child button", None)
-        browser.wait_until("document.getElementById('editor-title').textContent.startsWith('Photo 1 ')")
-        browser.evaluate("document.querySelector('#paper .box').focus()")
-        settle(browser, 1)
-        save(shot(browser, top="#box-photos", bottom="#editor-state", margin=2), "box-editor.jpg")
-
-
-def studio_logo(run):
-    """The search for a logo in photos, from its artwork only."""
-    run.logos()
-    scenes = [run.logo_scenes() / f"{name}.png" for name in SEARCHED_SCENES]
-    with run.studio(height=1400) as browser:
-        browser.press("#tab-logo", None)
-        browser.execute({"choose": "#logo-files", "paths": [str(run.folder / "logos/leaf.png")]}, {})
-        browser.wait_until("document.getElementById('model').textContent === 'Matching of the artwork'")
-        browser.execute({"choose": "#logo-trials", "paths": [str(file) for file in scenes]}, {})
-        browser.wait_until("document.getElementById('logo-trial-state').textContent.startsWith('Searched')")
-        choose(browser, scenes[0])
-        browser.wait_until("document.getElementById('label').textContent === 'leaf'")
-        settle(browser, 2)
-        save(shot(browser, bottom="#logo-results", margin=10), "studio-logo.jpg")
-
-
-def studio_photos(run):
-    """The audit of a folder of photos."""
-    folder = run.checked_photos()
-    with run.studio(height=1400) as browser:
-        browser.press("#tab-photos", None)
-        browser.execute({"choose": "#photos-folder", "paths": [str(folder)]}, {})
-        browser.wait_until("document.getElementById('audit-state').textContent.includes('finding')")
-        browser.wait_until("document.querySelector('#audit-groups details').open")
-        browser.wait_until("[...document.querySelectorAll('#audit-groups details[open] img')].every(one => one.naturalWidth > 0)")
-        choose(browser, run.test_photos() / STUDIO_PHOTO)
-        settle(browser, 1)
-        save(shot(browser, bottom="#photos-run", margin=10), "studio-photos.jpg")
-
-
-PICTURES = {
-    "studio": studio, "studio-detections": studio_detections, "studio-training": studio_training, "report": report,
-    "report-mistakes": report_mistakes, "compositing": contact_sheet, "two-circles": two_circles, "detect": detect, "live": live,
-    "box-editor": box_editor, "studio-logo": studio_logo, "studio-photos": studio_photos}
-# The content of the pictures.
-STUDIO_PHOTO = "Pear-13.jpg"
-STUDIO_CLASSES = ["Apple", "Lemon", "Plum"]
-EXAMPLE_COUNT = 8
-DETECTION_PHOTO = "table-058"
-EDITOR_PHOTOS = ["table-030", "table-017", "table-048", "table-038"]
-SHEET_SEED = 5
-SEARCHED_SCENES = ["scene-01", "scene-02", "scene-03", "scene-04"]
-CHECKED_COUNT = 30
-
-# Tools ------------------------------------------------------------------------------------------------------------------
-
-
-def camera(run, image):
-    """Returns a file of camera frames that all show one image."""
-    frame = io.BytesIO()
-    image.save(frame, "JPEG", quality=92)
-    file = run.folder / "camera.mjpeg"
-    file.write_bytes(frame.getvalue() * 30)
-    return file
-
-
-def choose(browser, file, selector="#file"):
-    """Chooses a photo in a file input of the page."""
-    browser.execute({"choose": selector, "paths": [str(file)]}, {})
-    if selector == "#file":
-        browser.wait_until("document.getElementById('photo').complete && document.body.dataset.source === 'photo'")
-
-
-def settle(browser, seconds):
-    """Waits until the latest result is shown."""
-    browser.wait_until(
-        f"performance.now() > window.settled + {seconds * 1000} || (window.settled ??= performance.now(), false)")
-
-
-def shot(browser, top=None, bottom=None, margin=24):
-    """Returns an image of the page from the element `top`, or the top of the page, to the element `bottom`, with the full width."""
-    clip = browser.evaluate(f"""(() => {{
-        document.activeElement?.matches('button, a') && document.activeElement.blur();
-        scrollTo(0, 0);
-        const edge = (selector, side) => document.querySelector(selector).getBoundingClientRect()[side];
-        const top = {f"edge({json.dumps(top)}, 'top') - {margin}" if top else "0"};
-        const bottom = edge({json.dumps(bottom)}, 'bottom') + {margin};
-        return {{ x: 0, y: top, width: document.documentElement.clientWidth, height: bottom - top, scale: 1 }};
-    }})()""")
-    data = browser.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]
-    if problems := browser.problems():
-        sys.exit(f"The page reports {problems}")
-    return Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")
-
-
 def sheet(folder, columns=3, rows=3, tile=(330, 248)):
     """Returns a sheet of the first annotated scenes of 640 x 480 pixels."""
     image = Image.new("RGB", (columns * tile[0] + 5 * (columns - 1), rows * tile[1] + 5 * (rows - 1)), "white")
@@ -452,23 +305,10 @@ def sheet(folder, columns=3, rows=3, tile=(330, 248)):
     return image
 
 
-def save(image, name):
-    """Writes a picture beside this file: a JPEG with the highest quality that the limit allows, or a PNG with a palette."""
-    image = image.convert("RGB")
-    if image.width > WIDTH:
-        image = image.resize((WIDTH, round(image.height * WIDTH / image.width)), Image.Resampling.LANCZOS)
-    file = HERE / name
-    if file.suffix == ".png":
-        image.quantize(256, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(file, optimize=True)
-    else:
-        for quality in range(90, 59, -3):
-            image.save(file, quality=quality, optimize=True, progressive=True)
-            if file.stat().st_size <= BYTE_LIMIT:
-                break
-    size = file.stat().st_size
-    print(f"{name}: {image.width} x {image.height} pixels, {size / 1000:.0f} kB", flush=True)
-    if size > BYTE_LIMIT:
-        sys.exit(f"{name} has more than {BYTE_LIMIT / 1000:.0f} kB. Make it smaller or save it as JPEG.")
+PICTURES = {
+    "studio": studio, "studio-detections": studio_detections, "studio-training": studio_training, "report": report,
+    "report-mistakes": report_mistakes, "compositing": contact_sheet, "two-circles": two_circles, "detect": detect, "live": live,
+    "box-editor": box_editor, "studio-logo": studio_logo, "studio-photos": studio_photos}
 
 
 if __name__ == "__main__":
