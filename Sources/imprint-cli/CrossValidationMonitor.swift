@@ -69,10 +69,8 @@ struct CrossValidationMonitor {
         case .searching(let done, let total): bar.draw("\(name) learning rate", done: done, of: total)
         case .batch(let batch):
             bar.draw(
-                name,
-                fraction: (Double(batch.epoch - 1) + Double(batch.imagesSeen) / Double(max(batch.imagesPerEpoch, 1)))
-                    / Double(max(batch.epochs, 1)),
-                "\(batch.epoch)/\(batch.epochs)", "accuracy \(Terminal.percent(batch.accuracy))")
+                name, fraction: batch.fractionOfRun, "\(batch.epoch)/\(batch.epochs)",
+                "accuracy \(Terminal.percent(batch.accuracy))")
         case .started(let start): for image in start.skipped { warn("Skipped", image) }
         case .unreadable(let image): warn("A photo has become unreadable", image)
         case .learningRate, .epoch, .checkpoint, .checkpointFailed, .finished: break

@@ -161,6 +161,23 @@ import Testing
         }
     }
 
+    @Test(
+        "Of few photos, a part of the backgrounds are drawn patterns",
+        arguments: [(0, 0...0), (5, 20...80), (20, 200...200)])
+    func fewPhotos(count: Int, expected: ClosedRange<Int>) throws {
+        try withTemporaryFolder { folder in
+            // The photos are plain, and the drawn patterns are not white.
+            let files = try (0..<count).map { index in
+                let file = folder.appending(path: "\(index).png")
+                try ImageFile.write(RasterImage(width: 40, height: 40, filledWith: 255), to: file)
+                return file
+            }
+            let backdrops = try Backdrops(files, size: 24, workers: Workers(1))
+            let photos = (0..<200).filter { backdrops.background(at: $0, seed: 3).samples.allSatisfy { $0 == 255 } }
+            #expect(expected.contains(photos.count), "\(photos.count) of 200")
+        }
+    }
+
     @Test("Backdrops do not depend on the thread count, respect the limit and list unreadable files")
     func backdrops() throws {
         try withTemporaryFolder { folder in

@@ -2,13 +2,16 @@ package import Foundation
 package import ImprintCore
 package import ImprintImages
 
-/// The backgrounds of composites: random crops of photos, or drawn patterns if there are no photos.
+/// The backgrounds of composites: random crops of photos, and drawn patterns if there are few photos or none.
 package final class Backdrops: Sendable {
     /// The unreadable photos.
     package let skipped: [SkippedImage]
     /// The number of photos.
     package var count: Int { photos.count }
 
+    /// The number of photos from which all backgrounds are photos; with n fewer ones, a share of 1 − n / 20 are drawn patterns, because a detector
+    /// that sees its logo only in front of a few photos does not find it elsewhere.
+    private static let sufficientPhotoCount = 20
     private let photos: [RasterImage]
     /// The height and width of the composites, in pixels.
     let size: Int
@@ -16,7 +19,7 @@ package final class Backdrops: Sendable {
     /// Creates backgrounds, and reads the photos into memory, scaled to a short side of at most 1.5 times `size`.
     ///
     /// - Parameters:
-    ///   - files: The photos; without photos, patterns are drawn. The photos should not show the logo.
+    ///   - files: The photos; with fewer than 20, some backgrounds are drawn patterns. The photos should not show the logo.
     ///   - size: The height and width of the composites, in pixels.
     ///   - byteLimit: The approximate maximum memory of the photos, in bytes. Reading stops there, after a random part of the
     ///     photos.
@@ -74,7 +77,8 @@ package final class Backdrops: Sendable {
 
     /// Returns a random crop of a random photo, mirrored with a probability of 0.5, or a drawn pattern.
     func canvas(_ random: inout RandomStream) -> Canvas {
-        guard !photos.isEmpty else {
+        let share = Float(photos.count) / Float(Self.sufficientPhotoCount)
+        guard share >= 1 || share > 0 && random.chance(share) else {
             let palette = Palette(hasPlate: false, hasLightInk: random.chance(0.5), inkCount: 0, &random)
             let background = Background(isBusy: random.chance(0.75), colors: palette.ground, &random)
             var canvas = Canvas(size: size)

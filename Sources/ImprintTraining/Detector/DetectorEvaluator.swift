@@ -130,11 +130,15 @@ struct DetectorEvaluator {
         let scans =
             usesTraining
             ? try scan(items.map(\.source), network, parameters, peaks: Self.calibrationPeaks) : scans
+        let composites = HeldOutScores { logo, isPositive in
+            let composites = try patches.heldOutComposites(compositeCount, of: logo, isPositive: isPositive)
+            return try scan(composites, network, parameters, peaks: 0).compactMap { $0?.map(\.score) }
+        }
         let outputs = try logos.indices.map { logo in
             let scores = zip(items, scans).flatMap { photo, scans in
                 scans.map { photo.scores(of: logo, in: $0[logo]) } ?? []
             }
-            let (positives, negatives) = try calibrationScores(network, parameters, patches, logo, scores)
+            let (positives, negatives) = try calibrationScores(logo, scores, composites)
             var curve = PlattScaling(positives: positives, negatives: negatives)
             if !limits.isEmpty {
                 var limit = limits[logo]
@@ -145,9 +149,13 @@ struct DetectorEvaluator {
                 if falsePeaks.count >= FalsePositiveLimit.minimumImages { limit.add(falsePeaks) }
                 curve = limit.applied(to: curve, positives: positives)
             }
+            var threshold = threshold(scores, curve)
+            // The limits already hold the false positives of a logo that is added to a model.
+            if threshold == nil, limits.isEmpty, logos.count > 1 {
+                threshold = self.threshold(try composites.scores(of: logo, among: logos.count), curve)
+            }
             return DetectorHead.Logo(
-                label: logos[logo], slope: Float(curve.slope), offset: Float(curve.offset),
-                threshold: threshold(scores, curve))
+                label: logos[logo], slope: Float(curve.slope), offset: Float(curve.offset), threshold: threshold)
         }
         var head = detector
         head.logos = outputs
@@ -170,17 +178,14 @@ struct DetectorEvaluator {
     ///
     /// They are scores of photos and, if no photo shows the logo, also of held-out composites and hard negatives.
     private func calibrationScores(
-        _ network: Network, _ parameters: Parameters, _ patches: DetectorPatches, _ logo: Int,
-        _ scores: [(hasLogo: Bool, score: Float)]
+        _ logo: Int, _ scores: [(hasLogo: Bool, score: Float)], _ composites: HeldOutScores
     ) throws -> (positives: [Float], negatives: [Float]) {
         var positives = scores.filter(\.hasLogo).map(\.score)
         var negatives = scores.filter { !$0.hasLogo }.map(\.score)
-        func compositeScores(isPositive: Bool) throws -> [Float] {
-            let composites = try patches.heldOutComposites(compositeCount, of: logo, isPositive: isPositive)
-            return try scan(composites, network, parameters, peaks: 0).compactMap { $0?[logo].score }
+        if positives.isEmpty || negatives.isEmpty {
+            negatives += try composites.scores(of: logo, isPositive: false).map { $0[logo] }
         }
-        if positives.isEmpty || negatives.isEmpty { negatives += try compositeScores(isPositive: false) }
-        if positives.isEmpty { positives = try compositeScores(isPositive: true) }
+        if positives.isEmpty { positives = try composites.scores(of: logo, isPositive: true).map { $0[logo] } }
         return (positives, negatives)
     }
 }

@@ -94,10 +94,17 @@ public struct TrainingBatch: Sendable {
     public let imagesSeen: Int
     /// The number of images in an epoch.
     public let imagesPerEpoch: Int
+    /// The number of images in the run so far; an image counts once per epoch.
+    public let imagesSeenInRun: Int
+    /// The number of images in all planned epochs.
+    public let imagesPerRun: Int
     /// The mean loss of this epoch so far.
     public let loss: Float
     /// The training accuracy of this epoch so far, measured before each update.
     public let accuracy: Float
+
+    /// The finished fraction of the run, 0…1; epochs with more images have a larger share.
+    public var fractionOfRun: Double { min(Double(imagesSeenInRun) / Double(max(imagesPerRun, 1)), 1) }
 }
 
 /// The result of a run.

@@ -22,17 +22,9 @@ package struct TrainingPace {
     /// The estimated number of seconds until the end; nil before the second batch.
     package var secondsLeft: Double? {
         guard let last, let rate = imagesPerSecond else { return nil }
-        return Double(last.batch.epochs * last.batch.imagesPerEpoch - last.batch.imagesSeenInRun) / rate
+        return Double(last.batch.imagesPerRun - last.batch.imagesSeenInRun) / rate
     }
 
     /// The finished fraction of the run, 0…1.
-    package var fractionCompleted: Double {
-        guard let batch = last?.batch else { return 0 }
-        return min(Double(batch.imagesSeenInRun) / Double(max(batch.epochs * batch.imagesPerEpoch, 1)), 1)
-    }
-}
-
-extension TrainingBatch {
-    /// The number of images since the first epoch.
-    fileprivate var imagesSeenInRun: Int { (epoch - 1) * imagesPerEpoch + imagesSeen }
+    package var fractionCompleted: Double { last?.batch.fractionOfRun ?? 0 }
 }

@@ -134,12 +134,15 @@ final class TrainingRunner<Job: TrainingTask> {
                 switch event {
                 case .step:
                     let progress = loop.progress
+                    let counts = (0..<progress.plannedRounds).map(task.sampleCount)
                     onEvent(
                         .batch(
                             TrainingBatch(
                                 epoch: progress.round + 1, epochs: progress.plannedRounds,
                                 imagesSeen: progress.sum.count,
-                                imagesPerEpoch: task.sampleCount(ofRound: progress.round),
+                                imagesPerEpoch: counts[progress.round],
+                                imagesSeenInRun: counts[..<progress.round].reduce(progress.sum.count, +),
+                                imagesPerRun: counts.reduce(0, +),
                                 loss: progress.sum.meanLoss, accuracy: progress.sum.accuracy)))
                 case .round(let metrics, let seconds): onEvent(.epoch(metrics, seconds: seconds))
                 }

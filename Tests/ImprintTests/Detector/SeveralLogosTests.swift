@@ -120,6 +120,46 @@ import Testing
         }
     }
 
+    @Test(
+        "Several logos without photos get thresholds from composites, and a run counts the steps of its phases",
+        arguments: [1, 2])
+    func thresholds(logos: Int) throws {
+        let artwork = try Self.artwork().filter { logos == 2 || $0.key == "leaf" }
+        var fractions: [Double] = []
+        var configuration = DetectorConfiguration()
+        (configuration.seed, configuration.poolSize, configuration.batchSize) = (4, 2, 4)
+        configuration.rehearsalImages = 0
+        configuration.phases = [1, 3].map {
+            DetectorPhase(
+                steps: $0, learningRate: 1e-3, composites: 0.5, hardNegatives: 0.25, background: 0.25, mined: 0,
+                located: 0)
+        }
+        let result = try DetectorTrainer(artwork: artwork, photos: nil, configuration: configuration).train(
+            onEvent: { if case .batch(let batch) = $0 { fractions.append(batch.fractionOfRun) } }, shouldStop: { false }
+        )
+        #expect(fractions == [0.25, 0.5, 0.75, 1])
+        for logo in try #require(result.model.detector).logos {
+            #expect((logo.threshold != nil) == (logos == 2), "\(logo.label)")
+            #expect((0...1).contains(logo.threshold ?? 0))
+        }
+    }
+
+    @Test("The scores for a threshold contain the composites of all logos, and each set is scanned once")
+    func heldOutScores() throws {
+        var scanned: [String] = []
+        let scores = HeldOutScores { logo, isPositive in
+            scanned.append("\(logo) \(isPositive)")
+            let values = [Float(10 * logo), Float(10 * logo + 1)]
+            return [isPositive ? values : values.map { -$0 }]
+        }
+        for logo in 0..<2 {
+            let all = try scores.scores(of: logo, among: 2)
+            #expect(all.map(\.hasLogo) == [logo == 0, false, logo == 1, false])
+            #expect(all.map(\.score) == [Float(logo), -Float(logo), Float(10 + logo), -Float(10 + logo)])
+        }
+        #expect(scanned == ["0 true", "0 false", "1 true", "1 false"])
+    }
+
     @Test("The validation folder may contain logos that the training photos lack, and vice versa")
     func validationFolder() throws {
         try withTemporaryFolder { scratch in
