@@ -14,6 +14,7 @@ let package = Package(
         .library(name: "ImprintInterop", targets: ["ImprintInterop"]),
         .library(name: "ImprintStore", targets: ["ImprintStore"]),
         .library(name: "ImprintBaseModels", targets: ["ImprintBaseModels"]),
+        .library(name: "ImprintFleet", targets: ["ImprintFleet"]),
         .executable(name: "imprint", targets: ["imprint-cli"]),
         .plugin(name: "ImprintModels", targets: ["ImprintModels"]),
     ],
@@ -56,13 +57,16 @@ let package = Package(
         // The modules; each depends only on modules above it.
         .target(name: "CImprintKernels", exclude: ["README.md"]),
         .target(
-            name: "CImprintCodecs", dependencies: ["CPNG"], exclude: ["README.md"],
-            cSettings: [.define("IMPRINT_SVG", .when(traits: ["SVG"]))],
-            linkerSettings: [.linkedLibrary("dl", .when(platforms: [.linux], traits: ["SVG"]))]),
+            name: "CDynamicLibrary", exclude: ["README.md"],
+            linkerSettings: [.linkedLibrary("dl", .when(platforms: [.linux]))]),
         .target(
-            name: "CImprintShare", exclude: ["README.md"],
-            cSettings: [.define("IMPRINT_SHARE", .when(traits: ["Share"]))],
-            linkerSettings: [.linkedLibrary("dl", .when(platforms: [.linux], traits: ["Share"]))]),
+            name: "CImprintCodecs",
+            dependencies: ["CPNG", .target(name: "CDynamicLibrary", condition: .when(traits: ["SVG"]))],
+            exclude: ["README.md"], cSettings: [.define("IMPRINT_SVG", .when(traits: ["SVG"]))]),
+        .target(
+            name: "CImprintShare",
+            dependencies: [.target(name: "CDynamicLibrary", condition: .when(traits: ["Share"]))],
+            exclude: ["README.md"], cSettings: [.define("IMPRINT_SHARE", .when(traits: ["Share"]))]),
         .target(name: "CImprintBase", exclude: ["README.md", "marks.imprint", "logos.imprint"]),
         .target(name: "ImprintCore", exclude: ["README.md"], swiftSettings: settings),
         .target(
@@ -128,6 +132,13 @@ let package = Package(
             ],
             exclude: ["README.md"], resources: [.embedInCode("Catalog")], swiftSettings: settings),
         .target(
+            name: "ImprintFleet",
+            dependencies: [
+                "Imprint", "ImprintCore", "ImprintModel", "ImprintImages", "ImprintInterop", "ImprintStore",
+                .product(name: "Crypto", package: "swift-crypto"),
+            ],
+            exclude: ["README.md"], swiftSettings: settings),
+        .target(
             name: "ImprintStudio",
             dependencies: [
                 "Imprint", "ImprintCore", "ImprintModel", "ImprintImages", "ImprintSynthesis", "ImprintTraining",
@@ -135,6 +146,13 @@ let package = Package(
                 .product(name: "FlyingFox", package: "FlyingFox"),
             ],
             exclude: ["README.md"], resources: [.embedInCode("Page")], swiftSettings: settings),
+        .target(
+            name: "ImprintServe",
+            dependencies: [
+                "Imprint", "ImprintCore", "ImprintModel", "ImprintNetwork", "ImprintImages",
+                .product(name: "FlyingSocks", package: "FlyingFox"),
+            ],
+            exclude: ["README.md"], swiftSettings: settings),
         // Code that runs before the shared libraries of the command-line tool are initialized; only for executables.
         .target(name: "CStartup", exclude: ["README.md"]),
         .executableTarget(
@@ -142,7 +160,7 @@ let package = Package(
             dependencies: [
                 "Imprint", "ImprintModel", "ImprintInterop", "ImprintNetwork", "ImprintImages", "ImprintSynthesis",
                 "ImprintCore", "ImprintTraining", "ImprintBaseModels", "ImprintBenchmarks", "ImprintLive",
-                "ImprintStudio",
+                "ImprintStudio", "ImprintServe", "ImprintFleet",
                 "CStartup",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -190,7 +208,8 @@ let package = Package(
         .testTarget(
             name: "ImprintTests",
             dependencies: [
-                "Imprint", "ImprintTraining", "ImprintInterop", "ImprintStore", "ImprintBaseModels", "TestSupport",
+                "Imprint", "ImprintTraining", "ImprintInterop", "ImprintStore", "ImprintBaseModels", "ImprintFleet",
+                "TestSupport",
             ],
             exclude: ["Fixtures"],
             swiftSettings: settings),
@@ -201,6 +220,14 @@ let package = Package(
                 .product(name: "Crypto", package: "swift-crypto"),
             ],
             swiftSettings: settings),
+        .testTarget(
+            name: "ImprintFleetTests",
+            dependencies: [
+                "ImprintFleet", "Imprint", "ImprintModel", "ImprintImages", "ImprintInterop", "ImprintSynthesis",
+                "ImprintTraining", "ImprintCore", "TestSupport", "imprint-cli",
+                .product(name: "Crypto", package: "swift-crypto"),
+            ],
+            exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(
             name: "ImprintBaseModelsTests",
             dependencies: [
@@ -215,6 +242,14 @@ let package = Package(
                 "Imprint", "ImprintModel", "ImprintNetwork", "ImprintImages", "ImprintSynthesis", "ImprintCore",
                 "ImprintTraining", "ImprintLive", "ImprintBaseModels",
                 "ImprintStudio", "TestSupport", "imprint-cli",
+            ],
+            exclude: ["Fixtures"], swiftSettings: settings),
+        .testTarget(
+            name: "ImprintServeTests",
+            dependencies: [
+                "ImprintServe", "Imprint", "ImprintModel", "ImprintNetwork", "ImprintImages", "ImprintCore",
+                "TestSupport",
+                "imprint-cli",
             ],
             exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(

@@ -2,7 +2,8 @@
 
 #ifdef IMPRINT_SVG
 
-#include <dlfcn.h>
+#include "dynamic_library.h"
+
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -58,15 +59,9 @@ static pthread_once_t loading = PTHREAD_ONCE_INIT;
 static void load(void) {
     static const char *const names[] = {
         "librsvg-2.so.2", "librsvg-2.2.dylib", "/opt/homebrew/lib/librsvg-2.2.dylib",
-        "/usr/local/lib/librsvg-2.2.dylib"};
-    void *file = NULL;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !file; i++) file = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (!file) return;
-    // Symbols are also found in the libraries that librsvg depends on.
-    const struct {
-        void *target;
-        const char *name;
-    } symbols[] = {
+        "/usr/local/lib/librsvg-2.2.dylib", NULL};
+    // Some functions are in cairo and GLib, which librsvg depends on.
+    const imprint_symbol symbols[] = {
         {&library.new_from_data, "rsvg_handle_new_from_data"},
         {&library.get_intrinsic_dimensions, "rsvg_handle_get_intrinsic_dimensions"},
         {&library.get_intrinsic_size_in_pixels, "rsvg_handle_get_intrinsic_size_in_pixels"},
@@ -86,13 +81,9 @@ static void load(void) {
         {&library.status_to_string, "cairo_status_to_string"},
         {&library.object_unref, "g_object_unref"},
         {&library.clear_error, "g_clear_error"},
+        {NULL, NULL},
     };
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-        void *address = dlsym(file, symbols[i].name);
-        if (!address) return;
-        memcpy(symbols[i].target, &address, sizeof address);
-    }
-    is_loaded = 1;
+    is_loaded = imprint_load_library(names, symbols);
 }
 
 int imprint_can_render_svg(void) {

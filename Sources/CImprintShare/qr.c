@@ -2,9 +2,9 @@
 
 #ifdef IMPRINT_SHARE
 
-#include <dlfcn.h>
+#include "dynamic_library.h"
+
 #include <pthread.h>
-#include <string.h>
 
 // libqrencode is loaded when a code is drawn. The declarations below are those of the stable ABI of libqrencode 4 (qrencode.h).
 
@@ -23,15 +23,10 @@ static pthread_once_t loading = PTHREAD_ONCE_INIT;
 static void load(void) {
     static const char *const names[] = {
         "libqrencode.so.4", "libqrencode.4.dylib", "/opt/homebrew/lib/libqrencode.4.dylib",
-        "/usr/local/lib/libqrencode.4.dylib"};
-    void *file = NULL;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !file; i++) file = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (!file) return;
-    void *encode = dlsym(file, "QRcode_encodeString8bit"), *release = dlsym(file, "QRcode_free");
-    if (!encode || !release) return;
-    memcpy(&library.encode, &encode, sizeof encode);
-    memcpy(&library.free, &release, sizeof release);
-    is_loaded = 1;
+        "/usr/local/lib/libqrencode.4.dylib", NULL};
+    const imprint_symbol symbols[] = {
+        {&library.encode, "QRcode_encodeString8bit"}, {&library.free, "QRcode_free"}, {NULL, NULL}};
+    is_loaded = imprint_load_library(names, symbols);
 }
 
 int imprint_encode_qr(const char *text, uint8_t *modules) {

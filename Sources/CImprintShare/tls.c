@@ -2,7 +2,8 @@
 
 #ifdef IMPRINT_SHARE
 
-#include <dlfcn.h>
+#include "dynamic_library.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -91,15 +92,9 @@ static pthread_once_t loading = PTHREAD_ONCE_INIT;
 static void load(void) {
     static const char *const names[] = {
         "libssl.so.3", "libssl.3.dylib", "/opt/homebrew/opt/openssl@3/lib/libssl.3.dylib",
-        "/usr/local/opt/openssl@3/lib/libssl.3.dylib"};
-    void *file = NULL;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !file; i++) file = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (!file) return;
-    // Symbols are also found in libcrypto, which libssl depends on.
-    const struct {
-        void *target;
-        const char *name;
-    } symbols[] = {
+        "/usr/local/opt/openssl@3/lib/libssl.3.dylib", NULL};
+    // Some functions are in libcrypto, which libssl depends on.
+    const imprint_symbol symbols[] = {
         {&library.init, "OPENSSL_init_crypto"},
         {&library.server_method, "TLS_server_method"},
         {&library.context_new, "SSL_CTX_new"},
@@ -145,14 +140,10 @@ static void load(void) {
         {&library.extension_free, "X509_EXTENSION_free"},
         {&library.sign, "X509_sign"},
         {&library.digest, "X509_digest"},
+        {NULL, NULL},
     };
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-        void *address = dlsym(file, symbols[i].name);
-        if (!address) return;
-        memcpy(symbols[i].target, &address, sizeof address);
-    }
     // Threads of connections may still run while the process exits, so OpenSSL must not free its data then.
-    is_loaded = library.init(NO_ATEXIT, NULL) == 1;
+    is_loaded = imprint_load_library(names, symbols) && library.init(NO_ATEXIT, NULL) == 1;
 }
 
 int imprint_can_use_tls(void) {

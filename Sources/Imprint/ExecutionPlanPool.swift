@@ -8,7 +8,8 @@ internal import ImprintNetwork
 /// A thread waits for another thread only if there is not enough memory for one more plan.
 final class ExecutionPlanPool: Sendable {
     let network: Network
-    private let makePlan: @Sendable () throws(NetworkError) -> ExecutionPlan
+    /// Compiles a plan of the network for a batch size.
+    let makePlan: @Sendable (_ batchSize: Int) throws(NetworkError) -> ExecutionPlan
     /// The slots for idle plans; plans that find no free slot are released.
     private let idle: [ManagedAtomic<Idle?>]
 
@@ -21,20 +22,20 @@ final class ExecutionPlanPool: Sendable {
     convenience init(
         _ network: Network, parameters: Parameters, workers: Workers, keepsHeadInput: Bool = false
     ) throws(NetworkError) {
-        try self.init(network) { () throws(NetworkError) in
-            var options = ExecutionPlan.Options(batchSize: 1, workers: workers).limitingThreads(for: network)
+        try self.init(network) { (batchSize) throws(NetworkError) in
+            var options = ExecutionPlan.Options(batchSize: batchSize, workers: workers).limitingThreads(for: network)
             options.keepsHeadInput = keepsHeadInput
             return try ExecutionPlan(network, parameters: parameters, options: options)
         }
     }
 
-    /// - Parameter makePlan: A closure that compiles a plan of the network. Only the first call must succeed.
+    /// - Parameter makePlan: A closure that compiles a plan of the network for a batch size. Only the first call must succeed.
     init(
-        _ network: Network, makePlan: @escaping @Sendable () throws(NetworkError) -> ExecutionPlan
+        _ network: Network, makePlan: @escaping @Sendable (_ batchSize: Int) throws(NetworkError) -> ExecutionPlan
     ) throws(NetworkError) {
         self.network = network
         self.makePlan = makePlan
-        let first = Idle(try makePlan())
+        let first = Idle(try makePlan(1))
         idle = (0..<16).map { ManagedAtomic($0 == 0 ? first : nil) }
     }
 
@@ -52,7 +53,7 @@ final class ExecutionPlanPool: Sendable {
     /// Returns an idle plan, or compiles a new one.
     private func lend() -> Idle {
         if let plan = take() { return plan }
-        if let plan = try? makePlan() { return Idle(plan) }
+        if let plan = try? makePlan(1) { return Idle(plan) }
         // The network compiled in `init`, so memory is short: wait until another thread returns a plan.
         while true {
             if let plan = take() { return plan }

@@ -1,5 +1,5 @@
 internal import Dispatch
-internal import Foundation
+package import Foundation
 internal import Synchronization
 
 #if canImport(FoundationNetworking)
@@ -8,7 +8,7 @@ internal import Synchronization
 
 extension URL {
     /// The URL for messages and records, without user name, password, query and fragment, which may be secret.
-    var redacted: String {
+    package var redacted: String {
         guard !isFileURL, var parts = URLComponents(url: absoluteURL, resolvingAgainstBaseURL: true) else {
             return path
         }
@@ -16,7 +16,7 @@ extension URL {
         return parts.string ?? (scheme ?? "URL")
     }
 
-    fileprivate var isWeb: Bool { ["http", "https"].contains(scheme?.lowercased() ?? "") && host()?.isEmpty == false }
+    package var isWeb: Bool { ["http", "https"].contains(scheme?.lowercased() ?? "") && host()?.isEmpty == false }
 
     /// The target of a redirect with the header `Location` from this URL.
     func redirected(to location: String) throws(StoreError) -> URL {

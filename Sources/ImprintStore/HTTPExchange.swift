@@ -1,16 +1,16 @@
-internal import Dispatch
-internal import Foundation
+package import Dispatch
+package import Foundation
 internal import Synchronization
 
 #if canImport(FoundationNetworking)
-    internal import FoundationNetworking
+    package import FoundationNetworking
 #endif
 
-/// One GET request, whose response is streamed chunk by chunk and never held in memory.
+/// One request, whose response is streamed chunk by chunk and never held in memory.
 ///
 /// It reports redirects instead of following them.
-final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
-    enum Outcome {
+package final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
+    package enum Outcome {
         case complete
         /// A redirect with the value of the header `Location`.
         case redirect(String)
@@ -37,7 +37,7 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
     /// - Parameters:
     ///   - onResponse: Receives the header of a response that is not a redirect.
     ///   - onData: Receives each chunk of the body.
-    init(
+    package init(
         onResponse: @escaping @Sendable (HTTPURLResponse) throws -> Void,
         onData: @escaping @Sendable (Data) throws -> Void
     ) {
@@ -48,7 +48,9 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
     /// Sends the request and waits for the end.
     /// - Throws: The errors of `onResponse` and `onData`, `URLError` if the connection fails, `StoreError` if the server is too
     ///   slow.
-    func run(_ request: URLRequest, until deadline: DispatchTime, _ limits: DownloadLimits) async throws -> Outcome {
+    package func run(
+        _ request: URLRequest, until deadline: DispatchTime, _ limits: DownloadLimits
+    ) async throws -> Outcome {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.urlCache = nil
         configuration.httpCookieStorage = nil
@@ -131,7 +133,7 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
         DispatchQueue.global().async { task.cancel() }
     }
 
-    func urlSession(
+    package func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
@@ -145,7 +147,7 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
         }
     }
 
-    func urlSession(
+    package func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
     ) {
@@ -159,7 +161,7 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
         completionHandler(.allow)
     }
 
-    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+    package func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
         deliver(dataTask) { received in
             guard received.hasResponse else { throw URLError(.badServerResponse) }
             received.newByteCount += data.count
@@ -167,7 +169,7 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
         }
     }
 
-    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+    package func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         deliver(task) { received in
             if let error { throw error }
             guard !received.hasResponse else { return }
@@ -199,7 +201,7 @@ private final class DelegateQueue: OperationQueue, @unchecked Sendable {
 
 extension Duration {
     /// The duration as an interval for timers, limited to about 136 years.
-    var dispatchInterval: DispatchTimeInterval {
+    package var dispatchInterval: DispatchTimeInterval {
         let (seconds, attoseconds) = components
         return .nanoseconds(Int(min(max(seconds, 0), 1 << 32) * 1_000_000_000 + attoseconds / 1_000_000_000))
     }

@@ -1,5 +1,6 @@
 internal import FlyingFox
 internal import Foundation
+internal import ImprintCore
 
 /// The access control for browsers on this machine: only browsers that have opened the address with the token have access.
 ///
@@ -78,20 +79,4 @@ extension HTTPResponse {
         }
         return .page("Imprint Studio", instructions, .forbidden, nonce: randomToken(words: 4))
     }
-}
-
-/// Returns a number of 64-bit words from the random generator of the system, in hexadecimal.
-func randomToken(words: Int) -> String {
-    var generator = SystemRandomNumberGenerator()
-    return (0..<words).map { _ in
-        let digits = String(generator.next() as UInt64, radix: 16)
-        return String(repeating: "0", count: 16 - digits.count) + digits
-    }.joined()
-}
-
-/// Compares two strings in constant time.
-func equal(_ found: String, _ expected: String) -> Bool {
-    let (found, expected) = (Array(found.utf8), Array(expected.utf8))
-    guard found.count == expected.count else { return false }
-    return zip(found, expected).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
 }

@@ -1,5 +1,6 @@
 internal import FlyingFox
 package import Foundation
+internal import ImprintCore
 internal import Synchronization
 
 /// The access control for devices on the local network: each device needs an address with a token that works once.

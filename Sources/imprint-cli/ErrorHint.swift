@@ -2,6 +2,7 @@ internal import Foundation
 internal import Imprint
 internal import ImprintBaseModels
 internal import ImprintCore
+internal import ImprintFleet
 internal import ImprintImages
 internal import ImprintInterop
 internal import ImprintLive
@@ -39,6 +40,8 @@ func hint(for error: any Error) -> String? {
     case BaseInstallationError.nameTaken(let name, _):
         "imprint models remove \(name) removes it; --name sets another name."
     case BaseInstallationError.invalidDigest, BaseInstallationError.wrongDigest: "--sha256 sets the expected SHA-256."
+    case FleetError.invalidKey, FleetError.keyInUse: "--key names the file."
+    case FleetError.unknownKey: "flwr supernode register registers the file of --key with the extension pub."
     case ShareError.noLocalAddress, ShareError.unavailableAddress: "--share-address names the address."
     case let error as OptionError: hint(for: error.error)
     case let error as ImportError: hint(for: error.problem)
@@ -88,6 +91,7 @@ func isWrongUsage(_ error: any Error) -> Bool {
     case ImprintError.invalidSetting, ImprintError.unfinishedCheckpoint, BaseModelError.notInstalled: true
     case DrawingError.foreignFolder, DrawingError.otherDrawing, DrawingError.noSuchRecipe, DrawingError.invalidCount:
         true
+    case FleetError.unsupportedURL, FleetError.invalidSetting: true
     case is PreparationError: true
     case let error as ModelFileError: if case .notACheckpoint = error.problem { true } else { false }
     case BaseInstallationError.unknownName, BaseInstallationError.invalidName, BaseInstallationError.nameTaken,

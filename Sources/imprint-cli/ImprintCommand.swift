@@ -101,10 +101,14 @@ struct ImprintCommand: AsyncParsableCommand {
                 name: "Training",
                 subcommands: [
                     TrainCommand.self, TrainDetectorCommand.self, PersonalizeCommand.self, MergeCommand.self,
+                    JoinCommand.self,
                 ]),
             CommandGroup(
                 name: "Using and measuring models",
-                subcommands: [ClassifyCommand.self, DetectCommand.self, EvaluateCommand.self, CompareCommand.self]),
+                subcommands: [
+                    ClassifyCommand.self, DetectCommand.self, ServeCommand.self, EvaluateCommand.self,
+                    CompareCommand.self,
+                ]),
             CommandGroup(
                 name: "Model files",
                 subcommands: [

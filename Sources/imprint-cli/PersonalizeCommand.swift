@@ -48,17 +48,7 @@ struct PersonalizeCommand: ParsableCommand {
         help: ArgumentHelp("An earlier personalization of the model to continue from.", valueName: "file"))
     var earlier: String?
 
-    @Option(
-        help:
-            "The loss weight of replayed training photos relative to the new photos; with a higher weight, the model forgets less and learns less."
-    )
-    var rehearsalWeight = PersonalizationConfiguration().rehearsalWeight
-
-    @Option(help: "The weight of the L2 penalty on changes to the logits.")
-    var penalty = PersonalizationConfiguration().penalty
-
-    @Option(help: "The number of augmented views of each photo, including the photo itself.")
-    var views = PersonalizationConfiguration().views
+    @OptionGroup var training: HeadTrainingOptions
 
     @Option(help: "The number of blocks before the head that get a low-rank adapter (LoRA).")
     var blocks = 0
@@ -128,9 +118,7 @@ struct PersonalizeCommand: ParsableCommand {
     private var configuration: PersonalizationConfiguration {
         get throws {
             var configuration = PersonalizationConfiguration()
-            configuration.rehearsalWeight = rehearsalWeight
-            configuration.penalty = penalty
-            configuration.views = views
+            training.apply(to: &configuration)
             configuration.blocks = blocks
             configuration.rank = rank
             configuration.threads = common.threadCount
@@ -223,9 +211,7 @@ struct PersonalizeCommand: ParsableCommand {
     /// The options that apply only to photos with labels, as they were given.
     private var photoOptions: [String] {
         let defaults = PersonalizationConfiguration()
-        return (rehearsalWeight == defaults.rehearsalWeight ? [] : ["--rehearsal-weight"])
-            + (penalty == defaults.penalty ? [] : ["--penalty"]) + (views == defaults.views ? [] : ["--views"])
-            + (blocks == 0 ? [] : ["--blocks"]) + (rank == defaults.rank ? [] : ["--rank"])
+        return training.changedNames + (blocks == 0 ? [] : ["--blocks"]) + (rank == defaults.rank ? [] : ["--rank"])
             + [timeLimit.map { _ in "--time-limit" }, memory.map { _ in "--memory" }, cache.map { _ in "--cache" }]
             .compactMap { $0 } + flag("--background", background)
     }

@@ -7,8 +7,8 @@ import Testing
     @Test(
         "The help pages match the fixtures",
         arguments: [
-            "", "train", "train-detector", "classify", "detect", "evaluate", "personalize", "merge", "inspect",
-            "compare", "models",
+            "", "train", "train-detector", "classify", "detect", "evaluate", "personalize", "merge", "join", "inspect",
+            "compare", "models", "serve",
             "import", "export", "audit", "prepare", "augment", "draw", "studio", "bench",
         ])
     func helpPages(command: String) throws {

@@ -2,6 +2,7 @@ import Foundation
 import Imprint
 import ImprintBaseModels
 import ImprintCore
+import ImprintFleet
 import ImprintImages
 import ImprintInterop
 import ImprintModel
@@ -304,5 +305,26 @@ private func fileErrors(url: URL) throws {
     } catch let error as FileError {
         print(error.localizedDescription)
     }
+    // Example ends
+}
+
+// MARK: ImprintFleet
+
+private func fleet(server: URL, model: URL, folder: URL, keyFile: URL) async throws {
+    // Example of Sources/ImprintFleet/ImprintFleet.docc/ImprintFleet.md begins
+    let client = try FleetClient(
+        server, classifier: ImageClassifier(contentsOf: model), photos: ImageFolder(at: folder, minimumClasses: 1),
+        key: keyFile)
+    try await client.run { event in print(event) }
+    // Example ends
+}
+
+private func fleetTask(model: URL, folder: URL, keyFile: URL) throws {
+    // Example of docs/how-to/train-a-fleet.md begins
+    let client = try FleetClient(
+        URL(string: "https://fleet.example:8000")!, classifier: ImageClassifier(contentsOf: model),
+        photos: ImageFolder(at: folder, minimumClasses: 1), key: keyFile)
+    let task = Task { try await client.run { event in print(event) } }
+    task.cancel()  // leaves the fleet
     // Example ends
 }

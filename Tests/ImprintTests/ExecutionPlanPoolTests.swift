@@ -12,7 +12,7 @@ import Testing
         let network = try builder.network()
         let parameters = try Parameters(network, seed: 1)
         let attempts = Atomic(0)
-        let pool = try ExecutionPlanPool(network) { () throws(NetworkError) in
+        let pool = try ExecutionPlanPool(network) { _ throws(NetworkError) in
             guard attempts.add(1, ordering: .relaxed).oldValue == 0 else { throw .outOfMemory(bytes: 1 << 40) }
             return try ExecutionPlan(network, parameters: parameters, options: ExecutionPlan.Options(batchSize: 1))
         }

@@ -40,7 +40,7 @@ struct ClassifierPredictor: HeadPredictor {
     }
 
     /// Returns the confidences for the mean of the logits of an image and its horizontal flip.
-    private func average(_ confidences: [Float], _ flipped: [Float]) -> [Float] {
+    func average(_ confidences: [Float], _ flipped: [Float]) -> [Float] {
         // The mean of the logits is the geometric mean of the odds.
         let products = zip(confidences, flipped).map { ($0 * $1).squareRoot() }
         guard !confidencesSumToOne else {

@@ -1,4 +1,4 @@
-internal import ImprintCore
+package import ImprintCore
 package import ImprintImages
 package import ImprintModel
 internal import ImprintNetwork
@@ -38,6 +38,9 @@ package protocol HeadPredictor: Sendable {
     /// Predicts the labels of an image.
     /// - Throws: `ImprintError.nonFiniteOutput` if an output is not finite, `ImprintError.unsupportedImageSize`, `ImprintError.outOfMemory`.
     func predict(_ image: StoredImage, cropAndScale: CropAndScale?) throws(ImprintError) -> Prediction
+
+    /// Makes a predictor that runs the network once for a whole batch; nil if the network runs on one image at a time.
+    func batchPredictor(maximumBatchSize: Int, workers: Workers) throws -> (any BatchPredictor)?
 }
 
 /// The prediction for one image.
@@ -69,6 +72,9 @@ extension Prediction {
 extension HeadPredictor {
     /// The rule that rejects images unlike the training photos, or nil if there is none.
     package var noveltyRule: NoveltyRule? { nil }
+
+    /// Makes a predictor that runs the network once for a whole batch; nil, because the networks of detectors run on one image at a time.
+    package func batchPredictor(maximumBatchSize: Int, workers: Workers) throws -> (any BatchPredictor)? { nil }
 }
 
 extension ModelHead {

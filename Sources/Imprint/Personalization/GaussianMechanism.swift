@@ -54,7 +54,7 @@ extension RandomNumberGenerator {
     ///
     /// The privacy guarantee needs this distribution. `RandomStream.normal()` is not a substitute: it sums uniform samples, so its tails are
     /// cut off.
-    mutating func gaussian() -> Double {
+    package mutating func gaussian() -> Double {
         let radius = (-2 * log((Double(next() >> 11) + 1) * 0x1p-53)).squareRoot()
         return radius * cos(2 * .pi * Double(next() >> 11) * 0x1p-53)
     }

@@ -122,7 +122,7 @@ extension ImageClassifier {
     }
 
     /// Returns whether the confidence of an object reaches the minimum or, without one, the threshold of its label.
-    func reachesThreshold(_ object: DetectedObject, _ minimumConfidence: Float?) -> Bool {
+    package func reachesThreshold(_ object: DetectedObject, _ minimumConfidence: Float?) -> Bool {
         if let minimumConfidence { return object.confidence >= minimumConfidence }
         return Double(object.confidence) >= detectionThreshold(of: object.label)
     }

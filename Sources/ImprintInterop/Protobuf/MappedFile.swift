@@ -7,7 +7,7 @@ internal import ImprintModel
 ///
 /// If a mapped file shrinks, access to it ends the process. Only map files that no other process writes, such as models to
 /// import.
-final class MappedFile: Sendable {
+package final class MappedFile: Sendable {
     /// The file's path for messages.
     let path: String
     /// The number of bytes.
@@ -43,7 +43,7 @@ final class MappedFile: Sendable {
     }
 
     /// Copies the bytes of a file that is already in memory.
-    init(_ bytes: [UInt8], named name: String) {
+    package init(_ bytes: [UInt8], named name: String) {
         path = name
         count = bytes.count
         isMapped = false
@@ -63,7 +63,7 @@ final class MappedFile: Sendable {
     }
 
     /// Returns the bytes of a range, which must be within the file.
-    func bytes(_ range: Range<Int>) -> UnsafeRawBufferPointer {
+    package func bytes(_ range: Range<Int>) -> UnsafeRawBufferPointer {
         precondition(range.lowerBound >= 0 && range.upperBound <= count, "\(range) is beyond the file's \(count) bytes")
         return UnsafeRawBufferPointer(start: base.map { $0 + range.lowerBound }, count: range.count)
     }

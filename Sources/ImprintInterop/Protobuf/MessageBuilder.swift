@@ -7,7 +7,7 @@ internal import ImprintModel
 /// proto3.
 ///
 /// Source: Protocol Buffers encoding, wire types 0 (varint), 1 (64 bits), 2 (length-delimited) and 5 (32 bits).
-struct MessageBuilder {
+package struct MessageBuilder {
     private enum Piece {
         case bytes([UInt8])
         case deferred(count: Int, ByteSource)
@@ -15,32 +15,37 @@ struct MessageBuilder {
 
     private var pieces: [Piece] = []
     /// The size of the encoded message.
-    private(set) var byteCount = 0
+    package private(set) var byteCount = 0
+
+    /// Creates an empty message.
+    package init() {}
 
     /// Adds an integer, enumeration value or Boolean as a varint; negative values take ten bytes.
-    mutating func add(_ field: Int, _ value: Int) {
+    package mutating func add(_ field: Int, _ value: Int) {
         append(Self.key(field, 0) + Self.varint(UInt64(bitPattern: Int64(value))))
     }
 
     /// Adds a Boolean.
-    mutating func add(_ field: Int, _ value: Bool) { add(field, value ? 1 : 0) }
+    package mutating func add(_ field: Int, _ value: Bool) { add(field, value ? 1 : 0) }
 
     /// Adds a 32-bit floating-point number.
     mutating func add(_ field: Int, _ value: Float) { append(Self.key(field, 5) + Self.bytes(of: value.bitPattern)) }
 
     /// Adds a 64-bit floating-point number.
-    mutating func add(_ field: Int, _ value: Double) { append(Self.key(field, 1) + Self.bytes(of: value.bitPattern)) }
+    package mutating func add(_ field: Int, _ value: Double) {
+        append(Self.key(field, 1) + Self.bytes(of: value.bitPattern))
+    }
 
     /// Adds a text.
-    mutating func add(_ field: Int, _ text: String) { add(field, bytes: Array(text.utf8)) }
+    package mutating func add(_ field: Int, _ text: String) { add(field, bytes: Array(text.utf8)) }
 
     /// Adds bytes.
-    mutating func add(_ field: Int, bytes: [UInt8]) {
+    package mutating func add(_ field: Int, bytes: [UInt8]) {
         append(Self.key(field, 2) + Self.varint(UInt64(bytes.count)) + bytes)
     }
 
     /// Adds a nested message.
-    mutating func add(_ field: Int, _ message: MessageBuilder) {
+    package mutating func add(_ field: Int, _ message: MessageBuilder) {
         append(Self.key(field, 2) + Self.varint(UInt64(message.byteCount)))
         for piece in message.pieces {
             if case .bytes(let bytes) = piece { append(bytes, counted: false) } else { pieces.append(piece) }
@@ -74,7 +79,7 @@ struct MessageBuilder {
     }
 
     /// The message's bytes without deferred fields.
-    var immediateBytes: [UInt8] {
+    package var immediateBytes: [UInt8] {
         pieces.flatMap { piece -> [UInt8] in
             switch piece {
             case .bytes(let bytes): bytes

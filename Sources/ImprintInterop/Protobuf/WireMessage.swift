@@ -1,7 +1,7 @@
 internal import ImprintModel
 
 /// A violation of the protobuf wire format; the caller adds the path of the file.
-enum WireError: Error, Equatable, CustomStringConvertible {
+package enum WireError: Error, Equatable, CustomStringConvertible {
     /// A value or a length extends beyond the end of its message.
     case truncated(offset: Int)
     /// A varint has more than ten bytes.
@@ -17,7 +17,7 @@ enum WireError: Error, Equatable, CustomStringConvertible {
     /// There are more items than any model has.
     case tooMany(item: String, limit: Int)
 
-    var description: String {
+    package var description: String {
         switch self {
         case .truncated(let offset): "it is truncated in the middle of the field at byte \(offset)"
         case .overlongVarint(let offset): "the varint at byte \(offset) has more than ten bytes"
@@ -36,17 +36,17 @@ enum WireError: Error, Equatable, CustomStringConvertible {
 /// A field is a key, `(number << 3) | type` as a varint, and a value. Type 0 is a varint (seven bits per byte, lowest first). Types
 /// 1 and 5 are eight and four bytes in little-endian order. Type 2 is a length followed by that many bytes (protobuf.dev,
 /// "Encoding"). Readers visit the fields in file order; if a field occurs more than once, the last one wins.
-struct WireMessage {
+package struct WireMessage {
     /// An upper bound for the nesting depth in all formats.
     static let maximumDepth = 64
 
-    let file: MappedFile
+    package let file: MappedFile
     /// The message's bytes in the file.
     let range: Range<Int>
     private let depth: Int
 
     /// Creates the message that spans a whole file.
-    init(_ file: MappedFile) {
+    package init(_ file: MappedFile) {
         self.init(file, 0..<file.count, depth: 0)
     }
 
@@ -57,9 +57,9 @@ struct WireMessage {
     }
 
     /// One field of a message.
-    struct Field {
+    package struct Field {
         /// The field's number.
-        let number: Int
+        package let number: Int
         fileprivate let value: Value
         fileprivate let offset: Int
         fileprivate let owner: WireMessage
@@ -73,7 +73,7 @@ struct WireMessage {
     }
 
     /// Calls `body` for each field, in order.
-    func forEachField(_ body: (Field) throws -> Void) throws {
+    package func forEachField(_ body: (Field) throws -> Void) throws {
         var position = range.lowerBound
         while position < range.upperBound {
             let offset = position
@@ -126,20 +126,20 @@ struct WireMessage {
 
 extension WireMessage.Field {
     /// Whether the value is a byte range, such as packed values.
-    var isPacked: Bool {
+    package var isPacked: Bool {
         if case .bytes = value { true } else { false }
     }
 
     private var mistyped: WireError { .mistyped(field: number, offset: offset) }
 
     /// Returns the value as an int64.
-    func integer() throws -> Int {
+    package func integer() throws -> Int {
         guard case .varint(let value) = value else { throw mistyped }
         return Int(truncatingIfNeeded: value)
     }
 
     /// Returns the value as a Boolean.
-    func bool() throws -> Bool { try integer() != 0 }
+    package func bool() throws -> Bool { try integer() != 0 }
 
     /// Returns the value as a 32-bit floating-point number.
     func float() throws -> Float {
@@ -148,26 +148,26 @@ extension WireMessage.Field {
     }
 
     /// Returns the value as a 64-bit floating-point number.
-    func double() throws -> Double {
+    package func double() throws -> Double {
         guard case .fixed64(let value) = value else { throw mistyped }
         return Double(bitPattern: value)
     }
 
     /// Returns the byte range of the value in the file.
-    func bytes() throws -> Range<Int> {
+    package func bytes() throws -> Range<Int> {
         guard case .bytes(let range) = value else { throw mistyped }
         return range
     }
 
     /// Returns the value as UTF-8 text.
-    func string() throws -> String {
+    package func string() throws -> String {
         let range = try bytes()
         guard let text = owner.file.text(range) else { throw WireError.notText(field: number, offset: offset) }
         return text
     }
 
     /// Returns the value as a nested message.
-    func message() throws -> WireMessage { try owner.nested(bytes(), offset: offset) }
+    package func message() throws -> WireMessage { try owner.nested(bytes(), offset: offset) }
 
     /// Appends the integers of a repeated field, which contains one value or many packed values.
     ///

@@ -1,0 +1,41 @@
+public import Imprint
+
+/// The settings of a fleet client.
+public struct FleetConfiguration: Sendable, Hashable {
+    /// The hyperparameters of training on the device; `blocks` must be 0, because a fleet trains only the head.
+    public var personalization = PersonalizationConfiguration()
+    /// The clipping norm C > 0: the maximum Euclidean norm of the change that the device sends in a round; nil for no limit.
+    public var clip: Double?
+    /// The noise multiplier z, 0.001 to 1000000: the standard deviation of the noise in each value as a multiple of `clip`; nil for no
+    /// noise.
+    ///
+    /// Noise requires `clip`. A device with noise does not answer evaluations, which would reveal exact measurements.
+    public var noise: Double?
+    /// The δ for which `FleetEvent.Training.epsilon` is computed, more than 0 and less than 1.
+    public var delta = 1e-5
+    /// The time between two requests for messages.
+    public var pollInterval = Duration.seconds(2)
+    /// The heartbeat interval, 10 to 1800 seconds: the server counts a device as offline after two intervals without a heartbeat.
+    public var heartbeatInterval = Duration.seconds(30)
+    /// The maximum time between two attempts to reach the server.
+    public var maximumBackoff = Duration.seconds(60)
+
+    /// Creates settings; the defaults send unclipped changes without noise.
+    public init() {}
+
+    /// Checks that all settings are within their ranges.
+    /// - Throws: `FleetError.invalidSetting`, and the errors of `PersonalizationConfiguration`.
+    public func check() throws {
+        func require(_ isValid: Bool, _ name: String, _ found: Any, _ expected: String) throws {
+            if !isValid { throw FleetError.invalidSetting(name: name, found: "\(found)", expected: expected) }
+        }
+        try MergeOptions(clip: clip, noise: noise, delta: delta).check()
+        try require(
+            personalization.blocks == 0, "blocks", personalization.blocks, "0, because a fleet trains only the head")
+        try require(pollInterval > .zero, "pollInterval", pollInterval, "more than 0")
+        try require(maximumBackoff > .zero, "maximumBackoff", maximumBackoff, "more than 0")
+        try require(
+            (.seconds(10)...(.seconds(1800))).contains(heartbeatInterval), "heartbeatInterval", heartbeatInterval,
+            "10 to 1800 seconds")
+    }
+}

@@ -1,0 +1,36 @@
+/// An event of a fleet client.
+public enum FleetEvent: Sendable, Equatable {
+    /// The server knows the device under this number.
+    case joined(node: UInt64)
+    /// The server cannot be reached; the client tries again after some seconds.
+    case waiting(reason: String, seconds: Double)
+    /// The client continues an answer that an earlier process with the same key did not finish.
+    case resumed
+    /// The device trained on its photos, and sends the change.
+    case trained(Training)
+    /// The device measured the model of the server on its validation photos.
+    case evaluated(round: Int?, photoCount: Int, accuracy: Double, loss: Double)
+    /// The device answered a query with the number of its photos.
+    case answeredQuery
+    /// The device did not do what a message asked for, and sends an error.
+    case refused(reason: String)
+    /// The server no longer needs the answer to a message, for example because its run ended.
+    case dropped(reason: String)
+
+    /// The result of training in a round.
+    public struct Training: Sendable, Equatable {
+        /// The round; nil if the server does not number rounds.
+        public let round: Int?
+        /// The number of photos.
+        public let photoCount: Int
+        /// The Euclidean norm of the change before clipping.
+        public let norm: Double
+        /// Whether the change was scaled down to `FleetConfiguration.clip`.
+        public let isClipped: Bool
+        /// The ε of everything that the key has sent, this round included; nil without noise.
+        ///
+        /// For any two sets of photos of the device, and any set of messages, let p be the probability that the messages with the first photos
+        /// are in the set, and q the same probability with the second photos. Then p ≤ e^ε q + δ. The number of photos is public.
+        public let epsilon: Double?
+    }
+}

@@ -1,0 +1,96 @@
+internal import Crypto
+public import Foundation
+internal import ImprintCore
+
+/// The private key that identifies a device to a SuperLink.
+///
+/// Flower verifies an ECDSA signature with SHA-256 on every request. The key never leaves the device. `FleetClient` creates its key file if it
+/// does not exist. To register the public key before that, create the file with `init(creatingIfMissing:)`, and register `openSSHPublicKey`.
+public struct FleetKey: Sendable {
+    private enum Curve: Sendable { case p256, p384 }
+
+    private let curve: Curve
+    /// The raw representation; the types of swift-crypto are not `Sendable`.
+    private let privateKey: Data
+    /// The public key in PEM format, which requests contain.
+    let publicPEM: String
+    /// The public key as an uncompressed point.
+    private let point: Data
+
+    private init(_ key: P256.Signing.PrivateKey) {
+        (curve, privateKey) = (.p256, key.rawRepresentation)
+        (publicPEM, point) = (key.publicKey.pemRepresentation.line, key.publicKey.x963Representation)
+    }
+
+    private init(_ key: P384.Signing.PrivateKey) {
+        (curve, privateKey) = (.p384, key.rawRepresentation)
+        (publicPEM, point) = (key.publicKey.pemRepresentation.line, key.publicKey.x963Representation)
+    }
+
+    /// Creates a random key on the curve P-384, the curve that Flower uses.
+    init() { self.init(P384.Signing.PrivateKey()) }
+
+    /// Reads a private key in PEM format, on the curve P-256 or P-384.
+    /// - Throws: `FileError` if the file cannot be read, `FleetError.invalidKey` if it does not contain such a key.
+    public init(contentsOf url: URL) throws {
+        let data: Data
+        do {
+            data = try Data(contentsOf: url)
+        } catch {
+            throw FileError.cannotRead(path: url.path, reason: reason(of: error))
+        }
+        guard data.count <= 1 << 16, let text = String(data: data, encoding: .utf8) else {
+            throw FleetError.invalidKey(path: url.path, reason: "it is not a PEM file")
+        }
+        if let key = try? P384.Signing.PrivateKey(pemRepresentation: text) {
+            self.init(key)
+        } else if let key = try? P256.Signing.PrivateKey(pemRepresentation: text) {
+            self.init(key)
+        } else {
+            let found = text.split(whereSeparator: \.isNewline).first.map { String($0.prefix(60)) } ?? "an empty file"
+            throw FleetError.invalidKey(path: url.path, reason: "found \(found.debugDescription)")
+        }
+    }
+
+    /// Reads the key at `url`, or creates a key there if the file does not exist.
+    ///
+    /// Only the user can read the new file. The public key in the OpenSSH format is written to a file beside it, with the extension
+    /// `pub`.
+    /// - Throws: The errors of `init(contentsOf:)`, `FileError` if the file cannot be written.
+    public init(creatingIfMissing url: URL) throws {
+        if FileManager.default.fileExists(atPath: url.path) {
+            try self.init(contentsOf: url)
+            return
+        }
+        let key = P384.Signing.PrivateKey()
+        self.init(key)
+        try AtomicFile.write(Array(openSSHPublicKey.utf8), to: url.appendingPathExtension("pub"))
+        try PrivateFile.write(Array(key.pemRepresentation.line.utf8), to: url)
+    }
+
+    /// The public key as a line in the OpenSSH format, which `flwr supernode register` reads from a file.
+    public var openSSHPublicKey: String {
+        let name = curve == .p256 ? "nistp256" : "nistp384"
+        // Strings after their lengths (RFC 5656, section 3.1).
+        var blob = Data()
+        for part in [Data("ecdsa-sha2-\(name)".utf8), Data(name.utf8), point] {
+            withUnsafeBytes(of: UInt32(part.count).bigEndian) { blob += $0 }
+            blob += part
+        }
+        return "ecdsa-sha2-\(name) \(blob.base64EncodedString())\n"
+    }
+
+    /// Returns the DER encoding of an ECDSA signature with SHA-256.
+    func signature(for message: String) throws -> Data {
+        let digest = Crypto.SHA256.hash(data: Data(message.utf8))
+        return switch curve {
+        case .p256: try P256.Signing.PrivateKey(rawRepresentation: privateKey).signature(for: digest).derRepresentation
+        case .p384: try P384.Signing.PrivateKey(rawRepresentation: privateKey).signature(for: digest).derRepresentation
+        }
+    }
+}
+
+extension String {
+    /// The text with a newline at its end, as OpenSSL and Python write PEM files.
+    fileprivate var line: String { hasSuffix("\n") ? self : self + "\n" }
+}

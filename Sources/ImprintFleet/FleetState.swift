@@ -1,0 +1,119 @@
+internal import Foundation
+internal import ImprintCore
+internal import ImprintInterop
+
+/// The state of a device that survives the end of its process: its node, the message in progress, and the privacy loss of its answers.
+///
+/// A device that is killed while it answers a message finishes the answer when it joins again with the same key.
+struct FleetState: Codable, Equatable {
+    static let newestFormat = 1
+
+    var format = newestFormat
+    /// The URL of the server that the node and the message belong to.
+    var server = ""
+    /// The ID that the server gave to the device; 0 if there is none.
+    var node: UInt64 = 0
+    /// The squared privacy loss of all answers that the device has sent or is sending; nil if one of them had no noise.
+    var squaredLoss: Double? = 0
+    /// The message in progress.
+    var pending: Pending?
+
+    struct Pending: Codable, Equatable {
+        /// The metadata and the object tree of the message, in the protobuf format.
+        let metadata: Data
+        let tree: Data
+        /// The reply, if it has been computed.
+        var reply: Reply?
+
+        init(_ message: IncomingMessage) {
+            metadata = Data(message.metadata.wire.immediateBytes)
+            tree = Data(message.tree.wire.immediateBytes)
+        }
+
+        func message() throws -> IncomingMessage {
+            try stored {
+                IncomingMessage(metadata: try MessageMetadata(metadata.wire), tree: try ObjectTree(stored: tree))
+            }
+        }
+    }
+
+    /// A computed reply.
+    ///
+    /// It is stored, because noise must be added only once: the mean of two noisy replies has less noise.
+    struct Reply: Codable, Equatable {
+        let metadata: Data
+        let tree: Data
+        let error: Data?
+        let objects: [String: Data]
+    }
+}
+
+extension FleetState.Reply {
+    init(_ reply: OutgoingMessage) {
+        metadata = Data(reply.metadata.wire.immediateBytes)
+        tree = Data(reply.tree.wire.immediateBytes)
+        error = reply.error.map { Data($0.wire.immediateBytes) }
+        objects = reply.objects.contents.mapValues { Data($0) }
+    }
+
+    func message() throws -> OutgoingMessage {
+        try stored {
+            var store = ObjectStore()
+            for (id, bytes) in objects { store.insert(Array(bytes), id: id) }
+            return OutgoingMessage(
+                metadata: try MessageMetadata(metadata.wire), error: try error.map { try MessageError($0.wire) },
+                tree: try ObjectTree(stored: tree), objects: store)
+        }
+    }
+}
+
+extension Data {
+    fileprivate var wire: WireMessage { WireMessage(MappedFile(Array(self), named: "state")) }
+}
+
+extension ObjectTree {
+    fileprivate init(stored data: Data) throws {
+        var budget = IncomingMessage.maximumObjects
+        try self.init(data.wire, budget: &budget)
+    }
+}
+
+/// Reads a message of the state.
+private func stored<Message>(_ read: () throws -> Message) throws -> Message {
+    do {
+        return try read()
+    } catch let error as WireError {
+        throw FleetError.malformed(reason: "in the state file, \(error)")
+    }
+}
+
+/// The file of a key's state, beside the key, which one process at a time may use.
+final class FleetStateFile: Sendable {
+    private let url: URL
+    private let lock: Int32
+
+    /// Locks the key for this process.
+    /// - Throws: `FleetError.keyInUse`, `FileError`.
+    init(key: URL) throws {
+        url = key.appendingPathExtension("state")
+        lock = open(key.path, O_RDONLY | O_CLOEXEC)
+        guard lock >= 0 else { throw FileError.cannotRead(key.path, errno: errno) }
+        guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
+            close(lock)
+            throw FleetError.keyInUse(path: key.path)
+        }
+    }
+
+    deinit { close(lock) }
+
+    /// Reads the state; a new one if there is no file.
+    func read() throws -> FleetState {
+        guard FileManager.default.fileExists(atPath: url.path) else { return FleetState() }
+        guard let data = try? Data(contentsOf: url), let state = try? JSONDecoder().decode(FleetState.self, from: data),
+            state.format == FleetState.newestFormat, state.squaredLoss ?? 0 >= 0
+        else { throw FleetError.damagedState(path: url.path) }
+        return state
+    }
+
+    func write(_ state: FleetState) throws { try PrivateFile.write(Array(try JSONEncoder().encode(state)), to: url) }
+}

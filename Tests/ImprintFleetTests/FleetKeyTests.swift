@@ -1,0 +1,77 @@
+import Crypto
+import Foundation
+import TestSupport
+import Testing
+
+@testable import ImprintFleet
+
+@Suite struct FleetKeyTests {
+    @Test("A key file is created once, only for its user, with the public key beside it") func creation() throws {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "device.pem")
+            let key = try FleetKey(creatingIfMissing: file)
+            let attributes = try FileManager.default.attributesOfItem(atPath: file.path)
+            #expect(attributes[.posixPermissions] as? Int == 0o600)
+            #expect(try FleetKey(creatingIfMissing: file).publicPEM == key.publicPEM)
+            let line = try String(contentsOf: file.appendingPathExtension("pub"), encoding: .utf8)
+            #expect(
+                line == key.openSSHPublicKey
+                    && line.hasPrefix("ecdsa-sha2-nistp384 AAAAE2VjZHNhLXNoYTItbmlzdHAzODQAAAAIbmlzdHAzODQAAABhB"))
+        }
+    }
+
+    @Test("Signatures are ECDSA with SHA-256, on P-256 and P-384") func signatures() throws {
+        try withTemporaryFolder { folder in
+            let message = FleetConnection.timestamp(Date(timeIntervalSince1970: 1_790_000_000.25))
+            #expect(message == "2026-09-21T14:13:20.250+00:00")
+            let digest = SHA256.hash(data: Data(message.utf8))
+            let p256 = P256.Signing.PrivateKey()
+            let file = folder.appending(path: "p256.pem")
+            try Data(p256.pemRepresentation.utf8).write(to: file)
+            let signature = try FleetKey(contentsOf: file).signature(for: message)
+            #expect(
+                p256.publicKey.isValidSignature(
+                    try P256.Signing.ECDSASignature(derRepresentation: signature), for: digest))
+            let key = FleetKey()
+            let p384 = try P384.Signing.PublicKey(pemRepresentation: key.publicPEM)
+            #expect(
+                p384.isValidSignature(
+                    try P384.Signing.ECDSASignature(derRepresentation: key.signature(for: message)), for: digest))
+        }
+    }
+
+    @Test(
+        "A file without a usable key is rejected",
+        arguments: [
+            "", "not a key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+            P521.Signing.PrivateKey().pemRepresentation, P384.Signing.PrivateKey().publicKey.pemRepresentation,
+        ])
+    func invalid(content: String) throws {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "key.pem")
+            try Data(content.utf8).write(to: file)
+            let error = #expect(throws: FleetError.self) { try FleetKey(contentsOf: file) }
+            guard case .invalidKey(file.path, _) = error else {
+                Issue.record("\(String(describing: error))")
+                return
+            }
+        }
+    }
+
+    @Test("Only one client at a time uses a key") func lock() throws {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "key.pem")
+            _ = try FleetKey(creatingIfMissing: file)
+            let first = try FleetStateFile(key: file)
+            #expect(throws: FleetError.keyInUse(path: file.path)) { _ = try FleetStateFile(key: file) }
+            var state = FleetState()
+            (state.node, state.squaredLoss) = (.max, 3)
+            try first.write(state)
+            #expect(try first.read() == state)
+            let path = file.path + ".state"
+            #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
+            try Data("{".utf8).write(to: URL(filePath: path))
+            #expect(throws: FleetError.damagedState(path: path)) { _ = try first.read() }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+import Foundation
+import ImprintModel
+import TestSupport
+import Testing
+
+/// The command `imprint serve`.
+@Suite("imprint serve") struct ServeCommandTests {
+    /// The executable `imprint`, which SwiftPM builds into the folder of the test bundle.
+    private static let tool = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().appending(
+        path: "imprint")
+
+    private struct Line: Decodable {
+        let url: URL
+        let model: String
+        let token: String?
+    }
+
+    /// Starts `imprint serve --json` for the brightness model, and calls `body` with the process and its first line of output.
+    private func withTool(_ arguments: [String], _ body: (Process, Line) throws -> Void) throws {
+        try withTemporaryFolder { folder in
+            try brightnessModel().write(to: folder.appending(path: "light.imprint"))
+            try Data("0123456789abcdef\n".utf8).write(to: folder.appending(path: "token.txt"))
+            let process = Process()
+            let output = Pipe()
+            process.executableURL = Self.tool
+            process.currentDirectoryURL = folder
+            process.arguments = ["serve", "light.imprint", "--port", "0", "--json", "--threads", "1"] + arguments
+            process.standardOutput = output
+            process.standardError = FileHandle.nullDevice
+            try withoutBlockedSignals { try process.run() }
+            defer {
+                if process.isRunning { process.terminate() }
+                process.waitUntilExit()
+            }
+            var line = Data()
+            while let byte = try output.fileHandleForReading.read(upToCount: 1), byte.first != UInt8(ascii: "\n"),
+                !byte.isEmpty
+            {
+                line += byte
+            }
+            try body(process, JSONDecoder().decode(Line.self, from: line))
+        }
+    }
+
+    @Test("A signal ends the server with status 0", arguments: [SIGTERM, SIGINT]) func signals(number: Int32) throws {
+        try withTool([]) { process, line in
+            #expect(line.model == "light" && line.token == nil && line.url.host() == "127.0.0.1")
+            let port = try #require(line.url.port)
+            let answer = try TestClient(port: port).request("GET", "/v2/models/light", ["Host": "localhost:\(port)"])
+            #expect(answer.status == 200)
+            kill(process.processIdentifier, number)
+            process.waitUntilExit()
+            #expect(process.terminationReason == .exit && process.terminationStatus == 0)
+        }
+    }
+
+    @Test(
+        "For other machines, the server prints a new token, or reads it from a file",
+        arguments: [[], ["--token-file", "token.txt"]])
+    func tokens(options: [String]) throws {
+        try withTool(["--host", "0.0.0.0", "--name", "a b"] + options) { _, line in
+            let token = line.token ?? "0123456789abcdef"
+            #expect((line.token == nil) == !options.isEmpty && token.count >= 16)
+            let port = try #require(line.url.port)
+            func status(_ token: String) throws -> Int {
+                try TestClient(port: port).request(
+                    "GET", "/v2/models/a%20b", ["Host": "any", "Authorization": "Bearer \(token)"]
+                ).status
+            }
+            #expect(try status(token) == 200)
+            #expect(try status("\(token)0") == 401)
+        }
+    }
+
+    @Test(
+        "Invalid options are usage errors",
+        arguments: [
+            (["--host", "example.org"], "--host: example.org is not an IP address"),
+            (["--port", "65536"], "--port is 65536, expected 0 to 65535"),
+            (["--max-batch", "0"], "--max-batch is 0, expected 1 to 1024"),
+            (["--max-delay", "-1"], "--max-delay is -1.0, expected 0.0 to 10000.0"),
+            (["--name", "a/b"], "expected a name without /"),
+            (["--token-file", "short.txt"], "does not have a token, expected at least 16 printable ASCII characters"),
+        ])
+    func invalid(options: [String], message: String) throws {
+        try withTemporaryFolder { folder in
+            try brightnessModel().write(to: folder.appending(path: "light.imprint"))
+            try Data("secret".utf8).write(to: folder.appending(path: "short.txt"))
+            let run = try run(Self.tool, ["serve", "light.imprint", "--port", "0"] + options, folder: folder)
+            #expect(run.status == 64 && run.errors.contains(message), "\(run.errors)")
+        }
+    }
+}

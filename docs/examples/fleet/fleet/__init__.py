@@ -1,0 +1,1 @@
+"""The server side of a fleet of devices that run "imprint join"."""
