@@ -17,6 +17,7 @@ struct ExamplesResponse: Encodable {
     let version: Int
     let byteCount: Int
     let byteLimit: Int
+    let classLimit: Int
     /// The minimum number of examples of a class for training.
     let minimumCount: Int
     /// The recommended number of examples of a class.
@@ -33,6 +34,7 @@ struct ExamplesResponse: Encodable {
         version = examples.version
         byteCount = examples.byteCount
         byteLimit = Examples.byteLimit
+        classLimit = Examples.classLimit
         minimumCount = Examples.minimumExampleCount
         recommendedCount = Examples.recommendedExampleCount
         shortage = trainer.shortage(of: examples)
@@ -63,7 +65,10 @@ extension Studio {
         case (_, let path):
             guard let id = Self.exampleID(path) else { return nil }
             switch request.method {
-            case .GET: return .image("image/jpeg", try trainer.examples.example(id).thumbnail)
+            case .GET:
+                let example = try trainer.examples.example(id)
+                return request.parameter("size") == "full"
+                    ? .image("application/octet-stream", example.photo) : .image("image/jpeg", example.thumbnail)
             case .DELETE: return try updateExamples { try $0.remove(id) }
             case .PUT:
                 let label = try request.label

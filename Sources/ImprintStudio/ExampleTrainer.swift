@@ -32,7 +32,11 @@ final class ExampleTrainer: Sendable {
         /// The number of changes of the classifier.
         var classifierVersion = 0
         /// Matching of the artwork, which replaces the classifier; nil if the classifier is in use.
-        var matching: ArtworkMatching?
+        var matching: ArtworkMatching? {
+            didSet { modelVersion += 1 }
+        }
+        /// The number of changes of the classifier or of matching.
+        var modelVersion = 0
         /// Ends training with the best model so far; nil if that is not possible.
         var keepBest: (@Sendable () -> Void)?
         var examples = Examples()
@@ -68,6 +72,8 @@ final class ExampleTrainer: Sendable {
 
     /// The classifier in use; nil if there is none yet.
     var classifier: ImageClassifier? { state.withLock { $0.classifier } }
+    /// A number that increases with each change of the model in use.
+    var modelVersion: Int { state.withLock { $0.modelVersion } }
     var status: TrainingStatus { state.withLock { $0.status } }
     var examples: Examples { state.withLock { $0.examples } }
     /// The file of the learned model and its kind; nil before training.
@@ -220,7 +226,7 @@ final class ExampleTrainer: Sendable {
         guard let keepBest = state.withLock({ $0.status.canKeepBest ? $0.keepBest : nil }) else {
             throw RequestError("There is nothing to keep yet: a phase of training must end first.", .conflict)
         }
-        update { $0.note("Completing the best model so far …") }
+        update { $0.complete("Completing the best model so far …") }
         keepBest()
     }
 

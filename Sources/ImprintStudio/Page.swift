@@ -40,6 +40,8 @@ enum Page {
         "/cards.js": (script, PackageResources.cards_js),
         "/examples.js": (script, PackageResources.examples_js),
         "/files.js": (script, PackageResources.files_js),
+        "/addition.js": (script, PackageResources.addition_js),
+        "/archive.js": (script, PackageResources.archive_js),
         "/base.js": (script, PackageResources.base_js),
         "/curves.js": (script, PackageResources.curves_js),
         "/history.js": (script, PackageResources.history_js),

@@ -45,9 +45,12 @@ extension HTTPResponse {
             body: bytes)
     }
 
-    /// Returns an error response with a message.
+    /// Returns an error response with a message, which begins with a capital letter unless it begins with the name of a file.
     static func failure(_ status: HTTPStatusCode, _ message: String) -> HTTPResponse {
-        let body = try? JSONEncoder().encode(["error": message.prefix(1).uppercased() + message.dropFirst()])
+        let start = message.firstIndex(of: ":").map { message[..<$0] } ?? ""
+        let beginsWithFile = start.contains(".") && !start.contains(". ")
+        let sentence = beginsWithFile ? message : message.prefix(1).uppercased() + message.dropFirst()
+        let body = try? JSONEncoder().encode(["error": sentence])
         return HTTPResponse(statusCode: status, headers: [.contentType: "application/json"], body: body ?? Data())
     }
 }

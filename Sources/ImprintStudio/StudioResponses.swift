@@ -7,6 +7,8 @@ internal import ImprintNetwork
 
 /// The response with the properties of the model in use.
 struct ModelResponse: Encodable {
+    /// A number that increases with each change of the model in use.
+    let version: Int
     /// The name of the model; nil if there is none yet.
     let name: String?
     let labels: [String]
@@ -34,6 +36,7 @@ struct ModelResponse: Encodable {
     let offer: BaseModelOffer?
 
     init(_ trainer: ExampleTrainer, name: String?) {
+        version = trainer.modelVersion
         let classifier = trainer.classifier
         let learned = trainer.learned
         let newName = learned?.kind == .detector ? "A new detector" : "A new model"

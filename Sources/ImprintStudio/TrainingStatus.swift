@@ -41,6 +41,8 @@ struct TrainingStatus: Encodable, Sendable {
     private(set) var panel = Panel.teach
     /// Whether the run can end early with a model.
     private(set) var canKeepBest = false
+    /// Whether the last part of the run has begun, which shows no progress.
+    private var isCompleting = false
 
     /// Whether the points of the training curves are measured on the validation set.
     private(set) var validates = false
@@ -52,17 +54,21 @@ struct TrainingStatus: Encodable, Sendable {
     /// - Parameter panel: The panel of the page that shows the run; nil for the current one.
     mutating func begin(_ message: String, panel: Panel? = nil) {
         change { ($0.stage, $0.message, $0.points, $0.comparison) = (.running, message, [], nil) }
-        (fraction, sheet, canKeepBest, validates) = (nil, nil, false, false)
+        (fraction, sheet, canKeepBest, isCompleting, validates) = (nil, nil, false, false, false)
         self.panel = panel ?? self.panel
     }
 
-    /// Sets the current activity.
-    mutating func note(_ message: String) { change { $0.message = message } }
+    /// Sets the current activity, except in the last part of a run.
+    mutating func note(_ message: String) {
+        guard !isCompleting else { return }
+        change { $0.message = message }
+    }
 
-    /// Sets the activity for the last part of a run, which cannot end early.
+    /// Begins the last part of a run, which cannot end early, or sets its activity.
     mutating func complete(_ message: String) {
-        canKeepBest = false
-        note(message)
+        // The time of the last part is not known.
+        (canKeepBest, isCompleting, fraction) = (false, true, nil)
+        change { $0.message = message }
     }
 
     mutating func add(_ point: Point) { change { $0.points.append(point) } }
@@ -114,14 +120,12 @@ struct TrainingStatus: Encodable, Sendable {
         case .reading(let done, let total): note("Reading photos: \(done) of \(total)")
         case .started(let start): note("Training \(start.trainableParameterCount) parameters")
         case .batch(let batch):
-            let part = Double(batch.imagesSeen) / Double(max(batch.imagesPerEpoch, 1))
-            let fraction = (Double(batch.epoch - 1) + part) / Double(max(batch.epochs, 1))
-            self.fraction = fraction
-            note("Phase \(batch.epoch) of \(batch.epochs): \(Int(100 * part)) %")
-            let step = Int(100 * fraction)
+            if !isCompleting { fraction = batch.fractionOfRun }
+            note("Phase \(batch.epoch) of \(batch.epochs): \(percentOfEpoch(batch)) %")
+            let step = Int(100 * batch.fractionOfRun)
             guard step > points.last?.step ?? 0, batch.loss.isFinite else { return }
             add(Point(step: step, steps: 100, loss: batch.loss, accuracy: batch.accuracy))
-        case .epoch: change { $0.canKeepBest = true }
+        case .epoch: change { $0.canKeepBest = !$0.isCompleting }
         case .unreadable(let photo): note("\(photo.reason)")
         default: break
         }
@@ -139,11 +143,10 @@ struct TrainingStatus: Encodable, Sendable {
             note("Training \(start.trainableParameterCount) parameters on \(start.trainingImages) photos")
         case .searching(let done, let total): note("Searching for a learning rate: step \(done) of \(total)")
         case .batch(let batch):
-            let part = Double(batch.imagesSeen) / Double(max(batch.imagesPerEpoch, 1))
-            fraction = (Double(batch.epoch - 1) + part) / Double(max(batch.epochs, 1))
-            note("Epoch \(batch.epoch) of \(batch.epochs): \(Int(100 * part)) %")
+            if !isCompleting { fraction = batch.fractionOfRun }
+            note("Epoch \(batch.epoch) of \(batch.epochs): \(percentOfEpoch(batch)) %")
         case .epoch(let metrics, _):
-            canKeepBest = metrics.epoch < epochs
+            canKeepBest = metrics.epoch < epochs && !isCompleting
             add(
                 Point(
                     step: metrics.epoch, steps: epochs, loss: metrics.validationLoss ?? metrics.loss,
@@ -152,6 +155,8 @@ struct TrainingStatus: Encodable, Sendable {
         default: break
         }
     }
+
+    private func percentOfEpoch(_ batch: TrainingBatch) -> Int { 100 * batch.imagesSeen / max(batch.imagesPerEpoch, 1) }
 
     /// Sets the title of the contact sheet.
     mutating func show(sheet title: String) { change { $0.sheet = title } }

@@ -1,4 +1,5 @@
 import Foundation
+import ImprintCore
 import TestSupport
 import Testing
 
@@ -179,6 +180,16 @@ enum Browser {
                     + view.arguments
                     + (condition.map { ["--wait-until", $0] } ?? []))
             return try JSONDecoder().decode(Sight<Values>.self, from: output)
+        }
+    }
+
+    /// Runs `look` on a thread outside the task pool, whose threads the server of the page needs.
+    static func visit<Values: Decodable & Sendable>(
+        _ url: URL, _ view: View, waitingFor condition: String? = nil, steps: [Step] = [], timeout: Int = 300,
+        for expressions: [String: String] = [:]
+    ) async throws -> Sight<Values> {
+        try await onDedicatedThread {
+            try look(at: url, view, waitingFor: condition, steps: steps, timeout: timeout, for: expressions)
         }
     }
 }

@@ -33,12 +33,16 @@ struct Device {
         page = try #require(parts.url)
     }
 
+    /// Returns the token of an address.
+    static func token(in address: URL) throws -> String {
+        let parts = try #require(URLComponents(url: address, resolvingAgainstBaseURL: false))
+        return try #require(parts.queryItems?.first { $0.name == "token" }?.value)
+    }
+
     /// Opens an address with a token, and returns a device with access.
     static func enter(_ address: URL) async throws -> Device {
         var device = try Device(address)
-        let token = try #require(
-            URLComponents(url: address, resolvingAgainstBaseURL: false)?.queryItems?.first { $0.name == "token" }?
-                .value)
+        let token = try Self.token(in: address)
         let answer = try await device.ask("GET", "", ["token": token])
         #expect(answer.status == 303 && answer.headers["location"] == "/")
         let cookie = try #require(answer.headers["set-cookie"])

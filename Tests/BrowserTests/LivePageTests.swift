@@ -54,14 +54,7 @@ import Testing
     }
 
     private func look(_ url: URL, _ view: Browser.View, until condition: String) async throws -> Browser.Sight<Seen> {
-        let expressions = Self.expressions
-        // The server needs the threads of the task pool.
-        return try await withCheckedThrowingContinuation { continuation in
-            Thread.detachNewThread {
-                continuation.resume(
-                    with: Result { try Browser.look(at: url, view, waitingFor: condition, for: expressions) })
-            }
-        }
+        try await Browser.visit(url, view, waitingFor: condition, for: Self.expressions)
     }
 
     @Test(

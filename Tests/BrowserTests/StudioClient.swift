@@ -56,9 +56,8 @@ struct StudioClient {
 
     /// Returns a client with access, and the token.
     static func enter(_ studio: Studio) async throws -> (client: StudioClient, token: String) {
-        let parts = try #require(URLComponents(url: studio.url, resolvingAgainstBaseURL: false))
-        let token = try #require(parts.queryItems?.first { $0.name == "token" }?.value)
-        let port = try #require(parts.port)
+        let token = try Device.token(in: studio.url)
+        let port = try #require(studio.url.port)
         let root = try #require(URL(string: "http://127.0.0.1:\(port)/"))
         var client = StudioClient(url: root)
         let answer = try await client.ask("GET", "", ["token": token])

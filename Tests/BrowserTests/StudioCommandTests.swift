@@ -70,19 +70,17 @@ import Testing
             let bytes = try Data(contentsOf: photo).base64EncodedString()
             let body = "Uint8Array.from(atob('\(bytes)'), c => c.charCodeAt(0))"
             let camera = photo.deletingLastPathComponent().appending(path: "camera.mjpeg")
-            let sight: Browser.Sight<First> = try await onDedicatedThread {
-                try Browser.look(
-                    at: line.url, Browser.View(camera: camera),
-                    waitingFor: "document.getElementById('percent')?.textContent.endsWith('%')",
-                    steps: [
-                        .note("milliseconds", "performance.now()"),
-                        .note("label", "document.getElementById('label').textContent"),
-                        .note(
-                            "answered",
-                            "fetch('classify', { method: 'POST', body: \(body) }).then(one => one.json()).then(one => one.observations)"
-                        ),
-                    ])
-            }
+            let sight: Browser.Sight<First> = try await Browser.visit(
+                line.url, Browser.View(camera: camera),
+                waitingFor: "document.getElementById('percent')?.textContent.endsWith('%')",
+                steps: [
+                    .note("milliseconds", "performance.now()"),
+                    .note("label", "document.getElementById('label').textContent"),
+                    .note(
+                        "answered",
+                        "fetch('classify', { method: 'POST', body: \(body) }).then(one => one.json()).then(one => one.observations)"
+                    ),
+                ])
             let page = sight.values.milliseconds / 1e3
             print(String(format: "%.2f s until the address, then %.2f s until the first confidence", seconds, page))
             process.interrupt()

@@ -137,7 +137,7 @@ struct StudioDetectorTrainingTests {
             #expect(seen.charts == ["Loss on the training images", "Accuracy on the training images"])
             #expect(seen.file == "model.imprint" && seen.model == "A new detector" && seen.labels == ["square"])
             #expect(seen.canDetect && seen.bytes > 100_000 && seen.overflow <= 0)
-            #expect(seen.reverted == "The original model is in use again.")
+            #expect(seen.reverted == "The new model is deleted.")
             #expect(seen.revertedModel == "No model yet")
             #expect(sight.console == [])
         }
@@ -185,7 +185,7 @@ struct StudioDetectorTrainingTests {
                         """),
                     .wait("\(items) === 1"),
                     .note("item", "document.querySelector('#artwork-list .name').innerText.replace(/\\s+/g, ' ')"),
-                    .choose("#artwork-files", text), .wait("\(Self.text("said")).startsWith('Note.png')"),
+                    .choose("#artwork-files", text), .wait("\(Self.text("said")).startsWith('note.png')"),
                     .note("refused", Self.text("said")),
                     .click("#detector-start"), .wait("\(Self.stage) === 'learned'"),
                     .note("status", Self.text("detector-status")), .note("title", Self.text("sheet-title")),
@@ -194,7 +194,7 @@ struct StudioDetectorTrainingTests {
                 ])
             let seen = sight.values
             #expect(seen.missing == "Draw boxes in at least 5 photos (now 2), or add artwork.")
-            #expect(seen.item.hasPrefix("Leaf leaf.png") && seen.refused.hasPrefix("Note.png: "))
+            #expect(seen.item.hasPrefix("Leaf leaf.png") && seen.refused.hasPrefix("note.png: "))
             #expect(!seen.refused.contains("imprint-studio-"))
             #expect(seen.status == "Trained a detector from 2 photos with 2 boxes and 1 image of artwork.")
             #expect(seen.title == "Composites that the detector learns from" && seen.labels == ["Leaf", "square"])

@@ -40,12 +40,13 @@ import Testing
         }
     }
 
-    @Test("The studio serves a small thumbnail of each example, only to its own page") func thumbnails() async throws {
+    @Test("The studio serves each example and its small thumbnail, only to its own page") func thumbnails() async throws
+    {
         try await StudioSamples.withStudio(hasModel: false) { studio, folder in
             let client = try await StudioClient.enter(studio).client
             _ = try await client.ask("POST", "classes", ["label": "Wide"])
-            let added = try content(
-                try await client.ask("POST", "examples", ["label": "Wide"], try photo(.bright, 1, width: 960)))
+            let wide = try photo(.bright, 1, width: 960)
+            let added = try content(try await client.ask("POST", "examples", ["label": "Wide"], wide))
             #expect(added.classes == [Content.Class(label: "Wide", count: 1, ids: [1])])
             let answer = try await client.ask("GET", "examples/1")
             #expect(answer.status == 200 && answer.headers["content-type"] == "image/jpeg")
@@ -56,6 +57,8 @@ import Testing
             try answer.body.write(to: file)
             let image = try ImageFile.decode(file)
             #expect(image.width == 96 && image.height == 96 && answer.body.count < 20_000)
+            let full = try await client.ask("GET", "examples/1", ["size": "full"])
+            #expect(full.body == wide && full.headers["content-security-policy"] == "default-src 'none'; sandbox")
             for path in ["examples/2", "examples/0", "examples/-1", "examples/01", "examples/x", "examples/1/2"] {
                 #expect(try await client.ask("GET", path).status == 404, "\(path)")
             }
@@ -63,6 +66,7 @@ import Testing
             var stranger = client
             stranger.cookie = nil
             #expect(try await stranger.ask("GET", "examples/1").status == 403)
+            #expect(try await stranger.ask("GET", "examples/1", ["size": "full"]).status == 403)
             #expect(try await stranger.ask("DELETE", "examples/1").status == 403)
             var elsewhere = client
             elsewhere.origin = "http://pictures.example"

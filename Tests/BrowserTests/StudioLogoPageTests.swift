@@ -104,7 +104,7 @@ struct StudioLogoPageTests {
                     .wait("\(Self.items) === 0"), .note("count", Self.items), .note("lastFocus", Self.focus),
                 ])
             let seen = sight.values
-            #expect(seen.added.hasPrefix("Added 2 images of artwork. Note.png: "))
+            #expect(seen.added.hasPrefix("Added 2 images of artwork. note.png: "))
             #expect(seen.labels == ["green leaf", "small"])
             #expect(seen.warnings[0] == "" && seen.warnings[1].hasPrefix("Warning: small.png: "))
             #expect(seen.pictures == ["Cut-out of green_leaf.png", "Cut-out of small.png"])
@@ -120,6 +120,40 @@ struct StudioLogoPageTests {
             #expect(seen.count == 0 && seen.lastFocus == "logo-files")
             #expect(sight.console.allSatisfy { $0.contains("422") })
             #expect(sight.requests.allSatisfy { $0.hasPrefix("http://127.0.0.1") || $0.hasPrefix("blob:") })
+        }
+    }
+
+    private struct SearchedAgain: Decodable, Sendable {
+        let model: String
+        let photos: Int
+        let reverted: String
+        let matched: Int
+        let tab: String
+    }
+
+    @Test("A new detector searches the photos again, undoing training returns to matching, and a reload keeps the tab")
+    func searchAgain() async throws {
+        try await withStudio { studio, folder in
+            let isSearched = "\(Self.text("logo-trial-state")).startsWith('Searched 1 photo')"
+            let photos = "document.querySelectorAll('#logo-results li').length"
+            let sight: Browser.Sight<SearchedAgain> = try await StudioSamples.look(
+                studio, Browser.View(),
+                [
+                    .click("#tab-logo"), .choose("#logo-files", folder.appending(path: "green_leaf.png")),
+                    .wait("\(Self.text("model")) === 'Matching of the artwork'"),
+                    .choose("#logo-trials", folder.appending(path: "photo.jpg")), .wait(isSearched),
+                    .click("#logo-start"), .wait(Self.isShown("logo-keep")), .click("#logo-keep"),
+                    .wait("\(Self.stage) === 'learned'"), .wait("\(Self.text("model")) === 'A new detector'"),
+                    .wait(isSearched), .note("model", Self.text("model")), .note("photos", photos),
+                    .click("#logo-revert"), .wait("\(Self.text("model")) === 'Matching of the artwork'"),
+                    .note("reverted", Self.text("logo-status")), .wait(isSearched), .note("matched", photos),
+                    .reload(), .wait("document.body.dataset.ready === 'true'"),
+                    .note("tab", "document.querySelector('[role=tab][aria-selected=true]').id"),
+                ])
+            let seen = sight.values
+            #expect(seen.model == "A new detector" && seen.photos == 1 && seen.matched == 1)
+            #expect(seen.reverted == "The new model is deleted." && seen.tab == "tab-logo")
+            #expect(sight.console == [])
         }
     }
 
@@ -192,7 +226,7 @@ struct StudioLogoPageTests {
             #expect(seen.isBeside == (width > 600) && seen.overflow <= 0 && seen.boxCharts == 0)
             #expect(seen.status == "Stopped early, and kept the best detector so far, from 1 image of artwork.")
             #expect(seen.file == "model.imprint" && seen.bytes > 100_000 && seen.labels == ["Leaf"])
-            #expect(seen.reverted == "The original model is in use again.")
+            #expect(seen.reverted == "The new model is deleted.")
             #expect(sight.console == [])
         }
     }

@@ -1,6 +1,5 @@
 import Foundation
 import Imprint
-import ImprintCore
 import ImprintImages
 import ImprintStudio
 import TestSupport
@@ -183,18 +182,16 @@ import Testing
         try await StudioSamples.withStudio(hasModel: false) { studio, _ in
             let port = try #require(studio.url.port)
             let address = try #require(URL(string: "http://127.0.0.1:\(port)/"))
-            let sight: Browser.Sight<Rejected> = try await onDedicatedThread {
-                try Browser.look(
-                    at: address, Browser.View(width: 390, isDark: isDark),
-                    for: [
-                        "steps": "[...document.querySelectorAll('li')].map(one => one.textContent)",
-                        "title": "document.querySelector('h1').textContent",
-                        "font": "getComputedStyle(document.body).fontFamily",
-                        "colors":
-                            "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]",
-                        "faint": Browser.faint, "overflow": "document.scrollingElement.scrollWidth - innerWidth",
-                    ])
-            }
+            let sight: Browser.Sight<Rejected> = try await Browser.visit(
+                address, Browser.View(width: 390, isDark: isDark),
+                for: [
+                    "steps": "[...document.querySelectorAll('li')].map(one => one.textContent)",
+                    "title": "document.querySelector('h1').textContent",
+                    "font": "getComputedStyle(document.body).fontFamily",
+                    "colors":
+                        "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]",
+                    "faint": Browser.faint, "overflow": "document.scrollingElement.scrollWidth - innerWidth",
+                ])
             let seen = sight.values
             #expect(seen.title == "Imprint Studio" && seen.steps.count == 2)
             #expect(seen.steps[0] == "Find the address that imprint studio printed. It ends with ?token=…")
@@ -224,7 +221,7 @@ import Testing
             }
             let seen = """
                 [document.querySelector('[role=tab][aria-selected=true]').textContent, document.getElementById('model').textContent,
-                  ...['training-status', 'detector-status', 'stop', 'progress', 'detector-stop', 'detector-progress'].map(id =>
+                  ...['training-status', 'detector-status', 'stop', 'progress', 'detector-keep', 'detector-stop', 'detector-progress'].map(id =>
                     document.getElementById(id)).filter(one => one.checkVisibility()).map(one => one.id + ': ' + one.textContent)]
                 """
             let sight: Browser.Sight<Running> = try await StudioSamples.look(
@@ -238,7 +235,7 @@ import Testing
                     .note("kept", "(sessionStorage.setItem('seen', JSON.stringify(window.seen)), 1)"),
                     .reload(
                         first: answer(
-                            #"{"version": 1, "stage": "running", "panel": "annotate", "message": "Phase 1 of 3: 5 %", "points": [], "fraction": 0.05, "sheet": "Objects"}"#
+                            #"{"version": 1, "stage": "running", "panel": "annotate", "message": "Phase 1 of 3: 5 %", "points": [], "fraction": 0.05, "canKeepBest": true, "sheet": "Objects"}"#
                         )),
                     .wait(Self.isReady), .note("seen", "[...JSON.parse(sessionStorage.getItem('seen')), \(seen)]"),
                 ])
@@ -247,7 +244,8 @@ import Testing
                 sight.values.seen == [
                     ["Train", name, "training-status: Epoch 1 of 40", "stop: Stop", "progress: "],
                     [
-                        "Boxes", name, "detector-status: Phase 1 of 3: 5 %", "detector-stop: Stop",
+                        "Boxes", name, "detector-status: Phase 1 of 3: 5 %", "detector-keep: Stop and keep the best",
+                        "detector-stop: Stop and discard",
                         "detector-progress: ",
                     ],
                 ])

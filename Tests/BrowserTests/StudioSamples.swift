@@ -146,13 +146,11 @@ enum StudioSamples {
         }
     }
 
-    /// Runs `Browser.look` with steps, on a thread outside the task pool.
+    /// Opens a studio in the browser and performs steps.
     static func look<Values: Decodable & Sendable>(
         _ studio: Studio, _ view: Browser.View, _ steps: [Browser.Step], timeout: Int = 300
     ) async throws -> Browser.Sight<Values> {
-        try await onDedicatedThread { [url = studio.url] in
-            try Browser.look(
-                at: url, view, waitingFor: "document.body.dataset.ready === 'true'", steps: steps, timeout: timeout)
-        }
+        try await Browser.visit(
+            studio.url, view, waitingFor: "document.body.dataset.ready === 'true'", steps: steps, timeout: timeout)
     }
 }

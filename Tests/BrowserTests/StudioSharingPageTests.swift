@@ -1,5 +1,4 @@
 import Foundation
-import ImprintCore
 import ImprintStudio
 import TestSupport
 import Testing
@@ -7,6 +6,9 @@ import Testing
 /// The page of a shared studio on a phone, and `imprint studio --share`.
 @Suite("Shared studio on a phone", .enabled(if: Device.isAvailable && Browser.isAvailable, Browser.skipReason))
 struct StudioSharingPageTests {
+    private static let phone = Browser.View(width: 390, acceptsCertificates: true)
+    private static let overflow = "document.documentElement.scrollWidth - innerWidth"
+
     private struct Seen: Decodable, Sendable {
         let address: String
         let isSecure: Bool
@@ -18,23 +20,20 @@ struct StudioSharingPageTests {
 
     @Test("The page classifies the camera image of a phone over TLS") func camera() async throws {
         try await Device.withSharedStudio(hasModel: true) { studio, access, folder in
-            let view = Browser.View(
-                width: 390, acceptsCertificates: true, camera: try StudioSamples.camera([.bright], in: folder))
+            var phone = Self.phone
+            phone.camera = try StudioSamples.camera([.bright], in: folder)
             let address = access.invite()
-            let sight: Browser.Sight<Seen> = try await onDedicatedThread {
-                try Browser.look(
-                    at: address, view, waitingFor: "document.body.dataset.source === 'live'",
-                    steps: [
-                        .wait("document.getElementById('percent').textContent.endsWith('%')"),
-                        .note("percent", "document.getElementById('percent').textContent"),
-                        .note(
-                            "added",
-                            "fetch('classes?label=Cup', { method: 'POST' }).then(response => response.status)"),
-                        .note("address", "location.href"), .note("isSecure", "window.isSecureContext"),
-                        .note("cookie", "document.cookie"),
-                        .note("overflow", "document.documentElement.scrollWidth - innerWidth"),
-                    ])
-            }
+            let sight: Browser.Sight<Seen> = try await Browser.visit(
+                address, phone, waitingFor: "document.body.dataset.source === 'live'",
+                steps: [
+                    .wait("document.getElementById('percent').textContent.endsWith('%')"),
+                    .note("percent", "document.getElementById('percent').textContent"),
+                    .note(
+                        "added",
+                        "fetch('classes?label=Cup', { method: 'POST' }).then(response => response.status)"),
+                    .note("address", "location.href"), .note("isSecure", "window.isSecureContext"),
+                    .note("cookie", "document.cookie"), .note("overflow", Self.overflow),
+                ])
             let seen = sight.values
             #expect(seen.isSecure && seen.added == 200 && seen.overflow <= 0 && seen.percent.hasSuffix("%"))
             // Neither the address nor scripts contain the token or the cookie.
@@ -52,14 +51,8 @@ struct StudioSharingPageTests {
         try await Device.withSharedStudio { _, access, _ in
             let address = access.invite()
             _ = try await Device.enter(address)
-            let sight: Browser.Sight<Used> = try await onDedicatedThread {
-                try Browser.look(
-                    at: address, Browser.View(width: 390, acceptsCertificates: true),
-                    for: [
-                        "text": "document.body.innerText",
-                        "overflow": "document.documentElement.scrollWidth - innerWidth",
-                    ])
-            }
+            let sight: Browser.Sight<Used> = try await Browser.visit(
+                address, Self.phone, for: ["text": "document.body.innerText", "overflow": Self.overflow])
             #expect(sight.values.text.contains("Each QR code works once") && sight.values.overflow <= 0)
         }
     }

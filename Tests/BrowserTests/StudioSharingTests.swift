@@ -10,7 +10,7 @@ import Testing
     @Test("A token gives access once, and only to the page") func once() async throws {
         try await Device.withSharedStudio { _, access, _ in
             let address = access.invite()
-            let token = try #require(address.query()?.dropFirst("token=".count))
+            let token = try Device.token(in: address)
             #expect(token.count == 32 && token.allSatisfy(\.isHexDigit))
             var stranger = try Device(address)
             for path in ["", "studio.js", "model", "examples", "elsewhere"] {
@@ -21,18 +21,18 @@ import Testing
                 #expect(try await stranger.ask("GET", "", ["token": wrong]).status == 403)
             }
             for (method, path) in [("GET", "model"), ("HEAD", ""), ("POST", "")] {
-                #expect(try await stranger.ask(method, path, ["token": String(token)]).status == 403)
+                #expect(try await stranger.ask(method, path, ["token": token]).status == 403)
             }
             let device = try await Device.enter(address)
             #expect(try await device.ask("GET", "model").status == 200)
             #expect(access.takeArrivals() == ["127.0.0.1"] && access.takeArrivals() == [])
             // The same device may open the address again, and other devices may not.
-            #expect(try await device.ask("GET", "", ["token": String(token)]).status == 303)
-            #expect(try await stranger.ask("GET", "", ["token": String(token)]).status == 403)
+            #expect(try await device.ask("GET", "", ["token": token]).status == 303)
+            #expect(try await stranger.ask("GET", "", ["token": token]).status == 403)
             #expect(access.takeArrivals() == [])
             // People get a page, and programs get JSON.
             stranger.headers["Accept"] = "text/html"
-            let page = try await stranger.ask("GET", "", ["token": String(token)])
+            let page = try await stranger.ask("GET", "", ["token": token])
             #expect(page.status == 403 && page.body.contains("Press Return in the terminal"))
             #expect(page.headers["content-security-policy"]?.hasPrefix("default-src 'none'; style-src 'nonce-") == true)
         }
@@ -41,8 +41,8 @@ import Testing
     @Test("A new token replaces an unused one, and each device has its own access") func devices() async throws {
         try await Device.withSharedStudio { _, access, _ in
             let (first, second) = (access.invite(), access.invite())
-            let token = try #require(first.query()?.dropFirst("token=".count))
-            #expect(try await Device(first).ask("GET", "", ["token": String(token)]).status == 403)
+            let token = try Device.token(in: first)
+            #expect(try await Device(first).ask("GET", "", ["token": token]).status == 403)
             let phone = try await Device.enter(second)
             let tablet = try await Device.enter(access.invite())
             #expect(phone.cookie != tablet.cookie)
@@ -53,10 +53,10 @@ import Testing
     @Test("Two devices that open an address at the same time do not both get access") func race() async throws {
         try await Device.withSharedStudio { _, access, _ in
             let address = access.invite()
-            let token = try #require(address.query()?.dropFirst("token=".count))
+            let token = try Device.token(in: address)
             let stranger = try Device(address)
             let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
-                for _ in 0..<6 { group.addTask { try await stranger.ask("GET", "", ["token": String(token)]).status } }
+                for _ in 0..<6 { group.addTask { try await stranger.ask("GET", "", ["token": token]).status } }
                 return try await group.reduce(into: [Int]()) { $0.append($1) }
             }
             #expect(statuses.sorted() == [303, 403, 403, 403, 403, 403] && access.takeArrivals().count == 1)
@@ -69,8 +69,8 @@ import Testing
         try await Device.withSharedStudio { studio, access, _ in
             let (client, token) = try await StudioClient.enter(studio)
             var device = try await Device.enter(access.invite())
-            let unused = try #require(access.invite().query()?.dropFirst("token=".count))
-            #expect(try await client.ask("GET", "", ["token": String(unused)]).status == 403)
+            let unused = try Device.token(in: access.invite())
+            #expect(try await client.ask("GET", "", ["token": unused]).status == 403)
             var stranger = try Device(device.page)
             #expect(try await stranger.ask("GET", "", ["token": token]).status == 403)
             let secret = try #require(client.cookie?.split(separator: "=").last)

@@ -255,7 +255,7 @@ async function detect() {
     const { objects = [] } = await server.classify(await response.blob());
     if (open?.name !== name) return;
     const count = editor.addDetections(objects);
-    showMessage(count ? `Added ${boxCount(count)} from ${objects.length} detected objects. Correct them.`
+    showMessage(count ? `Added ${boxCount(count)} from ${objects.length === 1 ? "1 detected object" : `${objects.length} detected objects`}. Correct ${count === 1 ? "it" : "them"}.`
       : objects.length ? "There are boxes for all detected objects already." : "The model detects no objects in this photo.");
   } finally {
     showEditorState();

@@ -3,10 +3,10 @@
 import { saveBoxes } from "./boxes.js";
 import { attempt, find, focusOn, make, publish, setText, showMessage, subscribe, updateList } from "./parts.js";
 import { server } from "./server.js";
-import { followRun } from "./training.js";
+import { followRun, revert } from "./training.js";
 
 let content = { artwork: [], photos: [], shortage: undefined };
-let stage = "none";
+let status = { stage: "none" };
 let model = null;
 /** The title of the contact sheet that is shown, if any. */
 let sheet;
@@ -27,11 +27,12 @@ function artworkItem({ id, label, name, notes }) {
 
 function show() {
   updateList(find("artwork-list"), content.artwork, artworkItem, ({ id, label }) => `${id} ${label}`);
-  const isRunning = stage === "running";
+  const isRunning = status.stage === "running";
   setText("detector-shortage", isRunning ? "" : content.shortage ?? "There is enough to train a detector.");
   find("detector-start").hidden = isRunning;
   find("detector-start").disabled = isRunning || content.shortage !== undefined;
   find("detector-stop").hidden = !isRunning;
+  find("detector-keep").hidden = !isRunning || !status.canKeepBest;
   find("detector-length").disabled = isRunning;
   const hasDetector = !isRunning && model?.learned === "detector";
   find("detector-file").hidden = find("detector-revert").hidden = !hasDetector;
@@ -71,7 +72,11 @@ find("detector-start").addEventListener("click", () => attempt(async () => {
   await followRun(() => server.startDetector(find("detector-length").value), "detector-stop", "detector-start");
 }));
 find("detector-stop").addEventListener("click", () => attempt(() => server.stopTraining()));
-find("detector-revert").addEventListener("click", () => find("revert").click());
+find("detector-keep").addEventListener("click", () => attempt(async () => {
+  await server.stopTraining("best");
+  focusOn(find("detector-stop"));
+}));
+find("detector-revert").addEventListener("click", () => attempt(revert));
 
 subscribe("boxes", (next) => {
   content = next;
@@ -81,8 +86,8 @@ subscribe("model", (next) => {
   model = next;
   show();
 });
-subscribe("training", (status) => {
-  stage = status.stage;
+subscribe("training", (next) => {
+  status = next;
   // The panel of the logo has its own composites.
   find("sheet-area").hidden = status.sheet === undefined || status.panel !== "annotate";
   if (status.sheet !== sheet) {

@@ -354,8 +354,13 @@ export const editor = {
       return shared / (one.width * one.height + other.width * other.height - shared);
     };
     const added = objects.filter(({ label, box }) => !boxes.some((part) => part.label === label && overlap(part.box, box) > 0.5));
+    const first = boxes.length;
     for (const { label, box } of added) attach({ label, box: { ...box } });
-    if (added.length) commit();
+    if (added.length) {
+      commit();
+      // The new boxes have to be checked.
+      select(boxes[first]);
+    }
     return added.length;
   },
 };

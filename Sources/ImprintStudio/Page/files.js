@@ -1,11 +1,11 @@
-// Photo files: those in a chosen folder, and those in dropped files and folders.
+// Photo files: those in a chosen folder or an archive, and those in dropped files and folders.
 
-const isPhoto = ({ name }) => /^[^.].*\.(jpe?g|png|webp|hei[cf])$/iu.test(name);
+export const isPhoto = ({ name }) => /^[^.].*\.(jpe?g|png|webp|hei[cf])$/iu.test(name);
 /** The paths of files in dropped folders, which browsers do not give to the files. */
 const droppedPaths = new WeakMap();
 
-/** Returns the path of a file from the chosen or dropped folder on, such as "pets/cat/1.jpg", or its name. */
-export const path = (file) => droppedPaths.get(file) ?? (file.webkitRelativePath || file.name);
+/** Returns the path of a file from the chosen or dropped folder on, such as "pets/cat/1.jpg", its path in an archive, or its name. */
+export const path = (file) => file.path ?? droppedPaths.get(file) ?? (file.webkitRelativePath || file.name);
 const inOrder = (files) => files.toSorted((one, next) => path(one).localeCompare(path(next), undefined, { numeric: true }));
 
 /** Returns the photos in a chosen folder and its sub-folders, in the order of their names. Throws if there are none. */
@@ -13,6 +13,23 @@ export function photosIn(files) {
   const photos = inOrder([...files].filter(isPhoto));
   if (!photos.length) throw new Error("The folder has no photos. Choose a folder with JPEG, PNG, WebP or HEIC files.");
   return photos;
+}
+
+/**
+ * Returns the photos with their labels and the names below the folder of the label.
+ *
+ * The sub-folders of a single folder are the labels, or the folder itself if it has photos but no sub-folders. Several dropped folders are
+ * labels themselves.
+ */
+export function labelled(files) {
+  const photos = files.map((file) => ({ file, parts: path(file).split("/") }));
+  const folders = new Set(photos.map(({ parts }) => parts[0]));
+  const hasLabels = photos.some(({ parts }) => parts.length > 2), depth = folders.size === 1 && hasLabels ? 1 : 0;
+  const inside = photos.filter(({ parts }) => parts.length > depth + 1);
+  return {
+    outside: photos.length - inside.length,
+    photos: inside.map(({ file, parts }) => ({ file, label: parts[depth], name: parts.slice(depth + 1).join("/") })),
+  };
 }
 
 /** Returns the files in a dropped folder and its sub-folders. */

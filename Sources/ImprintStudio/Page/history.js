@@ -2,10 +2,10 @@
 
 import { moveFocus } from "./examples.js";
 import { sentence } from "./overlay.js";
-import { attempt, find, focusOn, make, percent, setText, showMessage, updateList } from "./parts.js";
+import { attempt, download, find, focusOn, make, percent, setText, showMessage, updateList } from "./parts.js";
 import { store } from "./store.js";
 import { isViewerOpen, openViewer, updateViewer } from "./viewer.js";
-import { zip } from "./zip.js";
+import { safeName, zip } from "./zip.js";
 
 /** The time in which a deletion can be undone, in milliseconds. */
 const undoTime = 10 * 60 * 1000;
@@ -111,12 +111,6 @@ function item(photo) {
   }, make("img", { src: url, alt: "", loading: "lazy", draggable: false }), make("bdi", { className: "small", textContent: caption(photo) })));
 }
 
-/** Returns a text as a name that all file systems allow: Windows reserves some names, and ignores spaces at the end. */
-function safeName(text) {
-  const name = [...text.replace(/[^\p{L}\p{N} _-]/gu, "_")].slice(0, 60).join("").trim() || "picture";
-  return /^(con|prn|aux|nul|(com|lpt)\p{N})$/iu.test(name) ? `${name}_` : name;
-}
-
 /** Returns the local date and time for a file name, such as "2026-05-04 17-03-09". */
 function localTime(date) {
   const [year, ...rest] = [date.getFullYear(), date.getMonth() + 1, date.getDate(), date.getHours(), date.getMinutes(), date.getSeconds()];
@@ -174,9 +168,7 @@ async function exportPhotos() {
   const list = entries.map(({ photo: { label, confidence, category, date, objects }, file, original }) => (
     { file, ...original && { original }, label, confidence, category, date, ...objects?.length ? { objects } : {} }));
   const listing = { name: "pictures.json", blob: new Blob([JSON.stringify(list, null, 2)]), date: new Date() };
-  const url = URL.createObjectURL(await zip([...files, listing]));
-  make("a", { href: url, download: "imprint-pictures.zip" }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 60000);
+  download(await zip([...files, listing]), "imprint-pictures.zip");
   setText("history-state", `Exported ${entries.length} as imprint-pictures.zip.`);
 }
 

@@ -4,7 +4,7 @@ import { showCurves } from "./curves.js";
 import { droppedFiles } from "./files.js";
 import { attempt, find, focusOn, make, publish, quoted, setText, subscribe, updateList } from "./parts.js";
 import { server } from "./server.js";
-import { followRun, refreshModel } from "./training.js";
+import { followRun, refreshModel, revert } from "./training.js";
 import { tryPhotos } from "./trials.js";
 
 /** The artwork, as the studio reports it. */
@@ -17,6 +17,8 @@ let seed = 1;
 let isPreparing = false;
 /** The reason why the artwork cannot be matched, or an empty text. */
 let matchError = "";
+/** The photos that were searched last; a new model searches them again. */
+let searched = [];
 
 /** Returns the labels of the artwork in quotation marks, without repetitions. */
 const labels = () => [...new Set(artwork.map(({ label }) => label))].map(quoted).join(", ");
@@ -102,6 +104,9 @@ async function match() {
   }
 }
 
+/** Searches the chosen photos with the model in use. */
+const search = () => tryPhotos(searched, find("logo-results"), "logo-trial-state");
+
 /** Returns the label of a file without a typed label: its name without the extension. */
 const labelOf = ({ name }) => name.replace(/\.[^.]*$/u, "").replaceAll("_", " ").trim().slice(0, 100) || "Logo";
 
@@ -178,11 +183,14 @@ find("logo-keep").addEventListener("click", () => attempt(async () => {
   await server.stopTraining("best");
   focusOn(find("logo-stop"));
 }));
-find("logo-revert").addEventListener("click", () => find("revert").click());
+find("logo-revert").addEventListener("click", () => attempt(async () => {
+  if (await revert() && artwork.length) await matchIfUnused();
+}));
 find("logo-trials").addEventListener("change", (event) => {
   const files = [...event.target.files];
   event.target.value = "";
-  attempt(() => tryPhotos(files, find("logo-results"), "logo-trial-state"));
+  searched = files;
+  attempt(search);
 });
 subscribe("boxes", (next) => {
   const isChanged = JSON.stringify(artwork) !== JSON.stringify(next.artwork);
@@ -193,9 +201,13 @@ subscribe("boxes", (next) => {
 });
 subscribe("model", (next) => {
   // The results come from another model.
-  if (model && (model.isMatching !== next.isMatching || model.learned !== next.learned)) find("logo-results").replaceChildren();
+  const isOutdated = model && searched.length > 0 && model.version !== next.version;
   model = next;
   show();
+  if (!isOutdated) return;
+  find("logo-results").replaceChildren();
+  setText("logo-trial-state", "");
+  if (model.objectLabels !== undefined) attempt(search);
 });
 subscribe("training", (next) => {
   status = next;

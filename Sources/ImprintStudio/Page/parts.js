@@ -38,6 +38,13 @@ export function matchLabel(text, labels, { ignoresCase = false } = {}) {
     ?? (ignoresCase ? labels.find((label) => lowercase(label) === lowercase(text)) : undefined);
 }
 
+/** Saves a file in the browser's folder of downloads. */
+export function download(blob, name) {
+  const url = URL.createObjectURL(blob);
+  make("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 60000);
+}
+
 const events = new EventTarget();
 
 /** Calls `handler` for each event of a name: "result", "failed", "model", "training", "boxes", "artwork", "message". */

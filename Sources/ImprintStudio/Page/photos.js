@@ -2,8 +2,8 @@
 
 import { addedText, clearQuestion, counted, showAudit, showAuditStatus } from "./audit.js";
 import { showCurves } from "./curves.js";
-import { droppedFiles, path, photosIn } from "./files.js";
-import { attempt, find, focusOn, make, setText, subscribe } from "./parts.js";
+import { droppedFiles, labelled, path, photosIn } from "./files.js";
+import { attempt, download, find, focusOn, make, setText, subscribe } from "./parts.js";
 import { checkFilter } from "./results.js";
 import { server } from "./server.js";
 import { followRun } from "./training.js";
@@ -69,23 +69,6 @@ async function change(request) {
       focusOn([find("photos-undo"), find("audit-start"), find("photos-folder")].find((element) => element.checkVisibility()));
     }
   }
-}
-
-/**
- * Returns the photos with their labels and the names below the folder of the label.
- *
- * The sub-folders of a single folder are the labels, or the folder itself if it has photos but no sub-folders. Several dropped folders are
- * labels themselves.
- */
-function labelled(files) {
-  const photos = files.map((file) => ({ file, parts: path(file).split("/") }));
-  const folders = new Set(photos.map(({ parts }) => parts[0]));
-  const hasLabels = photos.some(({ parts }) => parts.length > 2), depth = folders.size === 1 && hasLabels ? 1 : 0;
-  const inside = photos.filter(({ parts }) => parts.length > depth + 1);
-  return {
-    outside: photos.length - inside.length,
-    photos: inside.map(({ file, parts }) => ({ file, label: parts[depth], name: parts.slice(depth + 1).join("/") })),
-  };
 }
 
 function showProblems(problems) {
@@ -167,9 +150,7 @@ async function followAudit(next) {
 async function exportModel(format, name, title) {
   setText("photos-export-state", `Exporting to ${title} …`);
   try {
-    const url = URL.createObjectURL(await server.exportModel(format));
-    make("a", { href: url, download: name }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 60000);
+    download(await server.exportModel(format), name);
     setText("photos-export-state", `Exported the model to ${name}.`);
   } catch (error) {
     setText("photos-export-state", error.message);

@@ -72,6 +72,8 @@ export const server = {
   renameClass: (label, name) => send("PUT", "classes", { label, name }),
   /** Adds an example from the "camera" or from a "file"; the studio rejects copies of a file in a class. */
   addExample: async (label, photo, source) => send("POST", "examples", { label, source }, checked(photo)),
+  /** Returns the photo of an example, as its file. */
+  example: (id) => send("GET", `examples/${id}`, { size: "full" }, undefined, true),
   removeExample: (id) => send("DELETE", `examples/${id}`),
   moveExample: (id, label) => send("PUT", `examples/${id}`, { label }),
   /** Undoes the latest deletion or move of examples or deletion of a class. */

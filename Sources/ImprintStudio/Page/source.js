@@ -111,9 +111,9 @@ async function classify() {
   isClassifying = false;
   if (startGeneration !== generation) classify();
   else if (!isFinal) {
-    // At least half of the time is free for training and for the page.
+    // At least a fifth of the time is free for training and for the page.
     const elapsed = performance.now() - start;
-    timer = setTimeout(classify, Math.max(elapsed, interval - elapsed));
+    timer = setTimeout(classify, Math.max(elapsed / 4, interval - elapsed));
   }
 }
 

@@ -23,6 +23,7 @@ function select(tab) {
     find(other.getAttribute("aria-controls")).hidden = other !== tab;
   }
   document.body.dataset.panel = tab.getAttribute("aria-controls");
+  sessionStorage.setItem("tab", tab.id);
 }
 
 for (const [index, tab] of tabs.entries()) {
@@ -57,8 +58,10 @@ for (let failures = 1; ; failures += 1) {
     await delay(handleFailure(error, failures));
   }
 }
-// A page that is loaded during training shows it.
+// A page that is loaded during training shows it; a page that is loaded again shows the same tab.
+const earlier = tabs.find(({ id }) => id === sessionStorage.getItem("tab"));
 if (status.stage === "running") select(find(`tab-${status.panel}`));
+else if (earlier) select(earlier);
 else if (document.body.dataset.model === "none") select(find("tab-teach"));
 // The page of a phone is encrypted, and that of the studio's own machine is not.
 if (location.protocol === "https:") {

@@ -1,5 +1,7 @@
 // Training: hold a button to collect examples of a class, train on them, and follow the training curves.
 
+import { Addition } from "./addition.js";
+import { readExamples, saveExamples } from "./archive.js";
 import { onAccept, onChoice, showChoice, showComparison, showOffer } from "./base.js";
 import { cardOf, showCards } from "./cards.js";
 import { showCurves } from "./curves.js";
@@ -69,33 +71,24 @@ async function collect(label) {
   notifyTabs();
 }
 
-/** The maximum number of errors in a message. */
-const errorLimit = 3;
-
 /** Adds photos as examples of a class. */
 async function addFiles(label, files) {
-  const errors = [];
-  let copies = 0;
+  const addition = new Addition(files.length, show);
   await addShown(label);
-  let count = 0;
-  for (const file of files) {
-    try {
-      await checkFilter(file);
-      show(await server.addExample(label, file, "file"));
-      count += 1;
-      if (files.length > 1) showMessage(`Adding photos to ${quoted(label)}: ${count} of ${files.length} …`);
-    } catch (error) {
-      if (error.status === 409) copies += 1;
-      else errors.push(`${file.name}: ${error.message}`);
-      // The examples are full, or the studio does not answer: the other files would fail, too.
-      if (error.status === 413 || error.isRejection === false) break;
-    }
+  await addition.add(label, files);
+  showMessage(addition.text(label));
+  notifyTabs();
+}
+
+/** Adds the examples in a ZIP file, and their classes. */
+async function openExamples(archive) {
+  const { classes, ignored } = await readExamples(archive, examples);
+  const addition = new Addition([...classes.values()].flat().length, show);
+  for (const [name, photos] of classes) {
+    const label = matchLabel(name, model?.labels ?? []) ?? name;
+    await addition.addClass(label, photos);
   }
-  const parts = [`${quoted(label)}: added ${count} of ${files.length === 1 ? "1 photo" : `${files.length} photos`}.`];
-  if (copies) parts.push(`${copies === 1 ? "1 photo is" : `${copies} photos are`} already an example, and a copy teaches nothing new.`);
-  parts.push(...errors.slice(0, errorLimit));
-  if (errors.length > errorLimit) parts.push(`And ${errors.length - errorLimit} more.`);
-  showMessage(parts.join(" "));
+  showMessage(addition.text(archive.name, ignored));
   notifyTabs();
 }
 
@@ -183,7 +176,8 @@ function show(next = examples) {
   setText("undo-text", next.undo ?? "");
   const megabytes = (next.byteCount / 2 ** 20).toFixed(1);
   find("room").textContent =
-    `Examples use ${megabytes} of ${next.byteLimit / 2 ** 20} MB of memory, and are deleted when the studio ends.`;
+    `Examples use ${megabytes} of ${next.byteLimit / 2 ** 20} MB of memory, and are deleted when the studio ends. Save them to open them again later.`;
+  find("examples-save").disabled = !next.classes.some(({ count }) => count > 0);
   find("shortage").textContent = isRunning ? "" : shortageText(classes);
   find("start").disabled = isRunning || next.shortage !== undefined;
   find("start").hidden = isRunning;
@@ -252,7 +246,7 @@ function showStatus(status) {
 
 /** Returns a function of a status that estimates the remaining time of its run, as the end of a sentence: ", about 3 min left". */
 function makeEstimate() {
-  let first = null;
+  let first = null, end = Infinity;
   return ({ fraction, stage: current }) => {
     if (fraction === undefined || current !== "running") return "";
     const now = performance.now();
@@ -260,7 +254,10 @@ function makeEstimate() {
     const progress = fraction - first.fraction, elapsed = (now - first.time) / 1000;
     // Earlier estimates vary too much.
     if (elapsed < 10 || progress < 0.02) return "";
-    const minutes = elapsed * (1 - fraction) / progress / 60;
+    const left = elapsed * (1 - fraction) / progress, expected = end - now / 1000;
+    // Small variations must not count upwards.
+    if (left < expected || left > 1.5 * expected) end = now / 1000 + left;
+    const minutes = (end - now / 1000) / 60;
     return minutes < 1 ? ", less than a minute left" : `, about ${Math.round(minutes)} min left`;
   };
 }
@@ -333,6 +330,26 @@ onChoice((base) => attempt(async () => {
     await refreshModel();
   }
 }));
+find("examples-save").addEventListener("click", () => attempt(async () => {
+  showMessage("Saving the examples …");
+  showMessage(await saveExamples());
+}));
+find("examples-file").addEventListener("change", ({ target }) => {
+  const [archive] = target.files;
+  // The same file can be chosen again.
+  target.value = "";
+  if (archive) attempt(() => openExamples(archive));
+});
+// A card would take the ZIP file as a photo, so the panel takes it first.
+find("teach").addEventListener("drop", (event) => {
+  const { files } = event.dataTransfer;
+  if (files.length !== 1 || !/\.zip$/iu.test(files[0].name)) return;
+  event.preventDefault();
+  event.stopPropagation();
+  document.body.classList.remove("dropping");
+  find("classes").querySelector(".target")?.classList.remove("target");
+  attempt(() => openExamples(files[0]));
+}, { capture: true });
 find("stop").addEventListener("click", () => attempt(() => server.stopTraining()));
 find("undo").addEventListener("click", () => attempt(undo));
 find("teach").addEventListener("keydown", (event) => {
@@ -340,16 +357,20 @@ find("teach").addEventListener("keydown", (event) => {
   event.preventDefault();
   attempt(undo);
 });
-find("revert").addEventListener("click", () => attempt(async () => {
-  if (!confirm("Undo training? This deletes the new model. Download it first to keep it.")) return;
+/** Deletes the trained model after a confirmation, and returns whether it is deleted. */
+export async function revert() {
+  if (!confirm("Undo training? This deletes the new model, and also those of earlier training. Download it first to keep it.")) return false;
   await server.revert();
   notifyTabs();
   stage = "none";
   showStatus({ stage, points: [], panel: "teach" });
-  for (const id of statusIDs) setText(id, "The original model is in use again.");
   await refreshModel();
+  for (const id of statusIDs) setText(id, model.name === undefined ? "The new model is deleted." : "The original model is in use again.");
   focusOn(["class-name", "detector-start", "detector-length", "logo-start", "logo-files", "photos-start", "photos-folder"].map(find).find((element) => element.checkVisibility() && !element.disabled));
-}));
+  return true;
+}
+
+find("revert").addEventListener("click", () => attempt(revert));
 addEventListener("blur", () => release(currentPress?.label));
 
 tabs.addEventListener("message", () => { if (stage !== "running") attempt(openTraining); });

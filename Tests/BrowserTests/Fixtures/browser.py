@@ -256,8 +256,8 @@ class Browser:
                 const element = document.querySelector({quoted});
                 element.scrollIntoView({{ block: "center", behavior: "instant" }});
                 window.wasMissed = false;
-                addEventListener("pointerdown", (event) => {{ window.wasMissed = !event.composedPath().includes(element); }},
-                    {{ capture: true, once: true }});
+                const check = (event) => {{ window.wasMissed ||= !event.composedPath().includes(element); }};
+                for (const kind of ["pointerdown", "pointerup"]) addEventListener(kind, check, {{ capture: true, once: true }});
                 const box = element.getBoundingClientRect();
                 return {{ x: box.x + box.width / 2, y: box.y + box.height / 2 }};
             }})()""")
@@ -268,6 +268,9 @@ class Browser:
             if until and not was_missed:
                 self.wait_until(until)
             self.call("Input.dispatchMouseEvent", type="mouseReleased", **mouse)
+            # Or before the release, which is no click then. A press until an expression is true needs no click.
+            if not until and not was_missed:
+                was_missed, _ = self.attempt("window.wasMissed")
             if not was_missed:
                 return
 
