@@ -66,7 +66,7 @@ def main():
     recorded = [data for proxy in fleet.proxies for data in proxy.recorded]
     files = [file for user in range(1, args.users + 1) for file in photos(args, user).rglob("*.png")]
     requests, byte_count = check_requests(recorded, files, run_json(args.imprint, "inspect", str(args.base), "--json")[0])
-    print(f"The {args.users} devices sent {byte_count} bytes in {requests} requests, all of which were read.\n")
+    print(f"The {args.users} devices sent {byte_count} bytes in {requests} requests. The script read all of them.\n")
     if args.others:
         print_accuracy(args, model)
 

@@ -42,7 +42,7 @@ public enum FleetError: DescribedError, Equatable {
         }
     }
 
-    /// The error in one to three sentences, with what was found, what was expected and how to fix it.
+    /// The error message: the found value, the expected value and how to fix the error.
     public var description: String {
         switch self {
         case .unsupportedURL(let url):

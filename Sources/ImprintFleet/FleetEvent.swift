@@ -14,7 +14,7 @@ public enum FleetEvent: Sendable, Equatable {
     case answeredQuery
     /// The device did not do what a message asked for, and sends an error.
     case refused(reason: String)
-    /// The server no longer needs the answer to a message, for example because its run ended.
+    /// The client drops its answer to a message, for example because the run on the server has ended.
     case dropped(reason: String)
 
     /// The result of training in a round.

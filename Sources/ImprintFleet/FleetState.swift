@@ -11,7 +11,7 @@ struct FleetState: Codable, Equatable {
     var format = newestFormat
     /// The URL of the server that the node and the message belong to.
     var server = ""
-    /// The ID that the server gave to the device; 0 if there is none.
+    /// The node ID of the device on the server; 0 before it joins.
     var node: UInt64 = 0
     /// The squared privacy loss of all answers that the device has sent or is sending; nil if one of them had no noise.
     var squaredLoss: Double? = 0

@@ -55,7 +55,7 @@ final class BatchQueue: @unchecked Sendable {
     /// Waits for the predictions of images; those of a client that has closed its connection fail with `ClientSocket.Failure`.
     /// - Parameters:
     ///   - inputs: The images of a request.
-    ///   - isAbandoned: Whether the client no longer waits for the response. The queue then drops the images.
+    ///   - isAbandoned: Whether the client has closed the connection. The queue then drops the images.
     /// - Returns: The prediction of each image, or its error.
     /// - Throws: `HTTPError` if there are too many images, or if the server is stopping.
     func predict(

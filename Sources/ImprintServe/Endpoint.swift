@@ -13,7 +13,7 @@ enum Endpoint: Equatable {
     case metrics
 
     /// Finds the endpoint of a request.
-    /// - Throws: `HTTPError` if there is none at this path, or if it does not have this method.
+    /// - Throws: `HTTPError` if the path is unknown, or if the endpoint does not support the method.
     init(_ head: RequestHead, modelName: String) throws(HTTPError) {
         let parts = head.path.split(separator: "/").map { $0.removingPercentEncoding ?? String($0) }
         let endpoint = try Self.find(parts[...], modelName)

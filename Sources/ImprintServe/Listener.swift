@@ -46,7 +46,7 @@ struct Listener: Sendable {
     }
 
     /// Waits for a connection, at most for 100 ms.
-    /// - Returns: The connection; nil if there is none.
+    /// - Returns: The new connection; nil after the time limit.
     /// - Throws: `SocketError` if the connection cannot be accepted, for example because the process has no free file descriptors.
     func accept() throws -> ClientSocket? {
         var descriptor = pollfd(fd: socket.file.rawValue, events: Int16(POLLIN), revents: 0)

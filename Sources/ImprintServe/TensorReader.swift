@@ -57,7 +57,7 @@ struct TensorReader {
     private static let maximumElementCount = 1 << 40
 
     /// Returns the images of the tensor.
-    /// - Parameter binary: The data after the JSON text, all of which belongs to the tensor.
+    /// - Parameter binary: The binary data of the tensor, which follows the JSON text.
     func images(binary: Data) throws(HTTPError) -> [BatchInput] {
         if let byteCount = input.parameters?.binaryDataByteCount {
             guard byteCount == binary.count, input.data == nil else {

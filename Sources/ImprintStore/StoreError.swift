@@ -42,7 +42,7 @@ public enum StoreError: DescribedError, Equatable {
     /// A newer version has written the index file.
     case newerIndex(file: String, found: Int, newest: Int)
 
-    /// The error in one to three sentences, with what was found, what was expected and how to fix it.
+    /// The error message: the found value, the expected value and how to fix the error.
     public var description: String {
         switch self {
         case .invalidVerification(let name, let found, let expected):
