@@ -69,7 +69,8 @@ public enum FleetError: DescribedError, Equatable {
             "\(url): the server rejects the request with status \(status): \(detail.sentence) Expected the Fleet API of flwr 1.42 "
                 + "or later."
         case .unavailable(let url, let reason):
-            "\(url): the server is not available: \(reason.sentence) Check the URL and that the SuperLink is running."
+            "\(url): the server is not available: \(reason.sentence) Check the URL and that the SuperLink is running"
+                + (url.hasPrefix("https:") ? ", and that the operating system trusts its certificate." : ".")
         case .oversized(let url, let limit):
             "\(url): the response has more than \(limit) bytes, the maximum for this model, and was rejected. "
                 + "Check that the server trains the head of this model."

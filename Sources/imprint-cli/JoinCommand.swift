@@ -78,15 +78,7 @@ struct JoinCommand: AsyncParsableCommand {
             throw ValidationError("--heartbeat is \(heartbeat), expected 10 to 1800 seconds.")
         }
         try require(settings.personalization.problem)
-        do {
-            // Check the ranges first; the check below reports a missing --clip.
-            try MergeOptions(clip: clip ?? noise.map { _ in 1 }, noise: noise, delta: delta).check()
-        } catch {
-            throw ValidationError("--\(error)")
-        }
-        if noise != nil && clip == nil {
-            throw ValidationError("--noise is a multiple of the norm of --clip. Add --clip.")
-        }
+        try checkPrivacy(clip: clip, noise: noise, delta: delta)
         guard let url, ["http", "https"].contains(url.scheme?.lowercased()), url.host()?.isEmpty == false else {
             throw ValidationError(
                 "\(shown(server)) is not an http or https URL, expected one such as https://fleet.example:8000.")

@@ -51,15 +51,7 @@ struct MergeCommand: ParsableCommand {
 
     func validate() throws {
         try requirePaths([model, output] + personalizations)
-        do {
-            // Check the ranges first; the check below reports a missing --clip.
-            try MergeOptions(clip: clip ?? noise.map { _ in 1 }, noise: noise, delta: delta).check()
-        } catch {
-            throw ValidationError("--\(error)")
-        }
-        if noise != nil && clip == nil {
-            throw ValidationError("--noise is a multiple of the norm of --clip. Add --clip.")
-        }
+        try checkPrivacy(clip: clip, noise: noise, delta: delta)
         if seed != nil && noise == nil {
             throw ValidationError("--seed sets the random seed of the noise. Add --noise.")
         }
@@ -136,4 +128,17 @@ private struct FinishedLine: Encodable {
     @NullIfMissing var delta: Double?
     let clipped: Int
     let keepsRehearsal: Bool
+}
+
+/// Checks the options that `merge` and `join` have for privacy.
+func checkPrivacy(clip: Double?, noise: Double?, delta: Double) throws {
+    do {
+        // Check the ranges first; the check below reports a missing --clip.
+        try MergeOptions(clip: clip ?? noise.map { _ in 1 }, noise: noise, delta: delta).check()
+    } catch {
+        throw ValidationError("--\(error)")
+    }
+    if noise != nil && clip == nil {
+        throw ValidationError("--noise is a multiple of the norm of --clip. Add --clip.")
+    }
 }

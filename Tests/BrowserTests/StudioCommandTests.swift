@@ -35,23 +35,11 @@ import Testing
     private func withTool<Value>(
         _ arguments: [String], descriptors: Int? = nil, _ body: (Process, Line) async throws -> Value
     ) async throws -> Value {
-        let process = Process()
-        let output = Pipe()
-        process.executableURL = URL(filePath: "/bin/sh")
         let limit = descriptors.map { "ulimit -n \($0); " } ?? ""
-        process.arguments = ["-c", "\(limit)exec \"$@\"", "sh", Self.tool.path] + arguments
-        process.standardOutput = output
-        process.standardError = FileHandle.nullDevice
-        try withoutBlockedSignals { try process.run() }
-        defer {
-            if process.isRunning { process.terminate() }
-            process.waitUntilExit()
-        }
-        var line = Data()
-        while let byte = try output.fileHandleForReading.read(upToCount: 1), byte.first != UInt8(ascii: "\n"),
-            !byte.isEmpty
-        { line += byte }
-        return try await body(process, try JSONDecoder().decode(Line.self, from: line))
+        let program = try RunningProgram(
+            URL(filePath: "/bin/sh"), ["-c", "\(limit)exec \"$@\"", "sh", Self.tool.path] + arguments)
+        defer { program.stop() }
+        return try await body(program.process, try JSONDecoder().decode(Line.self, from: program.firstLine))
     }
 
     private struct First: Decodable, Sendable {
@@ -139,13 +127,7 @@ import Testing
 
     @Test("A port in use and options without a model are errors") func refused() async throws {
         func status(_ arguments: String...) throws -> Int32 {
-            let process = Process()
-            process.executableURL = Self.tool
-            process.arguments = ["studio"] + arguments
-            (process.standardOutput, process.standardError) = (FileHandle.nullDevice, FileHandle.nullDevice)
-            try withoutBlockedSignals { try process.run() }
-            process.waitUntilExit()
-            return process.terminationStatus
+            try run(Self.tool, ["studio"] + arguments).status
         }
         try await withTool(["studio", "--json"]) { process, line in
             let port = try #require(line.url.port)

@@ -20,25 +20,11 @@ import Testing
         try withTemporaryFolder { folder in
             try brightnessModel().write(to: folder.appending(path: "light.imprint"))
             try Data("0123456789abcdef\n".utf8).write(to: folder.appending(path: "token.txt"))
-            let process = Process()
-            let output = Pipe()
-            process.executableURL = Self.tool
-            process.currentDirectoryURL = folder
-            process.arguments = ["serve", "light.imprint", "--port", "0", "--json", "--threads", "1"] + arguments
-            process.standardOutput = output
-            process.standardError = FileHandle.nullDevice
-            try withoutBlockedSignals { try process.run() }
-            defer {
-                if process.isRunning { process.terminate() }
-                process.waitUntilExit()
-            }
-            var line = Data()
-            while let byte = try output.fileHandleForReading.read(upToCount: 1), byte.first != UInt8(ascii: "\n"),
-                !byte.isEmpty
-            {
-                line += byte
-            }
-            try body(process, JSONDecoder().decode(Line.self, from: line))
+            let program = try RunningProgram(
+                Self.tool, ["serve", "light.imprint", "--port", "0", "--json", "--threads", "1"] + arguments,
+                folder: folder)
+            defer { program.stop() }
+            try body(program.process, JSONDecoder().decode(Line.self, from: program.firstLine))
         }
     }
 

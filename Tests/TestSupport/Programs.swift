@@ -37,6 +37,37 @@ public func run(_ program: URL, _ arguments: [String], folder: URL? = nil) throw
     return CommandOutput(status: process.terminationStatus, output: text, errors: errorReader.text())
 }
 
+/// A program that runs until `stop`, and the first line of its output.
+public final class RunningProgram {
+    public let process: Process
+    public let firstLine: Data
+    /// Stays open, so that the program can print further lines.
+    private let output: Pipe
+
+    /// Starts a program, and waits for its first line.
+    public init(_ program: URL, _ arguments: [String], folder: URL? = nil) throws {
+        let process = Process()
+        let output = Pipe()
+        process.executableURL = program
+        process.arguments = arguments
+        if let folder { process.currentDirectoryURL = folder }
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        try withoutBlockedSignals { try process.run() }
+        var line = Data()
+        while let byte = try output.fileHandleForReading.read(upToCount: 1)?.first, byte != UInt8(ascii: "\n") {
+            line.append(byte)
+        }
+        (self.process, self.output, firstLine) = (process, output, line)
+    }
+
+    /// Ends the process if it is running.
+    public func stop() {
+        if process.isRunning { process.terminate() }
+        process.waitUntilExit()
+    }
+}
+
 /// Writes a shell script that can be run.
 ///
 /// Another process writes the file. If this one did, a process that another test starts at the same time would inherit the open file, and
