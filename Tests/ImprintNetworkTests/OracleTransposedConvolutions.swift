@@ -52,5 +52,9 @@ extension OracleTests {
             TransposedConvolution(outputChannels: 33, kernelSize: 4), over: shape(1, 1, 65), to: shape(4, 4, 33),
             batch: 5,
             as: .im2col),
+        // The gradient of the input packs the weights, because there are more than 2,048 pixels.
+        Case(
+            TransposedConvolution(outputChannels: 5, kernelSize: 4, stride: 2, padding: .all(1)),
+            over: shape(33, 32, 6), to: shape(66, 64, 5), batch: 2, as: .im2col),
     ]
 }

@@ -156,7 +156,7 @@ public struct TransposedConvolution: Layer, LayerKernel {
         if let dx = x.gradient {
             let convolution = context.adjoint(
                 input: Activation(values: dy, gradient: nil, shape: y.shape),
-                output: Activation(values: dx, gradient: nil, shape: x.shape), weightGradient: nil)
+                output: Activation(values: dx, gradient: dx, shape: x.shape), weightGradient: nil)
             adjoint.forward(convolution, batch: batch)
         }
     }
