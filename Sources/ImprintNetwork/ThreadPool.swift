@@ -28,7 +28,7 @@ public struct Worker {
     /// Calls `body(chunk)` once for every chunk in `0..<chunks`, on any worker, and returns when all chunks are done.
     ///
     /// Plans are bitwise reproducible for any number of threads. The division into chunks must therefore not depend on the number of
-    /// workers, and a layer must add the sums of chunks in the order of the chunks.
+    /// workers, and a layer must add the sums of chunks in a fixed order.
     public func forEachChunk(_ chunks: Int, _ body: (_ chunk: Int) -> Void) {
         if threadPool.count == 1 {
             for chunk in 0..<chunks { body(chunk) }

@@ -102,7 +102,7 @@ import Testing
         return Array(plan.output[..<(count * network.output.count)])
     }
 
-    @Test("Training is bitwise identical with one, two and four threads", arguments: examples)
+    @Test("Training is bitwise identical with 1, 2, 4 and 64 threads", arguments: examples)
     func threads(_ example: Example) throws {
         let network = try example.network()
         func run(_ workers: Int) throws -> Run {
@@ -112,7 +112,7 @@ import Testing
         }
         let oneThread = try run(1)
         #expect(oneThread.gradients.contains { $0 != 0 })
-        for workers in [2, 4] {
+        for workers in [2, 4, 64] {
             try run(workers).expectBitwiseEqual(to: oneThread, "\(workers) threads")
         }
     }

@@ -40,10 +40,13 @@ import Testing
             width: 6, images: 16),
         Case(
             testDescription: "threads divide the tiles of two groups, many outputs", inputChannels: 16,
-            outputChannels: 1824, height: 5, width: 6, images: 29),
+            outputChannels: 1824, height: 5, width: 6, images: 40),
         Case(
             testDescription: "threads divide the tiles of two groups, many inputs", inputChannels: 1824,
-            outputChannels: 16, height: 5, width: 6, images: 29),
+            outputChannels: 16, height: 5, width: 6, images: 40),
+        Case(
+            testDescription: "threads divide the tiles of one group in two pieces", inputChannels: 16,
+            outputChannels: 1824, height: 40, width: 6, images: 7),
     ]
 
     private struct Result {
@@ -93,7 +96,7 @@ import Testing
         expectClose(actual.output, expected.output, "output", tolerance: 1e-4)
         expectClose(actual.inputGradient, expected.inputGradient, "input gradient", tolerance: 1e-4)
         expectClose(actual.weightGradient, gradient, "weight gradient", tolerance: 1e-4)
-        for workers in [2, 4] {
+        for workers in [2, 5] {
             let other = try run(example, kernelWidth: 3, weight: weight, as: .winograd, workers: workers)
             expectBitwiseEqual(other.output, actual.output, "output with \(workers) threads")
             expectBitwiseEqual(other.inputGradient, actual.inputGradient, "input gradient with \(workers) threads")

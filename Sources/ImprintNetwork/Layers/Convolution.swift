@@ -87,17 +87,19 @@ public struct Convolution: Layer, LayerKernel {
         let (input, workers) = (request.inputs[0], request.workers.count)
         let count =
             switch request.algorithm {
-            case .direct: request.training ? DepthwiseConvolution.scratchCount(self) : 0
+            case .direct: request.training ? DepthwiseConvolution.scratchCount(self, workers: workers) : 0
             case .winograd:
                 Winograd(self, over: input).scratchCount(
                     batch: request.batch, workers: workers, training: request.training)
             case .im2col, .matrixProduct:
                 ConvolutionProduct.scratchCount(
-                    self, over: input, algorithm: request.algorithm, workers: workers, training: request.training)
+                    self, over: input, algorithm: request.algorithm, batch: request.batch, workers: workers,
+                    training: request.training)
             }
         return LayerMemory(
             scratch: max(
-                count * MemoryLayout<Float>.stride, ChannelReduction.scratchByteCount(channels: outputChannels)))
+                count * MemoryLayout<Float>.stride,
+                request.training ? ChannelReduction.scratchByteCount(channels: outputChannels) : 0))
     }
 
     package func momentBlocks(_ request: MemoryRequest) -> Int? {
@@ -143,8 +145,8 @@ public struct Convolution: Layer, LayerKernel {
     public func backward(_ context: LayerContext, batch: Int) {
         if hasBias, let dBias = context.parameterGradients[1] {
             context.sumOverRows(
-                context.outputGradient, rows: batch * context.output.shape.pixels, channels: outputChannels,
-                into: dBias)
+                context.outputGradient, batch: batch, rowsPerImage: context.output.shape.pixels,
+                channels: outputChannels, into: dBias)
         }
         let (dWeight, dx) = (context.parameterGradients[0], context.input.gradient)
         switch context.algorithm {
@@ -218,22 +220,3 @@ struct Epilogue {
         }
     }
 }
-
-/// Computes dWeight as a sum over fixed parts of the batch: one worker sums each part, and the partial sums are added in order.
-func sumOfParts(
-    _ context: LayerContext, batch: Int, count: Int, into dWeight: UnsafeMutablePointer<Float>,
-    _ sum: (_ images: Range<Int>, _ result: UnsafeMutablePointer<Float>) -> Void
-) {
-    let parts = min(weightParts, batch)
-    let partial = context.scratch.assumingMemoryBound(to: Float.self)
-    context.worker.forEachChunk(parts) { part in
-        // The first part is summed directly into the result.
-        sum(chunkRange(part, of: parts, total: batch), part == 0 ? dWeight : partial + (part - 1) * count)
-    }
-    for part in 0..<parts where part > 0 {
-        addRows(partial + (part - 1) * count, to: dWeight, count: 1, countPerImage: count, worker: context.worker)
-    }
-}
-
-/// The number of parts that a batch is divided into for weight gradients; independent of the number of workers.
-let weightParts = 4

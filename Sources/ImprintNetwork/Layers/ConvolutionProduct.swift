@@ -7,19 +7,19 @@ internal import ImprintCore
 /// their windows (col2im). For a pointwise convolution the input itself is X; otherwise windows are copied in blocks of rows that
 /// stay in cache.
 struct ConvolutionProduct {
-    private let layer: Convolution
-    private let context: LayerContext
+    let layer: Convolution
+    let context: LayerContext
     private let window: imprint_window
     private let inputChannels: Int
-    private let outputChannels: Int
+    let outputChannels: Int
     /// The length of a row of X: kernel height · kernel width · input channels of one group.
-    private let rowLength: Int
-    private let weightCount: Int
+    let rowLength: Int
+    let weightCount: Int
     private let blockRows: Int
-    private let columns: UnsafeMutablePointer<Float>
+    let columns: UnsafeMutablePointer<Float>
     /// Whether windows are copied.
-    private var copies: Bool { context.algorithm == .im2col }
-    private var pixels: Int { context.output.shape.pixels }
+    var copies: Bool { context.algorithm == .im2col }
+    var pixels: Int { context.output.shape.pixels }
 
     init(_ layer: Convolution, _ context: LayerContext) {
         self.layer = layer
@@ -30,18 +30,22 @@ struct ConvolutionProduct {
         rowLength = Self.rowLength(layer, over: context.input.shape)
         weightCount = rowLength * layer.outputChannels
         blockRows = Self.blockRows(layer, over: context.input.shape)
-        // In training, the partial sums of the weight gradient precede the windows in scratch memory.
+        // In training, the buffers of the weight gradient precede the windows in scratch memory.
         columns =
             context.scratch.assumingMemoryBound(to: Float.self)
-            + (context.output.gradient == nil ? 0 : (weightParts - 1) * weightCount)
+            + (context.output.gradient == nil
+                ? 0
+                : Self.weightScratchCount(
+                    layer, over: context.input.shape, copies: context.algorithm == .im2col,
+                    workers: context.worker.threadPool.count))
     }
 
-    private static func rowLength(_ layer: Convolution, over input: TensorShape) -> Int {
+    static func rowLength(_ layer: Convolution, over input: TensorShape) -> Int {
         layer.kernelSize.height * layer.kernelSize.width * (input.channels / layer.groups)
     }
 
     /// The number of windows per block: small enough for X and Y to stay in cache, large enough for an efficient matrix product.
-    private static func blockRows(_ layer: Convolution, over input: TensorShape) -> Int {
+    static func blockRows(_ layer: Convolution, over input: TensorShape) -> Int {
         let length = rowLength(layer, over: input)
         return min(max((1 << 17) / (length + layer.outputChannels / layer.groups), 128), 1024)
     }
@@ -79,13 +83,15 @@ struct ConvolutionProduct {
         }
     }
 
-    /// The number of floats of scratch memory: windows, and panels of the weights or partial sums of dW.
+    /// The number of floats of scratch memory: windows, and panels of the weights or buffers for dW.
     static func scratchCount(
-        _ layer: Convolution, over input: TensorShape, algorithm: Algorithm, workers: Int, training: Bool
+        _ layer: Convolution, over input: TensorShape, algorithm: Algorithm, batch: Int, workers: Int, training: Bool
     ) -> Int {
-        let length = rowLength(layer, over: input)
-        return windowCount(layer, over: input, algorithm: algorithm, workers: workers)
-            + (training ? (weightParts - 1) * length * layer.outputChannels : 0)
+        let windows = windowCount(layer, over: input, algorithm: algorithm, workers: workers)
+        guard training else { return windows }
+        let shared = algorithm == .im2col ? sharedRows(layer, over: input, batch: batch) : 0
+        return max(windows, shared * rowLength(layer, over: input))
+            + weightScratchCount(layer, over: input, copies: algorithm == .im2col, workers: workers)
     }
 
     /// The number of floats of all windows that exist at the same time.
@@ -210,40 +216,6 @@ struct ConvolutionProduct {
         context.worker.forEachChunk(blocks) { index in finish(block(index, of: all), index) }
     }
 
-    /// Computes the gradient of the weights, dW = Xᵀ·dY.
-    func backwardWeight(_ dWeight: UnsafeMutablePointer<Float>, batch: Int) {
-        guard copies || weightCount < 1 << 16 else { return backwardLargeWeight(dWeight, batch: batch) }
-        sumOfParts(context, batch: batch, count: weightCount, into: dWeight) { images, sum in
-            let all = (images.lowerBound * pixels)..<(images.upperBound * pixels)
-            for index in 0..<blockCount(all) {
-                let rows = block(index, of: all)
-                for group in 0..<layer.groups {
-                    let x = windows(rows, group: group, in: columnBlock)
-                    forEachPiece(of: rows) { piece in
-                        let start = (piece.lowerBound - rows.lowerBound) * rowLength
-                        GEMM.multiply(
-                            rows: rowLength, columns: outputChannels, inner: piece.count,
-                            GEMM.Matrix(x.values + start, stride: rowLength).transpose,
-                            outputGradient(piece, group: group), into: sum + group * outputChannels,
-                            stride: layer.outputChannels, accumulating: piece.lowerBound > all.lowerBound)
-                    }
-                }
-            }
-        }
-    }
-
-    /// Computes dW of a pointwise convolution with many weights: workers compute disjoint rows of dW, without partial sums.
-    private func backwardLargeWeight(_ dWeight: UnsafeMutablePointer<Float>, batch: Int) {
-        context.worker.forEachChunk(weightParts) { part in
-            let rows = chunkRange(part, of: weightParts, total: rowLength)
-            GEMM.multiply(
-                rows: rows.count, columns: outputChannels, inner: batch * pixels,
-                GEMM.Matrix(context.input.values + rows.lowerBound, stride: rowLength).transpose,
-                outputGradient(0..<(batch * pixels), group: 0),
-                into: dWeight + rows.lowerBound * outputChannels, stride: outputChannels)
-        }
-    }
-
     /// Computes dX = dY·Wᵀ and adds its rows into dx at their windows.
     func backwardInput(_ dx: UnsafeMutablePointer<Float>, batch: Int) {
         let all = 0..<(batch * pixels)
@@ -306,26 +278,26 @@ struct ConvolutionProduct {
     }
 
     /// Runs `body` over pieces of `rows` that OpenBLAS multiplies without packing, or over all rows at once.
-    private func forEachPiece(of rows: Range<Int>, _ body: (Range<Int>) -> Void) {
+    func forEachPiece(of rows: Range<Int>, _ body: (Range<Int>) -> Void) {
         let length = GEMM.blockLength(multiplicationsPerRow: rowLength * outputChannels, minimum: 32) ?? rows.count
         for start in stride(from: rows.lowerBound, to: rows.upperBound, by: length) {
             body(start..<min(start + length, rows.upperBound))
         }
     }
 
-    private func blockCount(_ rows: Range<Int>) -> Int { Self.blocks(rows.count, of: blockRows) }
+    func blockCount(_ rows: Range<Int>) -> Int { Self.blocks(rows.count, of: blockRows) }
 
-    private func block(_ block: Int, of rows: Range<Int>) -> Range<Int> {
+    func block(_ block: Int, of rows: Range<Int>) -> Range<Int> {
         let part = chunkRange(block, of: blockCount(rows), total: rows.count)
         return (rows.lowerBound + part.lowerBound)..<(rows.lowerBound + part.upperBound)
     }
 
-    private var columnBlock: UnsafeMutablePointer<Float> {
+    var columnBlock: UnsafeMutablePointer<Float> {
         columns + context.worker.index * blockRows * rowLength
     }
 
     /// The windows of some output pixels as a matrix [pixels, kernel height · kernel width · input channels of the group].
-    private func windows(
+    func windows(
         _ rows: Range<Int>, group: Int, in block: UnsafeMutablePointer<Float>
     ) -> GEMM.Matrix {
         guard copies else {
@@ -357,7 +329,7 @@ struct ConvolutionProduct {
         GEMM.Matrix(weight + group * outputChannels, stride: layer.outputChannels)
     }
 
-    private func outputGradient(_ rows: Range<Int>, group: Int) -> GEMM.Matrix {
+    func outputGradient(_ rows: Range<Int>, group: Int) -> GEMM.Matrix {
         GEMM.Matrix(
             context.outputGradient + rows.lowerBound * layer.outputChannels + group * outputChannels,
             stride: layer.outputChannels)

@@ -55,7 +55,8 @@ public struct Dense: Layer, LayerKernel {
         let transposed = images * (outputChannels + request.inputs[0].channels)
         return LayerMemory(
             scratch: max(
-                transposed * MemoryLayout<Float>.stride, ChannelReduction.scratchByteCount(channels: outputChannels)))
+                transposed * MemoryLayout<Float>.stride,
+                request.training ? ChannelReduction.scratchByteCount(channels: outputChannels) : 0))
     }
 
     // For small batches, OpenBLAS is faster with the weights as the first operand: yᵀ = Wᵀ·xᵀ and dxᵀ = W·dyᵀ.
@@ -132,7 +133,7 @@ public struct Dense: Layer, LayerKernel {
             }
         }
         if hasBias, let dBias = context.parameterGradients[1] {
-            context.sumOverRows(context.outputGradient, rows: batch, channels: outputChannels, into: dBias)
+            context.sumOverRows(context.outputGradient, batch: batch, channels: outputChannels, into: dBias)
         }
     }
 
@@ -157,7 +158,8 @@ public struct Dense: Layer, LayerKernel {
 
     /// The number of parts that an axis of large weights is divided into; independent of the number of threads.
     private func parts(of length: Int, _ inputChannels: Int) -> Int {
-        inputChannels * outputChannels < 1 << 18 ? 1 : min(4, length / 16 + 1)
+        let weights = inputChannels * outputChannels
+        return weights < 1 << 18 ? 1 : min(16, weights >> 16, length / 16 + 1)
     }
 
     /// Runs `body` over pieces of the weights' rows that OpenBLAS multiplies without packing, or over all rows at once.
@@ -170,12 +172,13 @@ public struct Dense: Layer, LayerKernel {
 }
 
 extension LayerContext {
-    /// Computes result[c] = Σ values[r][c] over the rows r; uses the scratch memory.
+    /// Computes result[c] = Σ values[r][c] over the rows r of all images; uses the scratch memory.
     func sumOverRows(
-        _ values: UnsafePointer<Float>, rows: Int, channels: Int, into result: UnsafeMutablePointer<Float>
+        _ values: UnsafePointer<Float>, batch: Int, rowsPerImage: Int = 1, channels: Int,
+        into result: UnsafeMutablePointer<Float>
     ) {
-        let sums = ChannelReduction(channels: channels, rows: rows).run(scratch: scratch, worker: worker) {
-            rows, sums in
+        let reduction = ChannelReduction(channels: channels, batch: batch, rowsPerImage: rowsPerImage)
+        let sums = reduction.run(scratch: scratch, worker: worker) { rows, sums in
             imprint_channel_sums(values + rows.lowerBound * channels, sums, rows.count, channels)
         }
         worker.onFirstThread { for channel in 0..<channels { result[channel] = Float(sums[channel]) } }

@@ -15,8 +15,9 @@ struct DepthwiseConvolution {
     }
 
     /// The number of floats of scratch memory for the gradient of the weights.
-    static func scratchCount(_ layer: Convolution) -> Int {
-        (weightParts - 1) * layer.kernelSize.height * layer.kernelSize.width * layer.outputChannels
+    static func scratchCount(_ layer: Convolution, workers: Int) -> Int {
+        ImageSum.scratchCount(
+            layer.kernelSize.height * layer.kernelSize.width * layer.outputChannels, workers: workers)
     }
 
     /// Computes the output.
@@ -54,7 +55,10 @@ struct DepthwiseConvolution {
 
     func backwardWeight(_ dWeight: UnsafeMutablePointer<Float>, batch: Int) {
         let (dy, outputCount) = (context.outputGradient, context.output.shape.count)
-        sumOfParts(context, batch: batch, count: weightCount, into: dWeight) { images, sum in
+        ImageSum.run(
+            batch, count: weightCount, into: dWeight, scratch: context.scratch.assumingMemoryBound(to: Float.self),
+            worker: context.worker
+        ) { images, sum in
             sum.update(repeating: 0, count: weightCount)
             for image in images {
                 withUnsafePointer(to: window) {

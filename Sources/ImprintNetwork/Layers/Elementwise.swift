@@ -32,37 +32,50 @@ func addRows(
     }
 }
 
-/// A deterministic sum over rows: any thread may sum a part, and the partial sums are added in order.
+/// A sum over the rows of all images for each channel, as a tree over the images (`ImageSum`).
 struct ChannelReduction {
-    /// The maximum number of parts; fixed, because results must not depend on the number of threads.
-    static let parts = 8
-
     let channels: Int
-    let rows: Int
-    /// The number of elements read per row, which determines the number of parts.
-    let elementsPerRow: Int
+    let batch: Int
+    let rowsPerImage: Int
 
-    init(channels: Int, rows: Int, elementsPerRow: Int? = nil) {
+    init(channels: Int, batch: Int, rowsPerImage: Int) {
         self.channels = channels
-        self.rows = rows
-        self.elementsPerRow = elementsPerRow ?? channels
+        self.batch = batch
+        self.rowsPerImage = rowsPerImage
     }
 
-    static func scratchByteCount(channels: Int) -> Int { parts * channels * MemoryLayout<Double>.stride }
+    /// The number of leaves; fewer for many channels, which need much memory and which threads can share.
+    private static func leaves(_ channels: Int) -> Int {
+        channels <= 1 << 12 ? ImageSum.sharedLeaves : ImageSum.mostLeavesPerThread
+    }
 
-    /// Calls `sum(rows, sums)` for every part, then adds the partial sums to those of the first part and returns them.
+    static func scratchByteCount(channels: Int) -> Int { leaves(channels) * channels * MemoryLayout<Double>.stride }
+
+    /// Calls `sum(rows, sums)` for every leaf that has images, then adds all leaves to the first one and returns it.
     func run(
         scratch: UnsafeMutableRawPointer, worker: Worker,
         _ sum: (_ rows: Range<Int>, _ sums: UnsafeMutablePointer<Double>) -> Void
     ) -> UnsafePointer<Double> {
         let sums = scratch.assumingMemoryBound(to: Double.self)
-        let parts = min(Self.parts, max(1, rows * elementsPerRow / (1 << 16)))
-        worker.forEachChunk(parts) { part in
-            sum(chunkRange(part, of: parts, total: rows), sums + part * channels)
+        let tree = ImageSum(leaves: Self.leaves(channels), batch: batch)
+        worker.forEachChunk(tree.leaves) { leaf in
+            let images = tree.images(leaf)
+            let target = sums + leaf * channels
+            if images.isEmpty {
+                target.update(repeating: 0, count: channels)
+            } else {
+                sum((images.lowerBound * rowsPerImage)..<(images.upperBound * rowsPerImage), target)
+            }
         }
-        worker.onFirstThread {
-            for part in 0..<parts where part > 0 {
-                for channel in 0..<channels { sums[channel] += sums[part * channels + channel] }
+        forEachRange(channels * tree.leaves, worker) { range in
+            let some = (range.lowerBound / tree.leaves)..<(range.upperBound / tree.leaves)
+            var distance = 1
+            while distance < tree.leaves {
+                for left in stride(from: 0, to: tree.leaves, by: 2 * distance) {
+                    let (target, other) = (sums + left * channels, sums + (left + distance) * channels)
+                    for channel in some { target[channel] += other[channel] }
+                }
+                distance *= 2
             }
         }
         return UnsafePointer(sums)

@@ -168,10 +168,9 @@ struct NormalizedActivation: Layer, LayerKernel {
         let shape = context.input.shape
         let (x, dz) = (context.input.values, context.outputGradient)
         var terms = terms(context)
-        let lines = isPooled ? batch * context.output.shape.height : batch * shape.pixels
         let reduction = ChannelReduction(
-            channels: 2 * shape.channels, rows: lines,
-            elementsPerRow: isPooled ? 2 * shape.width * shape.channels : shape.channels)
+            channels: 2 * shape.channels, batch: batch,
+            rowsPerImage: isPooled ? context.output.shape.height : shape.pixels)
         return reduction.run(scratch: context.scratch, worker: context.worker) { range, sums in
             sums.update(repeating: 0, count: 2 * shape.channels)
             if isPooled {

@@ -144,7 +144,8 @@ public struct TransposedConvolution: Layer, LayerKernel {
     public func backward(_ context: LayerContext, batch: Int) {
         let (x, y, dy) = (context.input, context.output, context.outputGradient)
         if hasBias, let dBias = context.parameterGradients[1] {
-            context.sumOverRows(dy, rows: batch * y.shape.pixels, channels: outputChannels, into: dBias)
+            context.sumOverRows(
+                dy, batch: batch, rowsPerImage: y.shape.pixels, channels: outputChannels, into: dBias)
         }
         let adjoint = adjoint(over: x.shape)
         if let dWeight = context.parameterGradients[0] {

@@ -18,7 +18,7 @@ struct Winograd {
     /// The minimum number of elements of U for which the threads share V, instead of each thread reading all of U for each block.
     private static let sharedWeights = 1 << 20
     /// The maximum number of elements of shared V and dM.
-    private static let sharedTiles = 1 << 23
+    static let sharedTiles = 1 << 23
     /// The number of elements of V, U or M per tile and channel.
     static let points = 36
 
@@ -252,9 +252,18 @@ struct Winograd {
     /// The number of blocks of a pass.
     func blockCount(batch: Int) -> Int { (batch * Int(tiles.tile_rows) + blockRows - 1) / blockRows }
 
-    func tileRows(_ block: Int, batch: Int) -> Range<Int> {
-        (block * blockRows)..<min((block + 1) * blockRows, batch * Int(tiles.tile_rows))
+    private func tileRows(_ block: Int, batch: Int) -> Range<Int> {
+        tileRows(block, of: 0..<(batch * Int(tiles.tile_rows)))
     }
+
+    /// Returns the rows of tiles of a block of `rows`.
+    func tileRows(_ block: Int, of rows: Range<Int>) -> Range<Int> {
+        let first = rows.lowerBound + block * blockRows
+        return first..<min(first + blockRows, rows.upperBound)
+    }
+
+    /// The number of blocks of some rows of tiles.
+    func blockCount(_ rows: Range<Int>) -> Int { (rows.count + blockRows - 1) / blockRows }
 
     func tileCount(_ rows: Range<Int>) -> Int { rows.count * Int(tiles.tile_columns) }
 
@@ -267,18 +276,18 @@ struct Winograd {
     }
 
     /// The number of blocks per group, which exist at the same time if the threads share them.
-    func groupBlocks(_ batch: Int) -> Int {
+    private func groupBlocks(_ batch: Int) -> Int {
         let fitting = Self.sharedTiles / (Self.points * blockTiles * max(inputs, outputs))
         return min(blockCount(batch: batch), max(1, fitting))
     }
 
-    func forEachGroup(_ batch: Int, _ body: (_ blocks: Range<Int>) -> Void) {
+    private func forEachGroup(_ batch: Int, _ body: (_ blocks: Range<Int>) -> Void) {
         let (blocks, size) = (blockCount(batch: batch), groupBlocks(batch))
         for first in Swift.stride(from: 0, to: blocks, by: size) { body(first..<min(first + size, blocks)) }
     }
 
     /// The number of output channels per panel; the last panel may have fewer.
-    private var panelWidth: Int {
+    var panelWidth: Int {
         let widest = max(16, min(128, GEMM.maximumUnpackedMultiplications / (blockTiles * inputs) / 16 * 16))
         let panels = (outputs + widest - 1) / widest
         return min(outputs, roundedUp((outputs + panels - 1) / panels, to: 16))
