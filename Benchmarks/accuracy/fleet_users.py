@@ -6,7 +6,7 @@
 
 The script starts a real SuperLink on this machine with the server app of docs/examples/fleet, and a process `imprint join` for each of the
 users 1 to N. After the rounds, it evaluates BASE, the new model, and the model of `imprint merge` on the test images of other users, and
-prints a Markdown table. --others 0 leaves this out.
+prints a Markdown table and the mean gain with a bootstrap interval over users. --others 0 leaves this out.
 
 With --kill, it kills the processes of two users in the second round, when they have trained but not answered yet. It starts one of them
 again, which must answer in the same round; the other user stays away.
@@ -19,6 +19,7 @@ neither the names nor parts of the photos. OUTPUT keeps the images, models and l
 import argparse
 import functools
 import os
+import random
 import re
 import shutil
 import signal
@@ -218,8 +219,11 @@ def print_accuracy(args, model):
     for name, measure in [("median", statistics.median), ("mean", statistics.mean), ("lowest", min), ("highest", max)]:
         print(f"| {name} | " + " | ".join(f"{measure(column):.1%}" for column in columns) + " |")
     gains = [row[2] - row[0] for row in rows]
+    generator = random.Random(1)
+    means = sorted(statistics.mean(generator.choices(gains, k=len(gains))) for _ in range(10_000))
     print(f"\nThe fleet's model is better than BASE for {sum(gain > 0 for gain in gains)} users and worse for "
-          f"{sum(gain < 0 for gain in gains)}; the mean gain is {100 * statistics.mean(gains):+.1f} points.")
+          f"{sum(gain < 0 for gain in gains)}. The mean gain is {100 * statistics.mean(gains):+.1f} points (95 % interval over "
+          f"users {100 * means[250]:+.1f} to {100 * means[9750]:+.1f}).")
 
 
 if __name__ == "__main__":
