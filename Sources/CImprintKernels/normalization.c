@@ -62,6 +62,7 @@ INLINE void merge_part(const uint32_t *rows, const float *means, const float *m2
     double count = 0;
     wide_vec centre = 0, squares = 0;
     for (size_t block = 0; block < blocks; block++) {
+        if (rows[block] == 0) continue;
         double before = count;
         count += rows[block];
         double share = rows[block] / count;

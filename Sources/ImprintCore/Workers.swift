@@ -11,12 +11,21 @@ internal import Dispatch
 package struct Workers: Sendable, Hashable {
     /// The number of threads, including the caller's thread.
     package let count: Int
+    /// The processes that share the work of a training run; nil for a single process.
+    package let processes: ProcessGroup?
 
     /// Creates a pool of `count` threads (at least one).
-    package init(_ count: Int) {
+    package init(_ count: Int, processes: ProcessGroup? = nil) {
         precondition(count >= 1, "at least one worker is needed, not \(count)")
         self.count = count
+        self.processes = processes
     }
+
+    /// Returns a pool with at most `count` threads in each process.
+    package func limited(to count: Int) -> Workers { Workers(min(self.count, count), processes: processes) }
+
+    /// Returns a pool of the threads of this process only.
+    package var ofThisProcess: Workers { Workers(count) }
 
     /// Runs `body(chunk, worker)` once for every chunk in `0..<chunks` and returns when all are done.
     ///

@@ -1,6 +1,14 @@
 package import ImprintCore
 internal import Synchronization
 
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
 /// A network compiled for a batch size and a mode: fused operations, their order of execution and one memory arena.
 ///
 /// Compilation decides once which operators are fused, which activations share memory, which algorithm each layer uses and which
@@ -106,6 +114,7 @@ public final class ExecutionPlan {
     private var pass = Pass.forward
     private var count = 0
     private let randomness: Randomness
+    private let currentBatch: CurrentBatch
 
     /// Compiles `network` to run with `parameters`.
     /// - Throws: `NetworkError` if the mode is training and all layers are frozen, or if memory cannot be allocated.
@@ -124,6 +133,7 @@ public final class ExecutionPlan {
         let packedWeights = try AlignedMemory(byteCount: planner.packedWeightsByteCount, isWrittenOnce: true)
         let randomness = Randomness(seed: options.seed)
         let packingState = PackingState()
+        let currentBatch = CurrentBatch(options.workers.processes)
         try GEMM.prepare()
         let threadPool = ThreadPool(count: options.workers.count)
 
@@ -165,7 +175,8 @@ public final class ExecutionPlan {
                 packedWeights: packedWeights.base + operationBuffers.packedWeightsOffset,
                 algorithm: operation.algorithm, worker: Worker(threadPool: threadPool, index: 0),
                 training: training, nodeIndex: operation.nodeIndices[operation.nodeIndices.count - 1],
-                frozen: operation.isFrozen, randomness: randomness, packingState: packingState)
+                frozen: operation.isFrozen, randomness: randomness, packingState: packingState,
+                currentBatch: currentBatch)
             return Step(
                 operation: operation, contexts: context.copies(for: threadPool),
                 runsBackward: operationBuffers.runsBackward,
@@ -184,6 +195,7 @@ public final class ExecutionPlan {
         self.packedWeights = packedWeights
         self.randomness = randomness
         self.packingState = packingState
+        self.currentBatch = currentBatch
         self.threadPool = threadPool
         if training && trainableRanges.isEmpty && !options.inputGradient {
             throw .invalidProperty(
@@ -231,12 +243,17 @@ public final class ExecutionPlan {
 
     /// Runs the network over the first `count` images of `input`.
     ///
-    /// In training, each call draws new dropout masks.
+    /// In training, each call draws new dropout masks. If several processes share the work, each one needs only the images of its part
+    /// of the batch in `input`, and all get the whole `output`.
     public func forward(count: Int) {
         checkCount(count)
         randomness.step += 1
+        currentBatch.begin(count: count)
+        let part = currentBatch.part
         transformWeights(count)
-        run(.forward, count)
+        moveToStart(images.values, of: part, images.shape)
+        run(.forward, part.images.count)
+        gatherOutput(of: part)
         // The pass has updated the running statistics.
         if options.mode == .training { recordParameterChange() }
     }
@@ -260,7 +277,28 @@ public final class ExecutionPlan {
     public func backward(count: Int) {
         precondition(options.mode == .training, "backward requires a plan compiled for training")
         checkCount(count)
-        run(.backward, count)
+        let part = currentBatch.part
+        precondition(part.total == count, "the backward pass has \(count) images, the forward pass had \(part.total)")
+        // The layers may read the output.
+        moveToStart(last.values, of: part, last.shape)
+        if let gradient = last.gradient { moveToStart(gradient, of: part, last.shape) }
+        run(.backward, part.images.count)
+        options.workers.processes?.waitForSums()
+    }
+
+    /// Moves the images of this process to the start of a buffer, where the layers expect them.
+    private func moveToStart(_ values: UnsafeMutablePointer<Float>, of part: BatchPart, _ shape: TensorShape) {
+        let elements = part.images(of: part.index, times: shape.count)
+        guard elements.lowerBound > 0 else { return }
+        memmove(values, values + elements.lowerBound, elements.count * MemoryLayout<Float>.stride)
+    }
+
+    /// Collects the outputs of all processes.
+    private func gatherOutput(of part: BatchPart) {
+        guard part.count > 1, let processes = options.workers.processes else { return }
+        let elements = part.images(of: part.index, times: last.shape.count)
+        memmove(last.values + elements.lowerBound, last.values, elements.count * MemoryLayout<Float>.stride)
+        processes.gather(last.values, parts: part.count) { [last] in part.images(of: $0, times: last.shape.count) }
     }
 
     /// Records that this plan has changed parameters, so that other plans that share them transform their weights again.

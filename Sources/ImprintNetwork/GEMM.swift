@@ -227,6 +227,12 @@ enum GEMM {
 
     private static let vectorWidth = 16
 
+    /// Whether the bits of a row of a product do not depend on the other rows, for products of panels, and for products without packing of at
+    /// most `maximumUnpackedMultiplications`.
+    ///
+    /// OpenBLAS computes single columns, and all products on other CPUs, in groups of rows.
+    static func keepsRows(columns: Int) -> Bool { usesPanelKernel && columns >= vectorWidth }
+
     /// Whether the AVX-512 kernels of OpenBLAS for unpacked products would allocate memory in each call.
     ///
     /// They do if neither matrix is transposed and the number of columns modulo the vector width is 1 to 8. Such products are

@@ -166,6 +166,7 @@ public struct LayerContext {
     public let frozen: Bool
     let randomness: Randomness
     let packingState: PackingState
+    let currentBatch: CurrentBatch
 
     /// Returns a copy of the context for each thread of the pool.
     func copies(for threadPool: ThreadPool) -> [LayerContext] {

@@ -57,7 +57,15 @@ struct PlainKernel: LayerKernel {
     func multiplications(for inputs: [TensorShape]) -> Int { layer.multiplications(for: inputs) }
     func memory(_ request: MemoryRequest) -> LayerMemory { layer.memory(request) }
     func forward(_ context: LayerContext, batch: Int) { layer.forward(context, batch: batch) }
-    func backward(_ context: LayerContext, batch: Int) { layer.backward(context, batch: batch) }
+    func backward(_ context: LayerContext, batch: Int) {
+        layer.backward(context, batch: batch)
+        guard context.part.count > 1 else { return }
+        // The layer does not know of the other processes. The order of its own additions may depend on the size of its batch.
+        let parameters = layer.parameters(for: context.inputs.map(\.shape))
+        for (gradient, parameter) in zip(context.parameterGradients, parameters) {
+            if let gradient { context.sumOverProcesses(gradient, count: parameter.count) }
+        }
+    }
 }
 
 extension Layer {

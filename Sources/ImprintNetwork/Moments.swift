@@ -1,4 +1,5 @@
 internal import CImprintKernels
+internal import ImprintCore
 
 /// The means and sums of squared deviations of blocks of rows of a [rows, channels] matrix.
 ///
@@ -41,12 +42,23 @@ struct Moments {
 
     /// Records the moments of one block, `rows` rows at `values`.
     ///
-    /// Record each block of the pass once, in any order.
+    /// Record each block of the pass once, in any order; a block may be empty.
     func record(_ values: UnsafePointer<Float>, rows count: Int, block: Int) {
-        assert((0..<capacity).contains(block) && count >= 1, "block \(block) of \(capacity), \(count) rows")
+        assert((0..<capacity).contains(block), "block \(block) of \(capacity)")
         rows[block] = UInt32(count)
+        guard count > 0 else { return }
         let mean = self.values + block * stride
         imprint_moments(values, count, channels, mean, mean + Self.rowLength(channels))
+    }
+
+    /// Collects the blocks that the processes have recorded, each for its part of the batch.
+    func gather(_ processes: ProcessGroup, parts: Int) {
+        let blocks = header.pointee.blocks
+        processes.gather(rows, parts: parts) { chunkRange($0, of: parts, total: blocks) }
+        processes.gather(values, parts: parts) { [stride] in
+            let range = chunkRange($0, of: parts, total: blocks)
+            return (range.lowerBound * stride)..<(range.upperBound * stride)
+        }
     }
 
     /// Computes the mean and the biased variance of a range of channels over all blocks of the pass.

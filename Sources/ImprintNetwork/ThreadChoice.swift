@@ -22,7 +22,7 @@ extension ExecutionPlan.Options {
         let (perBatch, overflow) = work.multipliedReportingOverflow(by: batchSize)
         let efficientCount = (overflow ? Int.max : perBatch) / max(operations.count, 1) / Self.workPerThread
         var options = self
-        options.workers = Workers(min(workers.count, max(efficientCount, 1)))
+        options.workers = workers.limited(to: max(efficientCount, 1))
         return options
     }
 }

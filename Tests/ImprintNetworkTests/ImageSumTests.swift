@@ -40,7 +40,9 @@ import Testing
         }
 
         func run(_ worker: Worker) {
-            ImageSum.run(batch, count: count, into: result, scratch: scratch, worker: worker) { images, target in
+            ImageSum.run(
+                BatchPart(wholeBatch: batch), count: count, into: result, scratch: scratch, worker: worker
+            ) { images, target in
                 for element in 0..<count { target[element] = sum(images, element) }
             }
         }
@@ -53,7 +55,7 @@ import Testing
         let pool = ThreadPool(count: threads)
         let task = Summation(batch: batch, workers: pool.count)
         pool.run(task)
-        let tree = ImageSum(leaves: ImageSum.sharedLeaves, batch: batch)
+        let tree = ImageSum(leaves: ImageSum.sharedLeaves, of: BatchPart(wholeBatch: batch))
         for element in [0, 1, 4096, Self.count - 1] {
             #expect(task.result[element] == Self.reference(0..<tree.leaves, of: tree, element))
         }
@@ -67,12 +69,13 @@ import Testing
         result.withUnsafeMutableBufferPointer { result in
             buffers.withUnsafeMutableBufferPointer { buffers in
                 guard let target = result.baseAddress, let rest = buffers.baseAddress else { return }
-                ImageSum.run(batch, count: count, into: target, buffers: rest) { images, target in
+                ImageSum.run(BatchPart(wholeBatch: batch), count: count, into: target, buffers: rest) {
+                    images, target in
                     for element in 0..<count { target[element] = Self.sum(images, element) }
                 }
             }
         }
-        let tree = ImageSum(leaves: ImageSum.leavesPerThread(batch: batch), batch: batch)
+        let tree = ImageSum(leaves: ImageSum.leavesPerThread(batch: batch), of: BatchPart(wholeBatch: batch))
         #expect(tree.leaves == [1: 1, 7: 1, 8: 2, 15: 2, 16: 4, 32: 8, 100: 8][batch])
         #expect(result == (0..<count).map { Self.reference(0..<tree.leaves, of: tree, $0) })
     }

@@ -11,8 +11,6 @@ private final class LineFit: TrainingObjective {
     var scripted: [Float] = []
     /// Validation accuracies that are reported instead of 0.
     var scriptedAccuracies: [Float] = []
-    /// A value that is added to the gradient of the slope.
-    var penalty: Float = 0
 
     init(stepsPerRound: Int = 8) throws {
         self.stepsPerRound = stepsPerRound
@@ -36,8 +34,6 @@ private final class LineFit: TrainingObjective {
         return StepLoss(loss: loss, count: 4)
     }
 
-    func addGradients() { plan.parameterGradients[0] += penalty }
-
     func validate(_ parameters: Parameters) -> ValidationLoss? {
         let slope = (parameters["line.weight"]?[0] ?? 0) - 3
         let loss = scripted.isEmpty ? slope * slope : scripted.removeFirst()
@@ -54,11 +50,6 @@ private final class MemoryCheckpoints: CheckpointPolicy {
     func last() throws -> TrainingState? {
         try data.map { try JSONDecoder().decode(TrainingState.self, from: $0) }
     }
-}
-
-/// The mean over processes whose gradients cancel each other.
-private struct CancellingReducer: GradientReducer {
-    func reduce(_ gradients: UnsafeMutableBufferPointer<Float>) { gradients.update(repeating: 0) }
 }
 
 @Suite("Training loop") struct TrainingLoopTests {
@@ -217,18 +208,6 @@ private struct CancellingReducer: GradientReducer {
             #expect(zip(ema, expected).allSatisfy { abs($0 - $1) < 1e-5 })
         })
         #expect(steps == 16)
-    }
-
-    @Test("An objective adds its gradients after the gradients are reduced") func reducesFirst() throws {
-        let objective = try LineFit(stepsPerRound: 1)
-        objective.penalty = 0.5
-        let before = values(objective.plan.parameters)
-        var options = phases(1)
-        options.rounds = .phases([.init(steps: 1, learningRate: 0.1, schedule: LearningRateSchedule(.constant))])
-        let loop = try TrainingLoop(objective, options: options, reducer: CancellingReducer())
-        _ = try loop.run()
-        let after = values(loop.parameters)
-        #expect(abs(after[0] - (before[0] - 0.1 * 0.5)) < 1e-6 && after[1] == before[1])
     }
 
     @Test("A state that does not fit the loop is an error, and the loop is unchanged")

@@ -77,12 +77,12 @@ public struct Affine: Layer, LayerKernel {
         let rows = batch * context.input.shape.count / width
         let dy = context.outputGradient
         if hasShift, let dShift = context.parameterGradients[hasScale ? 1 : 0] {
-            context.sumOverRows(dy, batch: batch, rowsPerImage: rows / batch, channels: width, into: dShift)
+            context.sumOverRows(dy, rowsPerImage: rows / batch, channels: width, into: dShift)
         }
         if hasScale, let dScale = context.parameterGradients[0] {
             let x = context.input.values
-            let reduction = ChannelReduction(channels: width, batch: batch, rowsPerImage: rows / batch)
-            let sums = reduction.run(scratch: context.scratch, worker: context.worker) { rows, sums in
+            let reduction = ChannelReduction(channels: width, rowsPerImage: rows / batch)
+            let sums = reduction.run(context) { rows, sums in
                 sums.update(repeating: 0, count: width)
                 let strides = imprint_strides(pixel: width, channel: 1)
                 imprint_product_sums(

@@ -103,16 +103,25 @@ public struct Convolution: Layer, LayerKernel {
     }
 
     package func momentBlocks(_ request: MemoryRequest) -> Int? {
-        blockCount(request.algorithm, over: request.inputs[0], pixels: request.output.pixels, batch: request.batch)
+        let (input, batch) = (request.inputs[0], request.batch)
+        return switch request.algorithm {
+        case .direct: batch
+        case .winograd: Winograd(self, over: input).momentBlocks(batch: batch)
+        case .im2col, .matrixProduct:
+            ConvolutionProduct.momentBlocks(self, over: input, batch: batch, pixels: request.output.pixels)
+        }
     }
 
-    /// The number of output blocks that a forward pass computes.
-    private func blockCount(_ algorithm: Algorithm, over input: TensorShape, pixels: Int, batch: Int) -> Int {
-        switch algorithm {
-        case .direct: batch
-        case .winograd: Winograd(self, over: input).blockCount(batch: batch)
-        case .im2col, .matrixProduct: ConvolutionProduct.blockCount(self, over: input, rows: batch * pixels)
+    /// The index of this process's first block of moments, and the number of blocks of all processes.
+    private func momentBlocks(_ context: LayerContext) -> (first: Int, total: Int) {
+        let part = context.part
+        let blocks: RowBlocks
+        switch context.algorithm {
+        case .direct: return (part.images.lowerBound, part.total)
+        case .winograd: blocks = Winograd(self, over: context.input.shape).momentBlocks(part)
+        case .im2col, .matrixProduct: blocks = ConvolutionProduct(self, context).rowBlocks
         }
+        return (blocks.first, blocks.total)
     }
 
     public func forward(_ context: LayerContext, batch: Int) {
@@ -125,16 +134,14 @@ public struct Convolution: Layer, LayerKernel {
     func forward(_ context: LayerContext, batch: Int, _ weights: ConvolutionWeights, _ epilogue: Epilogue) {
         let moments = context.outputMoments
         let (clamp, epilogue) = context.algorithm == .winograd ? (.none, epilogue) : epilogue.split
+        let blocks = moments.map { _ in momentBlocks(context) } ?? (first: 0, total: 0)
         func finish(_ pixels: Range<Int>, _ block: Int) {
             epilogue.apply(to: context.output.values, pixels, channels: outputChannels)
             moments?.record(
-                context.output.values + pixels.lowerBound * outputChannels, rows: pixels.count, block: block)
+                context.output.values + pixels.lowerBound * outputChannels, rows: pixels.count,
+                block: blocks.first + block)
         }
-        if let moments, context.worker.index == 0 {
-            moments.begin(
-                blocks: blockCount(
-                    context.algorithm, over: context.input.shape, pixels: context.output.shape.pixels, batch: batch))
-        }
+        if let moments, context.worker.index == 0 { moments.begin(blocks: blocks.total) }
         switch context.algorithm {
         case .direct: DepthwiseConvolution(self, context).forward(weights, batch: batch, clamp, finish)
         case .winograd: Winograd(self, over: context.input.shape).forward(context, weights, batch: batch, finish)
@@ -145,18 +152,18 @@ public struct Convolution: Layer, LayerKernel {
     public func backward(_ context: LayerContext, batch: Int) {
         if hasBias, let dBias = context.parameterGradients[1] {
             context.sumOverRows(
-                context.outputGradient, batch: batch, rowsPerImage: context.output.shape.pixels,
-                channels: outputChannels, into: dBias)
+                context.outputGradient, rowsPerImage: context.output.shape.pixels, channels: outputChannels, into: dBias
+            )
         }
         let (dWeight, dx) = (context.parameterGradients[0], context.input.gradient)
         switch context.algorithm {
         case .direct:
             let depthwise = DepthwiseConvolution(self, context)
-            if let dWeight { depthwise.backwardWeight(dWeight, batch: batch) }
+            if let dWeight { depthwise.backwardWeight(dWeight) }
             if let dx { depthwise.backwardInput(dx, batch: batch) }
         case .winograd:
             let winograd = Winograd(self, over: context.input.shape)
-            if let dWeight { winograd.backwardWeight(context, dWeight, batch: batch) }
+            if let dWeight { winograd.backwardWeight(context, dWeight) }
             if let dx { winograd.backwardInput(context, dx, batch: batch) }
         case .im2col, .matrixProduct:
             let product = ConvolutionProduct(self, context)

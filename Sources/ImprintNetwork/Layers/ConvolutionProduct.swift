@@ -51,15 +51,64 @@ struct ConvolutionProduct {
     }
 
     /// The number of output blocks of a forward pass over `rows` windows.
-    static func blockCount(_ layer: Convolution, over input: TensorShape, rows: Int) -> Int {
+    private static func blockCount(_ layer: Convolution, over input: TensorShape, rows: Int) -> Int {
         blocks(rows, of: blockRows(layer, over: input))
     }
 
+    private static func blocks(_ rows: Int, of size: Int) -> Int { rounded((rows + size - 1) / size) }
+
     /// Rounds small block counts up to a multiple of four, which two or four threads share evenly.
-    private static func blocks(_ rows: Int, of size: Int) -> Int {
-        let blocks = (rows + size - 1) / size
-        return (fewestBlocks...16).contains(blocks) ? roundedUp(blocks, to: 4) : blocks
+    private static func rounded(_ blocks: Int) -> Int {
+        (fewestBlocks...16).contains(blocks) ? roundedUp(blocks, to: 4) : blocks
     }
+
+    // Matrix products must have the same rows for any number of processes if their bits depend on the number of rows (`GEMM.keepsRows`).
+
+    /// The maximum number of output blocks in which a pass records moments.
+    static func momentBlocks(_ layer: Convolution, over input: TensorShape, batch: Int, pixels: Int) -> Int {
+        RowBlocks.maximumCount(
+            batch: batch, rowsPerImage: pixels, blockRows: blockRows(layer, over: input), rounding: rounded)
+    }
+
+    /// The output blocks of a forward pass with packed weights.
+    private enum OutputBlocks {
+        /// Blocks that do not depend on the number of processes, and in which a pass can record moments.
+        case units(RowBlocks)
+        /// Blocks of equal size.
+        case equal(count: Int, rows: Int)
+
+        var count: Int {
+            switch self {
+            case .units(let blocks): blocks.count
+            case .equal(let count, _): count
+            }
+        }
+
+        subscript(block: Int) -> Range<Int> {
+            switch self {
+            case .units(let blocks): blocks[block]
+            case .equal(let count, let rows): chunkRange(block, of: count, total: rows)
+            }
+        }
+    }
+
+    /// The output blocks of a forward pass with packed weights over some windows.
+    private func outputBlocks(_ all: Range<Int>) -> OutputBlocks {
+        context.outputMoments == nil && keepsRows
+            ? .equal(count: blockCount(all), rows: all.count) : .units(rowBlocks)
+    }
+
+    private var keepsRows: Bool { GEMM.keepsRows(columns: outputChannels) }
+
+    /// The blocks that do not depend on the number of processes.
+    var rowBlocks: RowBlocks {
+        RowBlocks(context.part, rowsPerImage: pixels, blockRows: blockRows, rounding: Self.rounded)
+    }
+
+    /// The number of output pixels of all processes, on which the choice of an algorithm depends.
+    private var totalRows: Int { context.part.total * pixels }
+    /// Whether there are few blocks, so that the threads share the output channels instead.
+    private var sharesChannels: Bool { Self.blocks(totalRows, of: blockRows) < Self.fewestBlocks }
 
     /// The minimum number of blocks for sharing blocks among threads; with fewer, threads share the output channels instead.
     private static let fewestBlocks = 4
@@ -123,7 +172,7 @@ struct ConvolutionProduct {
         switch weights {
         case .packedWeights(let panels): forward(UnsafePointer(panels), all, clamp, finish)
         case .plain(let weight):
-            guard Self.fitsPanels(layer) && all.count >= Self.rowsForPanels else {
+            guard Self.fitsPanels(layer) && totalRows >= Self.rowsForPanels else {
                 return forward(plain: weight, all, clamp, finish)
             }
             forward(copying: weight, to: context.scratch.assumingMemoryBound(to: Float.self), all, clamp, finish)
@@ -133,7 +182,7 @@ struct ConvolutionProduct {
                 + Self.windowCount(
                     layer, over: context.input.shape, algorithm: context.algorithm,
                     workers: context.worker.threadPool.count)
-            guard blockCount(all) < Self.fewestBlocks else {
+            guard sharesChannels else {
                 return forward(copying: weight, times: factors, to: packed, all, clamp, finish)
             }
             // Each panel is used once, so one buffer per worker stays in cache.
@@ -169,9 +218,10 @@ struct ConvolutionProduct {
         _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
     ) {
         let epilogue = Epilogue(bias: clamp.bias, floor: clamp.floor, ceiling: clamp.ceiling)
-        context.worker.forEachChunk(blockCount(all)) { index in
-            let rows = block(index, of: all)
-            for group in 0..<layer.groups {
+        let blocks = rowBlocks
+        context.worker.forEachChunk(blocks.count) { index in
+            let rows = blocks[index]
+            for group in 0..<layer.groups where !rows.isEmpty {
                 GEMM.multiply(
                     rows: rows.count, columns: outputChannels, inner: rowLength,
                     windows(rows, group: group, in: columnBlock), columns(weight, of: group),
@@ -189,15 +239,15 @@ struct ConvolutionProduct {
         _ all: Range<Int>, _ clamp: Epilogue.Clamp, _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void,
         _ panel: (Int) -> GEMM.Panel
     ) {
-        let (blocks, panelCount) = (blockCount(all), GEMM.Panels.count(columns: outputChannels))
+        let (blocks, panelCount) = (outputBlocks(all), GEMM.Panels.count(columns: outputChannels))
         func multiply(_ rows: Range<Int>, _ x: GEMM.Matrix, _ panel: GEMM.Panel) {
             GEMM.multiply(
                 rows: rows.count, x, panel, into: context.output.values + rows.lowerBound * outputChannels,
                 stride: outputChannels, clamp: clamp)
         }
-        guard blocks < Self.fewestBlocks else {
-            context.worker.forEachChunk(blocks) { index in
-                let rows = block(index, of: all)
+        guard sharesChannels else {
+            context.worker.forEachChunk(blocks.count) { index in
+                let rows = blocks[index]
                 let x = windows(rows, group: 0, in: columnBlock)
                 for panelIndex in 0..<panelCount { multiply(rows, x, panel(panelIndex)) }
                 finish(rows, index)
@@ -205,21 +255,29 @@ struct ConvolutionProduct {
             return
         }
         if copies {
-            context.worker.forEachChunk(blocks) { index in
+            context.worker.forEachChunk(blockCount(all)) { index in
                 let rows = block(index, of: all)
                 _ = windows(rows, group: 0, in: columns + rows.lowerBound * rowLength)
             }
         }
         let x = GEMM.Matrix(
             copies ? UnsafePointer(columns) : UnsafePointer(context.input.values), stride: rowLength)
-        context.worker.forEachChunk(panelCount) { panelIndex in multiply(all, x, panel(panelIndex)) }
-        context.worker.forEachChunk(blocks) { index in finish(block(index, of: all), index) }
+        context.worker.forEachChunk(panelCount) { panelIndex in
+            let panel = panel(panelIndex)
+            guard !keepsRows else { return multiply(all, x, panel) }
+            for index in 0..<blocks.count {
+                let rows = blocks[index]
+                let first = GEMM.Matrix(x.values + rows.lowerBound * rowLength, stride: rowLength)
+                if !rows.isEmpty { multiply(rows, first, panel) }
+            }
+        }
+        context.worker.forEachChunk(blocks.count) { index in finish(blocks[index], index) }
     }
 
     /// Computes dX = dY·Wᵀ and adds its rows into dx at their windows.
     func backwardInput(_ dx: UnsafeMutablePointer<Float>, batch: Int) {
         let all = 0..<(batch * pixels)
-        let panels = transposedPanels(rows: all.count)
+        let panels = transposedPanels(rows: totalRows)
         func multiply(_ rows: Range<Int>, group: Int, into result: UnsafeMutablePointer<Float>) {
             let dy = outputGradient(rows, group: group)
             if let panels {
@@ -233,18 +291,18 @@ struct ConvolutionProduct {
             }
         }
         guard copies else {
-            context.worker.forEachChunk(blockCount(all)) { index in
-                let rows = block(index, of: all)
-                multiply(rows, group: 0, into: dx + rows.lowerBound * rowLength)
+            let blocks = rowBlocks
+            context.worker.forEachChunk(blocks.count) { index in
+                let rows = blocks[index]
+                if !rows.isEmpty { multiply(rows, group: 0, into: dx + rows.lowerBound * rowLength) }
             }
             return
         }
         // Windows overlap, so one worker computes an image; small images are combined into larger matrices.
         let count = context.input.shape.count
-        let images = max(1, 256 / pixels)
-        let chunks = (batch + images - 1) / images
-        context.worker.forEachChunk(chunks) { chunk in
-            let images = chunkRange(chunk, of: chunks, total: batch)
+        let chunks = RowBlocks(context.part, rowsPerImage: 1, blockRows: max(1, 256 / pixels))
+        context.worker.forEachChunk(chunks.count) { chunk in
+            let images = chunks[chunk]
             (dx + images.lowerBound * count).update(repeating: 0, count: images.count * count)
             let all = (images.lowerBound * pixels)..<(images.upperBound * pixels)
             for index in 0..<blockCount(all) {

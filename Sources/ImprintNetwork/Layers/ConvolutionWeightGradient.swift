@@ -36,14 +36,15 @@ extension ConvolutionProduct {
 
     /// Computes the gradient of the weights, dW = Xᵀ·dY.
     func backwardWeight(_ dWeight: UnsafeMutablePointer<Float>, batch: Int) {
+        defer { context.sumOverProcessesInBackground(dWeight, count: weightCount) }
         let scratch = context.scratch.assumingMemoryBound(to: Float.self)
         if Self.sharesWeights(layer, over: context.input.shape) {
             return copies
                 ? backwardWeightSharingWindows(dWeight, scratch, batch: batch)
-                : backwardWeightInPanels(dWeight, scratch, batch: batch)
+                : backwardWeightInPanels(dWeight, scratch)
         }
         ImageSum.run(
-            batch, count: weightCount, into: dWeight, scratch: scratch, worker: context.worker
+            context.part, count: weightCount, into: dWeight, scratch: scratch, worker: context.worker
         ) { images, sum in
             let all = rows(of: images)
             for index in 0..<blockCount(all) {
@@ -65,10 +66,11 @@ extension ConvolutionProduct {
 
     /// Computes dW of a pointwise convolution with many weights: each thread sums a panel of dW over the batch.
     private func backwardWeightInPanels(
-        _ dWeight: UnsafeMutablePointer<Float>, _ scratch: UnsafeMutablePointer<Float>, batch: Int
+        _ dWeight: UnsafeMutablePointer<Float>, _ scratch: UnsafeMutablePointer<Float>
     ) {
         let panels = WeightPanels(rows: rowLength, columns: outputChannels)
-        panels.sum(batch, into: dWeight, scratch: scratch, worker: context.worker) { images, part, channels, sum in
+        panels.sum(context.part, into: dWeight, scratch: scratch, worker: context.worker) {
+            images, part, channels, sum in
             let rows = rows(of: images)
             multiply(
                 context.input.values + rows.lowerBound * rowLength, part, channels, rows, into: sum,
@@ -83,7 +85,7 @@ extension ConvolutionProduct {
         let panels = WeightPanels(rows: rowLength, columns: outputChannels)
         let capacity = Self.sharedRows(layer, over: context.input.shape, batch: batch)
         // A leaf of this tree is not empty, because it has at least four images, or is the whole batch.
-        let tree = ImageSum(leaves: ImageSum.leavesPerThread(batch: batch), batch: batch)
+        let tree = ImageSum(leaves: ImageSum.leavesPerThread(batch: context.part.total), of: context.part)
         for leaf in 0..<tree.leaves {
             let all = rows(of: tree.images(leaf))
             let sum = ImageSum.buffer(leaf, result: dWeight, buffers: scratch, count: weightCount)
@@ -174,7 +176,8 @@ struct WeightPanels {
     ///   - scratch: Memory for `floatsPerThread` floats for each thread.
     ///   - sum: Writes a panel [rows, columns] of the sum over some images.
     func sum(
-        _ batch: Int, into dWeight: UnsafeMutablePointer<Float>, scratch: UnsafeMutablePointer<Float>, worker: Worker,
+        _ part: BatchPart, into dWeight: UnsafeMutablePointer<Float>, scratch: UnsafeMutablePointer<Float>,
+        worker: Worker,
         _ sum: (
             _ images: Range<Int>, _ rows: Range<Int>, _ columns: Range<Int>, _ panel: UnsafeMutablePointer<Float>
         ) -> Void
@@ -183,7 +186,7 @@ struct WeightPanels {
         worker.forEachChunk(count) { index in
             let (rows, columns) = self[index]
             let count = rows.count * columns.count
-            ImageSum.run(batch, count: count, into: panel, buffers: panel + count) { images, target in
+            ImageSum.run(part, count: count, into: panel, buffers: panel + count) { images, target in
                 sum(images, rows, columns, target)
             }
             for row in 0..<rows.count {

@@ -63,10 +63,14 @@ public struct Dense: Layer, LayerKernel {
     // From this batch size on, the order makes no difference, and transposing would only cost time.
     private static let manyImages = 128
 
+    // If several processes share the batch, each computes all images: the bits of a matrix product can depend on the number of its rows, and
+    // activations have fewer values than the gradients of the weights, which would have to be added otherwise.
+
     public func forward(_ context: LayerContext, batch: Int) {
         let inputChannels = context.input.shape.channels
         let (weight, bias) = (context.parameters[0], hasBias ? context.parameters[1] : nil)
-        let x = context.input.values
+        let x = context.ofAllImages(context.input.values, count: inputChannels, slot: 0)
+        let batch = context.part.total
         let transposedX = context.scratch.assumingMemoryBound(to: Float.self)
         let transposedY = transposedX + inputChannels * batch
         let isTransposed = batch < Self.manyImages
@@ -97,12 +101,18 @@ public struct Dense: Layer, LayerKernel {
             transpose(result, count: outputs.count, into: y, stride: outputChannels, batch: batch)
             if let bias { add(bias, to: context.output.values, outputs, batch: batch) }
         }
+        context.keepOwnImages(context.output.values, count: outputChannels)
     }
 
     public func backward(_ context: LayerContext, batch: Int) {
         let inputChannels = context.input.shape.channels
-        let (x, weight) = (context.input.values, context.parameters[0])
-        let dy = GEMM.Matrix(context.outputGradient, stride: outputChannels)
+        let weight = context.parameters[0]
+        let batch = context.part.total
+        let dy = GEMM.Matrix(
+            context.ofAllImages(context.outputGradient, count: outputChannels, slot: 1), stride: outputChannels)
+        let x = context.parameterGradients[0].map { _ in
+            context.ofAllImages(context.input.values, count: inputChannels, slot: 0)
+        }
         let transposedDX = context.scratch.assumingMemoryBound(to: Float.self)
         let isTransposed = batch < Self.manyImages
         let parts = parts(of: inputChannels, inputChannels)
@@ -124,7 +134,7 @@ public struct Dense: Layer, LayerKernel {
                             stride: inputChannels)
                     }
                 }
-                if let dWeight = context.parameterGradients[0] {
+                if let x, let dWeight = context.parameterGradients[0] {
                     GEMM.multiply(
                         rows: inputs.count, columns: outputChannels, inner: batch,
                         GEMM.Matrix(x + inputs.lowerBound, stride: inputChannels).transpose, dy,
@@ -132,8 +142,9 @@ public struct Dense: Layer, LayerKernel {
                 }
             }
         }
+        if let dx = context.input.gradient { context.keepOwnImages(dx, count: inputChannels) }
         if hasBias, let dBias = context.parameterGradients[1] {
-            context.sumOverRows(context.outputGradient, batch: batch, channels: outputChannels, into: dBias)
+            context.sumOverRows(context.outputGradient, channels: outputChannels, into: dBias)
         }
     }
 
@@ -174,11 +185,11 @@ public struct Dense: Layer, LayerKernel {
 extension LayerContext {
     /// Computes result[c] = Σ values[r][c] over the rows r of all images; uses the scratch memory.
     func sumOverRows(
-        _ values: UnsafePointer<Float>, batch: Int, rowsPerImage: Int = 1, channels: Int,
+        _ values: UnsafePointer<Float>, rowsPerImage: Int = 1, channels: Int,
         into result: UnsafeMutablePointer<Float>
     ) {
-        let reduction = ChannelReduction(channels: channels, batch: batch, rowsPerImage: rowsPerImage)
-        let sums = reduction.run(scratch: scratch, worker: worker) { rows, sums in
+        let reduction = ChannelReduction(channels: channels, rowsPerImage: rowsPerImage)
+        let sums = reduction.run(self) { rows, sums in
             imprint_channel_sums(values + rows.lowerBound * channels, sums, rows.count, channels)
         }
         worker.onFirstThread { for channel in 0..<channels { result[channel] = Float(sums[channel]) } }

@@ -53,10 +53,12 @@ struct DepthwiseConvolution {
     /// The minimum number of rows per part of an image: rows at the border of two parts are read twice.
     private static let minimumRows = 8
 
-    func backwardWeight(_ dWeight: UnsafeMutablePointer<Float>, batch: Int) {
+    func backwardWeight(_ dWeight: UnsafeMutablePointer<Float>) {
+        defer { context.sumOverProcessesInBackground(dWeight, count: weightCount) }
         let (dy, outputCount) = (context.outputGradient, context.output.shape.count)
         ImageSum.run(
-            batch, count: weightCount, into: dWeight, scratch: context.scratch.assumingMemoryBound(to: Float.self),
+            context.part, count: weightCount, into: dWeight,
+            scratch: context.scratch.assumingMemoryBound(to: Float.self),
             worker: context.worker
         ) { images, sum in
             sum.update(repeating: 0, count: weightCount)

@@ -38,7 +38,8 @@ public struct Dropout: Layer {
         context.worker.forEachChunk(batch) { image in
             let start = image * count
             var stream = RandomStream(
-                seed: context.randomness.seed, "dropout", context.nodeIndex, context.randomness.step, image)
+                seed: context.randomness.seed, "dropout", context.nodeIndex, context.randomness.step,
+                context.part.images.lowerBound + image)
             for i in start..<(start + count) { keep[i] = stream.chance(rate) ? 0 : 1 }
             imprint_masked_scale(
                 context.input.values + start, keep + start, 1 / (1 - rate), context.output.values + start, count)

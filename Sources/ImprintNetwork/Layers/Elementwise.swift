@@ -35,14 +35,7 @@ func addRows(
 /// A sum over the rows of all images for each channel, as a tree over the images (`ImageSum`).
 struct ChannelReduction {
     let channels: Int
-    let batch: Int
     let rowsPerImage: Int
-
-    init(channels: Int, batch: Int, rowsPerImage: Int) {
-        self.channels = channels
-        self.batch = batch
-        self.rowsPerImage = rowsPerImage
-    }
 
     /// The number of leaves; fewer for many channels, which need much memory and which threads can share.
     private static func leaves(_ channels: Int) -> Int {
@@ -51,13 +44,12 @@ struct ChannelReduction {
 
     static func scratchByteCount(channels: Int) -> Int { leaves(channels) * channels * MemoryLayout<Double>.stride }
 
-    /// Calls `sum(rows, sums)` for every leaf that has images, then adds all leaves to the first one and returns it.
+    /// Calls `sum(rows, sums)` for every leaf that has images, and returns the sum of all leaves, in the scratch memory.
     func run(
-        scratch: UnsafeMutableRawPointer, worker: Worker,
-        _ sum: (_ rows: Range<Int>, _ sums: UnsafeMutablePointer<Double>) -> Void
+        _ context: LayerContext, _ sum: (_ rows: Range<Int>, _ sums: UnsafeMutablePointer<Double>) -> Void
     ) -> UnsafePointer<Double> {
-        let sums = scratch.assumingMemoryBound(to: Double.self)
-        let tree = ImageSum(leaves: Self.leaves(channels), batch: batch)
+        let (worker, sums) = (context.worker, context.scratch.assumingMemoryBound(to: Double.self))
+        let tree = ImageSum(leaves: Self.leaves(channels), of: context.part)
         worker.forEachChunk(tree.leaves) { leaf in
             let images = tree.images(leaf)
             let target = sums + leaf * channels
@@ -78,6 +70,7 @@ struct ChannelReduction {
                 distance *= 2
             }
         }
+        context.sumOverProcesses(sums, count: channels)
         return UnsafePointer(sums)
     }
 }

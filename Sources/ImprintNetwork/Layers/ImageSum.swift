@@ -5,35 +5,42 @@ internal import ImprintCore
 ///
 /// The result of a float sum depends on the order of the additions. Here, the order depends only on the batch size, so the result is
 /// bitwise reproducible for any number of threads. A subtree is the sum over its images, for example over the first half of the batch.
+/// Each process computes the subtree of its part of the batch; `LayerContext.sumOverProcesses` then adds the subtrees.
 struct ImageSum {
     /// The number of leaves of a sum whose leaves the threads share.
     static let sharedLeaves = 16
     /// The maximum number of leaves of a sum whose elements the threads share instead.
-    static let mostLeavesPerThread = 8
-    /// The minimum number of images of such a leaf; with fewer, adding the leaves takes longer than computing them.
-    private static let fewestImages = 4
+    static let mostLeavesPerThread = BatchPart.mostUnits
 
-    /// The number of leaves, a power of two.
+    /// The number of leaves of this process, a power of two.
     let leaves: Int
-    let batch: Int
+    private let part: BatchPart
 
-    /// Returns the number of leaves of a sum whose elements the threads share.
-    static func leavesPerThread(batch: Int) -> Int {
-        var leaves = 1
-        while leaves < mostLeavesPerThread, batch >= 2 * leaves * fewestImages { leaves *= 2 }
-        return leaves
+    /// Creates the subtree of a part of the batch.
+    /// - Parameter leaves: The number of leaves of the whole tree.
+    init(leaves: Int, of part: BatchPart) {
+        self.leaves = leaves / part.count
+        self.part = part
     }
 
-    /// The images of a leaf; empty for some leaves if the batch is smaller than the number of leaves.
-    func images(_ leaf: Int) -> Range<Int> { chunkRange(leaf, of: leaves, total: batch) }
+    /// Returns the number of leaves of a sum whose elements the threads share: with fewer images per leaf, adding the leaves would take
+    /// longer than computing them.
+    static func leavesPerThread(batch: Int) -> Int { BatchPart.units(of: batch) }
+
+    /// The images of a leaf, counted from the first image of the part; empty for some leaves of a small batch.
+    func images(_ leaf: Int) -> Range<Int> {
+        let first = part.images.lowerBound
+        let images = chunkRange(part.index * leaves + leaf, of: part.count * leaves, total: part.total)
+        return (images.lowerBound - first)..<(images.upperBound - first)
+    }
 
     // MARK: Leaves that threads share
 
     /// The number of subtrees that threads compute independently: more than threads, because another process may delay one of them.
-    private static func subtrees(workers: Int) -> Int {
+    private static func subtrees(workers: Int, leaves: Int = sharedLeaves) -> Int {
         var count = 1
-        while count < min(workers, sharedLeaves) { count *= 2 }
-        return workers > 1 ? min(2 * count, sharedLeaves) : 1
+        while count < min(workers, leaves) { count *= 2 }
+        return workers > 1 ? min(2 * count, leaves) : 1
     }
 
     /// The number of buffers for the subtrees of a tree besides the result: one per level.
@@ -50,12 +57,12 @@ struct ImageSum {
     ///   - scratch: Memory for `scratchCount(_:workers:)` floats.
     ///   - sum: Writes the sum over some images.
     static func run(
-        _ batch: Int, count: Int, into result: UnsafeMutablePointer<Float>, scratch: UnsafeMutablePointer<Float>,
+        _ part: BatchPart, count: Int, into result: UnsafeMutablePointer<Float>, scratch: UnsafeMutablePointer<Float>,
         worker: Worker, _ sum: (_ images: Range<Int>, _ result: UnsafeMutablePointer<Float>) -> Void
     ) {
-        let tree = ImageSum(leaves: sharedLeaves, batch: batch)
-        let subtrees = subtrees(workers: worker.threadPool.count)
-        let size = sharedLeaves / subtrees
+        let tree = ImageSum(leaves: sharedLeaves, of: part)
+        let subtrees = subtrees(workers: worker.threadPool.count, leaves: tree.leaves)
+        let size = tree.leaves / subtrees
         func root(_ subtree: Int) -> UnsafeMutablePointer<Float> {
             subtree == 0 ? result : scratch + (subtree - 1) * count
         }
@@ -87,10 +94,10 @@ struct ImageSum {
     /// Computes a sum of `count` floats on the calling thread, with one leaf per call of `sum`.
     /// - Parameter buffers: Memory for `bufferCount(_:)` floats.
     static func run(
-        _ batch: Int, count: Int, into result: UnsafeMutablePointer<Float>, buffers: UnsafeMutablePointer<Float>,
+        _ part: BatchPart, count: Int, into result: UnsafeMutablePointer<Float>, buffers: UnsafeMutablePointer<Float>,
         _ sum: (_ images: Range<Int>, _ result: UnsafeMutablePointer<Float>) -> Void
     ) {
-        let tree = ImageSum(leaves: leavesPerThread(batch: batch), batch: batch)
+        let tree = ImageSum(leaves: leavesPerThread(batch: part.total), of: part)
         for leaf in 0..<tree.leaves {
             tree.write(leaf, count: count, to: buffer(leaf, result: result, buffers: buffers, count: count), sum)
             addCompleteSubtrees(after: leaf, 0..<count, result: result, buffers: buffers, stride: count)

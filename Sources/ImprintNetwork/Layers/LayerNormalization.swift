@@ -58,9 +58,8 @@ public struct LayerNormalization: Layer, LayerKernel {
         let (x, dy, scale) = (context.input.values, context.outputGradient, context.parameters[0])
         let (dScale, dShift) = (context.parameterGradients[0], context.parameterGradients[1])
         if dScale != nil || dShift != nil {
-            let reduction = ChannelReduction(
-                channels: 2 * channels, batch: batch, rowsPerImage: context.output.shape.pixels)
-            let sums = reduction.run(scratch: context.scratch, worker: context.worker) { rows, sums in
+            let reduction = ChannelReduction(channels: 2 * channels, rowsPerImage: context.output.shape.pixels)
+            let sums = reduction.run(context) { rows, sums in
                 let start = rows.lowerBound * channels
                 imprint_layer_norm_sums(x + start, dy + start, sums, rows.count, channels, epsilon)
             }

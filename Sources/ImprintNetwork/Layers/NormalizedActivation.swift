@@ -43,19 +43,19 @@ struct NormalizedActivation: Layer, LayerKernel {
 
     func memory(_ request: MemoryRequest) -> LayerMemory {
         let channels = request.inputs[0].channels
-        let rows = request.batch * request.inputs[0].pixels
         return LayerMemory(
             saved: Coefficients.byteCount(channels) + (isPooled ? request.batch * request.output.count : 0),
             scratch: max(
                 ChannelReduction.scratchByteCount(channels: 2 * channels),
-                Moments.byteCount(channels: channels, blocks: Self.blocks(rows, channels))))
+                Moments.byteCount(
+                    channels: channels,
+                    blocks: RowBlocks.maximumCount(
+                        batch: request.batch, rowsPerImage: request.inputs[0].pixels,
+                        blockRows: Self.blockRows(channels)))))
     }
 
     /// The number of rows per block, small enough for the cache, if the producer of x does not record moments.
     private static func blockRows(_ channels: Int) -> Int { max(32, (1 << 14) / channels) }
-    private static func blocks(_ rows: Int, _ channels: Int) -> Int {
-        (rows + blockRows(channels) - 1) / blockRows(channels)
-    }
 
     private func usesBatch(_ context: LayerContext) -> Bool {
         context.training && !context.frozen && !normalization.usesRunningStatistics
@@ -63,8 +63,9 @@ struct NormalizedActivation: Layer, LayerKernel {
 
     func forward(_ context: LayerContext, batch: Int) {
         let rows = batch * context.input.shape.pixels
-        let moments = usesBatch(context) ? context.inputMoments ?? record(context, rows: rows) : nil
-        transformWeights(context, moments, rows: rows)
+        let moments = usesBatch(context) ? context.inputMoments ?? record(context) : nil
+        if let moments { context.gather(moments) }
+        transformWeights(context, moments, rows: context.part.total * context.input.shape.pixels)
 
         let channels = context.input.shape.channels
         var terms = terms(context)
@@ -86,16 +87,16 @@ struct NormalizedActivation: Layer, LayerKernel {
     }
 
     /// Computes the moments of x in a separate pass.
-    private func record(_ context: LayerContext, rows: Int) -> Moments {
+    private func record(_ context: LayerContext) -> Moments {
         let channels = context.input.shape.channels
-        let blocks = Self.blocks(rows, channels)
-        let moments = Moments(context.scratch, channels: channels, blocks: blocks)
-        if context.worker.index == 0 { moments.begin(blocks: blocks) }
-        context.worker.forEachChunk(blocks) { block in
-            let start = block * Self.blockRows(channels)
+        let blocks = RowBlocks(
+            context.part, rowsPerImage: context.input.shape.pixels, blockRows: Self.blockRows(channels))
+        let moments = Moments(context.scratch, channels: channels, blocks: blocks.total)
+        if context.worker.index == 0 { moments.begin(blocks: blocks.total) }
+        context.worker.forEachChunk(blocks.count) { block in
+            let rows = blocks[block]
             moments.record(
-                context.input.values + start * channels, rows: min(Self.blockRows(channels), rows - start), block: block
-            )
+                context.input.values + rows.lowerBound * channels, rows: rows.count, block: blocks.first + block)
         }
         return moments
     }
@@ -131,7 +132,7 @@ struct NormalizedActivation: Layer, LayerKernel {
     func backward(_ context: LayerContext, batch: Int) {
         let rows = batch * context.input.shape.pixels
         if usesBatch(context) || context.parameterGradients.contains(where: { $0 != nil }) {
-            combine(context, sums(context, batch: batch), rows: rows)
+            combine(context, sums(context), rows: context.part.total * context.input.shape.pixels)
         } else {
             combine(context, nil, rows: rows)
         }
@@ -164,14 +165,13 @@ struct NormalizedActivation: Layer, LayerKernel {
     }
 
     /// Computes Σ g for each channel, followed by Σ g · (x − mean) for each channel.
-    private func sums(_ context: LayerContext, batch: Int) -> UnsafePointer<Double> {
+    private func sums(_ context: LayerContext) -> UnsafePointer<Double> {
         let shape = context.input.shape
         let (x, dz) = (context.input.values, context.outputGradient)
         var terms = terms(context)
         let reduction = ChannelReduction(
-            channels: 2 * shape.channels, batch: batch,
-            rowsPerImage: isPooled ? context.output.shape.height : shape.pixels)
-        return reduction.run(scratch: context.scratch, worker: context.worker) { range, sums in
+            channels: 2 * shape.channels, rowsPerImage: isPooled ? context.output.shape.height : shape.pixels)
+        return reduction.run(context) { range, sums in
             sums.update(repeating: 0, count: 2 * shape.channels)
             if isPooled {
                 for line in range {

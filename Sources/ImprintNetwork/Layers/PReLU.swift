@@ -57,9 +57,8 @@ public struct PReLU: Layer, LayerKernel {
         let channels = context.output.shape.channels
         // First, because dx may overwrite x.
         if let dSlope = context.parameterGradients[0] {
-            let reduction = ChannelReduction(
-                channels: channels, batch: batch, rowsPerImage: context.output.shape.pixels)
-            let sums = reduction.run(scratch: context.scratch, worker: context.worker) { rows, sums in
+            let reduction = ChannelReduction(channels: channels, rowsPerImage: context.output.shape.pixels)
+            let sums = reduction.run(context) { rows, sums in
                 let start = rows.lowerBound * channels
                 imprint_prelu_slope_sums(x + start, dy + start, sums, rows.count, channels)
             }

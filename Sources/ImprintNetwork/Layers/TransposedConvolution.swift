@@ -144,8 +144,7 @@ public struct TransposedConvolution: Layer, LayerKernel {
     public func backward(_ context: LayerContext, batch: Int) {
         let (x, y, dy) = (context.input, context.output, context.outputGradient)
         if hasBias, let dBias = context.parameterGradients[1] {
-            context.sumOverRows(
-                dy, batch: batch, rowsPerImage: y.shape.pixels, channels: outputChannels, into: dBias)
+            context.sumOverRows(dy, rowsPerImage: y.shape.pixels, channels: outputChannels, into: dBias)
         }
         let adjoint = adjoint(over: x.shape)
         if let dWeight = context.parameterGradients[0] {
@@ -174,6 +173,6 @@ extension LayerContext {
             transformedWeights: transformedWeights,
             packedWeights: packedWeights, algorithm: algorithm, worker: worker, training: training,
             nodeIndex: nodeIndex, frozen: frozen,
-            randomness: randomness, packingState: packingState)
+            randomness: randomness, packingState: packingState, currentBatch: currentBatch)
     }
 }

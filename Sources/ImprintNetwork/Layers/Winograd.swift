@@ -102,40 +102,87 @@ struct Winograd {
             case .scaled(let weight, let factors): .plain(weight, times: factors)
             case .packedWeights(let u): .transformed(u)
             }
-        convolve(context.input.values, kernels, into: context.output.values, batch: batch, context, finish)
+        convolve(
+            context.input.values, kernels, into: context.output.values, batch: batch, context,
+            isRecording: context.outputMoments != nil, finish)
     }
 
     /// Computes dx = dy ∗ rotated weights.
     func backwardInput(_ context: LayerContext, _ dx: UnsafeMutablePointer<Float>, batch: Int) {
         rotated.convolve(
-            context.outputGradient, .rotated(context.parameters[0]), into: dx, batch: batch, context
+            context.outputGradient, .rotated(context.parameters[0]), into: dx, batch: batch, context,
+            isRecording: false
         ) { _, _ in }
     }
 
     private func convolve(
         _ x: UnsafePointer<Float>, _ kernels: Kernels, into y: UnsafeMutablePointer<Float>, batch: Int,
-        _ context: LayerContext, _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
+        _ context: LayerContext, isRecording: Bool, _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
     ) {
         let worker = context.worker
         let scratch = context.scratch.assumingMemoryBound(to: Float.self)
         let products = scratch + worker.index * count(blockTiles, panelWidth)
         let rest = scratch + worker.threadPool.count * count(blockTiles, panelWidth)
+        // Blocks within units of the batch: moments can then be recorded while a block is in the cache. Larger blocks are more efficient if the
+        // units are small, or if no moments are recorded, but possible only if the bits of a row do not depend on the others.
+        let units = momentBlocks(context.part)
+        let keepsRows =
+            GEMM.keepsRows(columns: panelRange(panelCount - 1).count)
+            && blockTiles * panelWidth * inputs <= GEMM.maximumUnpackedMultiplications
+        let crossesUnits = keepsRows && (!isRecording || units.rowsPerUnit < blockRows)
+        let blocks: Blocks =
+            crossesUnits ? .whole(self, 0..<(batch * Int(tiles.tile_rows))) : .units(units)
+        let isSeparate = isRecording && crossesUnits
+        let finishBlock = isSeparate ? { _, _ in } : finish
         if sharesTiles {
-            convolveSharingTiles(x, kernels, into: y, batch: batch, worker, products, rest, finish)
+            convolveSharingTiles(x, kernels, into: y, blocks, worker, products, rest, finishBlock)
         } else {
-            convolveInBlocks(x, kernels, into: y, batch: batch, worker, products, rest, finish)
+            convolveInBlocks(x, kernels, into: y, blocks, worker, products, rest, finishBlock)
         }
+        if isSeparate { worker.forEachChunk(units.count) { block in finish(pixels(units[block]), block) } }
+    }
+
+    /// The blocks of rows of tiles of a pass.
+    private enum Blocks {
+        /// Blocks that do not depend on the number of processes, and in which a pass can record moments.
+        case units(RowBlocks)
+        /// Blocks of the same size, except the last one.
+        case whole(Winograd, Range<Int>)
+
+        var count: Int {
+            switch self {
+            case .units(let blocks): blocks.count
+            case .whole(let winograd, let rows): winograd.blockCount(rows)
+            }
+        }
+
+        subscript(block: Int) -> Range<Int> {
+            switch self {
+            case .units(let blocks): blocks[block]
+            case .whole(let winograd, let rows): winograd.tileRows(block, of: rows)
+            }
+        }
+    }
+
+    /// The blocks in which a pass records moments.
+    func momentBlocks(_ part: BatchPart) -> RowBlocks {
+        RowBlocks(part, rowsPerImage: Int(tiles.tile_rows), blockRows: blockRows)
+    }
+
+    /// The maximum number of blocks in which a pass records moments.
+    func momentBlocks(batch: Int) -> Int {
+        RowBlocks.maximumCount(batch: batch, rowsPerImage: Int(tiles.tile_rows), blockRows: blockRows)
     }
 
     private func forwardScratch(batch: Int, workers: Int) -> Int {
         let products = workers * count(blockTiles, panelWidth)
         return sharesTiles
-            ? products + count(groupBlocks(batch) * blockTiles, inputs) + workers * panelWeights
+            ? products + count(groupBlocks(momentBlocks(batch: batch)) * blockTiles, inputs) + workers * panelWeights
             : products + transformedCount + workers * count(blockTiles, inputs)
     }
 
     private func convolveInBlocks(
-        _ x: UnsafePointer<Float>, _ kernels: Kernels, into y: UnsafeMutablePointer<Float>, batch: Int,
+        _ x: UnsafePointer<Float>, _ kernels: Kernels, into y: UnsafeMutablePointer<Float>, _ blocks: Blocks,
         _ worker: Worker, _ products: UnsafeMutablePointer<Float>, _ scratch: UnsafeMutablePointer<Float>,
         _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
     ) {
@@ -146,8 +193,8 @@ struct Winograd {
             transform(kernels, into: scratch, worker: worker)
         }
         let v = scratch + transformedCount + worker.index * count(blockTiles, inputs)
-        worker.forEachChunk(blockCount(batch: batch)) { block in
-            let rows = tileRows(block, batch: batch)
+        worker.forEachChunk(blocks.count) { block in
+            let rows = blocks[block]
             transformInput(x, rows, into: v, stride(blockTiles, inputs))
             for panel in 0..<panelCount {
                 multiply(v, stride(blockTiles, inputs), u + panel * panelWeights, panel, rows, products, into: y)
@@ -157,16 +204,16 @@ struct Winograd {
     }
 
     private func convolveSharingTiles(
-        _ x: UnsafePointer<Float>, _ kernels: Kernels, into y: UnsafeMutablePointer<Float>, batch: Int,
+        _ x: UnsafePointer<Float>, _ kernels: Kernels, into y: UnsafeMutablePointer<Float>, _ blocks: Blocks,
         _ worker: Worker, _ products: UnsafeMutablePointer<Float>, _ scratch: UnsafeMutablePointer<Float>,
         _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
     ) {
-        let tiles = groupBlocks(batch) * blockTiles
+        let tiles = groupBlocks(blocks.count) * blockTiles
         let v = scratch
         let panelBuffer = scratch + count(tiles, inputs) + worker.index * panelWeights
-        forEachGroup(batch) { group in
+        forEachGroup(blocks.count) { group in
             worker.forEachChunk(group.count) { index in
-                let rows = tileRows(group.lowerBound + index, batch: batch)
+                let rows = blocks[group.lowerBound + index]
                 transformInput(x, rows, into: v + index * blockTiles * inputs, stride(tiles, inputs))
             }
             worker.forEachChunk(panelCount) { panel in
@@ -179,12 +226,12 @@ struct Winograd {
                 for (index, block) in group.enumerated() {
                     multiply(
                         v + index * blockTiles * inputs, stride(tiles, inputs), u, panel,
-                        tileRows(block, batch: batch), products, into: y)
+                        blocks[block], products, into: y)
                 }
             }
             worker.forEachChunk(group.count) { index in
                 let block = group.lowerBound + index
-                finish(pixels(tileRows(block, batch: batch)), block)
+                finish(pixels(blocks[block]), block)
             }
         }
     }
@@ -194,6 +241,7 @@ struct Winograd {
         _ v: UnsafePointer<Float>, _ vStride: Int, _ u: UnsafePointer<Float>, _ panel: Int, _ rows: Range<Int>,
         _ products: UnsafeMutablePointer<Float>, into y: UnsafeMutablePointer<Float>
     ) {
+        guard !rows.isEmpty else { return }
         let channels = panelRange(panel)
         let mStride = stride(blockTiles, channels.count)
         for point in 0..<Self.points {
@@ -249,13 +297,6 @@ struct Winograd {
     /// Whether the threads share V and dM, because U is too large to be read for each block.
     var sharesTiles: Bool { Self.points * inputs * outputs > Self.sharedWeights }
 
-    /// The number of blocks of a pass.
-    func blockCount(batch: Int) -> Int { (batch * Int(tiles.tile_rows) + blockRows - 1) / blockRows }
-
-    private func tileRows(_ block: Int, batch: Int) -> Range<Int> {
-        tileRows(block, of: 0..<(batch * Int(tiles.tile_rows)))
-    }
-
     /// Returns the rows of tiles of a block of `rows`.
     func tileRows(_ block: Int, of rows: Range<Int>) -> Range<Int> {
         let first = rows.lowerBound + block * blockRows
@@ -276,13 +317,13 @@ struct Winograd {
     }
 
     /// The number of blocks per group, which exist at the same time if the threads share them.
-    private func groupBlocks(_ batch: Int) -> Int {
+    private func groupBlocks(_ blocks: Int) -> Int {
         let fitting = Self.sharedTiles / (Self.points * blockTiles * max(inputs, outputs))
-        return min(blockCount(batch: batch), max(1, fitting))
+        return min(blocks, max(1, fitting))
     }
 
-    private func forEachGroup(_ batch: Int, _ body: (_ blocks: Range<Int>) -> Void) {
-        let (blocks, size) = (blockCount(batch: batch), groupBlocks(batch))
+    private func forEachGroup(_ blocks: Int, _ body: (_ blocks: Range<Int>) -> Void) {
+        let size = groupBlocks(blocks)
         for first in Swift.stride(from: 0, to: blocks, by: size) { body(first..<min(first + size, blocks)) }
     }
 

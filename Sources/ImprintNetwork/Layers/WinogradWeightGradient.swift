@@ -3,13 +3,11 @@ internal import ImprintCore
 
 extension Winograd {
     /// Computes dw = Gᵀ(VᵀdM)G, summed over all tiles.
-    func backwardWeight(_ context: LayerContext, _ dw: UnsafeMutablePointer<Float>, batch: Int) {
-        let (x, dy) = (context.input.values, context.outputGradient)
-        let scratch = context.scratch.assumingMemoryBound(to: Float.self)
+    func backwardWeight(_ context: LayerContext, _ dw: UnsafeMutablePointer<Float>) {
         if sharesTiles {
-            backwardWeightSharingTiles(x, dy, into: dw, batch: batch, worker: context.worker, scratch: scratch)
+            backwardWeightSharingTiles(context, into: dw)
         } else {
-            backwardWeightInParts(x, dy, into: dw, batch: batch, worker: context.worker, scratch: scratch)
+            backwardWeightInParts(context, into: dw)
         }
     }
 
@@ -17,7 +15,7 @@ extension Winograd {
         guard sharesTiles else {
             return ImageSum.scratchCount(weightCount, workers: workers) + workers * scratchPerThread
         }
-        let groups = LeafGroups(self, batch: batch)
+        let groups = LeafGroups(self, BatchPart(wholeBatch: batch))
         return count(groups.capacity, inputs) + count(groups.capacity, outputs)
             + (1 + groups.levels) * transformedCount + workers * ImageSum.bufferCount(inputs * panelWidth)
     }
@@ -28,17 +26,16 @@ extension Winograd {
     private var scratchPerThread: Int { transformedCount + count(blockTiles, inputs) + count(blockTiles, outputs) }
 
     /// Each thread sums all elements of dU over some images, and transforms the sum back before adding it to others, because dw is smaller.
-    private func backwardWeightInParts(
-        _ x: UnsafePointer<Float>, _ dy: UnsafePointer<Float>, into dw: UnsafeMutablePointer<Float>, batch: Int,
-        worker: Worker, scratch: UnsafeMutablePointer<Float>
-    ) {
+    private func backwardWeightInParts(_ context: LayerContext, into dw: UnsafeMutablePointer<Float>) {
+        let (x, dy, worker) = (context.input.values, context.outputGradient, context.worker)
+        let scratch = context.scratch.assumingMemoryBound(to: Float.self)
         let (vStride, dmStride) = (stride(blockTiles, inputs), stride(blockTiles, outputs))
         let du =
             scratch + ImageSum.scratchCount(weightCount, workers: worker.threadPool.count)
             + worker.index * scratchPerThread
         let v = du + transformedCount
         let dm = v + count(blockTiles, inputs)
-        ImageSum.run(batch, count: weightCount, into: dw, scratch: scratch, worker: worker) { images, sum in
+        ImageSum.run(context.part, count: weightCount, into: dw, scratch: scratch, worker: worker) { images, sum in
             let all = tileRows(of: images)
             for block in 0..<blockCount(all) {
                 let rows = tileRows(block, of: all)
@@ -54,14 +51,14 @@ extension Winograd {
             }
             for panel in 0..<panelCount { transformBack(du, panel, into: sum) }
         }
+        context.sumOverProcessesInBackground(dw, count: weightCount)
     }
 
     /// Shares V and dM of several leaves among the threads: each thread sums a panel of one of the 36 matrices dU over these images.
-    private func backwardWeightSharingTiles(
-        _ x: UnsafePointer<Float>, _ dy: UnsafePointer<Float>, into dw: UnsafeMutablePointer<Float>, batch: Int,
-        worker: Worker, scratch: UnsafeMutablePointer<Float>
-    ) {
-        let groups = LeafGroups(self, batch: batch)
+    private func backwardWeightSharingTiles(_ context: LayerContext, into dw: UnsafeMutablePointer<Float>) {
+        let (x, dy, worker) = (context.input.values, context.outputGradient, context.worker)
+        let scratch = context.scratch.assumingMemoryBound(to: Float.self)
+        let groups = LeafGroups(self, context.part)
         let (vStride, dmStride) = (stride(groups.capacity, inputs), stride(groups.capacity, outputs))
         let (v, dm) = (scratch, scratch + count(groups.capacity, inputs))
         let du = dm + count(groups.capacity, outputs)
@@ -104,6 +101,7 @@ extension Winograd {
                 }
             }
         }
+        context.sumOverProcesses(du, count: transformedCount)
         worker.forEachChunk(panelCount) { panel in transformBack(du, panel, into: dw) }
     }
 
@@ -152,16 +150,17 @@ extension Winograd {
         let capacity: Int
         private let capacityRows: Int
 
-        init(_ winograd: Winograd, batch: Int) {
-            tree = ImageSum(leaves: ImageSum.leavesPerThread(batch: batch), batch: batch)
+        init(_ winograd: Winograd, _ part: BatchPart) {
+            let leaves = ImageSum.leavesPerThread(batch: part.total)
+            tree = ImageSum(leaves: leaves, of: part)
             let columns = Int(winograd.tiles.tile_columns)
             let perRow = Winograd.points * max(winograd.inputs, winograd.outputs) * columns
             let fitting = max(1, Winograd.sharedTiles / perRow)
             let rowsPerImage = Int(winograd.tiles.tile_rows)
             var size = tree.leaves
-            while size > 1, (batch * size + tree.leaves - 1) / tree.leaves * rowsPerImage > fitting { size /= 2 }
+            while size > 1, (part.total * size + leaves - 1) / leaves * rowsPerImage > fitting { size /= 2 }
             self.size = size
-            capacityRows = min(batch * rowsPerImage, fitting)
+            capacityRows = min(part.images.count * rowsPerImage, fitting)
             capacity = capacityRows * columns
         }
 
@@ -171,7 +170,10 @@ extension Winograd {
 
         func leaves(_ group: Int) -> Range<Int> { (group * size)..<((group + 1) * size) }
 
-        func images(_ group: Int) -> Range<Int> { chunkRange(group, of: count, total: tree.batch) }
+        func images(_ group: Int) -> Range<Int> {
+            let leaves = leaves(group)
+            return tree.images(leaves.lowerBound).lowerBound..<tree.images(leaves.upperBound - 1).upperBound
+        }
 
         /// The number of pieces of a group's rows of tiles: one, or more if a single leaf does not fit.
         func pieces(_ rows: Range<Int>) -> Int { max(1, (rows.count + capacityRows - 1) / capacityRows) }

@@ -18,7 +18,6 @@ public final class TrainingLoop {
     public private(set) var best: Parameters?
     private let objective: any TrainingObjective
     private let options: Options
-    private let reducer: any GradientReducer
     private let checkpoints: (any CheckpointPolicy)?
     private let optimizer: any Optimizer
     private var clock = RunClock()
@@ -28,19 +27,11 @@ public final class TrainingLoop {
 
     /// Creates a loop that starts from the objective's current parameters.
     /// - Throws: `NetworkError.outOfMemory`.
-    public convenience init(
+    public init(
         _ objective: any TrainingObjective, options: Options, checkpoints: (any CheckpointPolicy)? = nil
-    ) throws {
-        try self.init(objective, options: options, reducer: LocalReducer(), checkpoints: checkpoints)
-    }
-
-    package init(
-        _ objective: any TrainingObjective, options: Options, reducer: any GradientReducer,
-        checkpoints: (any CheckpointPolicy)? = nil
     ) throws {
         self.objective = objective
         self.options = options
-        self.reducer = reducer
         self.checkpoints = checkpoints
         let parameters = objective.plan.parameters
         optimizer = try options.optimizer.makeOptimizer(
@@ -138,7 +129,7 @@ extension TrainingLoop {
             guard try step() else { return true }
             progress.secondsInRound += clock.lap()
             try onEvent(.step)
-            isStopped = try shouldStop()
+            isStopped = fromFirstProcess(try shouldStop())
             if isStopped || isOutOfTime { return progress.batch >= steps }
             if let checkpoints, checkpoints.isDue { checkpoints.save(state) }
         }
@@ -154,7 +145,6 @@ extension TrainingLoop {
         let plan = objective.plan
         plan.backward(count: result.count)
         for pass in objective.auxiliaryPasses { pass.plan.backward(count: pass.count) }
-        try reducer.reduce(plan.parameterGradients)
         objective.addGradients()
         optimizer.step(plan, learningRate: learningRate(at: step))
         if let ema, let decay = options.emaDecay {
@@ -246,15 +236,22 @@ extension TrainingLoop {
 // MARK: Time
 
 extension TrainingLoop {
-    private var secondsLeft: Double? { options.timeLimit.map { $0.seconds - clock.seconds } }
+    /// Returns the value of the first process, if several processes train together: all must decide alike.
+    private func fromFirstProcess<Value: BitwiseCopyable>(_ value: Value) -> Value {
+        objective.plan.options.workers.processes?.fromFirst(value) ?? value
+    }
+
+    private var secondsLeft: Double? { options.timeLimit.map { fromFirstProcess($0.seconds - clock.seconds) } }
     private var isOutOfTime: Bool { secondsLeft.map { $0 <= 0 } ?? false }
 
     /// Plans as many rounds as fit into the remaining time, and at least the completed ones.
     private func planRounds() {
         progress.plannedRounds = options.rounds.count
         let done = progress.round
-        guard let secondsLeft, done > 0, progress.secondsInRounds > 0 else { return }
-        let fitting = max(secondsLeft, 0) / (progress.secondsInRounds / Double(done))
+        guard let secondsLeft, done > 0 else { return }
+        let secondsInRounds = fromFirstProcess(progress.secondsInRounds)
+        guard secondsInRounds > 0 else { return }
+        let fitting = max(secondsLeft, 0) / (secondsInRounds / Double(done))
         progress.plannedRounds = min(options.rounds.count, done + Int(min(fitting, 1e9)))
     }
 }
