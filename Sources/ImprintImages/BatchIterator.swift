@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ImprintCore
 
 /// The batches of one epoch, in order.
 package protocol BatchIterator: AnyObject {
@@ -66,7 +67,7 @@ final class LoadedBatches: BatchIterator {
             let batch = index
             index += 1
             if loader.cachesAll { start(batch) }
-            let samples = buffers[batch % 2].wait()
+            let samples = buffers[batch % 2].wait(epoch: epoch)
             if !loader.cachesAll && index < batches.count { start(index) }
             let indices = buffers[batch % 2].indices
             for image in buffers[batch % 2].unreadable {
@@ -76,8 +77,12 @@ final class LoadedBatches: BatchIterator {
             }
             if indices.isEmpty { continue }
             return Batch(index: batch, labelSets: indices.map { loader.items[$0].labels }, indices: indices) {
-                [preprocessing = loader.preprocessing] in
-                preprocessing.normalize(samples, into: $0)
+                [loader] values in
+                let rows = loader.ownRows(of: indices.count)
+                let own = (rows.lowerBound * loader.bytesPerImage)..<(rows.upperBound * loader.bytesPerImage)
+                loader.preprocessing.normalize(
+                    UnsafeBufferPointer(rebasing: samples[own]),
+                    into: UnsafeMutableBufferPointer(rebasing: values[own]))
             }
         }
         return nil
@@ -92,6 +97,10 @@ private final class BatchBuffer: @unchecked Sendable {
     private(set) var unreadable: [SkippedImage] = []
     private let loader: BatchLoader
     private let samples: UnsafeMutableBufferPointer<UInt8>
+    /// The indices of the images that the batch should have.
+    private var wanted: [Int] = []
+    /// Whether this process has filled only its rows.
+    private var isDivided = false
     private let filling = DispatchGroup()
 
     init(_ loader: BatchLoader) {
@@ -108,15 +117,36 @@ private final class BatchBuffer: @unchecked Sendable {
         DispatchQueue.global(qos: .userInitiated).async(group: filling) { self.fill(indices, epoch: epoch) }
     }
 
-    private func fill(_ indices: [Int], epoch: Int) {
-        (self.indices, unreadable) = loader.fill(samples, indices, epoch: epoch)
+    /// Fills the buffer.
+    /// - Parameter divides: Whether several processes share the work.
+    private func fill(_ indices: [Int], epoch: Int, divides: Bool = true) {
+        wanted = indices
+        // Without an image, the rows of the others move. Each process then reads all images.
+        isDivided = divides && loader.processes != nil && !loader.haveBecomeUnreadable(indices)
+        let rows = isDivided ? loader.ownRows(of: indices.count) : 0..<indices.count
+        (self.indices, unreadable) = loader.fill(samples, indices, rows: rows, epoch: epoch)
     }
 
     /// Waits until the buffer is filled.
     func finish() { filling.wait() }
 
-    func wait() -> UnsafeBufferPointer<UInt8> {
+    /// Repeats filling until all processes have the same images: without any that one of them cannot read.
+    private func agree(_ processes: ProcessGroup, epoch: Int) {
+        while true {
+            let missing = Set(wanted).subtracting(indices)
+            let flags: [[UInt8]] = processes.gather(wanted.map { missing.contains($0) ? 1 : 0 })
+            let unreadable = wanted.indices.filter { row in flags.contains { $0[row] != 0 } }
+            if unreadable.isEmpty || (!isDivided && flags.allSatisfy { $0 == flags[0] }) { return }
+            // First, all processes try to read these images, for the reason.
+            if !isDivided { for row in unreadable { loader.recordUnreadable(wanted[row]) } }
+            fill(wanted, epoch: epoch, divides: false)
+        }
+    }
+
+    /// Waits until the buffer is filled, in all processes.
+    func wait(epoch: Int) -> UnsafeBufferPointer<UInt8> {
         finish()
+        if let processes = loader.processes { agree(processes, epoch: epoch) }
         return UnsafeBufferPointer(rebasing: samples[..<(indices.count * loader.bytesPerImage)])
     }
 }

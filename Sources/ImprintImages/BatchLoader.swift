@@ -135,7 +135,7 @@ package final class BatchLoader: Sendable {
     ///   - batchSize: The number of images in a batch; the last batch of an epoch may be smaller.
     ///   - shuffles: Whether every epoch shuffles the images.
     ///   - seed: The random seed of order and augmentation.
-    ///   - workers: The threads that read the images.
+    ///   - workers: The threads and processes that read the images. With several processes, each reads its share.
     ///   - allowsMissingLabels: Whether most images, or all images of a label, may be unreadable, as in a small validation
     ///     set.
     ///   - memoryLimit: The maximum number of bytes of cached images; half of the available memory if nil.
@@ -147,8 +147,10 @@ package final class BatchLoader: Sendable {
         batchSize: Int, shuffles: Bool, seed: UInt64, workers: Workers, allowsMissingLabels: Bool = false,
         memoryLimit: Int? = nil, onRead: (Int) -> Void = { _ in }
     ) throws(ImageError) {
+        let memoryLimit = memoryLimit ?? SystemMemory.available / 2
         cache = ImageStore(
-            count: items.count, of: preprocessing, memoryLimit: memoryLimit ?? SystemMemory.available / 2)
+            count: items.count, of: preprocessing,
+            memoryLimit: workers.processes.map { $0.minimum(memoryLimit) / $0.count } ?? memoryLimit)
         let failures = Self.read(items, preprocessing, workers: workers, into: cache, onRead: onRead)
         let readable = items.indices.filter { failures[$0] == nil }
         skipped = failures.sorted { $0.key < $1.key }.map { SkippedImage(url: items[$0.key].url, reason: $0.value) }
@@ -196,18 +198,39 @@ package final class BatchLoader: Sendable {
     /// caller waits instead.
     var cachesAll: Bool { cachedCount == count }
 
+    /// Returns the rows of a batch that this process fills.
+    func ownRows(of count: Int) -> Range<Int> { workers.processes?.part(of: count).images ?? 0..<count }
+
+    /// The processes that share the work; nil for a single one.
+    var processes: ProcessGroup? { workers.processes }
+
     var bytesPerImage: Int { preprocessing.width * preprocessing.height * preprocessing.channels }
     var bytesPerBatch: Int { bytesPerImage * min(order.batchSize, count) }
+
+    /// Whether one of the images has become unreadable.
+    func haveBecomeUnreadable(_ indices: [Int]) -> Bool {
+        unreadable.withLock { unreadable in indices.contains { unreadable[$0] != nil } }
+    }
+
+    /// Records that another process cannot read an image.
+    func recordUnreadable(_ index: Int) {
+        unreadable.withLock { unreadable in
+            unreadable[index] =
+                unreadable[index] ?? .unreadable(file: items[index].url, reason: "another process cannot read it")
+        }
+    }
 
     /// Fills `samples` with the images at `indices`, and returns which images were read and which are unreadable.
     ///
     /// The readable images are packed at the start, in order.
+    /// - Parameter rows: The rows to fill; the content of the others is undefined.
     func fill(
-        _ samples: UnsafeMutableBufferPointer<UInt8>, _ indices: [Int], epoch: Int
+        _ samples: UnsafeMutableBufferPointer<UInt8>, _ indices: [Int], rows: Range<Int>, epoch: Int
     ) -> (filled: [Int], unreadable: [SkippedImage]) {
         let known = unreadable.withLock { $0 }
         let failures = Mutex<[Int: ImageError]>([:])
-        workers.parallelForEach(indices.count) { row, _ in
+        workers.parallelForEach(rows.count) { offset, _ in
+            let row = rows.lowerBound + offset
             do throws(ImageError) {
                 if let reason = known[indices[row]] { throw reason }
                 let image = try image(at: indices[row], epoch: epoch)
@@ -237,7 +260,7 @@ package final class BatchLoader: Sendable {
         onRead: (Int) -> Void
     ) -> [Int: ImageError] {
         let failures = Mutex<[Int: ImageError]>([:])
-        _ = workers.parallelMap(items.count, onProgress: onRead) { index in
+        func read(_ index: Int) {
             do throws(ImageError) {
                 let image = try preprocessing.prepare(items[index])
                 if index < cache.capacity { cache[index] = image }
@@ -245,6 +268,37 @@ package final class BatchLoader: Sendable {
                 failures.withLock { $0[index] = error }
             }
         }
+        guard let processes = workers.processes else {
+            _ = workers.parallelMap(items.count, onProgress: onRead) { read($0) }
+            return failures.withLock { $0 }
+        }
+        // Each process reads its share of every group of images, and the processes exchange the cached ones.
+        for start in stride(from: 0, to: items.count, by: groupSize) {
+            let group = start..<min(start + groupSize, items.count)
+            func share(_ rank: Int) -> Range<Int> {
+                let share = chunkRange(rank, of: processes.count, total: group.count)
+                return (start + share.lowerBound)..<(start + share.upperBound)
+            }
+            let own = share(processes.rank)
+            workers.parallelForEach(own.count) { offset, _ in read(own.lowerBound + offset) }
+            cache.gather(processes, share: share)
+            let isUnreadable = failures.withLock { failures in group.map { failures[$0] == nil ? 0 : 1 as UInt8 } }
+            for (rank, flags) in processes.gather(isUnreadable).enumerated() {
+                for index in share(rank) where flags[index - start] != 0 && !own.contains(index) {
+                    // For the reason.
+                    read(index)
+                    failures.withLock { failures in
+                        failures[index] =
+                            failures[index]
+                            ?? .unreadable(file: items[index].url, reason: "another process cannot read it")
+                    }
+                }
+            }
+            onRead(group.upperBound)
+        }
         return failures.withLock { $0 }
     }
+
+    /// The number of images after which processes exchange what they have read.
+    private static let groupSize = 512
 }

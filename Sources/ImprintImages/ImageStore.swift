@@ -1,3 +1,5 @@
+internal import ImprintCore
+
 /// Preprocessed images of one size in one block of memory, which the system commits only as it is filled.
 ///
 /// Different threads may write at different indices at the same time.
@@ -28,6 +30,16 @@ final class ImageStore: @unchecked Sendable {
     subscript(index: Int) -> RasterImage {
         get { RasterImage(width: width, height: height, channels: channels, samples: Array(bytes(at: index))) }
         set { _ = bytes(at: index).update(fromContentsOf: newValue.samples) }
+    }
+
+    /// Collects images that the processes have written.
+    /// - Parameter share: Returns the indices of the images of a process; those beyond the capacity are ignored.
+    func gather(_ processes: ProcessGroup, share: (_ rank: Int) -> Range<Int>) {
+        guard let base = samples.baseAddress else { return }
+        processes.gather(base, parts: processes.count) {
+            let stored = share($0).clamped(to: 0..<capacity)
+            return (stored.lowerBound * bytesPerImage)..<(stored.upperBound * bytesPerImage)
+        }
     }
 
     /// Moves an image to an earlier index.

@@ -41,36 +41,43 @@ func bytes(of model: ModelFile) throws -> Data {
     }
 }
 
-/// Calls `body` with a folder of 20x20 noise images, each brighter on the side that its label names.
+/// Calls `body` with a folder of the images of `writeImages`.
 @discardableResult
 func withImages<Result>(
     _ labels: [String] = ["left", "right"], perLabel: Int, seed: UInt64 = 0, _ body: (URL) throws -> Result
 ) throws -> Result {
     try withTemporaryFolder { folder in
-        for label in labels {
-            let labelFolder = folder.appending(path: label)
-            try FileManager.default.createDirectory(at: labelFolder, withIntermediateDirectories: true)
-            for index in 0..<perLabel {
-                var stream = RandomStream(seed: seed, label, index)
-                var image = RasterImage(width: 20, height: 20)
-                for y in 0..<20 {
-                    for x in 0..<20 {
-                        let isBright =
-                            switch label {
-                            case "left": x < 10
-                            case "right": x >= 10
-                            case "up": y < 10
-                            default: y >= 10
-                            }
-                        for channel in 0..<3 {
-                            let sample = stream.index(below: 120) + (isBright ? 120 : 0)
-                            image.samples[(y * 20 + x) * 3 + channel] = UInt8(sample)
+        try writeImages(labels, perLabel: perLabel, seed: seed, to: folder)
+        return try body(folder)
+    }
+}
+
+/// Writes 20x20 noise images, each brighter on the side that its label names, into one folder per label.
+func writeImages(
+    _ labels: [String] = ["left", "right"], perLabel: Int, seed: UInt64 = 0, to folder: URL
+) throws {
+    for label in labels {
+        let labelFolder = folder.appending(path: label)
+        try FileManager.default.createDirectory(at: labelFolder, withIntermediateDirectories: true)
+        for index in 0..<perLabel {
+            var stream = RandomStream(seed: seed, label, index)
+            var image = RasterImage(width: 20, height: 20)
+            for y in 0..<20 {
+                for x in 0..<20 {
+                    let isBright =
+                        switch label {
+                        case "left": x < 10
+                        case "right": x >= 10
+                        case "up": y < 10
+                        default: y >= 10
                         }
+                    for channel in 0..<3 {
+                        let sample = stream.index(below: 120) + (isBright ? 120 : 0)
+                        image.samples[(y * 20 + x) * 3 + channel] = UInt8(sample)
                     }
                 }
-                try ImageFile.write(image, to: labelFolder.appending(path: "\(index).png"))
             }
+            try ImageFile.write(image, to: labelFolder.appending(path: "\(index).png"))
         }
-        return try body(folder)
     }
 }

@@ -33,7 +33,7 @@ package final class PyramidScanner {
     }
 
     /// The detections of one logo in an image.
-    package struct Scan: Hashable, Sendable {
+    package struct Scan: Hashable, Codable, Sendable {
         /// The maximum logit over all positions and pyramid levels.
         package var score: Float
         /// The peaks: by descending score after non-maximum suppression, otherwise in any order.

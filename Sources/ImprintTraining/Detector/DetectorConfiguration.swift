@@ -1,6 +1,6 @@
 public import Foundation
 internal import Imprint
-internal import ImprintCore
+package import ImprintCore
 internal import ImprintImages
 public import ImprintModel
 internal import ImprintNetwork
@@ -22,6 +22,10 @@ public struct DetectorConfiguration: Sendable {
     public var base: ModelFile?
     /// The number of threads; the result does not depend on it.
     public var threads = Processors.coreCount
+    /// The processes that train together; nil for a single process.
+    ///
+    /// The result does not depend on their number.
+    package var processes: ProcessGroup?
     /// The precision of the tensors in the model file.
     public var precision = Safetensors.Precision.float32
     /// The maximum memory for photos, in bytes.
@@ -40,6 +44,9 @@ public struct DetectorConfiguration: Sendable {
 }
 
 extension DetectorConfiguration {
+    /// The threads and processes that share the work.
+    var workers: Workers { Workers(threads, processes: processes) }
+
     /// Checks that every value is in its range.
     func check() throws(ImprintError) {
         if let problem = hyperparameters.problem { throw problem.error }

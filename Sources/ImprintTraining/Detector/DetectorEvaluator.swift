@@ -29,17 +29,45 @@ struct DetectorEvaluator {
         let order = sources.indices.sorted {
             (sources[$0].width, sources[$0].height, $0) < (sources[$1].width, sources[$1].height, $1)
         }
+        let processes = workers.processes
+        let (first, step) = (processes?.rank ?? 0, processes?.count ?? 1)
         let parts = workers.parallelMap(workers.count) { worker in
-            Result { () -> [(Int, [PyramidScanner.Scan]?)] in
+            Result { () -> [IndexedScans] in
                 let scanner = PyramidScanner(
                     network, parameters: parameters, preprocessing: preprocessing, detector: detector, shapes: 1)
-                return try stride(from: worker, to: order.count, by: workers.count).map { turn in
+                return try stride(from: first + step * worker, to: order.count, by: step * workers.count).map { turn in
                     let index = order[turn]
-                    return (index, try image(of: sources[index]).map { try scanner.scan($0, peaks: peaks) })
+                    let scans = try image(of: sources[index]).map { try scanner.scan($0, peaks: peaks) }
+                    return IndexedScans(index: index, scans: scans)
                 }
             }
         }
-        return try parts.flatMap { try $0.get() }.sorted { $0.0 < $1.0 }.map(\.1)
+        var scans = try parts.flatMap { try $0.get() }
+        if let processes {
+            // The logits of a diverged network are not finite.
+            let (encoder, decoder) = (JSONEncoder(), JSONDecoder())
+            encoder.nonConformingFloatEncodingStrategy = .convertToString(
+                positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
+            decoder.nonConformingFloatDecodingStrategy = .convertFromString(
+                positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
+            let encoded = processes.gather(Array(try encoder.encode(scans)))
+            scans = try encoded.flatMap { try decoder.decode([IndexedScans].self, from: Data($0)) }
+            // The process that scanned a photo knows that it is unreadable; all must.
+            for scan in scans where scan.scans == nil { try recordUnreadable(sources[scan.index]) }
+        }
+        return scans.sorted { $0.index < $1.index }.map(\.scans)
+    }
+
+    /// The detections in an image; nil for an unreadable photo.
+    private struct IndexedScans: Codable {
+        let index: Int
+        let scans: [PyramidScanner.Scan]?
+    }
+
+    /// Records that a photo is unreadable, with the reason if this process cannot read it either.
+    private func recordUnreadable(_ source: PatchSource) throws(ImageError) {
+        guard try image(of: source) != nil, let photo = source.photo else { return }
+        try photos.unreadable.add(source, .unreadable(file: photo, reason: "another process cannot read it"))
     }
 
     /// Returns the image, or nil for an unreadable photo.

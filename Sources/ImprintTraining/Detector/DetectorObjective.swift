@@ -64,7 +64,9 @@ final class DetectorObjective: TrainingObjective {
             let targets = try patches.fill(memory, of: phase, step: stepOfRun)
             let count = memory.count / batchSize
             let input = plan.input
-            workers.parallelForEach(batchSize) { patch, _ in
+            let own = workers.processes?.part(of: batchSize).images ?? 0..<batchSize
+            workers.parallelForEach(own.count) { offset, _ in
+                let patch = own.lowerBound + offset
                 evaluator.preprocessing.normalize(
                     UnsafeBufferPointer(rebasing: memory[(patch * count)..<((patch + 1) * count)]),
                     into: UnsafeMutableBufferPointer(rebasing: input[(patch * count)..<((patch + 1) * count)]))

@@ -142,6 +142,23 @@ final class DetectorPatches {
         _ patches: UnsafeMutableBufferPointer<UInt8>, of phase: DetectorPhase, step: Int
     ) throws(ImageError) -> [[HeatMapLoss.Target]] {
         try refreshPool(before: step)
+        guard let processes = workers.processes else {
+            return try fill(patches, of: phase, step: step, reading: 0..<batchSize)
+        }
+        let own = processes.part(of: batchSize).images
+        while true {
+            let before = unreadable.all.count
+            let targets = try fill(patches, of: phase, step: step, reading: own)
+            // If a photo has become unreadable, other images replace its patches in all processes.
+            guard try unreadable.share(with: processes, from: before) else { return targets }
+        }
+    }
+
+    /// Fills patches of a batch.
+    /// - Parameter own: The patches to read; the others only get targets.
+    private func fill(
+        _ patches: UnsafeMutableBufferPointer<UInt8>, of phase: DetectorPhase, step: Int, reading own: Range<Int>
+    ) throws(ImageError) -> [[HeatMapLoss.Target]] {
         let valuesPerPatch = DetectorHead.patchSide * DetectorHead.patchSide * 3
         let shares = Kind.allCases.map { $0.share(in: phase) }
         return try workers.parallelMap(batchSize) { index throws(ImageError) in
@@ -149,7 +166,9 @@ final class DetectorPatches {
             let patch = UnsafeMutableBufferPointer(
                 rebasing: patches[(index * valuesPerPatch)..<((index + 1) * valuesPerPatch)])
             let position = (Float(index) + random.uniform()) / Float(batchSize) * shares.reduce(0, +)
-            let targets = try readPatch(Self.kind(at: position, shares), &random, into: patch)
+            let kind = Self.kind(at: position, shares)
+            guard own.contains(index) else { return try readPatch(kind, &random, into: nil) }
+            let targets = try readPatch(kind, &random, into: patch)
             PatchJitter(&random).change(patch, side: DetectorHead.patchSide)
             return targets
         }
@@ -167,8 +186,9 @@ final class DetectorPatches {
     }
 
     /// Reads a patch of a kind; if its photo has become unreadable, a random patch of another image.
+    /// - Parameter patch: The pixels; nil to return only the targets.
     private func readPatch(
-        _ kind: Kind, _ random: inout RandomStream, into patch: UnsafeMutableBufferPointer<UInt8>
+        _ kind: Kind, _ random: inout RandomStream, into patch: UnsafeMutableBufferPointer<UInt8>?
     ) throws(ImageError) -> [HeatMapLoss.Target] {
         var (source, window, targets) = choose(kind, &random)
         while let reason = try problem(reading: source, window, into: patch) {
@@ -181,9 +201,10 @@ final class DetectorPatches {
     /// Reads a window.
     /// - Returns: The reason why the photo is unreadable; nil if the window was read.
     private func problem(
-        reading source: PatchSource, _ window: PatchWindow, into patch: UnsafeMutableBufferPointer<UInt8>
+        reading source: PatchSource, _ window: PatchWindow, into patch: UnsafeMutableBufferPointer<UInt8>?
     ) throws(ImageError) -> ImageError? {
         if let reason = unreadable.reason(for: source) { return reason }
+        guard let patch else { return nil }
         do throws(ImageError) {
             try source.read(window, side: DetectorHead.patchSide, into: patch)
             return nil

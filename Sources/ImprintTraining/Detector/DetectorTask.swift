@@ -19,6 +19,7 @@ struct DetectorTask: TrainingTask {
     private let hasBoxes: Bool
     private let backgrounds: [URL]?
     private let configuration: DetectorConfiguration
+    /// The threads of this process.
     private let workers: Workers
     private let start: DetectorStart
     let fingerprint: [String: String]
@@ -100,6 +101,7 @@ struct DetectorTask: TrainingTask {
     /// The labels of the model: the labels of the photos and of the logos, in order.
     var labels: [String] { source.labels.sorted(by: precedes) }
     var network: Network { start.network }
+    var processes: ProcessGroup? { configuration.processes }
     var hasTimeLimit: Bool { false }
 
     private var photos: DetectorPhotos {
@@ -183,15 +185,15 @@ struct DetectorTask: TrainingTask {
             compositors: compositors, negatives: negatives(parts.photos, parts.backdrops),
             positives: photos.positives.compactMap { photo in
                 photo.logos.first.map { DetectorPatches.Positive(source: photo.source, logo: $0) }
-            }, unreadable: photos.unreadable, seed: hyperparameters.seed, workers: workers,
+            }, unreadable: photos.unreadable, seed: hyperparameters.seed, workers: configuration.workers,
             batchSize: hyperparameters.batchSize, poolSize: hyperparameters.poolSize)
         let parameters = try start.parameters(seed: hyperparameters.seed)
         let evaluator = DetectorEvaluator(
-            labels: labels, logos: logos, photos: photos, workers: workers,
+            labels: labels, logos: logos, photos: photos, workers: configuration.workers,
             compositeCount: min(200, 5 * hyperparameters.poolSize), preprocessing: start.preprocessing)
         let objective = try DetectorObjective(
             network, parameters: parameters, patches: patches, phases: phases, evaluator: evaluator,
-            hyperparameters: hyperparameters, workers: workers)
+            hyperparameters: hyperparameters, workers: configuration.workers)
         self.objective.value = objective
         var options = TrainingLoop.Options(
             rounds: .phases(

@@ -71,13 +71,15 @@ struct ChosenRecipe {
                     }
                     throw ImprintError.timeLimitTooShort(seconds: limit, expected: clock.seconds / done)
                 })
-            decision = RecipeDecision(
+            let measured = RecipeDecision(
                 recipe, probe.evidence,
                 secondsPerEpoch: probe.secondsPerPhoto * Self.trainingCost * Double(probe.evidence.trainingPhotos),
                 secondsLeft: configuration.timeLimit.map { $0.seconds - clock.seconds },
                 epochs: epochs, augmentation: augmentation,
                 given: augmentation == Augmentation.none ? given.subtracting([.augmentation]) : given,
                 isMultiLabel: measuring.isMultiLabel)
+            // It depends on the speed of a process.
+            decision = try configuration.processes?.fromFirst(encoding: measured) ?? measured
             original = decision
             (self.probe, secondsOfProbe) = (probe, clock.seconds)
         }

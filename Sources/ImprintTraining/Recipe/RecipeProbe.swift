@@ -51,7 +51,8 @@ struct RecipeProbe {
             preconditionFailure("the features of the training photos must be computed first")
         }
         let validation = images.validation as? FeatureLoader
-        secondsPerPhoto = secondsOfFeatures / Double(training.count + (validation?.count ?? 0))
+        let secondsPerPhoto = secondsOfFeatures / Double(training.count + (validation?.count ?? 0))
+        self.secondsPerPhoto = configuration.processes?.fromFirst(secondsPerPhoto) ?? secondsPerPhoto
         let workers = Workers(configuration.threads)
         let labelCount = folder.labels.count
         let link: LogisticRegression.Link = configuration.isMultiLabel ? .sigmoid : .softmax

@@ -33,7 +33,7 @@ final class CheckpointStore {
     let resumed: Checkpoint?
     /// Whether the run replaces the checkpoint of a finished run.
     let replacesFinished: Bool
-    private let folder: FolderLock
+    private let folder: FolderLock?
     private let interval: Duration
     private let clock = ContinuousClock()
     /// The time of the last attempt to write a checkpoint.
@@ -41,17 +41,22 @@ final class CheckpointStore {
     private var hasFailed = false
 
     /// Creates and locks the folder, and reads its checkpoint.
+    /// - Parameter isReadOnly: Whether another process creates and locks the folder, and writes the checkpoints.
     /// - Throws: `ImprintError` if the checkpoint is unusable, or if a new run would replace the checkpoint of an unfinished run; `FileError` if the
     ///   folder is not writable.
-    init(_ options: CheckpointOptions) throws {
+    init(_ options: CheckpointOptions, isReadOnly: Bool = false) throws {
         let folder = options.folder
         file = folder.appending(path: CheckpointOptions.fileName)
         interval = options.interval
         lastAttempt = clock.now
-        try AtomicFile.makeFolder(folder)
-        try AtomicFile.checkWritable(file)
-        self.folder = try FolderLock(folder)
-        AtomicFile.removeUnfinished(in: folder)
+        if isReadOnly {
+            self.folder = nil
+        } else {
+            try AtomicFile.makeFolder(folder)
+            try AtomicFile.checkWritable(file)
+            self.folder = try FolderLock(folder)
+            AtomicFile.removeUnfinished(in: folder)
+        }
         guard FileManager.default.fileExists(atPath: file.path) else {
             resumed = nil
             replacesFinished = false

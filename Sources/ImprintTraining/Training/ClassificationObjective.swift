@@ -21,7 +21,7 @@ final class ClassificationObjective: TrainingObjective {
     /// The weight of each label in the loss; nil if all are equal.
     let classWeights: [Float]?
     private let hyperparameters: ClassifierHyperparameters
-    private let threads: Int
+    private let workers: Workers
     private let images: TrainingImages
     private let unreadable: UnreadablePhotos
     private let loss: ClassificationLoss
@@ -37,7 +37,7 @@ final class ClassificationObjective: TrainingObjective {
     ) throws {
         self.start = start
         hyperparameters = configuration.hyperparameters
-        threads = configuration.threads
+        workers = configuration.workers
         self.images = images
         self.unreadable = unreadable
         classWeights = ClassificationLoss.classWeights(
@@ -62,7 +62,7 @@ final class ClassificationObjective: TrainingObjective {
             network, parameters: start.trainablePart.parameters,
             options: ExecutionPlan.Options(
                 batchSize: min(hyperparameters.batchSize, images.training.count), mode: .training,
-                workers: Workers(threads), frozen: start.stages.frozen[stage], seed: hyperparameters.seed
+                workers: workers, frozen: start.stages.frozen[stage], seed: hyperparameters.seed
             ).limitingThreads(for: network))
     }
 
@@ -133,7 +133,7 @@ final class ClassificationObjective: TrainingObjective {
         let plan = try ExecutionPlan(
             logits, parameters: parameters,
             options: ExecutionPlan.Options(
-                batchSize: min(hyperparameters.batchSize, count), workers: Workers(threads)
+                batchSize: min(hyperparameters.batchSize, count), workers: workers
             ).limitingThreads(for: logits))
         validationPlan = plan
         return plan

@@ -1,6 +1,6 @@
 public import Foundation
 internal import Imprint
-internal import ImprintCore
+package import ImprintCore
 internal import ImprintImages
 public import ImprintModel
 internal import ImprintNetwork
@@ -40,6 +40,10 @@ public struct ClassifierConfiguration: Sendable {
     public var validationFolder: URL?
     /// The number of threads; the result does not depend on it.
     public var threads = Processors.coreCount
+    /// The processes that train together; nil for a single process.
+    ///
+    /// The result does not depend on their number.
+    package var processes: ProcessGroup?
     /// The precision of the tensors in the model file.
     public var precision = Safetensors.Precision.float32
     /// The maximum memory for preprocessed photos, in bytes.
@@ -58,6 +62,9 @@ public struct ClassifierConfiguration: Sendable {
 }
 
 extension ClassifierConfiguration {
+    /// The threads and processes that share the work.
+    var workers: Workers { Workers(threads, processes: processes) }
+
     /// The trainable layers of the base model; nil if training starts from scratch.
     var trainableLayers: FineTuning.TrainableLayers? {
         switch start {

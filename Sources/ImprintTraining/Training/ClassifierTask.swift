@@ -39,6 +39,7 @@ struct ClassifierTask: TrainingTask {
     var multiLabelEvaluation: MultiLabelEvaluation? { multiLabel.value }
     var network: Network { start.trainablePart.network }
     var versionOneFingerprint: [String: String] { configuration.versionOneFingerprint(baseDigest: start.baseDigest) }
+    var processes: ProcessGroup? { configuration.processes }
     var hasTimeLimit: Bool { configuration.timeLimit != nil }
     func sampleCount(ofRound round: Int) -> Int { photos.training.count }
 
@@ -95,6 +96,8 @@ struct ClassifierTask: TrainingTask {
         guard configuration.learningRate == nil, loop.progress.learningRate == 0, let objective = objective.value else {
             return true
         }
+        // All processes must decide alike.
+        func agreed(_ condition: Bool) -> Bool { configuration.processes?.fromFirst(condition) ?? condition }
         return try withoutActuallyEscaping(onEvent) { onEvent in
             try withoutActuallyEscaping(shouldStop) { shouldStop in
                 let search = try LearningRateRangeTest.run(
@@ -102,10 +105,10 @@ struct ClassifierTask: TrainingTask {
                     learningRateFactors: start.learningRateFactors
                 ) { step in
                     onEvent(.searching(done: step, of: LearningRateSearch.stepCount))
-                    return !shouldStop() && !isOutOfTime(loop)
+                    return agreed(!shouldStop() && !isOutOfTime(loop))
                 }
                 // The result of an interrupted test is not the learning rate of the run.
-                guard let search, let found = search.learningRate, !shouldStop() else { return false }
+                guard agreed(!shouldStop()), let search, let found = search.learningRate else { return false }
                 loop.use(learningRate: found)
                 onEvent(.learningRate(search))
                 return true

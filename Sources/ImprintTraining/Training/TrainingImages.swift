@@ -43,7 +43,7 @@ struct TrainingImages {
             try BatchLoader(
                 items: items, labels: folder.labels, preprocessing: start.preprocessing,
                 augmentation: isTraining ? configuration.augmentation : nil, batchSize: configuration.batchSize,
-                shuffles: isTraining, seed: configuration.seed, workers: Workers(configuration.threads),
+                shuffles: isTraining, seed: configuration.seed, workers: configuration.workers,
                 allowsMissingLabels: !isTraining && split.folders.count == 1, memoryLimit: memoryLimit,
                 onRead: { onEvent(.reading(done: read + $0, of: total)) })
         }
@@ -59,7 +59,7 @@ struct TrainingImages {
         let read = training.count + (validationLoader?.count ?? 0)
         func source(_ images: BatchLoader, after done: Int) throws -> any BatchSource {
             guard let part = start.featureExtractor, images.count > 0 else { return images }
-            return try FeatureLoader(of: images, by: part, workers: Workers(configuration.threads)) {
+            return try FeatureLoader(of: images, by: part, workers: configuration.workers) {
                 onEvent(.computingFeatures(done: done + $0, of: read))
                 try checkContinues()
             }

@@ -23,11 +23,12 @@ final class TrainingRunner<Job: TrainingTask> {
     }
 
     func run() throws -> TrainingResult {
-        let store = try checkpoints.map(CheckpointStore.init)
+        let store = try checkpoints.map { try CheckpointStore($0, isReadOnly: !(task.processes?.isFirst ?? true)) }
         if let store, let checkpoint = store.resumed {
             let settings = checkpoint.isVersionOne ? task.versionOneFingerprint : task.fingerprint
             try checkpoint.checkFits(task.network, labels: task.labels, settings: settings, file: store.file)
         }
+        try checkProcesses(store?.resumed?.state.progress)
         let photos = try task.readPhotos(earlier: store?.resumed?.images, onEvent: onEvent) {
             guard !shouldStop() else {
                 throw ImprintError.stoppedTooEarly(checkpoint: store?.resumed.map { _ in store?.file.path ?? "" })
@@ -35,8 +36,10 @@ final class TrainingRunner<Job: TrainingTask> {
         }
         if let store, let checkpoint = store.resumed { try task.check(checkpoint, file: store.file) }
         let (objective, options) = try task.makeObjective()
+        // Only the first process writes checkpoints.
         let writer = CheckpointWriter(
-            store, onEvent: onEvent, network: task.network, labels: task.labels, settings: task.fingerprint,
+            task.processes?.isFirst ?? true ? store : nil, onEvent: onEvent, network: task.network, labels: task.labels,
+            settings: task.fingerprint,
             images: photos.checkpointImages)
         let loop = try TrainingLoop(objective, options: options, checkpoints: writer)
         let run = Run(loop: loop, photos: photos, writer: writer)
@@ -45,6 +48,17 @@ final class TrainingRunner<Job: TrainingTask> {
         } catch let error as TrainingDivergedError {
             throw ImprintError.diverged(epoch: error.epoch, learningRate: error.learningRate)
         }
+    }
+
+    /// Checks that all processes would train the same model.
+    /// - Parameter resumed: The progress of the checkpoint to resume, if any.
+    private func checkProcesses(_ resumed: TrainingProgress?) throws {
+        let settings = task.fingerprint.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+        try task.processes?.checkSame([
+            ("processor", "\(Engine.current)"), ("setting", settings.joined(separator: ", ")),
+            ("network", "\(task.network.name) with \(task.network.nodes.count) layers"),
+            ("checkpoint", resumed.map { "round \($0.round + 1), step \($0.batch)" } ?? "none"),
+        ])
     }
 
     /// The parts of a run that exist once its photos are read.
@@ -68,6 +82,7 @@ final class TrainingRunner<Job: TrainingTask> {
             resumed = TrainingStart.Resumption(
                 history: loop.progress.history, imagesSeen: loop.progress.sum.count, hasSameImages: hasSamePhotos)
         }
+        try task.processes?.checkSame([("photos", photos.checkpointImages.digest)])
         start(run, resumed, replacesCheckpoint: store?.replacesFinished ?? false)
         try prepare(run)
         var ending = try train(run)

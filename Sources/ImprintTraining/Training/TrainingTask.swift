@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Imprint
+internal import ImprintCore
 internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
@@ -18,6 +19,8 @@ protocol TrainingTask {
     var decision: RecipeDecision? { get }
     /// The evaluation of a multi-label model on the validation set, after `makeModel`, or nil for other models.
     var multiLabelEvaluation: MultiLabelEvaluation? { get }
+    /// The processes that train together; nil for a single process.
+    var processes: ProcessGroup? { get }
     /// Whether the run has a time limit, so that its result depends on the speed of the machine.
     var hasTimeLimit: Bool { get }
 

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ImprintCore
 internal import ImprintImages
 internal import Synchronization
 
@@ -23,6 +24,21 @@ final class UnreadablePhotos: Sendable {
         guard let photo = source.photo else { throw reason }
         add(SkippedImage(url: photo, reason: reason))
         if let problem { throw problem }
+    }
+
+    /// Adds the photos that other processes cannot read.
+    /// - Parameter count: The number of unreadable photos that all processes know.
+    /// - Returns: Whether there are new ones in any process.
+    /// - Throws: `ImageError` if too few photos are readable.
+    func share(with processes: ProcessGroup, from count: Int) throws(ImageError) -> Bool {
+        let own = state.withLock { ($0.reported + $0.unreported).dropFirst(count).map(\.url.absoluteString) }
+        let all = processes.gather(Array(own.joined(separator: "\n").utf8))
+            .flatMap { String(decoding: $0, as: UTF8.self).split(separator: "\n") }
+        for url in all.compactMap({ URL(string: String($0)) }) {
+            add(SkippedImage(url: url, reason: .unreadable(file: url, reason: "another process cannot read it")))
+        }
+        if let problem { throw problem }
+        return !all.isEmpty
     }
 
     /// Returns the reason why a photo cannot be read; nil if it is readable.

@@ -13,20 +13,6 @@ import Testing
 
 /// Tests of training a detector from artwork, on photos with and without a cross, with a few steps per phase.
 @Suite("Detector training", .timeLimit(.minutes(5))) struct DetectorTrainerTests {
-    /// Writes artwork: a red cross on a transparent background.
-    private func writeArtwork(to folder: URL) throws -> Artwork {
-        var image = RasterImage(width: 48, height: 48, channels: 4)
-        for y in 0..<48 {
-            for x in 0..<48 where (16..<32).contains(x) || (16..<32).contains(y) {
-                let pixel = (y * 48 + x) * 4
-                (image.samples[pixel], image.samples[pixel + 3]) = (200, 255)
-            }
-        }
-        let file = folder.appending(path: "cross.png")
-        try ImageFile.write(image, to: file)
-        return try Artwork(contentsOf: file)
-    }
-
     /// Writes photos of noise; those with the label "cross" show a cross.
     private func writePhotos(to folder: URL, labels: [String], count: Int) throws {
         try writeNoise(to: folder, labels: labels, count: count) { label, image, left, top in
@@ -58,7 +44,7 @@ import Testing
     @Test("The model file is bitwise identical for any number of threads, and if training is resumed after every step")
     func deterministic() throws {
         try withTemporaryFolder { scratch in
-            let artwork = try writeArtwork(to: scratch)
+            let artwork = try writeCross(to: scratch)
             let photos = scratch.appending(path: "photos")
             try writePhotos(to: photos, labels: ["cross", "other"], count: 6)
             let whole = try run(photos, artwork)
@@ -85,7 +71,7 @@ import Testing
 
     @Test("A run does not resume with changed artwork or backgrounds") func otherArtwork() throws {
         try withTemporaryFolder { scratch in
-            let artwork = try writeArtwork(to: scratch)
+            let artwork = try writeCross(to: scratch)
             let photos = scratch.appending(path: "photos")
             try writePhotos(to: photos, labels: ["other"], count: 6)
             let options = CheckpointOptions(folder: scratch.appending(path: "run"), interval: .zero, resumes: true)
@@ -113,7 +99,7 @@ import Testing
     @Test("Composites use the photos without the logo, given photos or drawn patterns as backgrounds")
     func backgrounds() throws {
         try withTemporaryFolder { scratch in
-            let artwork = try writeArtwork(to: scratch)
+            let artwork = try writeCross(to: scratch)
             let photos = scratch.appending(path: "photos")
             try writePhotos(to: photos, labels: ["other"], count: 6)
             try writePhotos(to: scratch.appending(path: "more"), labels: ["drawer"], count: 2)
@@ -126,7 +112,7 @@ import Testing
     @Test("Training ends if all photos without the logo vanish, and resumes bitwise identically once they are back")
     func vanishedNegatives() throws {
         try withTemporaryFolder { scratch in
-            let artwork = try writeArtwork(to: scratch)
+            let artwork = try writeCross(to: scratch)
             let photos = scratch.appending(path: "photos")
             try writePhotos(to: photos, labels: ["cross", "other"], count: 6)
             let expected = try bytes(of: run(photos, artwork).model)
@@ -146,7 +132,7 @@ import Testing
 
     @Test("Training ends if more than half of the photos become unreadable") func mostPhotosVanish() throws {
         try withTemporaryFolder { scratch in
-            let artwork = try writeArtwork(to: scratch)
+            let artwork = try writeCross(to: scratch)
             let photos = scratch.appending(path: "photos")
             try writePhotos(to: photos, labels: ["cross", "other"], count: 6)
             let vanishing = (0..<5).flatMap { ["cross/\($0).png", "other/\($0).png"] }
@@ -164,7 +150,7 @@ import Testing
 
     @Test("A run with photos of the logo does not resume without them") func otherPhases() throws {
         try withTemporaryFolder { scratch in
-            let artwork = try writeArtwork(to: scratch)
+            let artwork = try writeCross(to: scratch)
             let photos = scratch.appending(path: "photos")
             try writePhotos(to: photos, labels: ["cross", "other"], count: 6)
             let options = CheckpointOptions(folder: scratch.appending(path: "run"), interval: .zero, resumes: true)
@@ -182,7 +168,7 @@ import Testing
         arguments: [("cross", 1), ("other", 3)])
     func vanishedPhoto(label: String, steps: Int) throws {
         try withTemporaryFolder { scratch in
-            let artwork = try writeArtwork(to: scratch)
+            let artwork = try writeCross(to: scratch)
             let photos = scratch.appending(path: "photos")
             try writePhotos(to: photos, labels: ["cross", "other"], count: 6)
             let options = CheckpointOptions(folder: scratch.appending(path: "run"), interval: .zero, resumes: true)
@@ -216,7 +202,7 @@ import Testing
         arguments: [true, false])
     func model(hasPhotos: Bool) throws {
         try withTemporaryFolder { scratch in
-            let artwork = try writeArtwork(to: scratch)
+            let artwork = try writeCross(to: scratch)
             let photos = scratch.appending(path: "photos")
             try writePhotos(to: photos, labels: hasPhotos ? ["cross", "other"] : ["other"], count: 6)
             var start: TrainingStart?
@@ -306,7 +292,7 @@ import Testing
             var configuration = DetectorConfiguration()
             configuration.hyperparameters = hyperparameters
             let trainer = DetectorTrainer(
-                artwork: ["cross": [try writeArtwork(to: scratch)]], photos: nil, configuration: configuration)
+                artwork: ["cross": [try writeCross(to: scratch)]], photos: nil, configuration: configuration)
             let error = #expect(throws: ImprintError.self) { try trainer.train() }
             guard case .invalidSetting(name, _, _) = error else {
                 Issue.record("\(String(describing: error))")
@@ -320,7 +306,7 @@ import Testing
         arguments: [["a", "b"], ["c"]])
     func validationFolder(backgrounds: [String]) throws {
         try withTemporaryFolder { scratch in
-            let artwork = try writeArtwork(to: scratch)
+            let artwork = try writeCross(to: scratch)
             let photos = scratch.appending(path: "photos")
             let validation = scratch.appending(path: "validation")
             try writePhotos(to: photos, labels: ["a", "b", "cross"], count: 3)
@@ -335,7 +321,7 @@ import Testing
 
     @Test("Photos must have exactly one label without a logo") func labels() throws {
         try withTemporaryFolder { scratch in
-            let artwork = try writeArtwork(to: scratch)
+            let artwork = try writeCross(to: scratch)
             let photos = scratch.appending(path: "photos")
             try writePhotos(to: photos, labels: ["cross"], count: 2)
             func error(_ found: [String]) -> ImprintError {

@@ -9,6 +9,20 @@ import ImprintImages
 @testable import ImprintSynthesis
 @testable import ImprintTraining
 
+/// Writes artwork: a red cross on a transparent background.
+func writeCross(to folder: URL) throws -> Artwork {
+    var image = RasterImage(width: 48, height: 48, channels: 4)
+    for y in 0..<48 {
+        for x in 0..<48 where (16..<32).contains(x) || (16..<32).contains(y) {
+            let pixel = (y * 48 + x) * 4
+            (image.samples[pixel], image.samples[pixel + 3]) = (200, 255)
+        }
+    }
+    let file = folder.appending(path: "cross.png")
+    try ImageFile.write(image, to: file)
+    return try Artwork(contentsOf: file)
+}
+
 /// Writes noise images into one folder per label, and calls `painting` to draw the object of the label at a random position of each.
 func writeNoise(
     to folder: URL, labels: [String], count: Int,

@@ -1,0 +1,44 @@
+internal import Foundation
+internal import ImprintCore
+internal import ImprintModel
+
+/// The error of processes that would not train the same model.
+package struct ProcessMismatchError: Error, CustomStringConvertible {
+    /// The index of the process that differs from the first one.
+    package let rank: Int
+    /// The property that differs, such as "photos".
+    package let property: String
+    package let found: String
+    package let expected: String
+
+    package var description: String {
+        "process \(rank) has another \(property) than process 0: \"\(found)\", expected \"\(expected)\". Start all processes with the same program and the same files, on the same kind of processor."
+    }
+}
+
+extension ProcessGroup {
+    /// Checks that all processes have the same values of some properties.
+    /// - Throws: `ProcessMismatchError` in all processes.
+    func checkSame(_ properties: [(name: String, value: String)]) throws(ProcessMismatchError) {
+        let all = gather(Array(properties.map(\.value).joined(separator: "\u{0}").utf8))
+            .map {
+                $0.split(separator: 0, omittingEmptySubsequences: false).map { String(decoding: $0, as: UTF8.self) }
+            }
+        for (rank, values) in all.enumerated() {
+            for (index, property) in properties.enumerated() where values[index] != all[0][index] {
+                throw ProcessMismatchError(
+                    rank: rank, property: property.name, found: values[index], expected: all[0][index])
+            }
+        }
+    }
+}
+
+extension Checkpoint.Images {
+    /// The SHA-256 of the digests and the names of the images.
+    var digest: String {
+        let names = digests + ["training"] + training + ["validation"] + validation
+        var hash = SHA256()
+        for name in names { hash.update((Array(name.utf8) + [0]).span.bytes) }
+        return hash.hexadecimal
+    }
+}

@@ -1,0 +1,162 @@
+import Foundation
+import ImprintCore
+import ImprintImages
+import ImprintSynthesis
+import TestSupport
+import Testing
+
+@testable import Imprint
+@testable import ImprintModel
+@testable import ImprintNetwork
+@testable import ImprintTraining
+
+/// Training runs that several processes share.
+@Suite("Training with several processes", .timeLimit(.minutes(5))) struct TrainingProcessesTests {
+    /// Trains the same classifier in several processes, and returns the bytes of its file in each.
+    private func trainClassifier(
+        _ folder: URL, _ count: Int, _ configuration: ClassifierConfiguration, checkpoints: CheckpointOptions? = nil,
+        stopAfter limit: Int = .max, onEvent: @escaping @Sendable (Int, TrainingEvent) -> Void = { _, _ in }
+    ) async throws -> [Data] {
+        try await inProcesses(count) { group in
+            var configuration = configuration
+            configuration.processes = group
+            var steps = 0
+            do {
+                let model = try train(
+                    folder, configuration, checkpoints: checkpoints,
+                    // Only the first process decides.
+                    shouldStop: { steps >= limit && group.isFirst },
+                    onEvent: {
+                        if case .batch = $0 { steps += 1 }
+                        onEvent(group.rank, $0)
+                    })
+                return try bytes(of: model)
+            } catch ImprintError.stoppedTooEarly {
+                return Data()
+            }
+        }
+    }
+
+    @Test(
+        "The model file does not depend on the number of processes",
+        arguments: [nil, 0, 5000] as [Int?], [1, 2])
+    func classifier(memoryLimit: Int?, threads: Int) async throws {
+        try await withTemporaryFolder { folder in
+            try writeImages(perLabel: 22, to: folder)
+            let configuration = try quickTraining(epochs: 2) {
+                $0.memoryLimit = memoryLimit
+                $0.threads = threads
+                $0.batchSize = 16
+                $0.validation = .fraction(0.3)
+                $0.augmentation = try Augmentation(named: "flip,blur")
+            }
+            let expected = try bytes(of: train(folder, configuration))
+            for count in [2, 4, 8] {
+                let models = try await trainClassifier(folder, count, configuration)
+                #expect(models == Array(repeating: expected, count: count), "\(count) processes")
+            }
+        }
+    }
+
+    @Test("A run resumes with another number of processes") func resumed() async throws {
+        try await withTemporaryFolder { folder in
+            let photos = folder.appending(path: "photos")
+            try writeImages(perLabel: 20, to: photos)
+            let configuration = quickTraining(epochs: 3) { $0.batchSize = 16 }
+            let expected = try bytes(of: train(photos, configuration))
+            let checkpoints = CheckpointOptions(
+                folder: folder.appending(path: "run"), interval: .seconds(1000), resumes: true)
+            var models: [Data] = []
+            for count in [2, 1, 4, 2] {
+                models = try await trainClassifier(photos, count, configuration, checkpoints: checkpoints, stopAfter: 2)
+            }
+            models = try await trainClassifier(photos, 2, configuration, checkpoints: checkpoints)
+            #expect(models == [expected, expected])
+        }
+    }
+
+    @Test("A time limit ends the run of all processes after the same step") func timeLimit() async throws {
+        try await withTemporaryFolder { folder in
+            try writeImages(perLabel: 20, to: folder)
+            let configuration = quickTraining(epochs: 1000) {
+                $0.batchSize = 16
+                $0.timeLimit = .milliseconds(300)
+            }
+            let models = try await trainClassifier(folder, 2, configuration)
+            #expect(models[0] == models[1])
+        }
+    }
+
+    @Test("If a photo vanishes, all processes continue without it", arguments: [2, 4]) func vanished(
+        count: Int
+    ) async throws {
+        try await withTemporaryFolder { folder in
+            try writeImages(perLabel: 20, to: folder)
+            let photo = folder.appending(path: "left/7.png")
+            let configuration = quickTraining(epochs: 4) {
+                $0.memoryLimit = 0
+                $0.batchSize = 16
+            }
+            let models = try await trainClassifier(folder, count, configuration) { rank, event in
+                if rank == 0, case .epoch(let metrics, _) = event, metrics.epoch == 2 {
+                    try? FileManager.default.removeItem(at: photo)
+                }
+            }
+            #expect(Set(models).count == 1 && models[0].count > 0)
+        }
+    }
+
+    @Test("Fine-tuning a base model does not depend on the number of processes") func baseModel() async throws {
+        try await withTemporaryFolder { folder in
+            try writeImages(perLabel: 20, to: folder)
+            var configuration = ClassifierConfiguration()
+            configuration.start = .builtInBase
+            configuration.epochs = 1
+            configuration.threads = 1
+            let expected = try bytes(of: train(folder, configuration))
+            #expect(try await trainClassifier(folder, 2, configuration) == [expected, expected])
+        }
+    }
+
+    @Test("A detector does not depend on the number of processes, even if its run resumes with another number")
+    func detector() async throws {
+        try await withTemporaryFolder { folder in
+            let artwork = try writeCross(to: folder)
+            let photos = folder.appending(path: "photos")
+            try writeNoise(to: photos, labels: ["cross", "other"], count: 6) { label, image, left, top in
+                for y in 0..<24 where label == "cross" {
+                    for x in 0..<24 { image.samples[((top + y) * 120 + left + x) * 3] = 200 }
+                }
+            }
+            @Sendable func train(
+                _ group: ProcessGroup?, _ checkpoints: CheckpointOptions? = nil, stops: Bool = false
+            ) throws -> Data {
+                var steps = 0
+                do {
+                    let result = try trainDetector(
+                        ["cross": [artwork]], photos: ImageFolder(at: photos, minimumClasses: 1), backgrounds: nil,
+                        steps: [2, 2], poolSize: 4, checkpoints: checkpoints,
+                        onEvent: { if case .batch = $0 { steps += 1 } },
+                        shouldStop: { stops && steps >= 1 && group?.isFirst ?? true }
+                    ) {
+                        $0.threads = 1
+                        $0.processes = group
+                        $0.validation = .fraction(0.34)
+                    }
+                    return try bytes(of: result.model)
+                } catch ImprintError.stoppedTooEarly {
+                    return Data()
+                }
+            }
+            let expected = try train(nil)
+            for count in [2, 4] {
+                let models = try await inProcesses(count) { try train($0) }
+                #expect(models == Array(repeating: expected, count: count), "\(count) processes")
+            }
+            let checkpoints = CheckpointOptions(
+                folder: folder.appending(path: "run"), interval: .seconds(1000), resumes: true)
+            for count in [2, 4, 1] { _ = try await inProcesses(count) { try train($0, checkpoints, stops: true) } }
+            #expect(try await inProcesses(2) { try train($0, checkpoints) } == [expected, expected])
+        }
+    }
+}
