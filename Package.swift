@@ -25,6 +25,8 @@ let package = Package(
         .trait(
             name: "Share",
             description: "Shares the studio on the local network through OpenSSL and libqrencode, loaded at run time."),
+        .trait(
+            name: "MPI", description: "Trains a model with several processes, on one or more machines, through MPI."),
         .default(enabledTraits: ["HEIC", "SVG", "Share"]),
     ],
     dependencies: [
@@ -53,6 +55,9 @@ let package = Package(
         .systemLibrary(
             name: "CLCMS", pkgConfig: "lcms2",
             providers: [.apt(["liblcms2-dev"]), .brew(["little-cms2"])]),
+        .systemLibrary(
+            name: "CMPI", pkgConfig: "ompi-c",
+            providers: [.apt(["libopenmpi-dev", "openmpi-bin"]), .brew(["open-mpi"])]),
 
         // The modules; each depends only on modules above it.
         .target(name: "CImprintKernels", exclude: ["README.md"]),
@@ -67,8 +72,15 @@ let package = Package(
             name: "CImprintShare",
             dependencies: [.target(name: "CDynamicLibrary", condition: .when(traits: ["Share"]))],
             exclude: ["README.md"], cSettings: [.define("IMPRINT_SHARE", .when(traits: ["Share"]))]),
+        .target(
+            name: "CImprintMPI",
+            dependencies: [.target(name: "CMPI", condition: .when(traits: ["MPI"]))],
+            exclude: ["README.md"], cSettings: [.define("IMPRINT_MPI", .when(traits: ["MPI"]))]),
         .target(name: "CImprintBase", exclude: ["README.md", "marks.imprint", "logos.imprint"]),
         .target(name: "ImprintCore", exclude: ["README.md"], swiftSettings: settings),
+        .target(
+            name: "ImprintMPI", dependencies: ["ImprintCore", "CImprintMPI"], exclude: ["README.md"],
+            swiftSettings: settings),
         .target(
             name: "ImprintImages",
             dependencies: [
@@ -160,7 +172,7 @@ let package = Package(
             dependencies: [
                 "Imprint", "ImprintModel", "ImprintInterop", "ImprintNetwork", "ImprintImages", "ImprintSynthesis",
                 "ImprintCore", "ImprintTraining", "ImprintBaseModels", "ImprintBenchmarks", "ImprintLive",
-                "ImprintStudio", "ImprintServe", "ImprintFleet",
+                "ImprintStudio", "ImprintServe", "ImprintFleet", "ImprintMPI",
                 "CStartup",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -270,7 +282,7 @@ let package = Package(
             name: "CLITests",
             dependencies: [
                 "ImprintCore", "ImprintImages", "ImprintSynthesis", "ImprintNetwork", "ImprintModel", "ImprintInterop",
-                "ImprintTraining", "TestSupport", "imprint-cli",
+                "ImprintTraining", "ImprintMPI", "TestSupport", "imprint-cli",
                 "SaveLoop",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],

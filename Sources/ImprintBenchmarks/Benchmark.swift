@@ -1,4 +1,5 @@
 package import Foundation
+package import ImprintCore
 
 /// A group of benchmark cases.
 package enum BenchmarkSuite: String, CaseIterable, Codable, Sendable {
@@ -61,6 +62,8 @@ package struct BenchmarkOptions: Sendable {
     package var seconds: Double
     /// The folder of photos to read, one sub-folder per label; nil for drawn images.
     package var photos: URL?
+    /// The processes that train together in the suite `train`; nil for a single process.
+    package var processes: ProcessGroup?
 
     /// Creates options.
     package init(threads: Int, seconds: Double = 2, photos: URL? = nil) {

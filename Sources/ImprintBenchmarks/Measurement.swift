@@ -1,3 +1,5 @@
+internal import ImprintCore
+
 /// The times and memory allocations of repeated runs.
 struct Measurement {
     /// The seconds of each run, ascending.
@@ -12,8 +14,16 @@ struct Measurement {
     }
 
     /// Runs `body` for about `seconds`, at least three times, after two warm-up runs.
-    /// - Parameter prepare: Runs before each run of `body`; it is not timed.
-    init(seconds: Double, prepare: () -> Void = {}, _ body: () throws -> Void) rethrows {
+    /// - Parameters:
+    ///   - processes: The processes that run `body` together, and thus equally often.
+    ///   - prepare: Runs before each run of `body`; it is not timed.
+    init(
+        seconds: Double, processes: ProcessGroup? = nil, prepare: () -> Void = {}, _ body: () throws -> Void
+    ) rethrows {
+        func isLong(_ time: Duration) -> Bool {
+            let isLong = time >= .seconds(seconds)
+            return processes?.fromFirst(isLong) ?? isLong
+        }
         for _ in 0..<2 {
             prepare()
             try body()
@@ -29,7 +39,7 @@ struct Measurement {
             let before = clock.now
             try body()
             times.append((clock.now - before) / .seconds(1))
-        } while times.count < 3 || (clock.now - start < .seconds(seconds) && times.count < maximumRunCount)
+        } while times.count < 3 || (times.count < maximumRunCount && !isLong(clock.now - start))
         let count = Double(times.count)
         self.allocations = AllocationCounter.count.flatMap { after in allocations.map { Double(after - $0) / count } }
         self.times = times.sorted()

@@ -2,6 +2,8 @@ internal import ImprintCore
 internal import ImprintNetwork
 
 /// A step of `TrainingLoop` on synthetic images: forward pass, loss, backward pass, SGD with momentum.
+///
+/// With several processes, each has a batch of the size of the case.
 struct TrainingCase {
     let name: String
     let network: String
@@ -27,14 +29,19 @@ struct TrainingCase {
     private func measure(_ options: BenchmarkOptions) throws -> BenchmarkResult {
         let network = try Network.named(network, labels: labels, inputSize: inputSize, width: width).logits()
         let parameters = try Parameters(network, seed: 1)
+        let batchSize = batchSize * (options.processes?.count ?? 1)
         let plan = try ExecutionPlan(
             network, parameters: parameters,
-            options: ExecutionPlan.Options(batchSize: batchSize, mode: .training, workers: Workers(options.threads)))
+            options: ExecutionPlan.Options(
+                batchSize: batchSize, mode: .training,
+                workers: Workers(options.threads, processes: options.processes)))
         let objective = SyntheticObjective(plan, labels: (0..<batchSize).map { $0 % labels })
         let phase = TrainingLoop.Rounds.Phase(
             steps: .max, learningRate: 0.001, schedule: LearningRateSchedule(.constant))
         let loop = try TrainingLoop(objective, options: .init(rounds: .phases([phase]), optimizer: .sgd(SGD.Options())))
-        let measurement = try Measurement(seconds: options.seconds) { _ = try loop.step() }
+        let measurement = try Measurement(seconds: options.seconds, processes: options.processes) {
+            _ = try loop.step()
+        }
         return BenchmarkResult(
             .train, name, options, measurement.rates(of: Double(batchSize)), .imagesPerSecond, of: measurement,
             batch: batchSize)

@@ -63,6 +63,10 @@ struct BenchCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        try TrainingProcesses.join()
+        if TrainingProcesses.group != nil, suite != .train {
+            throw ValidationError("mpirun started several processes, which only \"imprint bench train\" measures.")
+        }
         // Leaves all threads of Swift concurrency to the benchmarks.
         try await onDedicatedThread { [self] in try measure() }
     }
@@ -71,8 +75,9 @@ struct BenchCommand: AsyncParsableCommand {
         #if DEBUG
             Terminal.warn("This is a debug build; its measurements do not represent a release build.")
         #endif
-        let options = BenchmarkOptions(
+        var options = BenchmarkOptions(
             threads: common.threadCount, seconds: seconds, photos: data.map { URL(filePath: $0) })
+        options.processes = TrainingProcesses.group
         // Reports a wrong folder now instead of after the other suites.
         if let photos = options.photos { _ = try ImageFolder(at: photos, minimumClasses: 1) }
         if !common.json { Terminal.note("\(Engine.current)") }

@@ -6,6 +6,7 @@ internal import ImprintFleet
 internal import ImprintImages
 internal import ImprintInterop
 internal import ImprintLive
+internal import ImprintMPI
 internal import ImprintModel
 internal import ImprintSynthesis
 internal import ImprintTraining
@@ -42,6 +43,11 @@ func hint(for error: any Error) -> String? {
     case BaseInstallationError.invalidDigest, BaseInstallationError.wrongDigest: "--sha256 sets the expected SHA-256."
     case FleetError.invalidKey, FleetError.keyInUse: "--key names the file."
     case FleetError.unknownKey: "flwr supernode register registers the file of --key with the extension pub."
+    case MPIError.missing:
+        "swift build -c release --product imprint --traits MPI,HEIC,SVG,Share builds it. To start runs that do not share work, unset "
+            + "OMPI_COMM_WORLD_SIZE and PMI_SIZE."
+    case MPIError.invalidCount:
+        "The option -np of mpirun sets the number of processes, and --threads the cores of each."
     case ShareError.noLocalAddress, ShareError.unavailableAddress: "--share-address names the address."
     case let error as OptionError: hint(for: error.error)
     case let error as ImportError: hint(for: error.problem)

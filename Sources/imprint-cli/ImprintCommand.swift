@@ -8,6 +8,7 @@ internal import ImprintNetwork
 enum Main {
     static func main() async {
         Terminal.prepare()
+        TrainingProcesses.silenceOthers()
         if let name = nameTakenForHelp {
             end(
                 ExitCode.validationFailure,
@@ -33,6 +34,7 @@ enum Main {
                 try command.run()
             }
             Terminal.detail(usage(since: start))
+            TrainingProcesses.finish()
         } catch {
             // Errors at run time are about files, so the usage would not help. Further lines are indented: a file name cannot fake a message.
             let lines = [ImprintCommand.message(for: error), hint(for: error)].compactMap { $0 }
@@ -79,7 +81,7 @@ enum Main {
         let code = ImprintCommand.exitCode(for: error)
         // Help is a result, so it goes to standard output.
         if code.isSuccess { ImprintCommand.exit(withError: error) }
-        if !message.isEmpty { Terminal.failLines(message) }
+        TrainingProcesses.fail(message, code: code.rawValue)
         exit(code.rawValue)
     }
 }

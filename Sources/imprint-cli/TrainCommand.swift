@@ -34,9 +34,11 @@ struct TrainCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        try runOptions.joinProcesses()
         let photos = try labelledPhotos(at: URL(filePath: data), minimumLabels: 2)
         try runOptions.prepare(photoFolders: [photos.folder, options.dataset.validationFolder])
-        let configuration = try options.configuration(threads: runOptions.common.threadCount)
+        var configuration = try options.configuration(threads: runOptions.common.threadCount)
+        configuration.processes = TrainingProcesses.group
         let command =
             ["imprint", "train", data] + option("--output", runOptions.output) + runOptions.crossValidation.arguments
             + options.arguments

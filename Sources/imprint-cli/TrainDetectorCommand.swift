@@ -99,6 +99,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        try runOptions.joinProcesses()
         let artwork = try artworkOptions.load()
         let backgroundFiles = try backgrounds?.files()
         let hasNoPhotos = photos == nil && data == nil
@@ -115,6 +116,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         configuration.base = try base.map(baseModel)
         configuration.threads = runOptions.common.threadCount
         configuration.precision = dataset.precision
+        configuration.processes = TrainingProcesses.group
         configuration.memoryLimit = try dataset.memory?.byteCount()
         let command =
             ["imprint", "train-detector"] + artworkOptions.arguments

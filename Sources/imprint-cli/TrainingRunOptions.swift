@@ -82,6 +82,15 @@ struct TrainingRunOptions: ParsableArguments {
             inputs: inputs + crossValidation.inputs + (checkpointFiles ?? []))
     }
 
+    /// Joins the other processes of the job, if a launcher such as `mpirun` has started several.
+    func joinProcesses() throws {
+        try TrainingProcesses.join()
+        if TrainingProcesses.group != nil, crossValidation.folds != nil {
+            throw ValidationError(
+                "--folds trains with a single process. Leave it out, or start the command without mpirun.")
+        }
+    }
+
     /// Checks that the output files can be written and that the checkpoint folder is not inside a folder of photos.
     func prepare(photoFolders: [URL?]) throws {
         if let output { try AtomicFile.checkWritable(URL(filePath: output)) }

@@ -24,7 +24,7 @@ struct TrainingSession {
     ///   the end or the last checkpoint could not be saved; the errors of training.
     func run(_ trainer: any BlockingTrainer, epochs: Int, patience: Int? = nil) async throws {
         if let ignored = folder?.ignored, let note = noteOnIgnored(ignored) { Terminal.warn(note) }
-        let live = options.watch ? try await LiveServer(port: options.port) : nil
+        let live = options.watch && TrainingProcesses.isFirst ? try await LiveServer(port: options.port) : nil
         if let live { Terminal.always("Watch the run at \(live.url)") }
         var monitor = TrainingMonitor(
             epochs: epochs, patience: patience, json: options.common.json,
@@ -51,7 +51,9 @@ struct TrainingSession {
         // While photos are read, there is nothing to save, so Ctrl-C ends the process.
         let interrupt = Interrupt()
         var result: TrainingResult?
-        for try await event in trainer.start(shouldStop: { Interrupt.isRequested }) {
+        // The first process decides for all.
+        let isFirst = TrainingProcesses.isFirst
+        for try await event in trainer.start(shouldStop: { isFirst && Interrupt.isRequested }) {
             if case .started(let start) = event {
                 interrupt.begin()
                 if options.resume && start.resumed == nil {
@@ -63,6 +65,7 @@ struct TrainingSession {
             live?.show(event)
         }
         guard let result else { throw ExitCode.failure }
+        guard isFirst else { return }
         guard let chosenOutput = options.output else { preconditionFailure("a training run must have an output file") }
         let output = vacantPath(chosenOutput, .model)
         do {

@@ -1,0 +1,46 @@
+#ifndef IMPRINT_MPI_H
+#define IMPRINT_MPI_H
+
+#include <stddef.h>
+
+/// Returns whether the build has the trait MPI.
+int imprint_mpi_is_available(void);
+
+/// Joins the processes of the job and creates one communicator per channel; call it once.
+///
+/// - rank: receives the index of this process.
+/// - count: receives the number of processes.
+/// Returns 0 if the MPI library cannot be called from several threads.
+int imprint_mpi_begin(int channels, int *rank, int *count);
+
+/// Sends bytes to another process and receives bytes from it. Either may be empty.
+///
+/// If the other process sends another number of bytes, it prints an error and ends the job. While it waits, the thread sleeps for short times, because several processes may share a core.
+void imprint_mpi_exchange(int channel, int partner, const void *sending, size_t sent_bytes, void *receiving,
+                          size_t received_bytes);
+
+/// Sends a heartbeat to all processes, and receives theirs; call it every half second.
+///
+/// Returns the rank of the process whose last heartbeat is the oldest, and its age in seconds.
+int imprint_mpi_send_heartbeat(double *age);
+
+/// The state of the other processes at the end of this one.
+typedef enum {
+    /// At least one is still running.
+    IMPRINT_MPI_RUNNING,
+    /// All have ended, at least one of them without an error.
+    IMPRINT_MPI_ENDED,
+    /// All have ended with an error.
+    IMPRINT_MPI_ALL_FAILED,
+} imprint_mpi_ending;
+
+/// Waits until all processes have called it, or for `seconds`.
+imprint_mpi_ending imprint_mpi_wait_for_all(int has_failed, double seconds);
+
+/// Leaves the job; all processes must call it.
+void imprint_mpi_finish(void);
+
+/// Ends all processes of the job.
+void imprint_mpi_abort(int code);
+
+#endif

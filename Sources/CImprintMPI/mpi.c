@@ -1,0 +1,165 @@
+#include "imprint_mpi.h"
+
+#ifdef IMPRINT_MPI
+
+#include <mpi.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { mostChannels = 8, mostProcesses = 64 };
+
+static MPI_Comm channels[mostChannels];
+static MPI_Comm heartbeats, ending;
+static int rank, count;
+// A heartbeat must not be sent after the end.
+static pthread_mutex_t heartbeat_lock = PTHREAD_MUTEX_INITIALIZER;
+static int has_finished;
+
+int imprint_mpi_is_available(void) { return 1; }
+
+int imprint_mpi_begin(int channel_count, int *own_rank, int *process_count) {
+    int level;
+    MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &count);
+    *own_rank = rank;
+    *process_count = count;
+    if (level < MPI_THREAD_MULTIPLE || channel_count > mostChannels) return 0;
+    for (int i = 0; i < channel_count; i++) MPI_Comm_dup(MPI_COMM_WORLD, &channels[i]);
+    MPI_Comm_dup(MPI_COMM_WORLD, &heartbeats);
+    MPI_Comm_dup(MPI_COMM_WORLD, &ending);
+    return 1;
+}
+
+static void nap(long nanoseconds) {
+    struct timespec time = {0, nanoseconds};
+    nanosleep(&time, NULL);
+}
+
+// MPI counts bytes with an int.
+static const size_t largestMessage = 1 << 30;
+
+// The processes do different things, for example because their photos or their programs differ.
+static void end_after_mismatch(int partner, int found, int expected) {
+    fprintf(stderr, "Error: process %d sent %d bytes to process %d, expected %d. Check that all processes run the same program on the same files.\n",
+            partner, found, rank, expected);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+void imprint_mpi_exchange(int channel, int partner, const void *sending, size_t sent_bytes, void *receiving,
+                          size_t received_bytes) {
+    size_t sent = 0, received = 0;
+    while (sent < sent_bytes || received < received_bytes) {
+        MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+        size_t size = received_bytes - received < largestMessage ? received_bytes - received : largestMessage;
+        int expected = (int)size;
+        if (size > 0) {
+            MPI_Irecv((char *)receiving + received, (int)size, MPI_BYTE, partner, 0, channels[channel], &requests[0]);
+            received += size;
+        }
+        size = sent_bytes - sent < largestMessage ? sent_bytes - sent : largestMessage;
+        if (size > 0) {
+            MPI_Isend((const char *)sending + sent, (int)size, MPI_BYTE, partner, 0, channels[channel], &requests[1]);
+            sent += size;
+        }
+        int done = 0;
+        MPI_Status statuses[2];
+        for (int turn = 0; MPI_Testall(2, requests, &done, statuses), !done; turn++) {
+            if (turn > 2000) {
+                nap(50000);
+            } else if (turn > 50) {
+                sched_yield();
+            }
+        }
+        if (expected > 0) {
+            int found = 0;
+            MPI_Get_count(&statuses[0], MPI_BYTE, &found);
+            if (found != expected) end_after_mismatch(partner, found, expected);
+        }
+    }
+}
+
+static double seconds(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+int imprint_mpi_send_heartbeat(double *age) {
+    // The times of the last heartbeat of each process, and of this one.
+    static double last[mostProcesses], own;
+    static char content = 1;
+    *age = 0;
+    pthread_mutex_lock(&heartbeat_lock);
+    if (has_finished) {
+        pthread_mutex_unlock(&heartbeat_lock);
+        return rank;
+    }
+    double now = seconds();
+    // At the start, or after this process was suspended for a while, which is not the fault of the others.
+    if (now - own > 2) {
+        for (int i = 0; i < mostProcesses; i++) last[i] = now;
+    }
+    own = now;
+    for (int other = 0; other < count && other < mostProcesses; other++) {
+        if (other == rank) continue;
+        MPI_Request request;
+        MPI_Isend(&content, 1, MPI_CHAR, other, 0, heartbeats, &request);
+        // A message of one byte is buffered. It is lost if the other process has ended.
+        MPI_Request_free(&request);
+    }
+    for (;;) {
+        int has_message = 0;
+        MPI_Status status;
+        MPI_Iprobe(MPI_ANY_SOURCE, 0, heartbeats, &has_message, &status);
+        if (!has_message) break;
+        char received;
+        MPI_Recv(&received, 1, MPI_CHAR, status.MPI_SOURCE, 0, heartbeats, MPI_STATUS_IGNORE);
+        if (status.MPI_SOURCE < mostProcesses) last[status.MPI_SOURCE] = now;
+    }
+    pthread_mutex_unlock(&heartbeat_lock);
+    int slowest = rank;
+    for (int other = 0; other < count && other < mostProcesses; other++) {
+        if (other == rank || now - last[other] <= *age) continue;
+        *age = now - last[other];
+        slowest = other;
+    }
+    return slowest;
+}
+
+imprint_mpi_ending imprint_mpi_wait_for_all(int has_failed, double limit) {
+    static int failed, all_failed;
+    MPI_Request request;
+    int done = 0;
+    double end = seconds() + limit;
+    failed = has_failed;
+    MPI_Iallreduce(&failed, &all_failed, 1, MPI_INT, MPI_MIN, ending, &request);
+    while (MPI_Test(&request, &done, MPI_STATUS_IGNORE), !done && seconds() < end) nap(1000000);
+    return !done ? IMPRINT_MPI_RUNNING : all_failed ? IMPRINT_MPI_ALL_FAILED : IMPRINT_MPI_ENDED;
+}
+
+void imprint_mpi_finish(void) {
+    pthread_mutex_lock(&heartbeat_lock);
+    has_finished = 1;
+    MPI_Finalize();
+    pthread_mutex_unlock(&heartbeat_lock);
+}
+
+void imprint_mpi_abort(int code) { MPI_Abort(MPI_COMM_WORLD, code); }
+
+#else
+
+int imprint_mpi_is_available(void) { return 0; }
+int imprint_mpi_begin(int channels, int *rank, int *count) { return 0; }
+void imprint_mpi_exchange(int channel, int partner, const void *sending, size_t sent_bytes, void *receiving,
+                          size_t received_bytes) {}
+int imprint_mpi_send_heartbeat(double *age) { return 0; }
+imprint_mpi_ending imprint_mpi_wait_for_all(int has_failed, double seconds) { return IMPRINT_MPI_RUNNING; }
+void imprint_mpi_finish(void) {}
+void imprint_mpi_abort(int code) {}
+
+#endif

@@ -1,0 +1,108 @@
+internal import CImprintMPI
+internal import Foundation
+package import ImprintCore
+
+/// A training job of several processes that a launcher such as `mpirun` or `srun` has started.
+package final class MPIJob: Sendable {
+    /// The processes.
+    package let processes: ProcessGroup
+    /// The time without a heartbeat after which a process counts as dead, in seconds.
+    package static let timeout = 10.0
+
+    /// The index and the number of processes as the launcher states them; nil without a launcher or with a single process.
+    package static func launched(
+        _ environment: [String: String] = ProcessInfo.processInfo.environment
+    ) -> (rank: Int, count: Int)? {
+        // Open MPI; MPICH and others with PMI; SLURM with PMIx.
+        var names = [("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE")]
+        if environment["PMIX_RANK"] != nil { names.append(("SLURM_PROCID", "SLURM_STEP_NUM_TASKS")) }
+        for (rank, count) in names {
+            let (rank, count) = (environment[rank].flatMap { Int($0) }, environment[count].flatMap { Int($0) })
+            if let rank, let count, count > 1 { return (rank, count) }
+        }
+        return nil
+    }
+
+    /// Joins the other processes of the job.
+    /// - Parameter onTimeout: Called on another thread if a process does not send heartbeats any more; the job then ends.
+    /// - Throws: `MPIError`.
+    package init(onTimeout: @escaping @Sendable (_ rank: Int) -> Void) throws(MPIError) {
+        guard imprint_mpi_is_available() != 0 else { throw .missing }
+        let launched = Self.launched()?.count
+        if let launched, !ProcessGroup.validCounts.contains(launched) { throw .invalidCount(launched) }
+        var (rank, count): (Int32, Int32) = (0, 0)
+        guard imprint_mpi_begin(Int32(ProcessChannel.allCases.count), &rank, &count) != 0 else { throw .noThreads }
+        if let launched, launched != Int(count) { throw .otherLauncher(found: Int(count), expected: launched) }
+        guard ProcessGroup.validCounts.contains(Int(count)) else { throw .invalidCount(Int(count)) }
+        processes = ProcessGroup(MPITransport(rank: Int(rank), count: Int(count)))
+        let thread = Thread {
+            while true {
+                var age = 0.0
+                let rank = imprint_mpi_send_heartbeat(&age)
+                if age > Self.timeout {
+                    onTimeout(Int(rank))
+                    imprint_mpi_abort(1)
+                }
+                Thread.sleep(forTimeInterval: 0.5)
+            }
+        }
+        thread.name = "MPI heartbeat"
+        thread.start()
+    }
+
+    /// Waits until all processes end, and leaves the job.
+    package func finish() {
+        _ = imprint_mpi_wait_for_all(0, .infinity)
+        imprint_mpi_finish()
+    }
+
+    /// Ends the job after an error in this process.
+    ///
+    /// If all processes fail alike, for example because a file does not exist, only the first one should report it.
+    /// - Parameter report: Called if this process should report the error.
+    package func fail(code: Int32, report: () -> Void) {
+        let ending = imprint_mpi_wait_for_all(1, 2)
+        if processes.isFirst || ending != IMPRINT_MPI_ALL_FAILED { report() }
+        if ending == IMPRINT_MPI_RUNNING { imprint_mpi_abort(code) } else { imprint_mpi_finish() }
+    }
+}
+
+/// An error of starting a job of several processes.
+package enum MPIError: Error, CustomStringConvertible {
+    /// The build has no MPI.
+    case missing
+    /// The number of processes is not supported.
+    case invalidCount(Int)
+    /// The MPI library has another number of processes than the launcher: they do not belong together.
+    case otherLauncher(found: Int, expected: Int)
+    /// The MPI library does not support several threads.
+    case noThreads
+
+    package var description: String {
+        switch self {
+        case .missing:
+            "several processes were started, but this program was built without MPI. Build it with the package trait MPI, or start a single process."
+        case .invalidCount(let count):
+            "\(count) processes were started, expected 1, 2, 4 or 8. A process can use several cores."
+        case .otherLauncher(let found, let expected):
+            "the MPI library has \(found) processes, expected the \(expected) that were started. Start them with the launcher of the library that this program was built with."
+        case .noThreads:
+            "the MPI library does not support calls from several threads (MPI_THREAD_MULTIPLE). Install Open MPI 4 or MPICH 4."
+        }
+    }
+}
+
+/// Messages through MPI.
+private struct MPITransport: ProcessTransport {
+    let rank: Int
+    let count: Int
+
+    func exchange(
+        with partner: Int, sending: UnsafeRawBufferPointer, receiving: UnsafeMutableRawBufferPointer,
+        channel: ProcessChannel
+    ) {
+        imprint_mpi_exchange(
+            Int32(channel.rawValue), Int32(partner), sending.baseAddress, sending.count, receiving.baseAddress,
+            receiving.count)
+    }
+}
