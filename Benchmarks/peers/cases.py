@@ -80,6 +80,10 @@ PEERS = {
 }
 
 
+# The peers that compute with other precisions than float32.
+LOW_PRECISION = ("openvino",)
+
+
 def is_file(case):
     """Returns whether a case is an ONNX file."""
     return case.endswith(".onnx")

@@ -101,6 +101,7 @@ class Comparison:
     def command(self, peer, suite, case, threads):
         options = ["--threads", str(threads), "--seconds", str(self.options.seconds)]
         options += ["--data", self.options.data] if suite == "data" else []
+        options += ["--precision", self.options.precision] if suite == "predict" else []
         if peer == "imprint" and cases.is_file(case):
             return [self.options.imprint, "bench", suite, "--model", self.imported_model(case), "--json", *options]
         if peer == "imprint":
@@ -122,6 +123,8 @@ class Comparison:
     def available(self, peers):
         """Returns the selected peers, without those that are known to be missing."""
         wanted = self.options.peer or peers
+        if self.options.precision != "float32":
+            wanted = [peer for peer in wanted if peer in cases.LOW_PRECISION]
         return [peer for peer in peers if peer in wanted and peer not in self.missing]
 
     def measure(self, suite, case, threads):
@@ -264,6 +267,8 @@ def main():
     parser.add_argument("--peer", action="append", help="a peer to compare with (default: all peers of a case)")
     parser.add_argument("--threads", type=int, action="append", help="a number of threads (default: 1, then 2)")
     parser.add_argument("--rounds", type=int, default=3, help="the number of measurements of each program")
+    parser.add_argument(
+        "--precision", choices=["float32", "bfloat16"], default="float32", help="the precision of the suite predict")
     parser.add_argument("--seconds", type=float, default=2, help="the time of each measurement")
     parser.add_argument("--data", help="a folder of photos, one sub-folder per label (default: drawn images)")
     forms = parser.add_mutually_exclusive_group()
@@ -278,6 +283,8 @@ def main():
     if options.rounds < 1 or options.seconds <= 0 or min(options.threads or [1]) < 1:
         parser.error("expected at least 1 for --rounds and --threads, and more than 0 for --seconds")
     wanted = select_cases(options.case)
+    if options.precision != "float32" and any(suite != "predict" for suite, _ in wanted):
+        parser.error("--precision is for the suite predict")
     if options.check:
         return
     comparison = Comparison(options)

@@ -1,4 +1,4 @@
-"""Inference runtimes: ONNX Runtime, OpenVINO and ncnn, in float32.
+"""Inference runtimes: ONNX Runtime, OpenVINO and ncnn, in float32; OpenVINO also in bfloat16.
 
 The case may be an ONNX file. The suite load measures loading a file, including the first prediction.
 """
@@ -76,7 +76,7 @@ def openvino():
 
     settings = {
         "INFERENCE_NUM_THREADS": options.threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_PRECISION_HINT": "f32"}
+        "INFERENCE_PRECISION_HINT": {"float32": "f32", "bfloat16": "bf16"}[options.precision]}
     file, version = exported("onnx"), openvino.__version__.split("-")[0]
 
     def load():

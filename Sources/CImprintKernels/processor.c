@@ -7,6 +7,8 @@
 #include "dispatch.h"
 
 int imprint_instruction_set = imprint_baseline;
+// Whether products of bfloat16 numbers use AVX512-BF16; set once, before main.
+static int uses_bfloat16;
 
 #if defined(__x86_64__)
 static int best_instruction_set(void) {
@@ -20,12 +22,20 @@ __attribute__((constructor)) static void choose_instruction_set(void) {
     int best = best_instruction_set();
     const char *name = getenv("IMPRINT_KERNELS");
     imprint_instruction_set = best;
-    if (!name) return;
-    int chosen = strcmp(name, "baseline") == 0 ? imprint_baseline : strcmp(name, "v3") == 0 ? imprint_v3 : -1;
+    if (!name) {
+        uses_bfloat16 = best == imprint_v4 && __builtin_cpu_supports("avx512bf16");
+        return;
+    }
+    int chosen = strcmp(name, "baseline") == 0 ? imprint_baseline
+               : strcmp(name, "v3") == 0       ? imprint_v3
+               : strcmp(name, "v4") == 0       ? imprint_v4
+                                               : -1;
     if (chosen >= 0 && chosen <= best) imprint_instruction_set = chosen;
-    else fprintf(stderr, "IMPRINT_KERNELS: this CPU does not support \"%s\". Expected \"baseline\" or \"v3\".\n", name);
+    else fprintf(stderr, "IMPRINT_KERNELS: this CPU does not support \"%s\". Expected \"baseline\", \"v3\" or \"v4\".\n", name);
 }
 #endif
+
+int imprint_kernels_use_bfloat16(void) { return uses_bfloat16; }
 
 int imprint_kernels_use_avx512(void) { return imprint_instruction_set == imprint_v4; }
 

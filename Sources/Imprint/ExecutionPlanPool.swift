@@ -20,11 +20,13 @@ final class ExecutionPlanPool: Sendable {
 
     /// - Parameter keepsHeadInput: Whether `ExecutionPlan.headInput` can be read after a pass.
     convenience init(
-        _ network: Network, parameters: Parameters, workers: Workers, keepsHeadInput: Bool = false
+        _ network: Network, parameters: Parameters, workers: Workers, precision: Precision = .automatic,
+        keepsHeadInput: Bool = false
     ) throws(NetworkError) {
         try self.init(network) { (batchSize) throws(NetworkError) in
             var options = ExecutionPlan.Options(batchSize: batchSize, workers: workers).limitingThreads(for: network)
             options.keepsHeadInput = keepsHeadInput
+            options.precision = precision
             return try ExecutionPlan(network, parameters: parameters, options: options)
         }
     }

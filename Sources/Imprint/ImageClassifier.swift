@@ -2,6 +2,7 @@ public import Foundation
 internal import ImprintCore
 public import ImprintImages
 public import ImprintModel
+public import ImprintNetwork
 
 /// A trained model that classifies images or detects objects in them.
 ///
@@ -24,6 +25,8 @@ public final class ImageClassifier: Sendable {
     ///
     /// The classifier averages the logits of both images, which takes twice as long as a single prediction.
     public let averagesFlipped: Bool
+    /// The precision of matrix products in predictions; personalization trains on float32 features.
+    public let precision: Precision
     let workers: Workers
     let predictor: any HeadPredictor
     /// The runtime, shared by all classifiers that personalize the same base.
@@ -36,9 +39,12 @@ public final class ImageClassifier: Sendable {
     ///   - model: The model.
     ///   - threads: The maximum number of threads for one prediction. The result does not depend on it.
     ///   - averagesFlipped: Whether to average predictions over the image and its horizontal flip; not available for detectors.
+    ///   - precision: The precision of matrix products.
     /// - Throws: `NetworkError` if the network is not a classifier, `ImprintError.invalidSetting` if `averagesFlipped` is true for a
     ///   detector.
-    public init(_ model: ModelFile, threads: Int = 1, averagesFlipped: Bool = false) throws {
+    public init(
+        _ model: ModelFile, threads: Int = 1, averagesFlipped: Bool = false, precision: Precision = .automatic
+    ) throws {
         guard model.head.seesWholeImage || !averagesFlipped else {
             throw ImprintError.invalidSetting(
                 name: "averagesFlipped", found: "true",
@@ -48,8 +54,9 @@ public final class ImageClassifier: Sendable {
         self.averagesFlipped = averagesFlipped
         personalization = nil
         base = nil
+        self.precision = precision
         workers = Workers(threads)
-        runtime = model.head.runtime(model, workers: workers)
+        runtime = model.head.runtime(model, workers: workers, precision: precision)
         predictor = try runtime.predictor(with: nil, averagesFlipped: averagesFlipped)
     }
 
@@ -58,6 +65,7 @@ public final class ImageClassifier: Sendable {
         self.personalization = personalization
         self.base = base
         averagesFlipped = base.averagesFlipped
+        precision = base.precision
         workers = base.workers
         runtime = base.runtime
         predictor = try runtime.predictor(with: personalization, averagesFlipped: averagesFlipped)
@@ -79,9 +87,13 @@ public final class ImageClassifier: Sendable {
     ///   - url: The model file.
     ///   - threads: The maximum number of threads for one prediction. The result does not depend on it.
     ///   - averagesFlipped: Whether to average predictions over the image and its horizontal flip; not available for detectors.
-    /// - Throws: The errors of `ModelFile.init(contentsOf:)` and of `init(_:threads:averagesFlipped:)`.
-    public convenience init(contentsOf url: URL, threads: Int = 1, averagesFlipped: Bool = false) throws {
-        try self.init(ModelFile(contentsOf: url), threads: threads, averagesFlipped: averagesFlipped)
+    ///   - precision: The precision of matrix products.
+    /// - Throws: The errors of `ModelFile.init(contentsOf:)` and of `init(_:threads:averagesFlipped:precision:)`.
+    public convenience init(
+        contentsOf url: URL, threads: Int = 1, averagesFlipped: Bool = false, precision: Precision = .automatic
+    ) throws {
+        try self.init(
+            ModelFile(contentsOf: url), threads: threads, averagesFlipped: averagesFlipped, precision: precision)
     }
 
     /// The labels: the labels of the model in the order of its outputs, then the labels that the personalization adds.

@@ -1,5 +1,6 @@
 package import Foundation
 package import ImprintCore
+package import ImprintNetwork
 
 /// A group of benchmark cases.
 package enum BenchmarkSuite: String, CaseIterable, Codable, Sendable {
@@ -62,6 +63,8 @@ package struct BenchmarkOptions: Sendable {
     package var seconds: Double
     /// The folder of photos to read, one sub-folder per label; nil for drawn images.
     package var photos: URL?
+    /// The precision of the suite `predict`.
+    package var precision = Precision.automatic
     /// The processes that train together in the suite `train`; nil for a single process.
     package var processes: ProcessGroup?
 

@@ -14,7 +14,8 @@ let logoDetection = BenchmarkCase(suite: .predict, name: "logospot-299x532") { o
     let classifier = try ImageClassifier(
         ModelFile(
             network: network, parameters: try Parameters(network, seed: 1), labels: ["logo", "other"],
-            preprocessing: .logoDetector, detector: .logoDetector(logos: [DetectorHead.Logo(label: "logo")])))
+            preprocessing: .logoDetector, detector: .logoDetector(logos: [DetectorHead.Logo(label: "logo")])),
+        precision: options.precision)
     let photo = RasterImage.synthetic(width: 299, height: 532)
     let measurement = try Measurement(seconds: options.seconds) { _ = try classifier.classify(photo) }
     return BenchmarkResult(

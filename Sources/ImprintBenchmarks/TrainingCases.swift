@@ -83,9 +83,10 @@ let mobileNetFeatures = BenchmarkCase(suite: .train, name: "mobilenet-v1-feature
 func forwardPasses(
     of network: Network, parameters: Parameters? = nil, batchSize: Int, _ options: BenchmarkOptions
 ) throws -> Measurement {
+    var planOptions = ExecutionPlan.Options(batchSize: batchSize, workers: Workers(options.threads))
+    planOptions.precision = options.precision
     let plan = try ExecutionPlan(
-        network, parameters: try parameters ?? Parameters(network, seed: 1),
-        options: ExecutionPlan.Options(batchSize: batchSize, workers: Workers(options.threads)))
+        network, parameters: try parameters ?? Parameters(network, seed: 1), options: planOptions)
     plan.input.fill(named: "images")
     return Measurement(seconds: options.seconds) { plan.forward(count: batchSize) }
 }

@@ -37,6 +37,8 @@ public final class ExecutionPlan {
         public var inputGradient: Bool
         /// The seed of the random numbers in a pass (dropout).
         public var seed: UInt64
+        /// The precision of predictions; training uses float32.
+        public var precision = Precision.automatic
         /// Whether `ExecutionPlan.headInput` can be read after a pass; its memory is then not reused.
         package var keepsHeadInput = false
 
@@ -76,6 +78,9 @@ public final class ExecutionPlan {
         /// A pass over one image reads each weight only once or twice. Packing takes about half as long as such a pass, and as much memory
         /// as the parameters, so it pays off only if more passes follow. The results are the same.
         var delaysPacking: Bool { mode == .prediction && batchSize == 1 }
+
+        /// Whether products of packed weights use bfloat16.
+        var usesBFloat16: Bool { mode == .prediction && precision == .bfloat16 }
     }
 
     /// An operation with the buffers it runs on.
@@ -175,8 +180,8 @@ public final class ExecutionPlan {
                 packedWeights: packedWeights.base + operationBuffers.packedWeightsOffset,
                 algorithm: operation.algorithm, worker: Worker(threadPool: threadPool, index: 0),
                 training: training, nodeIndex: operation.nodeIndices[operation.nodeIndices.count - 1],
-                frozen: operation.isFrozen, randomness: randomness, packingState: packingState,
-                currentBatch: currentBatch)
+                frozen: operation.isFrozen, usesBFloat16: options.usesBFloat16, randomness: randomness,
+                packingState: packingState, currentBatch: currentBatch)
             return Step(
                 operation: operation, contexts: context.copies(for: threadPool),
                 runsBackward: operationBuffers.runsBackward,

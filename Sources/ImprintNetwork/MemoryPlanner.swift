@@ -225,6 +225,7 @@ struct MemoryPlanner {
         let operation = operations[index]
         return MemoryRequest(
             inputs: operation.inputs, output: operation.output, batch: options.batchSize, training: training,
-            delaysPacking: options.delaysPacking, workers: options.workers, algorithm: operation.algorithm)
+            delaysPacking: options.delaysPacking, usesBFloat16: options.usesBFloat16, workers: options.workers,
+            algorithm: operation.algorithm)
     }
 }

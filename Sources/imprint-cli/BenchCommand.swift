@@ -40,9 +40,14 @@ struct BenchCommand: AsyncParsableCommand {
             "A model file to measure with predict or load instead of their cases.", valueName: "file"))
     var model: String?
 
+    @OptionGroup var precisionOptions: PrecisionOptions
+
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
+        if precisionOptions.precision != nil, suite != .predict {
+            throw ValidationError("--precision is for \"bench predict\". Leave it out.")
+        }
         if let model {
             try requirePaths([model])
             guard let suite, suite.benchmark(of: URL(filePath: model)) != nil, names.isEmpty else {
@@ -78,6 +83,7 @@ struct BenchCommand: AsyncParsableCommand {
         var options = BenchmarkOptions(
             threads: common.threadCount, seconds: seconds, photos: data.map { URL(filePath: $0) })
         options.processes = TrainingProcesses.group
+        options.precision = precisionOptions.checked()
         // Reports a wrong folder now instead of after the other suites.
         if let photos = options.photos { _ = try ImageFolder(at: photos, minimumClasses: 1) }
         if !common.json { Terminal.note("\(Engine.current)") }

@@ -59,6 +59,8 @@ struct DetectCommand: ParsableCommand {
     @OptionGroup(title: "Output")
     var outputs: PhotoOutputOptions
 
+    @OptionGroup var precisionOptions: PrecisionOptions
+
     @OptionGroup var common: CommonOptions
 
     /// Whether the logos are found from their artwork, without a model.
@@ -74,6 +76,9 @@ struct DetectCommand: ParsableCommand {
     func validate() throws {
         try requirePaths([model, personalization, base].compactMap { $0 })
         if matchesArtwork {
+            if precisionOptions.precision != nil {
+                throw ValidationError("--precision is for a model, and --artwork uses no model. Leave it out.")
+            }
             if personalization != nil {
                 throw ValidationError(
                     "--personalization changes a model, and --artwork uses no model. Leave out one of them.")
@@ -133,8 +138,10 @@ struct DetectCommand: ParsableCommand {
     /// Returns the finder of a model.
     private func detector(threads: Int) throws -> Finder {
         let model = model ?? ""
-        let detector = try ImageClassifier(try namedModel(model), threads: threads)
-            .personalized(with: try personalization.map { try Personalization(contentsOf: URL(filePath: $0)) })
+        let detector = try ImageClassifier(
+            try namedModel(model), threads: threads, precision: precisionOptions.checked()
+        )
+        .personalized(with: try personalization.map { try Personalization(contentsOf: URL(filePath: $0)) })
         try requireDetector(detector, model, otherwise: "use imprint classify")
         let threshold = try threshold?.threshold()
         var minimum: Float?

@@ -102,6 +102,7 @@ extension EvaluateCommand {
             ["imprint", "evaluate", self.model] + [data].compactMap { $0 } + option("--annotations", annotations)
             + option("--personalization", classifierOptions.personalization)
             + flag("--mirror", classifierOptions.mirror)
+            + option("--precision", classifierOptions.precisionOptions.precision?.rawValue)
         let page = Report(
             model ?? classifier.model, evaluation: evaluation, multiLabel: multiLabel, detection: detection,
             command: command.map(shellQuoted).joined(separator: " "), threads: common.threadCount)

@@ -62,8 +62,11 @@ struct StudioCommand: AsyncParsableCommand {
                         + "192.168.1.5.")
             }
         }
-        if model == nil && (classifierOptions.personalization != nil || classifierOptions.mirror) {
-            throw ValidationError("--personalization and --mirror need a model. Name a model file.")
+        let needsModel =
+            classifierOptions.personalization != nil || classifierOptions.mirror
+            || classifierOptions.precisionOptions.precision != nil
+        if model == nil && needsModel {
+            throw ValidationError("--personalization, --mirror and --precision need a model. Name a model file.")
         }
     }
 

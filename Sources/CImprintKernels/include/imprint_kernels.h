@@ -192,6 +192,18 @@ void imprint_depthwise_backward_weight(const imprint_window *window, const float
 void imprint_multiply_panel(const float *x, size_t x_stride, const float *panel, size_t inner, size_t columns, float *y,
                             size_t y_stride, size_t rows, const imprint_bias_clamp *bias_clamp);
 
+// Whether products of bfloat16 numbers use the instructions of AVX512-BF16.
+int imprint_kernels_use_bfloat16(void);
+// y[r][i] = the bfloat16 number nearest to x[r][i], and 0 from `inner` to y_stride. The instructions also flush subnormal numbers to 0.
+void imprint_to_bfloat16(const float *x, size_t x_stride, size_t rows, size_t inner, uint16_t *y, size_t y_stride);
+// Packs a matrix w[i][c] * factors[c] into pairs, panel[i / 2][c][i % 2], with a zero after an odd `inner`; factors may be null.
+void imprint_pack_bfloat16(const float *w, size_t stride, const float *factors, size_t inner, size_t columns,
+                           uint16_t *panel);
+// imprint_multiply_panel for bfloat16 numbers: x has an even stride and zeros after `inner`, the panel has pairs. Sums are float.
+void imprint_multiply_panel_bfloat16(const uint16_t *x, size_t x_stride, const uint16_t *panel, size_t inner,
+                                     size_t columns, float *y, size_t y_stride, size_t rows,
+                                     const imprint_bias_clamp *bias_clamp);
+
 // im2col: copies the windows of the output pixels first_pixel ..< first_pixel + pixels of one image into the rows of a matrix,
 // columns[p][ky][kx][c] = x[iy][ix][first_channel + c], or 0 outside the image, for `channels` channels.
 void imprint_im2col(const imprint_window *window, const float *x, size_t first_channel, size_t channels,

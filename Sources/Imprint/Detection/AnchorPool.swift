@@ -16,12 +16,14 @@ final class AnchorPool: HeadPredictor {
     private let head: AnchorHead
     private let anchors: [(x: Float, y: Float)]
     private let threads: Int
+    private let precision: Precision
     private let networks = IdlePool<AnySizeNetwork>()
 
-    init(_ model: ModelFile, _ head: AnchorHead, threads: Int) {
+    init(_ model: ModelFile, _ head: AnchorHead, threads: Int, precision: Precision) {
         self.model = model
         self.head = head
         self.threads = threads
+        self.precision = precision
         anchors = head.anchors(for: model.network.input)
     }
 
@@ -34,7 +36,7 @@ final class AnchorPool: HeadPredictor {
         return try networks.withValue { () throws(ImprintError) in
             AnySizeNetwork(
                 model.network, parameters: model.parameters, preprocessing: model.preprocessing, plans: 1,
-                threads: threads)
+                threads: threads, precision: precision)
         } _: { network throws(ImprintError) in
             try prediction(network.run(scaled).values, Letterbox(upright, in: input))
         }

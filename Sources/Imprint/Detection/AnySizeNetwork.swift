@@ -30,6 +30,7 @@ package final class AnySizeNetwork {
     private let parameters: Parameters
     private let preprocessing: Preprocessing
     private let threads: Int
+    private let precision: Precision
     /// The cached execution plans, by the input shape.
     private(set) var plans: [TensorShape: ExecutionPlan] = [:]
     private let planLimit: Int
@@ -37,12 +38,14 @@ package final class AnySizeNetwork {
     /// Creates a network for images of any size.
     /// - Parameter plans: The maximum number of cached plans; each takes up to dozens of megabytes.
     package init(
-        _ network: Network, parameters: Parameters, preprocessing: Preprocessing, plans: Int, threads: Int = 1
+        _ network: Network, parameters: Parameters, preprocessing: Preprocessing, plans: Int, threads: Int = 1,
+        precision: Precision = .automatic
     ) {
         self.network = network
         self.parameters = parameters
         self.preprocessing = preprocessing
         self.threads = threads
+        self.precision = precision
         planLimit = plans
     }
 
@@ -97,8 +100,9 @@ package final class AnySizeNetwork {
         if plans.count >= planLimit { plans.removeAll() }
         let plan: ExecutionPlan
         do throws(NetworkError) {
-            plan = try ExecutionPlan(
-                resized, parameters: parameters, options: ExecutionPlan.Options(batchSize: 1, threads: threads))
+            var options = ExecutionPlan.Options(batchSize: 1, threads: threads)
+            options.precision = precision
+            plan = try ExecutionPlan(resized, parameters: parameters, options: options)
         } catch .outOfMemory(let bytes) {
             throw .outOfMemory(byteCount: bytes)
         } catch {

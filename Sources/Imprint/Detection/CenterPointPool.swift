@@ -18,12 +18,14 @@ final class CenterPointPool: HeadPredictor {
     private let model: ModelFile
     private let head: CenterPointHead
     private let threads: Int
+    private let precision: Precision
     private let networks = IdlePool<AnySizeNetwork>()
 
-    init(_ model: ModelFile, _ head: CenterPointHead, threads: Int) {
+    init(_ model: ModelFile, _ head: CenterPointHead, threads: Int, precision: Precision) {
         self.model = model
         self.head = head
         self.threads = threads
+        self.precision = precision
     }
 
     /// The longer side of the network's input, so a photo is never decoded at a lower resolution than the network sees.
@@ -36,7 +38,7 @@ final class CenterPointPool: HeadPredictor {
         return try networks.withValue { () throws(ImprintError) in
             AnySizeNetwork(
                 model.network, parameters: model.parameters, preprocessing: model.preprocessing, plans: Self.planCount,
-                threads: threads)
+                threads: threads, precision: precision)
         } _: { network throws(ImprintError) in
             try prediction(network.run(scaled), of: scaled)
         }

@@ -1,17 +1,19 @@
 package import ImprintImages
 package import ImprintModel
-internal import ImprintNetwork
+package import ImprintNetwork
 
 /// A predictor for logo detectors, with a thread-safe pool of scanners.
 package final class DetectorPool: HeadPredictor {
     private let model: ModelFile
     private let detector: DetectorHead
+    private let precision: Precision
     /// The minimum confidence of a detection of each logo.
     private let thresholds: [Double]
     private let scanners = IdlePool<PyramidScanner>()
 
-    package init(_ model: ModelFile, _ detector: DetectorHead) {
+    package init(_ model: ModelFile, _ detector: DetectorHead, precision: Precision = .automatic) {
         self.model = model
+        self.precision = precision
         self.detector = detector
         thresholds = detector.logos.map { model.detectionThreshold(of: $0.label) }
     }
@@ -28,7 +30,8 @@ package final class DetectorPool: HeadPredictor {
     package func detect(in image: RasterImage) throws(ImprintError) -> Prediction {
         let scans = try scanners.withValue { () throws(ImprintError) in
             PyramidScanner(
-                model.network, parameters: model.parameters, preprocessing: model.preprocessing, detector: detector)
+                model.network, parameters: model.parameters, preprocessing: model.preprocessing, detector: detector,
+                precision: precision)
         } _: { scanner throws(ImprintError) in
             try scanner.allPeaks(image)
         }

@@ -47,10 +47,11 @@ package final class PyramidScanner {
     ///   megabytes.
     package init(
         _ network: Network, parameters: Parameters, preprocessing: Preprocessing, detector: DetectorHead,
-        shapes: Int = 4
+        shapes: Int = 4, precision: Precision = .automatic
     ) {
         self.network = AnySizeNetwork(
-            network, parameters: parameters, preprocessing: preprocessing, plans: shapes * detector.levels.count)
+            network, parameters: parameters, preprocessing: preprocessing, plans: shapes * detector.levels.count,
+            precision: precision)
         self.detector = detector
     }
 

@@ -8,12 +8,20 @@ internal import Synchronization
 final class ClassifierRuntime: HeadRuntime {
     let model: ModelFile
     private let workers: Workers
-    /// The execution plans of the feature extractor, by the number of blocks in the tail.
-    private let pools = Mutex<[Int: ExecutionPlanPool]>([:])
+    private let precision: Precision
+    /// The execution plans of the feature extractor.
+    private let pools = Mutex<[PoolKey: ExecutionPlanPool]>([:])
 
-    init(_ model: ModelFile, workers: Workers) {
+    private struct PoolKey: Hashable {
+        /// The number of blocks in the tail.
+        let blocks: Int
+        let precision: Precision
+    }
+
+    init(_ model: ModelFile, workers: Workers, precision: Precision) {
         self.model = model
         self.workers = workers
+        self.precision = precision
     }
 
     func predictor(with personalization: Personalization?, averagesFlipped: Bool) throws -> any HeadPredictor {
@@ -29,13 +37,18 @@ final class ClassifierRuntime: HeadRuntime {
         guard let personalization else {
             return [
                 try ExecutionPlanPool(
-                    model.network, parameters: model.parameters, workers: workers, keepsHeadInput: model.novelty != nil)
+                    model.network, parameters: model.parameters, workers: workers, precision: precision,
+                    keepsHeadInput: model.novelty != nil)
             ]
         }
         try model.check(personalization)
         let blocks = try model.blocks(changedBy: personalization)
-        return [try extractor(blocks: blocks), try tail(blocks: blocks, with: personalization)]
+        return [
+            try extractor(blocks: blocks, precision), try tail(blocks: blocks, with: personalization, precision),
+        ]
     }
+
+    // Personalization trains in float32, so its features do not depend on the precision of predictions.
 
     var positions: Int { 1 }
 
@@ -43,7 +56,7 @@ final class ClassifierRuntime: HeadRuntime {
 
     func features(of source: ImageSource, blocks: Int, views: ImageViews) throws -> [[Float]] {
         let image = try source.stored(coveringShortSide: model.preprocessing.shortSideToDecode)
-        let extractor = try extractor(blocks: blocks)
+        let extractor = try extractor(blocks: blocks, .float32)
         return try views.of(model.preprocessing.prepare(image)).map { view in
             let features = extractor.withPlan { plan in
                 model.preprocessing.normalize(view, into: plan.input)
@@ -56,34 +69,39 @@ final class ClassifierRuntime: HeadRuntime {
     }
 
     func confidences(blocks: Int, with personalization: Personalization?) throws -> ([Float]) -> [Float] {
-        try tail(blocks: blocks, with: personalization).callAsFunction
+        try tail(blocks: blocks, with: personalization, .float32).callAsFunction
     }
 
     /// Returns execution plans of the feature extractor.
-    private func extractor(blocks: Int) throws -> ExecutionPlanPool {
+    private func extractor(blocks: Int, _ precision: Precision) throws -> ExecutionPlanPool {
         try pools.withLock { pools in
-            if let pool = pools[blocks] { return pool }
+            let key = PoolKey(blocks: blocks, precision: precision)
+            if let pool = pools[key] { return pool }
             let network = try model.split(blocks: blocks).features
             let parameters = try Parameters(ParameterLayout(network))
             parameters.load(from: model.parameters)
-            let pool = try ExecutionPlanPool(network, parameters: parameters, workers: workers)
-            pools[blocks] = pool
+            let pool = try ExecutionPlanPool(
+                network, parameters: parameters, workers: workers, precision: precision)
+            pools[key] = pool
             return pool
         }
     }
 
     /// Returns execution plans of the tail: the last blocks and the head.
-    private func tail(blocks: Int, with personalization: Personalization?) throws -> ExecutionPlanPool {
+    private func tail(
+        blocks: Int, with personalization: Personalization?, _ precision: Precision
+    ) throws -> ExecutionPlanPool {
         let tail = try model.split(blocks: blocks).tail
         guard let personalization else {
             let parameters = try Parameters(ParameterLayout(tail))
             parameters.load(from: model.parameters)
-            return try ExecutionPlanPool(tail, parameters: parameters, workers: workers)
+            return try ExecutionPlanPool(tail, parameters: parameters, workers: workers, precision: precision)
         }
         let changed =
             personalization.addedLabels.isEmpty
             ? tail : try tail.resizingHead(outputs: model.labels.count + personalization.addedLabels.count)
         return try ExecutionPlanPool(
-            changed, parameters: model.parameters(of: changed, with: personalization), workers: workers)
+            changed, parameters: model.parameters(of: changed, with: personalization), workers: workers,
+            precision: precision)
     }
 }

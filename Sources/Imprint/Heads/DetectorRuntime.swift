@@ -8,17 +8,19 @@ internal import ImprintNetwork
 final class DetectorRuntime: HeadRuntime {
     let model: ModelFile
     private let detector: DetectorHead
+    private let precision: Precision
     private let extractors = IdlePool<DetectorFeatures>()
 
-    init(_ model: ModelFile, _ detector: DetectorHead) {
+    init(_ model: ModelFile, _ detector: DetectorHead, precision: Precision) {
         self.model = model
+        self.precision = precision
         self.detector = detector
     }
 
     func predictor(with personalization: Personalization?, averagesFlipped: Bool) throws -> any HeadPredictor {
-        guard let personalization else { return DetectorPool(model, detector) }
+        guard let personalization else { return DetectorPool(model, detector, precision: precision) }
         let personalized = try model.predictor(with: personalization)
-        return DetectorPool(personalized, personalized.detector ?? detector)
+        return DetectorPool(personalized, personalized.detector ?? detector, precision: precision)
     }
 
     var positions: Int { DetectorFeatures.positions }

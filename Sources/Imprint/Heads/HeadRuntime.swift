@@ -79,14 +79,18 @@ extension HeadPredictor {
 
 extension ModelHead {
     /// Makes the runtime of a model with this head.
-    func runtime(_ model: ModelFile, workers: Workers) -> any HeadRuntime {
+    func runtime(_ model: ModelFile, workers: Workers, precision: Precision = .automatic) -> any HeadRuntime {
         switch self {
-        case .softmax, .sigmoid: ClassifierRuntime(model, workers: workers)
-        case .detector(let detector): DetectorRuntime(model, detector)
+        case .softmax, .sigmoid: ClassifierRuntime(model, workers: workers, precision: precision)
+        case .detector(let detector): DetectorRuntime(model, detector, precision: precision)
         case .centerPoints(let head):
-            ImportedDetectorRuntime(model: model) { CenterPointPool(model, head, threads: workers.count) }
+            ImportedDetectorRuntime(model: model) {
+                CenterPointPool(model, head, threads: workers.count, precision: precision)
+            }
         case .anchors(let head):
-            ImportedDetectorRuntime(model: model) { AnchorPool(model, head, threads: workers.count) }
+            ImportedDetectorRuntime(model: model) {
+                AnchorPool(model, head, threads: workers.count, precision: precision)
+            }
         }
     }
 }

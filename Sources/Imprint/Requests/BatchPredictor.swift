@@ -46,7 +46,8 @@ private struct SeparatePredictor: BatchPredictor {
         parallel =
             workers.count == 1
             ? single
-            : try ImageClassifier(classifier.model, threads: 1).personalized(with: classifier.personalization).predictor
+            : try ImageClassifier(classifier.model, threads: 1, precision: classifier.precision)
+                .personalized(with: classifier.personalization).predictor
     }
 
     func predict(_ inputs: [BatchInput]) -> [Result<Prediction, any Error>] {

@@ -29,7 +29,7 @@ extension TypedModel {
     /// - Parameters:
     ///   - url: The model file.
     ///   - threads: The maximum number of threads for one prediction.
-    /// - Throws: The errors of `ImageClassifier.init(contentsOf:threads:averagesFlipped:)`, and `TypedModelError.labelMismatch`.
+    /// - Throws: The errors of `ImageClassifier.init(contentsOf:threads:averagesFlipped:precision:)`, and `TypedModelError.labelMismatch`.
     public init(contentsOf url: URL, threads: Int = 1) throws {
         try self.init(Self.checked(ImageClassifier(contentsOf: url, threads: threads), named: url.path))
     }

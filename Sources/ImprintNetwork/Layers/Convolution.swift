@@ -181,6 +181,8 @@ enum ConvolutionWeights {
     case scaled(UnsafePointer<Float>, by: UnsafePointer<Float>?)
     /// Weights packed by `Winograd.transform` or `ConvolutionProduct.copy`.
     case packedWeights(UnsafePointer<Float>)
+    /// Weights packed by `BFloat16Product.pack`.
+    case packedBFloat16(UnsafePointer<UInt16>)
 }
 
 /// The operators fused into a convolution, applied to each block of the output while it is in cache.

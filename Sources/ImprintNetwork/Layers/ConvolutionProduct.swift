@@ -71,7 +71,7 @@ struct ConvolutionProduct {
     }
 
     /// The output blocks of a forward pass with packed weights.
-    private enum OutputBlocks {
+    enum OutputBlocks {
         /// Blocks that do not depend on the number of processes, and in which a pass can record moments.
         case units(RowBlocks)
         /// Blocks of equal size.
@@ -93,7 +93,7 @@ struct ConvolutionProduct {
     }
 
     /// The output blocks of a forward pass with packed weights over some windows.
-    private func outputBlocks(_ all: Range<Int>) -> OutputBlocks {
+    func outputBlocks(_ all: Range<Int>) -> OutputBlocks {
         context.outputMoments == nil && keepsRows
             ? .equal(count: blockCount(all), rows: all.count) : .units(rowBlocks)
     }
@@ -108,10 +108,10 @@ struct ConvolutionProduct {
     /// The number of output pixels of all processes, on which the choice of an algorithm depends.
     private var totalRows: Int { context.part.total * pixels }
     /// Whether there are few blocks, so that the threads share the output channels instead.
-    private var sharesChannels: Bool { Self.blocks(totalRows, of: blockRows) < Self.fewestBlocks }
+    var sharesChannels: Bool { Self.blocks(totalRows, of: blockRows) < Self.fewestBlocks }
 
     /// The minimum number of blocks for sharing blocks among threads; with fewer, threads share the output channels instead.
-    private static let fewestBlocks = 4
+    static let fewestBlocks = 4
     /// The minimum number of rows for which packing the weights into panels pays off.
     private static let rowsForPanels = 2048
 
@@ -144,7 +144,7 @@ struct ConvolutionProduct {
     }
 
     /// The number of floats of all windows that exist at the same time.
-    private static func windowCount(
+    static func windowCount(
         _ layer: Convolution, over input: TensorShape, algorithm: Algorithm, workers: Int
     ) -> Int {
         let blocks = max(workers, fewestBlocks)
@@ -171,6 +171,7 @@ struct ConvolutionProduct {
         let all = 0..<(batch * pixels)
         switch weights {
         case .packedWeights(let panels): forward(UnsafePointer(panels), all, clamp, finish)
+        case .packedBFloat16(let panels): forward(panels, all, clamp, finish)
         case .plain(let weight):
             guard Self.fitsPanels(layer) && totalRows >= Self.rowsForPanels else {
                 return forward(plain: weight, all, clamp, finish)

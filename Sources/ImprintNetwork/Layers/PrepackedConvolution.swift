@@ -47,7 +47,8 @@ struct PrepackedConvolution: Layer, LayerKernel {
         let passes = convolution.memory(
             MemoryRequest(
                 inputs: [input], output: request.output, batch: request.batch, training: request.training,
-                delaysPacking: request.delaysPacking, workers: request.workers, algorithm: request.algorithm))
+                delaysPacking: request.delaysPacking, usesBFloat16: request.usesBFloat16, workers: request.workers,
+                algorithm: request.algorithm))
         let (size, factors) = (MemoryLayout<Float>.stride, normalization == nil ? 0 : channelCount)
         guard packsWeights(request.algorithm) else {
             let folded = normalization == nil ? 0 : weightCount(over: input)
@@ -60,11 +61,22 @@ struct PrepackedConvolution: Layer, LayerKernel {
             : ConvolutionProduct.scaledScratchCount(
                 convolution, over: input, algorithm: request.algorithm, workers: request.workers.count,
                 rows: request.batch * request.output.pixels)
+        if usesBFloat16(request.algorithm, request.usesBFloat16) {
+            let product = BFloat16Product(convolution, over: input)
+            return LayerMemory(
+                scratch: passes.scratch + product.scratchByteCount(workers: request.workers.count),
+                transformedWeights: (channelCount + factors) * size, packedWeights: product.packedByteCount)
+        }
         let packedWeights =
             isWinograd ? Winograd(convolution, over: input).transformedCount : weightCount(over: input)
         return LayerMemory(
             scratch: max(passes.scratch, scaled * size), transformedWeights: (channelCount + factors) * size,
             packedWeights: packedWeights * size)
+    }
+
+    /// Whether the products use bfloat16, if the plan does.
+    private func usesBFloat16(_ algorithm: Algorithm, _ planDoes: Bool) -> Bool {
+        planDoes && [.im2col, .matrixProduct].contains(algorithm) && BFloat16Product.isPossible(convolution)
     }
 
     /// The number of output channels, rounded up to a whole cache line.
@@ -95,10 +107,17 @@ struct PrepackedConvolution: Layer, LayerKernel {
             packedWeights: context.packedWeights.assumingMemoryBound(to: Float.self))
     }
 
-    /// Computes b′ and the factors, and W′ if it is not packed.
+    /// Computes b′ and the factors, and W′ if it is not packed, or packed in bfloat16.
     package func transformWeights(_ context: LayerContext) {
         let precomputed = precomputed(context)
         context.worker.onFirstThread { fold(context, into: precomputed) }
+        if usesBFloat16(context.algorithm, context.usesBFloat16) {
+            // Not before the second pass: the first one would have other results.
+            return BFloat16Product(convolution, over: context.input.shape).pack(
+                context.parameters[0], times: precomputed.factors.map { UnsafePointer($0) },
+                into: context.packedWeights,
+                worker: context.worker)
+        }
         guard let factors = precomputed.factors, !packsWeights(context.algorithm) else { return }
         forEachRange(weightCount(over: context.input.shape) / convolution.outputChannels, context.worker) { rows in
             let start = rows.lowerBound * convolution.outputChannels
@@ -110,7 +129,7 @@ struct PrepackedConvolution: Layer, LayerKernel {
 
     /// Packs W′ for the algorithm.
     package func packWeights(_ context: LayerContext) {
-        guard packsWeights(context.algorithm) else { return }
+        guard packsWeights(context.algorithm), !usesBFloat16(context.algorithm, context.usesBFloat16) else { return }
         let precomputed = precomputed(context)
         let factors = precomputed.factors.map { UnsafePointer($0) }
         if context.algorithm == .winograd {
@@ -150,6 +169,8 @@ struct PrepackedConvolution: Layer, LayerKernel {
         let weights: ConvolutionWeights =
             if !packsWeights(context.algorithm) {
                 .plain(UnsafePointer(normalization == nil ? context.parameters[0] : precomputed.folded))
+            } else if usesBFloat16(context.algorithm, context.usesBFloat16) {
+                .packedBFloat16(context.packedWeights.assumingMemoryBound(to: UInt16.self))
             } else if context.packingState.isDone {
                 .packedWeights(UnsafePointer(precomputed.packedWeights))
             } else {

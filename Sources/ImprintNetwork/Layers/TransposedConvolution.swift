@@ -172,7 +172,7 @@ extension LayerContext {
             parameterGradients: [weightGradient], saved: saved, scratch: scratch,
             transformedWeights: transformedWeights,
             packedWeights: packedWeights, algorithm: algorithm, worker: worker, training: training,
-            nodeIndex: nodeIndex, frozen: frozen,
+            nodeIndex: nodeIndex, frozen: frozen, usesBFloat16: false,
             randomness: randomness, packingState: packingState, currentBatch: currentBatch)
     }
 }

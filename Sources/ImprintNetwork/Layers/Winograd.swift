@@ -101,6 +101,7 @@ struct Winograd {
             case .plain(let weight): .plain(weight, times: nil)
             case .scaled(let weight, let factors): .plain(weight, times: factors)
             case .packedWeights(let u): .transformed(u)
+            case .packedBFloat16: preconditionFailure("Winograd has no bfloat16 products")
             }
         convolve(
             context.input.values, kernels, into: context.output.values, batch: batch, context,
