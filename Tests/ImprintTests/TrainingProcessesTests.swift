@@ -106,6 +106,26 @@ import Testing
         }
     }
 
+    @Test(
+        "Processes with other photos or settings end with an error that names the difference", arguments: [true, false])
+    func mismatch(ofPhotos: Bool) async throws {
+        try await withTemporaryFolder { folder in
+            for name in ["0", "1"] { try writeImages(perLabel: 12, to: folder.appending(path: name)) }
+            if ofPhotos { try FileManager.default.removeItem(at: folder.appending(path: "1/left/3.png")) }
+            let messages = try await inProcesses(2) { group -> String in
+                do {
+                    let configuration = quickTraining(epochs: ofPhotos ? 1 : 1 + group.rank) { $0.processes = group }
+                    _ = try train(folder.appending(path: ofPhotos ? "\(group.rank)" : "0"), configuration)
+                    return ""
+                } catch {
+                    return "\(error)"
+                }
+            }
+            let difference = ofPhotos ? "the training photos of process 1" : "the numbers of epochs of process 1"
+            #expect(messages.allSatisfy { $0.contains(difference) }, "\(messages)")
+        }
+    }
+
     @Test("Fine-tuning a base model does not depend on the number of processes") func baseModel() async throws {
         try await withTemporaryFolder { folder in
             try writeImages(perLabel: 20, to: folder)

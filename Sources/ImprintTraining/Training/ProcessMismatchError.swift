@@ -6,13 +6,13 @@ internal import ImprintModel
 package struct ProcessMismatchError: Error, CustomStringConvertible {
     /// The index of the process that differs from the first one.
     package let rank: Int
-    /// The property that differs, such as "photos".
+    /// The properties that differ, such as "photos".
     package let property: String
     package let found: String
     package let expected: String
 
     package var description: String {
-        "process \(rank) has another \(property) than process 0: \"\(found)\", expected \"\(expected)\". Start all processes with the same program and the same files, on the same kind of processor."
+        "the \(property) of process \(rank) and of process 0 differ: found \"\(found)\", expected \"\(expected)\". Start all processes with the same program, options and files, on the same kind of processor."
     }
 }
 
@@ -35,8 +35,10 @@ extension ProcessGroup {
 
 extension Checkpoint.Images {
     /// The SHA-256 of the digests and the names of the images.
-    var digest: String {
-        let names = digests + ["training"] + training + ["validation"] + validation
+    var digest: String { Self.digest(digests + ["training"] + training + ["validation"] + validation) }
+
+    /// Returns the SHA-256 of names.
+    static func digest(_ names: [String]) -> String {
         var hash = SHA256()
         for name in names { hash.update((Array(name.utf8) + [0]).span.bytes) }
         return hash.hexadecimal

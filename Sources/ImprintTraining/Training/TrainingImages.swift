@@ -34,6 +34,18 @@ struct TrainingImages {
         if !configuration.isMultiLabel, let photo = split.validation.first(where: { $0.labels.count != 1 }) {
             throw ImprintError.notOneLabel(photo: photo.url.displayPath, labels: photo.labels.map { folder.labels[$0] })
         }
+        // Before the processes exchange photos.
+        try configuration.processes?.checkSame([
+            (
+                "training photos",
+                "\(split.training.count), \(Checkpoint.Images.digest(split.training.map(folder.path)))"
+            ),
+            (
+                "validation photos",
+                "\(split.validation.count), \(Checkpoint.Images.digest(split.validation.map(\.url.lastPathComponent)))"
+            ),
+            ("files", split.folders.map(\.digest).joined(separator: ", ")),
+        ])
         // The comparison of the photos has freed its memory.
         SystemMemory.returnFreed()
         let total = split.training.count + split.validation.count

@@ -55,9 +55,9 @@ final class TrainingRunner<Job: TrainingTask> {
     private func checkProcesses(_ resumed: TrainingProgress?) throws {
         let settings = task.fingerprint.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
         try task.processes?.checkSame([
-            ("processor", "\(Engine.current)"), ("setting", settings.joined(separator: ", ")),
-            ("network", "\(task.network.name) with \(task.network.nodes.count) layers"),
-            ("checkpoint", resumed.map { "round \($0.round + 1), step \($0.batch)" } ?? "none"),
+            ("kernels", "\(Engine.current)"), ("settings", settings.joined(separator: ", ")),
+            ("networks", "\(task.network.name) with \(task.network.nodes.count) layers"),
+            ("checkpoints", resumed.map { "round \($0.round + 1), step \($0.batch)" } ?? "none"),
         ])
     }
 
@@ -82,7 +82,9 @@ final class TrainingRunner<Job: TrainingTask> {
             resumed = TrainingStart.Resumption(
                 history: loop.progress.history, imagesSeen: loop.progress.sum.count, hasSameImages: hasSamePhotos)
         }
-        try task.processes?.checkSame([("photos", photos.checkpointImages.digest)])
+        try task.processes?.checkSame([
+            ("photos", photos.checkpointImages.digest), ("numbers of epochs", "\(task.describe().roundCount)"),
+        ])
         start(run, resumed, replacesCheckpoint: store?.replacesFinished ?? false)
         try prepare(run)
         var ending = try train(run)
