@@ -27,7 +27,7 @@ package enum ProcessChannel: Int, CaseIterable, Sendable {
 /// The processes that train a model together, in data-parallel training.
 ///
 /// Every process runs the same program with the same arguments and has all parameters. The processes divide each batch: each one reads and
-/// computes its part, and all receive the results. Sums over the images of a batch are fixed binary trees of which each process computes a
+/// computes its part, and all receive the results. Sums over the images of a batch are fixed binary trees, and each process computes a
 /// subtree, so the results are bitwise identical for any number of processes.
 ///
 /// A process waits in each of these methods for the others, so all processes must call them in the same order.
