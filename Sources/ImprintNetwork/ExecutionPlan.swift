@@ -1,14 +1,6 @@
 package import ImprintCore
 internal import Synchronization
 
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
-
 /// A network compiled for a batch size and a mode: fused operations, their order of execution and one memory arena.
 ///
 /// Compilation decides once which operators are fused, which activations share memory, which algorithm each layer uses and which
@@ -295,14 +287,14 @@ public final class ExecutionPlan {
     private func moveToStart(_ values: UnsafeMutablePointer<Float>, of part: BatchPart, _ shape: TensorShape) {
         let elements = part.images(of: part.index, times: shape.count)
         guard elements.lowerBound > 0 else { return }
-        memmove(values, values + elements.lowerBound, elements.count * MemoryLayout<Float>.stride)
+        values.update(from: values + elements.lowerBound, count: elements.count)
     }
 
     /// Collects the outputs of all processes.
     private func gatherOutput(of part: BatchPart) {
         guard part.count > 1, let processes = options.workers.processes else { return }
         let elements = part.images(of: part.index, times: last.shape.count)
-        memmove(last.values + elements.lowerBound, last.values, elements.count * MemoryLayout<Float>.stride)
+        (last.values + elements.lowerBound).update(from: last.values, count: elements.count)
         processes.gather(last.values, parts: part.count) { [last] in part.images(of: $0, times: last.shape.count) }
     }
 

@@ -1,13 +1,5 @@
 internal import ImprintCore
 
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
-
 /// The batch of a pass, and the processes that divide it.
 final class CurrentBatch {
     /// The processes; nil for a single process.
@@ -64,9 +56,7 @@ extension LayerContext {
     func keepOwnImages(_ values: UnsafeMutablePointer<Float>, count: Int) {
         let own = part.images(of: part.index, times: count)
         guard own.lowerBound > 0 else { return }
-        worker.onFirstThread {
-            memmove(values, values + own.lowerBound, own.count * MemoryLayout<Float>.stride)
-        }
+        worker.onFirstThread { values.update(from: values + own.lowerBound, count: own.count) }
     }
 
     /// Collects the moments that the processes have recorded, each for its part of the batch.
