@@ -10,29 +10,11 @@ internal import ImprintSynthesis
 ///
 /// Sampling and augmentation depend only on the seed and the step.
 final class DetectorPatches {
-    /// A detection of the network in an image.
-    struct Detection: Codable, Hashable, Sendable {
-        /// The index of the image among the negatives or the positives.
-        let imageIndex: Int
-        let peak: PyramidScanner.Peak
-
-        private enum CodingKeys: String, CodingKey {
-            case imageIndex = "picture"
-            case peak
-        }
-    }
-
     /// The number of composites of each kind that batches sample from.
     private let poolSize: Int
     private let batchSize: Int
     /// Whether patches may be mirrored: only if every logo equals its mirror image.
     private let mirrors: Bool
-
-    /// A photo that shows a logo.
-    struct Positive {
-        let source: PatchSource
-        let logo: Int
-    }
 
     /// The compositors of the logos that have artwork, with the indices of the logos.
     let compositors: [(logo: Int, compositor: Compositor)]
@@ -55,24 +37,6 @@ final class DetectorPatches {
     /// The hard-negative composites by their index modulo the pool size; filled before a batch.
     private var hardNegativePool: [PooledComposite?]
     private var drawnCount = 0
-
-    /// A composite with the location of its subject in the coordinates of patch windows.
-    struct PooledComposite {
-        let source: PatchSource
-        let location: Composite.Location
-        /// The corners of the convex hull, in pixels.
-        let outline: [SIMD2<Float>]
-        let logo: Int
-
-        init(_ composite: Composite, logo: Int) {
-            source = PatchSource(composite.image)
-            self.logo = logo
-            // The centre of the first pixel is (½, ½) in a composite, but (0, 0) in a patch window.
-            let subject = composite.subject
-            location = Composite.Location(x: subject.x - 0.5, y: subject.y - 0.5, span: subject.span)
-            outline = composite.outline.map { $0 - 0.5 }
-        }
-    }
 
     /// The kind of a patch, in the order in which the patches of a batch are divided among the kinds.
     private enum Kind: CaseIterable {
