@@ -15,6 +15,8 @@ TRAIN = {
 PREDICT = {
     "mobilenet-v1-224": ("mobilenet-v1", 224, 3, 1, 1000),
     "mobilenet-v1-224/batch-32": ("mobilenet-v1", 224, 3, 32, 1000),
+    "mobilenet-v2-224": ("mobilenet-v2", 224, 3, 1, 1000),
+    "efficientnet-lite0-224": ("efficientnet-lite0", 224, 3, 1, 1000),
     "resnet-50-224": ("resnet-50", 224, 3, 1, 1000),
     "conv3x3-net-299": ("conv3x3-net", 299, 3, 1, 1000),
     "logonet-96": ("logonet", 96, 3, 1, 2),

@@ -44,6 +44,43 @@ def mobilenet_v1(labels):
     return nn.Sequential(*layers, head(inputs, labels))
 
 
+class InvertedResidual(nn.Module):
+    def __init__(self, inputs, outputs, expansion, kernel, stride):
+        super().__init__()
+        inner = expansion * inputs
+        expand = [convolution(inputs, inner, 1, activation=nn.ReLU6(inplace=True))] if expansion > 1 else []
+        self.branch = nn.Sequential(
+            *expand, convolution(inner, inner, kernel, stride, inner, activation=nn.ReLU6(inplace=True)),
+            convolution(inner, outputs, 1))
+        self.adds = stride == 1 and inputs == outputs
+
+    def forward(self, x):
+        return x + self.branch(x) if self.adds else self.branch(x)
+
+
+def inverted_residuals(labels, stages):
+    """MobileNetV2 and EfficientNet-Lite. A stage: expansion, kernel size, channels, number of blocks, stride of the first one."""
+    layers, inputs = [convolution(3, 32, 3, stride=2, activation=nn.ReLU6(inplace=True))], 32
+    for expansion, kernel, outputs, blocks, stride in stages:
+        for block in range(blocks):
+            layers.append(InvertedResidual(inputs, outputs, expansion, kernel, 1 if block else stride))
+            inputs = outputs
+    return nn.Sequential(*layers, convolution(inputs, 1280, 1, activation=nn.ReLU6(inplace=True)), head(1280, labels))
+
+
+def mobilenet_v2(labels):
+    return inverted_residuals(labels, [
+        (1, 3, 16, 1, 1), (6, 3, 24, 2, 2), (6, 3, 32, 3, 2), (6, 3, 64, 4, 2), (6, 3, 96, 3, 1), (6, 3, 160, 3, 2),
+        (6, 3, 320, 1, 1)])
+
+
+def efficientnet_lite0(labels):
+    """Padded equally on all sides, as PyTorch models are; Imprint pads as TensorFlow does, with as many operations."""
+    return inverted_residuals(labels, [
+        (1, 3, 16, 1, 1), (6, 3, 24, 2, 2), (6, 5, 40, 2, 2), (6, 3, 80, 3, 2), (6, 5, 112, 3, 1), (6, 5, 192, 4, 2),
+        (6, 3, 320, 1, 1)])
+
+
 class Bottleneck(nn.Module):
     def __init__(self, inputs, inner, stride, projects):
         super().__init__()
@@ -78,5 +115,6 @@ def conv3x3_net(labels):
 
 NETWORKS = {
     "lenet": lenet, "logonet": logonet, "logonet-width-0.75": lambda labels: logonet(labels, (24, 48, 96, 192)),
-    "mobilenet-v1": mobilenet_v1, "resnet-50": resnet_50, "conv3x3-net": conv3x3_net,
+    "mobilenet-v1": mobilenet_v1, "mobilenet-v2": mobilenet_v2, "efficientnet-lite0": efficientnet_lite0,
+    "resnet-50": resnet_50, "conv3x3-net": conv3x3_net,
 }

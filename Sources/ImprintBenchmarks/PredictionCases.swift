@@ -13,6 +13,10 @@ struct PredictionCase {
         PredictionCase(name: "mobilenet-v1-224/batch-32", batchSize: 32) {
             try Network.named("mobilenet-v1", labels: 1000).logits()
         },
+        PredictionCase(name: "mobilenet-v2-224") { try Network.named("mobilenet-v2", labels: 1000).logits() },
+        PredictionCase(name: "efficientnet-lite0-224") {
+            try Network.named("efficientnet-lite0", labels: 1000).logits()
+        },
         PredictionCase(name: "resnet-50-224") { try Network.named("resnet-50", labels: 1000).logits() },
         PredictionCase(name: "conv3x3-net-299", network: stackedConvolutions),
         PredictionCase(name: "logonet-96") { try Network.named("logonet", labels: 2).logits() },

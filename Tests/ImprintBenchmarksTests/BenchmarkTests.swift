@@ -27,8 +27,8 @@ private let python = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
                 "mobilenet-v1-features-224",
             ],
             .predict: [
-                "mobilenet-v1-224", "mobilenet-v1-224/batch-32", "resnet-50-224", "conv3x3-net-299", "logonet-96",
-                "logospot-299x532",
+                "mobilenet-v1-224", "mobilenet-v1-224/batch-32", "mobilenet-v2-224", "efficientnet-lite0-224",
+                "resnet-50-224", "conv3x3-net-299", "logonet-96", "logospot-299x532",
             ],
             .load: ["mobilenet-v1-224", "resnet-50-224"],
             .data: ["photos-224"],
@@ -44,7 +44,7 @@ private let python = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
     func selection() {
         func names(_ name: String) -> [String] { BenchmarkSuite.predict.cases(named: name).map(\.name) }
         #expect(names("mobilenet-v1-224") == ["mobilenet-v1-224"])
-        #expect(names("mobilenet") == ["mobilenet-v1-224", "mobilenet-v1-224/batch-32"])
+        #expect(names("mobilenet-v1") == ["mobilenet-v1-224", "mobilenet-v1-224/batch-32"])
         #expect(names("lenet").isEmpty)
     }
 
