@@ -82,8 +82,8 @@ PEERS = {
 }
 
 
-# The peers that compute with other precisions than float32.
-LOW_PRECISION = ("openvino",)
+# The peers that compute with another precision than float32.
+PRECISIONS = {"bfloat16": ("openvino",), "int8": ("onnxruntime", "openvino")}
 
 
 def is_file(case):

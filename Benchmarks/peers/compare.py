@@ -4,6 +4,7 @@
     ./run bench --peers train logonet-96           # a suite, or the cases whose names begin with a prefix
     ./run bench --peers conv3x3-64 --peer torch-tuned --rounds 5 --json
     ./run bench --peers mobilenet_v2.onnx          # an ONNX file, which Imprint imports first
+    ./run bench --peers resnet-50 --precision int8 # predictions in int8, with peers that have it
 """
 
 import argparse
@@ -124,7 +125,7 @@ class Comparison:
         """Returns the selected peers, without those that are known to be missing."""
         wanted = self.options.peer or peers
         if self.options.precision != "float32":
-            wanted = [peer for peer in wanted if peer in cases.LOW_PRECISION]
+            wanted = [peer for peer in wanted if peer in cases.PRECISIONS[self.options.precision]]
         return [peer for peer in peers if peer in wanted and peer not in self.missing]
 
     def measure(self, suite, case, threads):
@@ -239,20 +240,20 @@ def machine(imprint):
     ]
 
 
-def select_cases(names):
-    """Returns the cases of suites, or those whose names begin with a prefix, in the order of the tables."""
-    every = [(suite, case) for suite, known in cases.SUITES.items() for case in known]
+def select_cases(names, suites):
+    """Returns the cases of some of the suites, or those whose names begin with a prefix, in the order of the tables."""
+    every = [(suite, case) for suite in suites for case in cases.SUITES[suite]]
     wanted, files = set(), []
-    for name in names or ["train", "predict", "load", "data"]:
+    for name in names or [suite for suite in ("train", "predict", "load", "data") if suite in suites]:
         if cases.is_file(name):
             if not pathlib.Path(name).is_file():
                 note(f"There is no file {name}.")
                 sys.exit(66)
-            files += [(suite, str(pathlib.Path(name).resolve())) for suite in ("predict", "load")]
+            files += [(suite, str(pathlib.Path(name).resolve())) for suite in ("predict", "load") if suite in suites]
             continue
         named = [pair for pair in every if name in pair] or [pair for pair in every if pair[1].startswith(name)]
         if not named:
-            known = ", ".join([*cases.SUITES, *dict.fromkeys(case for _, case in every)])
+            known = ", ".join([*suites, *dict.fromkeys(case for _, case in every)])
             note(f"No case begins with \"{name}\"; choose from {known}.")
             sys.exit(64)
         wanted.update(named)
@@ -268,7 +269,8 @@ def main():
     parser.add_argument("--threads", type=int, action="append", help="a number of threads (default: 1, then 2)")
     parser.add_argument("--rounds", type=int, default=3, help="the number of measurements of each program")
     parser.add_argument(
-        "--precision", choices=["float32", "bfloat16"], default="float32", help="the precision of the suite predict")
+        "--precision", choices=["float32", *cases.PRECISIONS], default="float32",
+        help="another precision than float32 selects only the suite predict")
     parser.add_argument("--seconds", type=float, default=2, help="the time of each measurement")
     parser.add_argument("--data", help="a folder of photos, one sub-folder per label (default: drawn images)")
     forms = parser.add_mutually_exclusive_group()
@@ -280,11 +282,11 @@ def main():
     for peer in options.peer or []:
         if peer not in known:
             parser.error(f"there is no peer \"{peer}\"; choose from {', '.join(known)}")
+        if options.precision != "float32" and peer not in cases.PRECISIONS[options.precision]:
+            parser.error(f"{peer} is not measured in {options.precision}")
     if options.rounds < 1 or options.seconds <= 0 or min(options.threads or [1]) < 1:
         parser.error("expected at least 1 for --rounds and --threads, and more than 0 for --seconds")
-    wanted = select_cases(options.case)
-    if options.precision != "float32" and any(suite != "predict" for suite, _ in wanted):
-        parser.error("--precision is for the suite predict")
+    wanted = select_cases(options.case, list(cases.SUITES) if options.precision == "float32" else ["predict"])
     if options.check:
         return
     comparison = Comparison(options)

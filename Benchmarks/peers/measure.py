@@ -8,7 +8,7 @@ import statistics
 import sys
 import time
 
-from cases import LOW_PRECISION
+from cases import PRECISIONS
 
 # The exit code of a script whose peer is not installed (EX_UNAVAILABLE).
 UNAVAILABLE = 69
@@ -22,11 +22,11 @@ def arguments(description, peers):
     parser.add_argument("case")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=2)
-    parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
+    parser.add_argument("--precision", choices=["float32", *PRECISIONS], default="float32")
     parser.add_argument("--data", help="the folder of photos for the suite data")
     options = parser.parse_args()
-    if options.precision != "float32" and (options.peer not in LOW_PRECISION or options.suite != "predict"):
-        parser.error(f"{options.peer} measures {options.suite} only in float32")
+    if options.precision != "float32" and (options.peer not in PRECISIONS[options.precision] or options.suite != "predict"):
+        parser.error(f"{options.peer} does not measure {options.suite} in {options.precision}")
     for library in ("OMP", "MKL", "OPENBLAS"):
         os.environ[f"{library}_NUM_THREADS"] = str(options.threads)
     return options

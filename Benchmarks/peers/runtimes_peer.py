@@ -1,9 +1,11 @@
-"""Inference runtimes: ONNX Runtime, OpenVINO and ncnn, in float32; OpenVINO also in bfloat16.
+"""Inference runtimes: ONNX Runtime, OpenVINO and ncnn, in float32; ONNX Runtime and OpenVINO also in int8; OpenVINO also in bfloat16.
 
 The case may be an ONNX file. The suite load measures loading a file, including the first prediction.
 """
 
 import atexit
+import hashlib
+import importlib.metadata
 import pathlib
 import shutil
 import subprocess
@@ -12,8 +14,19 @@ import tempfile
 
 from cases import PREDICT, is_file
 from measure import arguments, measure, missing
+from quantize import input_of
 
 FOLDER = pathlib.Path(__file__).resolve().parent
+
+
+def make(file, script, *arguments, sources):
+    """Runs a script that writes a file, unless the file is newer than its sources and the script, and returns its path."""
+    script = FOLDER / script
+    if not file.exists() or file.stat().st_mtime < max(source.stat().st_mtime for source in (*sources, script)):
+        done = subprocess.run([sys.executable, "-W", "ignore", script, *arguments, file], stdout=sys.stderr)
+        if done.returncode:
+            sys.exit(done.returncode)
+    return str(file)
 
 
 def exported(kind):
@@ -21,11 +34,18 @@ def exported(kind):
     if is_file(options.case):
         return options.case if kind == "onnx" else converted(options.case)
     file = FOLDER / ".models" / f"{options.case.replace('/', '-')}.{kind}"
-    sources = [FOLDER / "networks.py", FOLDER / "export.py"]
-    if not file.exists() or file.stat().st_mtime < max(source.stat().st_mtime for source in sources):
-        subprocess.run(
-            [sys.executable, "-W", "ignore", FOLDER / "export.py", options.case, file], check=True, stdout=sys.stderr)
-    return str(file)
+    return make(file, "export.py", options.case, sources=[FOLDER / "networks.py"])
+
+
+def model_file(kind):
+    """Returns the ONNX file of the network, or in int8 its quantized file, which ends in `kind`."""
+    model = pathlib.Path(exported("onnx"))
+    if options.precision != "int8":
+        return str(model)
+    # Files in different folders can have the same name.
+    digest = "-" + hashlib.sha256(str(model).encode()).hexdigest()[:8] if is_file(options.case) else ""
+    file = FOLDER / ".models" / f"{model.stem}{digest}-{options.peer}-int8.{kind}"
+    return make(file, "quantize.py", options.peer, model, sources=[model])
 
 
 def converted(model):
@@ -44,23 +64,13 @@ def converted(model):
     return file
 
 
-def input_of(model):
-    """Returns the name and shape of the input of an ONNX file."""
-    import onnx
-
-    graph = onnx.load(model, load_external_data=False).graph
-    weights = {tensor.name for tensor in graph.initializer}
-    image = next(value for value in graph.input if value.name not in weights)
-    return image.name, [dimension.dim_value or 1 for dimension in image.type.tensor_type.shape.dim]
-
-
 def onnxruntime():
     import onnxruntime
 
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = options.threads
     settings.inter_op_num_threads = 1
-    file = exported("onnx")
+    file = model_file("onnx")
 
     def load():
         return onnxruntime.InferenceSession(file, settings, providers=["CPUExecutionProvider"])
@@ -74,10 +84,13 @@ def onnxruntime():
 def openvino():
     import openvino
 
-    settings = {
-        "INFERENCE_NUM_THREADS": options.threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_PRECISION_HINT": {"float32": "f32", "bfloat16": "bf16"}[options.precision]}
-    file, version = exported("onnx"), openvino.__version__.split("-")[0]
+    settings = {"INFERENCE_NUM_THREADS": options.threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY"}
+    file, version = model_file("xml"), openvino.__version__.split("-")[0]
+    if options.precision != "int8":
+        settings["INFERENCE_PRECISION_HINT"] = {"float32": "f32", "bfloat16": "bf16"}[options.precision]
+    else:
+        # The operators that are not quantized have the default precision: bfloat16 if the processor has the instructions.
+        version += f" with nncf {importlib.metadata.version('nncf')}"
 
     def load():
         return openvino.Core().compile_model(file, "CPU", settings).create_infer_request()
