@@ -9,6 +9,8 @@
 int imprint_instruction_set = imprint_baseline;
 // Whether products of bfloat16 numbers use AVX512-BF16; set once, before main.
 static int uses_bfloat16;
+// Whether products of int8 numbers use AVX512-VNNI; set once, before main.
+static int uses_vnni;
 
 #if defined(__x86_64__)
 static int best_instruction_set(void) {
@@ -24,6 +26,7 @@ __attribute__((constructor)) static void choose_instruction_set(void) {
     imprint_instruction_set = best;
     if (!name) {
         uses_bfloat16 = best == imprint_v4 && __builtin_cpu_supports("avx512bf16");
+        uses_vnni = best == imprint_v4 && __builtin_cpu_supports("avx512vnni");
         return;
     }
     int chosen = strcmp(name, "baseline") == 0 ? imprint_baseline
@@ -36,6 +39,10 @@ __attribute__((constructor)) static void choose_instruction_set(void) {
 #endif
 
 int imprint_kernels_use_bfloat16(void) { return uses_bfloat16; }
+
+int imprint_kernels_use_vnni(void) { return uses_vnni; }
+
+int imprint_kernels_int8_are_fast(void) { return imprint_instruction_set >= imprint_v3; }
 
 int imprint_kernels_use_avx512(void) { return imprint_instruction_set == imprint_v4; }
 
