@@ -30,7 +30,9 @@ public final class ExecutionPlan {
         /// The seed of the random numbers in a pass (dropout).
         public var seed: UInt64
         /// The precision of predictions; training uses float32.
-        public var precision = Precision.automatic
+        ///
+        /// With `int8`, the parameters must be quantized.
+        public var precision = Precision.float32
         /// Whether `ExecutionPlan.headInput` can be read after a pass; its memory is then not reused.
         package var keepsHeadInput = false
 
@@ -73,6 +75,9 @@ public final class ExecutionPlan {
 
         /// Whether products of packed weights use bfloat16.
         var usesBFloat16: Bool { mode == .prediction && precision == .bfloat16 }
+
+        /// Whether quantized layers compute in int8.
+        var usesInt8: Bool { mode == .prediction && (precision == .int8 || precision == .automatic) }
     }
 
     /// An operation with the buffers it runs on.
@@ -112,12 +117,23 @@ public final class ExecutionPlan {
     private var count = 0
     private let randomness: Randomness
     private let currentBatch: CurrentBatch
+    /// Receives the output of each operation of a forward pass; nil for none.
+    var observer: Observer?
+    /// Receives the name of the last node of an operation, the values of its output and the shape.
+    typealias Observer = (String, UnsafePointer<Float>, TensorShape) -> Void
 
     /// Compiles `network` to run with `parameters`.
-    /// - Throws: `NetworkError` if the mode is training and all layers are frozen, or if memory cannot be allocated.
+    /// - Throws: `NetworkError` if the mode is training and all layers are frozen, if the precision is int8 and the parameters are not
+    ///   quantized, or if memory cannot be allocated.
     public init(_ network: Network, parameters: Parameters, options: Options) throws(NetworkError) {
         precondition(parameters.layout == ParameterLayout(network), "the parameters belong to another network")
-        let operations = OperatorFusion.operations(of: network, layout: parameters.layout, options: options)
+        guard options.mode == .training || options.precision != .int8 || parameters.quantization != nil else {
+            throw .invalidProperty(
+                layer: "plan", property: "precision", found: "int8 for parameters without quantization",
+                expected: "float32 or bfloat16")
+        }
+        let operations = OperatorFusion.operations(
+            of: network, layout: parameters.layout, quantization: parameters.quantization, options: options)
         var planner = MemoryPlanner(operations, input: network.input, options: options)
         if options.keepsHeadInput { planner.keptNode = network.headIndex }
         let buffers = planner.assignBuffers()
@@ -201,7 +217,9 @@ public final class ExecutionPlan {
     }
 
     /// A summary of each operation, in order of execution.
-    package var summary: [LayerSummary] { Overview(network, options: options).layers }
+    package var summary: [LayerSummary] {
+        Overview(network, options: options, quantization: parameters.quantization).layers
+    }
 
     /// The size in bytes of the arena: activations, their gradients, saved and scratch memory.
     package var arenaByteCount: Int { arena.byteCount }
@@ -341,6 +359,14 @@ public final class ExecutionPlan {
     }
 }
 
+extension ExecutionPlan {
+    private func observe(_ step: Step, _ observer: Observer) {
+        let (output, nodes) = (step.context.output, step.operation.nodeIndices)
+        guard !step.operation.isInteger, let last = nodes.last, last >= 0 else { return }
+        observer(network.nodes[last].name, output.values, output.shape)
+    }
+}
+
 extension ExecutionPlan: ThreadPoolTask {
     private enum Pass {
         case transformWeights, packWeights, forward, backward
@@ -353,7 +379,10 @@ extension ExecutionPlan: ThreadPoolTask {
         case .packWeights:
             for step in steps { step.kernel.packWeights(step.contexts[worker.index]) }
         case .forward:
-            for step in steps { step.kernel.forward(step.contexts[worker.index], batch: count) }
+            for step in steps {
+                step.kernel.forward(step.contexts[worker.index], batch: count)
+                if let observer { worker.onFirstThread { observe(step, observer) } }
+            }
         case .backward:
             for step in steps.reversed() where step.runsBackward {
                 step.kernel.backward(step.contexts[worker.index], batch: count)

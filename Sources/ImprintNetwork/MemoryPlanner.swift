@@ -153,7 +153,9 @@ struct MemoryPlanner {
             case .overwriting, .never: break
             }
         }
-        return arena.buffer(bytes: bytes(operations[index].output), at: index)
+        let operation = operations[index]
+        return arena.buffer(
+            bytes: options.batchSize * operation.output.count * operation.bytesPerValue, at: index)
     }
 
     /// Returns the buffer of the moments of an operation's first input; nil if it does not read them or its producer does not record them.

@@ -45,7 +45,8 @@ extension Network {
         package let memory: PredictionMemory
 
         /// Creates the overview of `network`.
-        package init(_ network: Network) {
+        /// - Parameter quantization: The quantization of its parameters; nil for none.
+        package init(_ network: Network, quantization: Quantization? = nil) {
             layers = network.nodes.enumerated().map { index, node in
                 let inputs = network.inputShapes(of: index)
                 return LayerOverview(
@@ -58,7 +59,9 @@ extension Network {
             let layout = ParameterLayout(network)
             parameterCount = layout.trainableCount
             multiplications = saturatingSum(layers.map(\.multiplications))
-            let plan = ExecutionPlan.Overview(network, options: ExecutionPlan.Options(batchSize: 1))
+            var options = ExecutionPlan.Options(batchSize: 1)
+            options.precision = .automatic
+            let plan = ExecutionPlan.Overview(network, options: options, quantization: quantization)
             let parameterByteCount = layout.count * MemoryLayout<Float>.stride
             memory = PredictionMemory(
                 parameterByteCount: parameterByteCount, transformedWeightsByteCount: plan.transformedWeightsByteCount,

@@ -1,20 +1,24 @@
 /// One operation of a plan: a node of the network, or several fused nodes.
 struct Operation {
     /// The indices of its nodes in `Network.nodes`; the output of the last one is the output of the operation.
-    let nodeIndices: [Int]
+    var nodeIndices: [Int]
     /// The names of the nodes, joined with +.
     let name: String
     /// The kind of the first node's layer.
     let kind: String
-    let kernel: any LayerKernel
+    var kernel: any LayerKernel
     /// For each input, the index of the operation that produces it; −1 is the network's input.
-    let sources: [Int]
+    var sources: [Int]
     let inputs: [TensorShape]
     let output: TensorShape
     /// The parameters, in the order of `Layer.parameters(for:)`.
     let entries: [ParameterLayout.Entry]
     let isFrozen: Bool
     let algorithm: Algorithm
+    /// Whether the output consists of uint8 values instead of float32 values.
+    var isInteger = false
+    /// The size of an element of the output.
+    var bytesPerValue: Int { isInteger ? 1 : MemoryLayout<Float>.stride }
 }
 
 /// Operator fusion: turns the nodes of a network into the operations of a plan, and fuses nodes that one kernel can compute in one pass.
@@ -26,10 +30,14 @@ struct OperatorFusion {
     /// Whether the gradient of a node's output is needed.
     private let needsGradient: [Bool]
 
-    static func operations(of network: Network, layout: ParameterLayout, options: ExecutionPlan.Options) -> [Operation]
-    {
+    /// - Parameter quantization: The quantization of the network; it applies if the options ask for predictions in int8.
+    static func operations(
+        of network: Network, layout: ParameterLayout, quantization: Quantization?, options: ExecutionPlan.Options
+    ) -> [Operation] {
         let fusion = OperatorFusion(network, options)
-        return fusion.operations(fusion.fused(fusion.singleNodes()), layout)
+        let operations = fusion.operations(fusion.fused(fusion.singleNodes()), layout)
+        guard let quantization, options.usesInt8 else { return operations }
+        return QuantizedOperations.converted(operations, of: network, quantization, options: options)
     }
 
     private init(_ network: Network, _ options: ExecutionPlan.Options) {

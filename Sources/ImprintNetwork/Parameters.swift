@@ -68,6 +68,14 @@ public final class Parameters: @unchecked Sendable {
     let memory: AlignedMemory
     /// The number of accesses that may have changed the values.
     let changes = Atomic(0)
+    /// The quantization of the network for predictions in int8; nil if it has none.
+    ///
+    /// Its scales fit these values, so remove it before you change them. Copies do not have it, because they may be trained.
+    package var quantization: Quantization? {
+        get { currentQuantization.withLock { $0 } }
+        set { currentQuantization.withLock { $0 = newValue } }
+    }
+    private let currentQuantization = Mutex<Quantization?>(nil)
 
     /// Creates parameters that are all zero.
     /// - Throws: `NetworkError.outOfMemory`.
@@ -130,6 +138,7 @@ public final class Parameters: @unchecked Sendable {
     package func copyValues(from source: Parameters) {
         precondition(layout == source.layout, "the parameters belong to different networks")
         withValues { $0.baseAddress?.update(from: source.floats, count: layout.count) }
+        quantization = nil
     }
 
     /// The values of the tensor named `name`, last axis contiguous, or nil if no tensor has this name.

@@ -60,9 +60,11 @@ extension ExecutionPlan {
         }
 
         /// Creates the overview of the plan that `ExecutionPlan` compiles with the same options.
-        package init(_ network: Network, options: Options) {
+        /// - Parameter quantization: The quantization of the parameters; nil for none.
+        package init(_ network: Network, options: Options, quantization: Quantization? = nil) {
             let layout = ParameterLayout(network)
-            let operations = OperatorFusion.operations(of: network, layout: layout, options: options)
+            let operations = OperatorFusion.operations(
+                of: network, layout: layout, quantization: quantization, options: options)
             var planner = MemoryPlanner(operations, input: network.input, options: options)
             let buffers = planner.assignBuffers()
             layers = zip(operations, buffers.operations).map { operation, buffers in
@@ -72,7 +74,7 @@ extension ExecutionPlan {
                     parameterCount: operation.entries
                         .reduce(0) { $0 + ($1.parameter.role == .statistic ? 0 : $1.parameter.count) },
                     multiplications: operation.kernel.multiplications(for: operation.inputs),
-                    activationByteCount: options.batchSize * operation.output.count * MemoryLayout<Float>.stride,
+                    activationByteCount: options.batchSize * operation.output.count * operation.bytesPerValue,
                     savedByteCount: buffers.memory.saved, scratchByteCount: buffers.memory.scratch,
                     transformedWeightsByteCount: buffers.memory.transformedWeights + buffers.memory.packedWeights)
             }

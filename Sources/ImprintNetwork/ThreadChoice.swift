@@ -14,7 +14,8 @@ extension ExecutionPlan.Options {
     /// The results do not depend on the number of threads.
     package func limitingThreads(for network: Network) -> ExecutionPlan.Options {
         guard workers.count > 1 else { return self }
-        let operations = OperatorFusion.operations(of: network, layout: ParameterLayout(network), options: self)
+        let operations = OperatorFusion.operations(
+            of: network, layout: ParameterLayout(network), quantization: nil, options: self)
         let work = saturatingSum(
             operations.map { operation in
                 max(operation.kernel.multiplications(for: operation.inputs), operation.output.count)

@@ -192,6 +192,13 @@ struct Epilogue {
     /// An activation that is not a clamp.
     enum Curve: String, Codable {
         case swish, hardSwish
+
+        func apply(to values: UnsafeMutablePointer<Float>, count: Int) {
+            switch self {
+            case .swish: imprint_swish_forward(values, values, count)
+            case .hardSwish: imprint_hard_swish_forward(values, values, count)
+            }
+        }
     }
 
     /// The part that kernels apply before they store a value: y ← min(max(y + bias, floor), ceiling).
@@ -222,10 +229,6 @@ struct Epilogue {
         if bias != nil || shortcut != nil || floor > -.infinity || ceiling < .infinity {
             imprint_epilogue(y + start, bias, shortcut.map { $0 + start }, floor, ceiling, pixels.count, channels)
         }
-        switch curve {
-        case .swish: imprint_swish_forward(y + start, y + start, pixels.count * channels)
-        case .hardSwish: imprint_hard_swish_forward(y + start, y + start, pixels.count * channels)
-        case nil: break
-        }
+        curve?.apply(to: y + start, count: pixels.count * channels)
     }
 }

@@ -277,7 +277,6 @@ struct ConvolutionProduct {
 
     /// Computes dX = dY·Wᵀ and adds its rows into dx at their windows.
     func backwardInput(_ dx: UnsafeMutablePointer<Float>, batch: Int) {
-        let all = 0..<(batch * pixels)
         let panels = transposedPanels(rows: totalRows)
         func multiply(_ rows: Range<Int>, group: Int, into result: UnsafeMutablePointer<Float>) {
             let dy = outputGradient(rows, group: group)

@@ -44,7 +44,7 @@ public struct MaxPool: Layer {
             roundsUp: try values.decodeIfPresent(Bool.self, forKey: .roundsUp) ?? false)
     }
 
-    private var window: Window {
+    var window: Window {
         Window(kernel: kernelSize, stride: stride, dilation: 1, padding: padding, roundsUp: roundsUp)
     }
 

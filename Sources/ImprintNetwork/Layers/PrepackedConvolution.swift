@@ -8,12 +8,12 @@ internal import ImprintCore
 /// the only one. Shortcut and activation are applied to each block of the output while it is in cache.
 struct PrepackedConvolution: Layer, LayerKernel {
     static let kind = "preparedConvolution"
-    private let convolution: Convolution
-    private let normalization: BatchNormalization?
-    private let hasShortcut: Bool
-    private let activation: ClampActivation
+    let convolution: Convolution
+    let normalization: BatchNormalization?
+    let hasShortcut: Bool
+    let activation: ClampActivation
     /// An activation that is not a clamp; nil for none.
-    private let curve: Epilogue.Curve?
+    let curve: Epilogue.Curve?
 
     init(
         _ convolution: Convolution, normalization: BatchNormalization? = nil, hasShortcut: Bool = false,
@@ -24,6 +24,11 @@ struct PrepackedConvolution: Layer, LayerKernel {
         self.hasShortcut = hasShortcut
         self.activation = activation
         self.curve = curve
+    }
+
+    /// Creates the 1x1 convolution that computes the same as a dense layer.
+    init(_ dense: Dense) {
+        self.init(Convolution(outputChannels: dense.outputChannels, kernelSize: 1, hasBias: dense.hasBias))
     }
 
     func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {

@@ -1,0 +1,205 @@
+/// Turns the operations of a plan for prediction into operations on 8-bit integers, where the network is quantized.
+///
+/// Convolutions and dense layers with quantized weights read uint8 activations. Operations that only select or move values do so on uint8 if
+/// their readers want it. Where an operation needs the other format, a conversion precedes it.
+struct QuantizedOperations {
+    private let operations: [Operation]
+    private let network: Network
+    private let quantization: Quantization
+    /// The head if it must read a float32 activation, because `ExecutionPlan.headInput` returns it.
+    private let floatReader: Int?
+    /// The quantization of each operation's output if it may be uint8.
+    private var activations: [Quantization.Activation?] = []
+    private var result: [Operation] = []
+    /// For each operation, the index in `result` of the operation with its output as float32 and as uint8; −1 is the network's input.
+    private var floats: [Int: Int] = [-1: -1]
+    private var bytes: [Int: Int] = [:]
+
+    /// Returns the operations of a plan, some of them on integers.
+    static func converted(
+        _ operations: [Operation], of network: Network, _ quantization: Quantization, options: ExecutionPlan.Options
+    ) -> [Operation] {
+        var conversion = QuantizedOperations(
+            operations: operations, network: network, quantization: quantization,
+            floatReader: options.keepsHeadInput ? network.headIndex : nil)
+        conversion.convert()
+        return conversion.result
+    }
+
+    private init(operations: [Operation], network: Network, quantization: Quantization, floatReader: Int?) {
+        self.operations = operations
+        self.network = network
+        self.quantization = quantization
+        self.floatReader = floatReader
+    }
+
+    private mutating func convert() {
+        for operation in operations { activations.append(activation(of: operation)) }
+        // Readers come later, so in reverse order.
+        var isReadAsBytes = [Bool](repeating: false, count: operations.count)
+        var readsBytes = isReadAsBytes
+        for (index, operation) in operations.enumerated().reversed() {
+            readsBytes[index] =
+                moves(operation)
+                ? isReadAsBytes[index] && activations[index] != nil : convolution(of: operation, output: nil) != nil
+            guard readsBytes[index] else { continue }
+            for source in operation.sources where source >= 0 { isReadAsBytes[source] = true }
+        }
+        for (index, operation) in operations.enumerated() {
+            let output = isReadAsBytes[index] ? activations[index] : nil
+            if let average = average(of: operation) {
+                append(operation, average, [bytes[operation.sources[0]] ?? 0], isInteger: false)
+                floats[index] = result.count - 1
+            } else if readsBytes[index], let kernel = integerKernel(of: operation, output: output) {
+                let isHead = floatReader.map(operation.nodeIndices.contains) ?? false
+                let sources = operation.sources.map { isHead ? byteCopy($0, for: operation) : byteSource($0) }
+                append(operation, kernel, sources, isInteger: output != nil)
+                if output == nil { floats[index] = result.count - 1 } else { bytes[index] = result.count - 1 }
+            } else {
+                append(operation, operation.kernel, operation.sources.map { floatSource($0) }, isInteger: false)
+                floats[index] = result.count - 1
+            }
+        }
+        // The output of the network is float32.
+        _ = floatSource(operations.count - 1)
+    }
+
+    // MARK: Quantizations
+
+    /// The quantization of an operation's output, nil if it is not known.
+    private func activation(of operation: Operation) -> Quantization.Activation? {
+        let sources = operation.sources.map { input($0) }
+        if moves(operation) {
+            guard sources.allSatisfy({ $0 != nil }) else { return nil }
+            let parts = sources.compactMap { $0 }
+            return layers(of: operation)[0] is Flatten
+                ? parts[0].repeated(operation.inputs[0].pixels) : Quantization.Activation.concatenated(parts)
+        }
+        guard let name = operation.nodeIndices.last.map({ network.nodes[$0].name }),
+            let activation = quantization.activations[name], activation.scales.count == operation.output.channels
+        else { return nil }
+        return activation
+    }
+
+    /// The quantization of the output of an operation or of the network's input.
+    private func input(_ source: Int) -> Quantization.Activation? {
+        guard source < 0 else { return activations[source] }
+        let activation = quantization.activations[Network.inputName]
+        return activation?.scales.count == network.input.channels ? activation : nil
+    }
+
+    // MARK: Kernels
+
+    private func layers(of operation: Operation) -> [any Layer] {
+        operation.nodeIndices.map { network.nodes[$0].layer }
+    }
+
+    /// Whether an operation only selects or moves values.
+    static func moves(_ operation: Operation, in network: Network) -> Bool {
+        let layer = network.nodes[operation.nodeIndices[0]].layer
+        return operation.nodeIndices.count == 1
+            && (layer is MaxPool || layer is Flatten || layer is Dropout || layer is Concat)
+    }
+
+    private func moves(_ operation: Operation) -> Bool { Self.moves(operation, in: network) }
+
+    /// The kernel of an operation that reads uint8.
+    private func integerKernel(of operation: Operation, output: Quantization.Activation?) -> (any LayerKernel)? {
+        guard moves(operation) else { return convolution(of: operation, output: output) }
+        return switch layers(of: operation)[0] {
+        case let pool as MaxPool: QuantizedMaxPool(pool)
+        case is Concat: QuantizedConcat()
+        default: QuantizedCopy()
+        }
+    }
+
+    /// The kernel of a global average that reads uint8, which takes less memory traffic; nil if its input exists as float32.
+    private func average(of operation: Operation) -> QuantizedAverage? {
+        let source = operation.sources[0]
+        guard layers(of: operation).first is GlobalAveragePool, bytes[source] != nil, floats[source] == nil,
+            // The sums of more pixels could overflow.
+            operation.inputs[0].pixels <= 1 << 23
+        else {
+            return nil
+        }
+        return input(source).map(QuantizedAverage.init)
+    }
+
+    /// The integer kernel of a convolution or dense layer; nil if the quantization does not contain it.
+    /// - Parameter output: The quantization of the output; nil for float32.
+    private func convolution(of operation: Operation, output: Quantization.Activation?) -> QuantizedConvolution? {
+        guard let weights = quantization.weights[network.nodes[operation.nodeIndices[0]].name] else { return nil }
+        let inputs = operation.sources.map { input($0) }
+        let prepacked: PrepackedConvolution
+        switch operation.kernel {
+        case let kernel as PrepackedConvolution: prepacked = kernel
+        case let dense as Dense:
+            prepacked = PrepackedConvolution(dense)
+        default: return nil
+        }
+        guard let input = inputs[0], inputs.allSatisfy({ $0 != nil }),
+            weights.scales.count == operation.output.channels,
+            QuantizedConvolution.isPossible(prepacked, over: operation.inputs[0])
+        else { return nil }
+        return QuantizedConvolution(
+            prepacked, input: input, shortcut: inputs.count > 1 ? inputs[1] : nil, output: output,
+            weightScales: weights.scales)
+    }
+
+    // MARK: Operations
+
+    private mutating func append(
+        _ operation: Operation, _ kernel: any LayerKernel, _ sources: [Int], isInteger: Bool
+    ) {
+        var copy = operation
+        copy.kernel = kernel
+        copy.sources = sources
+        copy.isInteger = isInteger
+        result.append(copy)
+    }
+
+    /// Appends a conversion of an operation's output.
+    private mutating func appendConversion(_ kernel: any LayerKernel, of source: Int, from: Int, isInteger: Bool) -> Int
+    {
+        let shape = source < 0 ? network.input : operations[source].output
+        let name = source < 0 ? Network.inputName : operations[source].name
+        result.append(
+            Operation(
+                nodeIndices: source < 0 ? [-1] : operations[source].nodeIndices, name: name,
+                kind: isInteger ? "quantize" : "dequantize", kernel: kernel, sources: [from], inputs: [shape],
+                output: shape, entries: [], isFrozen: false, algorithm: .direct, isInteger: isInteger))
+        return result.count - 1
+    }
+
+    /// The index of the operation with an output as float32.
+    private mutating func floatSource(_ source: Int) -> Int {
+        if let index = floats[source] { return index }
+        guard let from = bytes[source], let activation = input(source) else {
+            preconditionFailure("an operation has no output")
+        }
+        let index = appendConversion(Dequantize(activation), of: source, from: from, isInteger: false)
+        floats[source] = index
+        return index
+    }
+
+    /// The index of the operation with an output as uint8.
+    private mutating func byteSource(_ source: Int) -> Int {
+        if let index = bytes[source] { return index }
+        let index = quantized(source)
+        bytes[source] = index
+        return index
+    }
+
+    /// The index of a conversion to uint8 that belongs to the nodes of its only reader, so that `ExecutionPlan.headInput` finds its input.
+    private mutating func byteCopy(_ source: Int, for reader: Operation) -> Int {
+        let index = quantized(source)
+        result[index].nodeIndices = reader.nodeIndices
+        return index
+    }
+
+    private mutating func quantized(_ source: Int) -> Int {
+        guard let activation = input(source) else { preconditionFailure("an activation has no quantization") }
+        let from = floatSource(source)
+        return appendConversion(Quantize(activation), of: source, from: from, isInteger: true)
+    }
+}
