@@ -5,7 +5,7 @@ internal import Foundation
 /// docs/reference/model-file.md specifies the file. Imprint verifies the whole file whenever it is loaded.
 struct ModelMetadata: Equatable {
     /// The newest supported format, equal to `ModelFile.formatVersion`.
-    static let newestFormat = 4
+    static let newestFormat = 5
     /// The maximum length of a header in bytes.
     static let maximumHeaderLength = 100_000_000
 

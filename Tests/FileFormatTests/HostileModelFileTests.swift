@@ -18,8 +18,8 @@ import Testing
         arguments: [
             (nil, .foreign, "not an Imprint model"),
             (
-                "5", .newerFormat(found: 5),
-                "was written by a newer Imprint (format 5); this one reads up to 4. Update Imprint"
+                "6", .newerFormat(found: 6),
+                "was written by a newer Imprint (format 6); this one reads up to 5. Update Imprint"
             ),
             ("999", .newerFormat(found: 999), "Update Imprint"),
             ("0", .unknownFormat(found: "0"), "which does not exist"),

@@ -92,7 +92,7 @@ import Testing
             try withChanged(sample, metadata: metadata) { url in
                 let error = #expect(throws: ModelFileError.self) { try Personalization(contentsOf: url) }
                 #expect(error == ModelFileError(path: url.path, problem: problem))
-                #expect(error?.description.contains("reads up to 4") == false)
+                #expect(error?.description.contains("reads up to 5") == false)
             }
         }
     }

@@ -71,7 +71,7 @@ import Testing
             Case("a file of another program", "{\(tensor)}", data: 8, .foreign),
             Case("a checkpoint", metadata: "\"imprint.checkpoint\":\"2\"", .checkpoint),
             Case("a personalization", metadata: "\"imprint.personalization\":\"1\"", .personalization),
-            Case("a newer format", metadata: "\"imprint.format\":\"5\"", .unknownFormat("5")),
+            Case("a newer format", metadata: "\"imprint.format\":\"6\"", .unknownFormat("6")),
             Case("an invalid format", metadata: "\"imprint.format\":\"one\"", .unknownFormat("one")),
             Case(
                 "cut off", "{\"__metadata__\":{\(format)},\(tensor)}", data: 7,

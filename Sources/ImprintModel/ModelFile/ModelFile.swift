@@ -8,7 +8,7 @@ public import ImprintNetwork
 /// On disk, it is a safetensors file (`*.imprint`); docs/reference/model-file.md specifies the format.
 public struct ModelFile: Sendable {
     /// The newest format that this version of Imprint reads; it writes the oldest format that can store the model.
-    public static let formatVersion = 4
+    public static let formatVersion = 5
 
     /// The storage of parameters.
     public enum Storage: String, Sendable, Codable, CaseIterable {
@@ -17,6 +17,8 @@ public struct ModelFile: Sendable {
         /// 16-bit floating point, rounded to nearest, 2 bytes per value.
         case float16
         /// 8-bit integers with a scale per output, 1 byte per value, for most weights of convolutions and dense layers; all others are float32.
+        ///
+        /// A quantized model (`Quantizer`) keeps its quantization only in this storage.
         case int8
     }
 
@@ -154,8 +156,8 @@ extension ModelFile {
     /// Writes the file at `url` atomically; equal content gives equal bytes.
     /// - Parameters:
     ///   - url: The file.
-    ///   - storage: The storage of the parameters; nil for the storage that corresponds to `precision`. With nil, a model from an
-    ///     int8 file is written as float32, because it may have been trained further.
+    ///   - storage: The storage of the parameters; nil for the storage that corresponds to `precision`, and int8 for a quantized model. With
+    ///     nil, another model from an int8 file is written as float32, because it may have been trained further.
     /// - Returns: The digest of the tensors, which identifies the base model of a personalization.
     /// - Throws: `ModelFileError` if labels and network do not match or a parameter is not finite, `SafetensorsError` if a parameter is
     ///   beyond the range of float16, `FileError` if the file cannot be written.
@@ -181,6 +183,7 @@ extension ModelFile {
             metadata[Key.categories] = try categories.map(json)
             try checkNovelty(novelty, network, labels, head)
             metadata[NoveltyRule.key] = try novelty.map(json)
+            metadata[Quantization.key] = try quantization(in: storage).map { try json(StoredActivations($0)) }
             if let problem = rehearsal?.problem(network, labels) {
                 throw ModelFileError.Problem.invalidMetadata(key: Key.rehearsal, reason: problem)
             }
@@ -195,6 +198,7 @@ extension ModelFile {
 
     /// Returns the oldest format that can store the model with these tensors.
     private func format(of tensors: [TensorSource]) -> String {
+        if tensors.contains(where: { Quantization.isInputScale($0.name) }) { return "5" }
         if anchors != nil { return "4" }
         if centerPoints != nil { return "3" }
         return tensors.contains { $0.elementType == .int8 } ? "2" : "1"
@@ -206,6 +210,11 @@ extension ModelFile {
         try Safetensors.digest(tensors(as: nil), path: "the model \(network.name)")
     }
 
+    /// Returns the quantization to store: nil for storage as floating point.
+    private func quantization(in storage: Storage?) -> Quantization? {
+        storage == nil || storage == .int8 ? parameters.quantization : nil
+    }
+
     /// Returns the precision of the tensors that are not stored as int8.
     private func floatPrecision(_ storage: Storage?) -> Safetensors.Precision {
         storage.map { $0 == .float16 ? .float16 : .float32 } ?? precision
@@ -213,7 +222,8 @@ extension ModelFile {
 
     private func tensors(as storage: Storage?) -> [TensorSource] {
         parameters.layout.entries.flatMap { entry in
-            storage == .int8 && QuantizedWeights.suits(entry.parameter)
+            if let tensors = quantization(in: storage)?.tensors(of: entry, in: parameters) { return tensors }
+            return storage == .int8 && QuantizedWeights.suits(entry.parameter)
                 ? QuantizedWeights.tensors(of: entry, in: parameters)
                 : [TensorSource(entry, of: parameters, as: floatPrecision(storage))]
         } + (rehearsal.map { [TensorSource($0.tensor, as: floatPrecision(storage))] } ?? [])
@@ -224,11 +234,13 @@ extension ModelFile {
 
 /// Migrations of the metadata to the next format, keyed by the older format.
 ///
-/// Format 2 added int8 tensors, format 3 center-point detectors, and format 4 anchor-based detectors; none changed anything else.
+/// Format 2 added int8 tensors, format 3 center-point detectors, format 4 anchor-based detectors, and format 5 the quantization of activations;
+/// none changed anything else.
 private let migrations: [Int: @Sendable ([String: String]) throws(ModelFileError.Problem) -> [String: String]] = [
     1: { metadata throws(ModelFileError.Problem) in metadata },
     2: { metadata throws(ModelFileError.Problem) in metadata },
     3: { metadata throws(ModelFileError.Problem) in metadata },
+    4: { metadata throws(ModelFileError.Problem) in metadata },
 ]
 
 extension ModelFile {
@@ -289,7 +301,9 @@ extension ModelFile {
         // Format 1 has no int8 tensors, so scale tensors are unexpected.
         let isOldest = file.header.metadata[Key.format] == "1"
         let scaleTensors = isOldest ? [:] : try QuantizedWeights.scaleTensors(in: file.header)
-        let scaleNames = Set(scaleTensors.values.map(\.name))
+        let inputScaleTensors =
+            metadata[Quantization.key] == nil ? [:] : try QuantizedWeights.inputScaleTensors(in: file.header)
+        let scaleNames = Set(scaleTensors.values.map(\.name) + inputScaleTensors.values.map(\.name))
         parameterTensors.removeAll { scaleNames.contains($0.name) }
         let report = LoadingReport(layout, source: parameterTensors.map { ($0.name, $0.shape) })
         guard report.isComplete else { throw ModelFileError.Problem.incomplete(report) }
@@ -301,6 +315,12 @@ extension ModelFile {
         let mapped = file.mapped(layout)
         parameters = try mapped ?? Parameters(layout)
         let scales = try QuantizedWeights.scales(scaleTensors, in: file)
+        let quantization =
+            metadata[Quantization.key] == nil
+            ? nil
+            : try Quantization(
+                value(Quantization.key, in: metadata), scales: scales,
+                inputScales: try QuantizedWeights.scales(inputScaleTensors, in: file), of: network, layout)
         var checksum = Checksum()
         var notFinite: String?
         var features: (values: [Float], shape: [Int])?
@@ -311,6 +331,9 @@ extension ModelFile {
                     let isFinite: Bool
                     if mapped == nil {
                         try file.read(tensor, times: scales[tensor.name], into: values, checksum: &checksum)
+                        if inputScaleTensors[tensor.name] != nil {
+                            quantization?.weights[entry.node]?.divideByInputScales(values)
+                        }
                         isFinite = imprint_all_finite(values.baseAddress, values.count) != 0
                     } else {
                         isFinite = checksum.update(values)
@@ -322,6 +345,7 @@ extension ModelFile {
                 if !scaleNames.contains(tensor.name) { features = (values, tensor.shape) }
             }
         }
+        parameters.quantization = quantization
         if checksum.hexadecimal(digest: expected) != metadata[Key.checksum] {
             let found = try file.dataDigest()
             guard found == expected else { throw ModelFileError.Problem.damaged(found: found, expected: expected) }

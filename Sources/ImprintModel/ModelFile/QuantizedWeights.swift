@@ -102,6 +102,25 @@ extension QuantizedWeights {
         return found
     }
 
+    /// Returns the tensors with input scales in a file, by the names of their int8 tensors.
+    static func inputScaleTensors(
+        in header: Safetensors.Header
+    ) throws(ModelFileError.Problem) -> [String: Safetensors.TensorDescription] {
+        let byName = Dictionary(uniqueKeysWithValues: header.tensors.map { ($0.name, $0) })
+        var found: [String: Safetensors.TensorDescription] = [:]
+        for tensor in header.tensors where tensor.elementType == .int8 {
+            guard let scales = byName[Quantization.inputScaleName(of: tensor.name)] else { continue }
+            guard scales.elementType == .float32, scales.shape.count == 1 else {
+                throw .invalidScales(
+                    tensor: tensor.name,
+                    reason:
+                        "the input scales are \(scales.elementType.rawValue) \(scales.shape), expected an F32 vector")
+            }
+            found[tensor.name] = scales
+        }
+        return found
+    }
+
     /// Reads the scales in these tensors.
     static func scales(
         _ tensors: [String: Safetensors.TensorDescription], in file: Safetensors.File
