@@ -25,7 +25,7 @@ extension ModelFile {
     /// The input "image" is an RGB or grey image of the network's size, and the model includes the preprocessing. The outputs
     /// are "classLabel" and "probabilities". The metadata contains labels, preprocessing and network as JSON: `imprint.labels`,
     /// `imprint.preprocessing`, `imprint.network`. The specification version is the lowest possible: 1, or 2 with float16
-    /// weights, or 4 for updatable models and general broadcasting. Equal models produce equal bytes.
+    /// weights, 3 with the int8 weights of a quantized model, or 4 for updatable models and general broadcasting. Equal models produce equal bytes.
     ///
     /// A logo detector becomes a pipeline of a neural network and non-maximum suppression, with specification version 4. Its input
     /// "image" is a square image of the size of the largest pyramid level, and its optional inputs are "iouThreshold" and
@@ -69,6 +69,7 @@ struct CoreMLExporter {
 
     let model: ExportedModel
     private let options: CoreMLOptions
+    var isUpdatable: Bool { options.isUpdatable }
     var layers: CoreMLLayerWriter
 
     /// - Parameter layers: The layers that precede those of the network; nil if there are none.

@@ -40,21 +40,22 @@ extension CoreMLExporter {
     // MARK: Convolutions and dense layers
 
     private mutating func addConvolution(_ layer: Convolution, _ step: Step) {
-        let kernel = model.kernel(layer.kernelSize, at: step.index)
         let window = ExportedWindow(
             kernel: layer.kernelSize, stride: layer.stride, dilation: layer.dilation, padding: layer.padding,
             over: step.inputShapes[0], to: step.shape)
         var parameters = MessageBuilder()
         parameters.add(1, layer.outputChannels)
-        parameters.add(2, kernel.shape[1])
+        parameters.add(2, step.inputShapes[0].channels / layer.groups)
         parameters.add(10, layer.groups)
         parameters.add(20, packed: layer.kernelSize.list)
         parameters.add(30, packed: layer.stride.list)
         parameters.add(40, packed: layer.dilation.list)
         parameters.add(50, Self.validPadding(window.effectivePadding))
         if layer.hasBias { parameters.add(70, true) }
-        addWeights(kernel, 90, layer.hasBias ? 91 : nil, step, &parameters)
-        layers.add(.convolution, step.output, step.inputs, parameters, isUpdatable: step.isUpdatable)
+        let inputs = addWeights(90, layer.hasBias ? 91 : nil, step, to: &parameters) { model, weights in
+            model.kernel(layer.kernelSize, at: step.index, integersOf: weights)
+        }
+        layers.add(.convolution, step.output, inputs, parameters, isUpdatable: step.isUpdatable)
     }
 
     private mutating func addDense(_ layer: Dense, _ step: Step) {
@@ -62,19 +63,10 @@ extension CoreMLExporter {
         parameters.add(1, step.inputShapes[0].channels)
         parameters.add(2, layer.outputChannels)
         if layer.hasBias { parameters.add(10, true) }
-        addWeights(model.matrix(at: step.index), 20, layer.hasBias ? 21 : nil, step, &parameters)
-        layers.add(.innerProduct, step.output, step.inputs, parameters, isUpdatable: step.isUpdatable)
-    }
-
-    private mutating func addWeights(
-        _ weight: ExportedTensor, _ weightField: Int, _ biasField: Int?, _ step: Step,
-        _ parameters: inout MessageBuilder
-    ) {
-        parameters.add(weightField, layers.weights(weight, isUpdatable: step.isUpdatable))
-        if let biasField {
-            let bias = model.vector("bias", of: step.index)
-            parameters.add(biasField, layers.weights(bias, isUpdatable: step.isUpdatable))
+        let inputs = addWeights(20, layer.hasBias ? 21 : nil, step, to: &parameters) { model, weights in
+            model.matrix(at: step.index, integersOf: weights)
         }
+        layers.add(.innerProduct, step.output, inputs, parameters, isUpdatable: step.isUpdatable)
     }
 
     // MARK: Normalization

@@ -110,6 +110,9 @@ struct CoreMLLayerWriter {
                 isUpdatable: false))
     }
 
+    /// Requires at least a specification version.
+    mutating func raiseVersion(to version: Int) { self.version = max(self.version, version) }
+
     /// Encodes the message WeightParams of a tensor.
     mutating func weights(_ tensor: ExportedTensor, isUpdatable: Bool = false) -> MessageBuilder {
         var message = MessageBuilder()

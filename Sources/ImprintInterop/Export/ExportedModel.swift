@@ -57,21 +57,25 @@ extension ExportedModel {
     }
 
     /// Returns the kernel of a convolution: [outputs, inputs / groups, height, width].
-    func kernel(_ size: Size2D, at index: Int) -> ExportedTensor {
+    ///
+    /// - Parameter weights: The scales of the weights, whose integers the tensor contains; nil for the numbers themselves.
+    func kernel(_ size: Size2D, at index: Int, integersOf weights: Quantization.Weights? = nil) -> ExportedTensor {
         let entry = entry("weight", of: index)
         let (height, width) = (size.height, size.width)
         let (inputs, outputs) = (entry.parameter.shape[2], entry.parameter.shape[3])
-        return tensor(entry, shape: [outputs, inputs, height, width]) {
+        return tensor(entry, shape: [outputs, inputs, height, width], integersOf: weights) {
             try forEachPartChannelsFirst($0, pixels: height * width, channels: inputs, outputs: outputs, $1)
         }
     }
 
     /// Returns the matrix of a dense layer, [outputs, inputs], with the inputs in the order of the format's flatten operator.
-    func matrix(at index: Int) -> ExportedTensor {
+    ///
+    /// - Parameter weights: The scales of the weights, whose integers the tensor contains; nil for the numbers themselves.
+    func matrix(at index: Int, integersOf weights: Quantization.Weights? = nil) -> ExportedTensor {
         let entry = entry("weight", of: index)
         let (inputs, outputs) = (entry.parameter.shape[0], entry.parameter.shape[1])
         let image = sources(of: index)[0].flatMap { reorderedImages[$0] } ?? TensorShape(channels: inputs)
-        return tensor(entry, shape: [outputs, inputs]) {
+        return tensor(entry, shape: [outputs, inputs], integersOf: weights) {
             try forEachPartChannelsFirst($0, pixels: image.pixels, channels: image.channels, outputs: outputs, $1)
         }
     }
@@ -93,14 +97,18 @@ extension ExportedModel {
     }
 
     private func tensor(
-        _ entry: ParameterLayout.Entry, shape: [Int],
+        _ entry: ParameterLayout.Entry, shape: [Int], integersOf weights: Quantization.Weights? = nil,
         _ order: @escaping (UnsafeBufferPointer<Float>, (UnsafeBufferPointer<Float>) throws -> Void) throws -> Void
     ) -> ExportedTensor {
         let parameters = file.parameters
         return ExportedTensor(
             entry.name, shape: shape, precision: entry.parameter.role == .weight ? precision : .float32
         ) { body in
-            try parameters.withValues(of: entry) { try order(UnsafeBufferPointer($0), body) }
+            try parameters.withValues(of: entry) { values in
+                let values = UnsafeBufferPointer(values)
+                guard let weights else { return try order(values, body) }
+                try weights.integers(values).map(Float.init).withUnsafeBufferPointer { try order($0, body) }
+            }
         }
     }
 }
@@ -112,6 +120,15 @@ extension ExportedModel {
     ///
     /// Only dense layers depend on that order, and `matrix(at:)` permutes their weights to match.
     func isReordered(flattenAt index: Int) -> Bool { reorderedImages[index] != nil }
+
+    /// Returns values for the elements of a node's output in the order of the exported tensor.
+    func ordered<Value>(_ values: [Value], of index: Int) -> [Value] {
+        guard index >= 0, let image = reorderedImages[index], values.count == image.count else { return values }
+        return (0..<values.count).map { position in
+            let (channel, pixel) = position.quotientAndRemainder(dividingBy: image.pixels)
+            return values[pixel * image.channels + channel]
+        }
+    }
 }
 
 /// Returns, for each node, the image that its output may flatten in channels-first order.

@@ -57,6 +57,17 @@ struct ExportedTensor {
     }
 }
 
+extension ExportedTensor {
+    /// Passes the values, which must be integers, as little-endian integers of a type to `body` in parts.
+    func forEachPart<Integer: FixedWidthInteger>(
+        as type: Integer.Type, _ body: (UnsafeRawBufferPointer) throws -> Void
+    ) throws {
+        try source { values in
+            try values.map { Integer($0).littleEndian }.withUnsafeBytes(body)
+        }
+    }
+}
+
 /// Transposes values [pixels, channels, outputs] to [outputs, channels, pixels] and passes blocks of outputs to `body`.
 ///
 /// It applies to convolution kernels, to dense layers that read an image and, with one output, to parameters of each element.

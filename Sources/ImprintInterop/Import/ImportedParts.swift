@@ -14,6 +14,8 @@ struct ImportedParts {
     /// The input normalization; nil if the file does not specify it.
     var normalization: ModelImporter.InputNormalization?
     var notes: [String] = []
+    /// The quantization that the file contains.
+    var quantization = ImportedQuantization()
     /// The metadata of Imprint, if it wrote the file.
     var description: ExportedDescription?
 }
@@ -58,6 +60,7 @@ extension ModelImporter {
         } else {
             headNotes += self.notes(on: ending, of: map)
         }
+        if let note = found.quantization.apply(to: parameters, of: network) { notes.append(note) }
         let labels = try self.labels(for: network.output.count, found.labels ?? found.description?.labels, &headNotes)
         return ImportedModel(
             model: ModelFile(
@@ -172,7 +175,7 @@ extension ModelImporter {
                 : [
                     "The model has \(model.graph.outputs.count) outputs. "
                         + "Imprint uses the first, \(model.graph.outputs[0].name.debugDescription)."
-                ], description: description)
+                ], quantization: importer.quantization, description: description)
         let isMap = description == nil && !output.isFlat
         do {
             let model = try finish(parts)

@@ -26,6 +26,8 @@ extension ModelFile {
     /// labels, preprocessing and network as JSON: `imprint.labels`, `imprint.preprocessing`, `imprint.network`. `imprint.input`
     /// is "samples" if the graph contains the preprocessing, otherwise "normalized". Equal models produce equal bytes.
     ///
+    /// The int8 layers of a quantized model have int8 weights, and `QuantizeLinear` and `DequantizeLinear` at their inputs (QDQ format).
+    ///
     /// A logo detector has opset 18. Its graph contains the whole detection, from an image of any size to the objects. The input
     /// [1, 3, height, width] has samples 0…255. The outputs, with the objects by descending confidence, are:
     ///
@@ -72,6 +74,8 @@ struct ONNXExporter {
     /// The version of the operators.
     let opset: Int
     var graph: ONNXGraph
+    /// The quantization of the model; nil if it has none.
+    var quantization: ONNXQuantization?
     /// The names of the means and scales in the graph, once they are in use.
     private var normalization: (mean: String, scale: String)?
     /// The flattened form of tensors by name, if another node requested it.
@@ -93,6 +97,7 @@ struct ONNXExporter {
         self.options = options
         self.opset = opset
         graph = ONNXGraph(names: ExportedNames(reserving: [Network.inputName] + names))
+        quantization = model.file.parameters.quantization.map { ONNXQuantization($0, of: model.network) }
     }
 
     /// Encodes the message ModelProto of a classifier.
@@ -155,7 +160,10 @@ struct ONNXExporter {
             let isReserved = prefix.isEmpty && !node.name.isEmpty
             let name = isReserved ? node.name : graph.unique(prefix + node.name)
             let step = Step(
-                index: index, inputs: model.sources(of: index).map { $0.map { values[$0] } ?? input },
+                index: index,
+                inputs: model.sources(of: index).map { source in
+                    roundedToIntegers(source.map { values[$0] } ?? input, of: source ?? -1, for: index)
+                },
                 shape: model.network.shapes[index], output: name)
             guard let isFlat = add(node.layer, step) else {
                 let kind = type(of: node.layer).kind

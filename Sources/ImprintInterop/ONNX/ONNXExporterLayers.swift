@@ -38,8 +38,9 @@ extension ONNXExporter {
     // MARK: Convolutions and dense layers
 
     private mutating func addConvolution(_ layer: Convolution, _ step: Step) -> Bool {
-        var inputs = [image(step.inputs[0]).name, graph.add(model.kernel(layer.kernelSize, at: step.index))]
-        if layer.hasBias { inputs.append(graph.add(model.vector("bias", of: step.index))) }
+        let inputs = operands(image(step.inputs[0]), at: step.index, hasBias: layer.hasBias) { model, weights in
+            model.kernel(layer.kernelSize, at: step.index, integersOf: weights)
+        }
         let window = ExportedWindow(
             kernel: layer.kernelSize, stride: layer.stride, dilation: layer.dilation, padding: layer.padding,
             over: step.inputs[0].shape, to: step.shape)
@@ -73,8 +74,9 @@ extension ONNXExporter {
     }
 
     private mutating func addDense(_ layer: Dense, _ step: Step) -> Bool {
-        var inputs = [flattened(step.inputs[0]).name, graph.add(model.matrix(at: step.index))]
-        if layer.hasBias { inputs.append(graph.add(model.vector("bias", of: step.index))) }
+        let inputs = operands(flattened(step.inputs[0]), at: step.index, hasBias: layer.hasBias) { model, weights in
+            model.matrix(at: step.index, integersOf: weights)
+        }
         graph.add("Gemm", inputs, to: step.output, ["transB": .int(1)])
         return true
     }

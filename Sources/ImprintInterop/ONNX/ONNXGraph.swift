@@ -36,6 +36,9 @@ struct ONNXGraph {
     /// The element types of TensorProto.
     enum ElementType: Int {
         case float = 1
+        case uint8 = 2
+        case int8 = 3
+        case int32 = 6
         case int64 = 7
         case float16 = 10
     }
@@ -125,6 +128,26 @@ struct ONNXGraph {
         let whole = names.unique("\(name).float32")
         add("Cast", [name], to: whole, ["to": .int(ElementType.float.rawValue)])
         return whole
+    }
+
+    /// Adds an initializer of integers, which are the values of a tensor.
+    mutating func add<Integer: FixedWidthInteger>(_ tensor: ExportedTensor, as type: Integer.Type) -> String {
+        let element: ElementType =
+            switch type {
+            case is UInt8.Type: .uint8
+            case is Int8.Type: .int8
+            default: .int32
+            }
+        let name = names.unique(tensor.name)
+        var message = MessageBuilder()
+        message.add(1, packed: tensor.shape)
+        message.add(2, element.rawValue)
+        message.add(8, name)
+        message.add(9, byteCount: tensor.count * MemoryLayout<Integer>.size) { body in
+            try tensor.forEachPart(as: type, body)
+        }
+        constants.append(message)
+        return name
     }
 
     /// Adds a small initializer.

@@ -6,16 +6,20 @@ struct ONNXImporter {
     let opset: Int
     var assembler: NetworkAssembler
     /// The tensors that earlier nodes computed, by name.
-    private var values: [String: SourceTensor] = [:]
+    var values: [String: SourceTensor] = [:]
     /// The initializers and the tensors of Constant nodes, which are decoded when a node reads them.
-    private var tensors: [String: ONNXModel.Tensor]
+    private(set) var tensors: [String: ONNXModel.Tensor]
+    /// The tensors of QuantizeLinear and DequantizeLinear.
+    var quantized: ONNXQuantizedTensors
+    /// The quantization of the network.
+    var quantization = ImportedQuantization()
     private let limit: DecodingBudget
     /// The inputs of Erf nodes: x / √2 of a GELU, from which the importer finds x.
     private let erfArguments: Set<String>
     /// Whether the image has integer elements, which are always samples 0…255.
     let takesBytes: Bool
     /// The limit for constant folding.
-    private var folding: FoldingBudget
+    var folding: FoldingBudget
 
     /// - Parameters:
     ///   - size: The height and width of the image; nil for the size in the file.
@@ -37,6 +41,7 @@ struct ONNXImporter {
         takesBytes = image.elementType == 2
         let bytes = try model.byteCount()
         limit = DecodingBudget(bytes: bytes)
+        quantized = ONNXQuantizedTensors(model.graph)
         erfArguments = Set(model.graph.nodes.filter { $0.operation == "Erf" }.flatMap(\.inputs))
         // The weights have at least 16 bits each.
         assembler = NetworkAssembler(
@@ -94,8 +99,11 @@ struct ONNXImporter {
                 }
                 continue
             }
-            let isKnown = ONNXOperators.all[node.operation] != nil || Self.computable.contains(node.operation)
-            guard isKnown, ["", "ai.onnx"].contains(node.domain) else {
+            let isQuantizer = ONNXQuantizedTensors.operators.contains(node.operation)
+            let isKnown =
+                ONNXOperators.all[node.operation] != nil || Self.computable.contains(node.operation) || isQuantizer
+            // ONNX Runtime writes 16-bit quantizers in its own domain.
+            guard isKnown, ["", "ai.onnx"].contains(node.domain) || isQuantizer && node.domain == "com.microsoft" else {
                 let operation = node.domain.isEmpty ? node.operation : "\(node.domain).\(node.operation)"
                 missing.add(.init(operation: operation, node: node.name), producing: node.outputs)
                 continue
@@ -131,7 +139,8 @@ struct ONNXImporter {
     }
 
     private func checkNew(_ names: [String], of node: ONNXModel.Node) throws {
-        for name in names where values[name] != nil || tensors[name] != nil {
+        for name in names
+        where values[name] != nil || tensors[name] != nil || quantized.tensors[name] != nil {
             throw ImportError.Problem.malformed(
                 reason: "\(node.name) computes \(name.debugDescription), which already exists")
         }
@@ -150,6 +159,7 @@ struct ONNXImporter {
 
     private mutating func run(_ node: ONNXModel.Node) throws {
         try checkNew(node.outputs, of: node)
+        if try convertQuantized(node) { return }
         if node.operation == "Constant", let tensor = node.attributes["value"]?.tensor, let name = node.outputs.first {
             tensors[name] = tensor
         } else if let constant = try computed(node) {
@@ -160,6 +170,7 @@ struct ONNXImporter {
             for (name, activation) in zip(node.outputs, try operation(node, &self)) {
                 values[name] = .activation(activation)
             }
+            recordMove(node)
         } else {
             throw unsupported(node, "of an activation, expected constants")
         }
@@ -168,6 +179,11 @@ struct ONNXImporter {
     /// Returns the tensor with a name.
     func value(_ name: String, for node: String) throws -> SourceTensor {
         if let value = values[name] { return value }
+        if let tensor = quantized.tensors[name] {
+            let constant = try tensor.constant()
+            try limit.read(constant.count, for: node)
+            return .constant(constant)
+        }
         guard let tensor = tensors[name] else {
             throw ImportError.Problem.malformed(
                 reason: "\(node) reads \(name.debugDescription), which no earlier node computes")

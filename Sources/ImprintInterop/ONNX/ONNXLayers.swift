@@ -6,15 +6,18 @@ extension ONNXImporter {
     /// Converts Conv.
     mutating func convolve(_ node: ONNXModel.Node) throws -> SourceActivation {
         let x = try activation(0, node)
-        let weight = try requiredConstant(1, node)
+        let groups = node.attributes["group"]?.integer ?? 1
+        let weight = try layerWeights(node, inputAxis: 1, groups: groups)
         let dilation = try size(node, "dilations") ?? 1
         let kernel = Size2D(height: weight.shape.dropFirst(2).first ?? 1, width: weight.shape.last ?? 1)
         let geometry = NetworkAssembler.ConvolutionGeometry(
             stride: try size(node, "strides") ?? 1,
             padding: try padding(node, over: x.shape, kernel: kernel, dilation: dilation), dilation: dilation,
-            groups: node.attributes["group"]?.integer ?? 1)
-        return try assembler.convolve(
+            groups: groups)
+        let y = try assembler.convolve(
             x, geometry, weight: weight, bias: try constant(2, node)?.floats, named: node.name)
+        recordLayer(y, node, outputAxis: 0, outputs: weight.shape[0])
+        return y
     }
 
     /// Converts ConvTranspose.
@@ -105,8 +108,8 @@ extension ONNXImporter {
     mutating func gemm(_ node: ONNXModel.Node) throws -> SourceActivation {
         let x = try activation(0, node)
         guard (node.attributes["transA"]?.integer ?? 0) == 0 else { throw unsupported(node, "transA, expected 0") }
-        let weight = try requiredConstant(1, node)
         let isTransposed = (node.attributes["transB"]?.integer ?? 0) != 0
+        let weight = try layerWeights(node, inputAxis: isTransposed ? 1 : 0)
         let outputs = isTransposed ? weight.shape.first : weight.shape.last
         var bias = try constant(2, node)?.floats
         if let values = bias, values.count == 1, let outputs {
@@ -122,7 +125,8 @@ extension ONNXImporter {
 
     /// Converts MatMul with a constant right operand.
     mutating func matrixProduct(_ node: ONNXModel.Node) throws -> SourceActivation {
-        try product(activation(0, node), requiredConstant(1, node), isTransposed: false, factor: 1, bias: nil, node)
+        try product(
+            activation(0, node), layerWeights(node, inputAxis: 0), isTransposed: false, factor: 1, bias: nil, node)
     }
 
     /// Computes x · weight + bias along x's last axis; weight [inputs, outputs], or transposed [outputs, inputs].
@@ -140,7 +144,9 @@ extension ONNXImporter {
         var values = weight.floats
         if factor != 1 { values = values.map { $0 * factor } }
         if !isTransposed { values = transposed(values, rows: inputs, columns: outputs) }
-        return try assembler.matrixProduct(x, weight: values, outputs: outputs, bias: bias, named: node.name)
+        let y = try assembler.matrixProduct(x, weight: values, outputs: outputs, bias: bias, named: node.name)
+        if factor == 1 { recordLayer(y, node, outputAxis: isTransposed ? 0 : 1, outputs: outputs) }
+        return y
     }
 
     /// Converts LayerNormalization over the axes from `axis` to the last.

@@ -5,7 +5,8 @@ extension ONNXModel {
     struct Tensor {
         private(set) var name = ""
         private(set) var shape: [Int] = []
-        private var type = 0
+        /// The element type.
+        private(set) var type = 0
         /// The byte range of little-endian elements (raw_data); other tensors use a field for their element type.
         private var raw: Range<Int>?
         private var external: [String: String] = [:]
@@ -41,17 +42,24 @@ extension ONNXModel {
         /// The path of the external data file.
         var location: String? { isExternal ? external["location"] ?? "" : nil }
 
+        /// Returns an upper bound for the number of elements, which follows from the size of the data.
+        func elementLimit() throws -> Int {
+            guard let count = elementCount(shape) else { throw problem("the shape \(shape)") }
+            return min(count, isExternal ? try externalFile().1.count : message.range.count)
+        }
+
         /// Returns the decoded tensor.
         ///
+        /// - Parameter isWeight: Whether integers are weights. They become floating-point numbers, and their number is not limited.
         /// - Throws: `ImportError.Problem` if the data does not match the shape, or if the element type is not supported.
-        func constant() throws -> Constant {
+        func constant(isWeight: Bool = false) throws -> Constant {
             guard let count = elementCount(shape), count < 1 << 40 else { throw problem("the shape \(shape)") }
             guard let isFloat = Self.isFloat[type] else { throw unsupported("the element type \(type)") }
-            guard isFloat || count <= Self.maximumIntegerCount else {
+            guard isFloat || isWeight || count <= Self.maximumIntegerCount else {
                 throw unsupported("\(count) integers, expected floating-point weights")
             }
-            if isExternal { return try decoded(in: externalFile(), count: count) }
-            if let raw { return try decoded(in: (message.file, raw), count: count) }
+            if isExternal { return try decoded(in: externalFile(), count: count, isWeight) }
+            if let raw { return try decoded(in: (message.file, raw), count: count, isWeight) }
             let constant = try stored(count: count)
             guard constant.count == count else { throw problem("\(constant.count) elements for the shape \(shape)") }
             return constant
@@ -85,7 +93,9 @@ extension ONNXModel {
                 ? Constant(shape: shape, floats: floats) : Constant(shape: shape, integers: integers)
         }
 
-        private func decoded(in part: (file: MappedFile, range: Range<Int>), count: Int) throws -> Constant {
+        private func decoded(
+            in part: (file: MappedFile, range: Range<Int>), count: Int, _ isWeight: Bool
+        ) throws -> Constant {
             let (file, range) = part
             let sizes = [1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8, 16: 2]
             guard let size = sizes[type] else { throw problem("the element type \(type)") }
@@ -93,11 +103,12 @@ extension ONNXModel {
                 throw problem("\(range.count) bytes for the shape \(shape), expected \(count * size)")
             }
             func whole<Number: FixedWidthInteger>(_ type: Number.Type) -> Constant {
-                Constant(
-                    shape: shape,
-                    integers: stride(from: range.lowerBound, to: range.upperBound, by: size).map {
-                        Int(truncatingIfNeeded: file.load(type, at: $0))
-                    })
+                let offsets = stride(from: range.lowerBound, to: range.upperBound, by: size)
+                guard !isWeight else {
+                    return Constant(shape: shape, floats: offsets.map { Float(file.load(type, at: $0)) })
+                }
+                return Constant(
+                    shape: shape, integers: offsets.map { Int(truncatingIfNeeded: file.load(type, at: $0)) })
             }
             // `MappedFile` checks the memory for 32-bit and 16-bit floating-point values.
             if type != 1 && type != 10 { try ImportError.Problem.checkMemory(forElements: count) }

@@ -7,7 +7,12 @@ extension ONNXImporter {
     mutating func sum(_ node: ONNXModel.Node) throws -> SourceActivation {
         let (activations, constants) = try terms(node)
         var result = activations.count > 1 ? try assembler.add(activations, named: node.name) : activations[0]
-        for constant in constants { result = try assembler.add(result, constant, named: node.name) }
+        for constant in constants {
+            let sum = try assembler.add(result, constant, named: node.name)
+            // A dense layer includes the bias that follows it.
+            quantization.replace(result.node, by: sum.node)
+            result = sum
+        }
         return result
     }
 
