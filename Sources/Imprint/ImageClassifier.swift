@@ -25,7 +25,7 @@ public final class ImageClassifier: Sendable {
     ///
     /// The classifier averages the logits of both images, which takes twice as long as a single prediction.
     public let averagesFlipped: Bool
-    /// The precision of matrix products in predictions; personalization trains on float32 features.
+    /// The precision of predictions, never `automatic`; personalization trains on float32 features.
     public let precision: Precision
     let workers: Workers
     let predictor: any HeadPredictor
@@ -39,9 +39,9 @@ public final class ImageClassifier: Sendable {
     ///   - model: The model.
     ///   - threads: The maximum number of threads for one prediction. The result does not depend on it.
     ///   - averagesFlipped: Whether to average predictions over the image and its horizontal flip; not available for detectors.
-    ///   - precision: The precision of matrix products.
+    ///   - precision: The precision of predictions.
     /// - Throws: `NetworkError` if the network is not a classifier, `ImprintError.invalidSetting` if `averagesFlipped` is true for a
-    ///   detector.
+    ///   detector, or if `precision` is `int8` and the model is not quantized.
     public init(
         _ model: ModelFile, threads: Int = 1, averagesFlipped: Bool = false, precision: Precision = .automatic
     ) throws {
@@ -54,7 +54,12 @@ public final class ImageClassifier: Sendable {
         self.averagesFlipped = averagesFlipped
         personalization = nil
         base = nil
-        self.precision = precision
+        let isQuantized = model.parameters.quantization != nil
+        guard precision != .int8 || isQuantized else {
+            throw ImprintError.invalidSetting(
+                name: "precision", found: "int8 for a model without quantization", expected: "float32 or bfloat16")
+        }
+        self.precision = precision == .automatic ? (isQuantized ? .int8 : .float32) : precision
         workers = Workers(threads)
         runtime = model.head.runtime(model, workers: workers, precision: precision)
         predictor = try runtime.predictor(with: nil, averagesFlipped: averagesFlipped)
@@ -87,7 +92,7 @@ public final class ImageClassifier: Sendable {
     ///   - url: The model file.
     ///   - threads: The maximum number of threads for one prediction. The result does not depend on it.
     ///   - averagesFlipped: Whether to average predictions over the image and its horizontal flip; not available for detectors.
-    ///   - precision: The precision of matrix products.
+    ///   - precision: The precision of predictions.
     /// - Throws: The errors of `ModelFile.init(contentsOf:)` and of `init(_:threads:averagesFlipped:precision:)`.
     public convenience init(
         contentsOf url: URL, threads: Int = 1, averagesFlipped: Bool = false, precision: Precision = .automatic

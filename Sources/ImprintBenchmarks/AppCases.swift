@@ -9,8 +9,11 @@ extension BenchmarkCase {
     static func requests(tasks: Int) -> BenchmarkCase {
         let name = "requests/\(tasks)-task\(tasks == 1 ? "" : "s")"
         return BenchmarkCase(suite: .apps, name: name) { options in
-            let request = ClassificationRequest(try ImageClassifier(.untrained("mobilenet-v1")))
-            let photo = ImageSource.data(Data(try ImageFile.encodeJPEG(.synthetic(width: 640, height: 480))))
+            let image = RasterImage.synthetic(width: 640, height: 480)
+            let model = try ModelFile.untrained("mobilenet-v1")
+            let quantized = try options.quantized(model, for: [model.preprocessing.prepare(image)])
+            let request = ClassificationRequest(try ImageClassifier(quantized, precision: options.precision))
+            let photo = ImageSource.data(Data(try ImageFile.encodeJPEG(image)))
             // A run takes about half a second.
             let requestsPerTask = max(32 / tasks, 2)
             let measurement = try Measurement(seconds: options.seconds) {
@@ -35,7 +38,10 @@ extension BenchmarkCase {
     ///
     /// The relevant result is the peak memory.
     static let stream = BenchmarkCase(suite: .apps, name: "stream-30-fps") { options in
-        let classifier = try ImageClassifier(.untrained("resnet-50"), threads: options.threads)
+        let model = try ModelFile.untrained("resnet-50")
+        let photo = model.preprocessing.prepare(RasterImage.synthetic(width: 1280, height: 720))
+        let classifier = try ImageClassifier(
+            options.quantized(model, for: [photo]), threads: options.threads, precision: options.precision)
         // The frames differ, and are JPEGs like the camera frames of a browser.
         let frames = try (0..<16).map { index in
             var image = RasterImage.synthetic(width: 1280, height: 720)

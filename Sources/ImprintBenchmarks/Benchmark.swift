@@ -63,7 +63,7 @@ package struct BenchmarkOptions: Sendable {
     package var seconds: Double
     /// The folder of photos to read, one sub-folder per label; nil for drawn images.
     package var photos: URL?
-    /// The precision of the suite `predict`.
+    /// The precision of the suites `predict` and `apps`.
     package var precision = Precision.automatic
     /// The processes that train together in the suite `train`; nil for a single process.
     package var processes: ProcessGroup?

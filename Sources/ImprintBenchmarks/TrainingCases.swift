@@ -85,8 +85,15 @@ func forwardPasses(
 ) throws -> Measurement {
     var planOptions = ExecutionPlan.Options(batchSize: batchSize, workers: Workers(options.threads))
     planOptions.precision = options.precision
-    let plan = try ExecutionPlan(
-        network, parameters: try parameters ?? Parameters(network, seed: 1), options: planOptions)
+    var parameters = try parameters ?? Parameters(network, seed: 1)
+    if options.precision == .int8, parameters.quantization == nil {
+        parameters = try Quantizer(network, parameters: parameters, threads: options.threads)
+            .quantize(
+                for: (0..<8).map { image in
+                    Quantizer.Image(shape: network.input) { $0.fill(named: "calibration \(image)") }
+                })
+    }
+    let plan = try ExecutionPlan(network, parameters: parameters, options: planOptions)
     plan.input.fill(named: "images")
     return Measurement(seconds: options.seconds) { plan.forward(count: batchSize) }
 }

@@ -45,8 +45,8 @@ struct BenchCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
-        if precisionOptions.precision != nil, suite != .predict {
-            throw ValidationError("--precision is for \"bench predict\". Leave it out.")
+        if precisionOptions.precision != nil, suite != .predict, suite != .apps {
+            throw ValidationError("--precision is for \"bench predict\" and \"bench apps\". Leave it out.")
         }
         if let model {
             try requirePaths([model])

@@ -10,11 +10,13 @@ struct CompareCommand: ParsableCommand {
         commandName: "compare",
         abstract: "Compare the predictions of two models that have the same labels.",
         discussion: """
-            Each model uses its own preprocessing, so input sizes may differ. The order of the labels may differ as well.
+            Each model uses its own preprocessing, so input sizes may differ. The order of the labels may differ as well. With --precision, both \
+            files can be the same, to compare precisions.
 
             Examples:
               imprint compare old.imprint new.imprint --images photos
               imprint compare m.imprint small.imprint --images photos --json
+              imprint compare m.imprint m.imprint --images photos --precision bfloat16
             """
     )
 
@@ -27,12 +29,21 @@ struct CompareCommand: ParsableCommand {
     @Option(help: ArgumentHelp("A folder of photos, with or without sub-folders.", valueName: "folder"))
     var images: String
 
+    @Option(
+        help:
+            "The precision of the second model. (default, as for the first one: int8 if it is quantized, otherwise float32)"
+    )
+    var precision: PrecisionOptions.ChosenPrecision?
+
     @OptionGroup var common: CommonOptions
 
     func validate() throws { try requirePaths([first, second, images]) }
 
     func run() throws {
-        let models = try [first, second].map { try ImageClassifier(namedModel($0)) }
+        let models = [
+            try ImageClassifier(namedModel(first)),
+            try ImageClassifier(namedModel(second), precision: PrecisionOptions.checked(precision)),
+        ]
         let files = try ImageFolder.images(in: URL(filePath: images))
         var bar = ProgressBar()
         defer { bar.clear() }

@@ -28,7 +28,7 @@ extension CrossValidationMonitor {
 }
 
 /// Two values as one JSON object, which has the keys of both.
-private struct MergedLine<First: Encodable, Second: Encodable>: Encodable {
+struct MergedLine<First: Encodable, Second: Encodable>: Encodable {
     let first: First
     let second: Second
 

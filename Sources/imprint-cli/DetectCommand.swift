@@ -142,6 +142,7 @@ struct DetectCommand: ParsableCommand {
             try namedModel(model), threads: threads, precision: precisionOptions.checked()
         )
         .personalized(with: try personalization.map { try Personalization(contentsOf: URL(filePath: $0)) })
+        PrecisionOptions.warnIfSlow(detector)
         try requireDetector(detector, model, otherwise: "use imprint classify")
         let threshold = try threshold?.threshold()
         var minimum: Float?

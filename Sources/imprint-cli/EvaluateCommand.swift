@@ -4,6 +4,7 @@ internal import Imprint
 internal import ImprintCore
 internal import ImprintImages
 internal import ImprintModel
+internal import ImprintNetwork
 internal import ImprintTraining
 
 struct EvaluateCommand: ParsableCommand {
@@ -83,7 +84,7 @@ struct EvaluateCommand: ParsableCommand {
             if images {
                 for result in evaluation.results { try Terminal.emit(ImageLine(result, labels: evaluation.labels)) }
             }
-            try Terminal.emit(EvaluationLine(evaluation, unknown: unknown))
+            try Terminal.emit(MergedLine(EvaluationLine(evaluation, unknown: unknown), PrecisionLine(classifier)))
         } else {
             let table = EvaluationTable(evaluation)
             let parts = [table.text] + (images ? [table.worstMistakes(10)] : []) + [unknown?.text].compactMap { $0 }
@@ -109,6 +110,13 @@ extension EvaluateCommand {
         try page.write(to: URL(filePath: report))
         Terminal.note("Wrote \(report).")
     }
+}
+
+/// The precision of the predictions that were evaluated.
+struct PrecisionLine: Encodable {
+    let numericPrecision: Precision
+
+    init(_ classifier: ImageClassifier) { numericPrecision = classifier.precision }
 }
 
 private struct ImageLine: Encodable {

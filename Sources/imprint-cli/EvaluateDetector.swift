@@ -28,7 +28,7 @@ extension EvaluateCommand {
                     DetectionImageLine(file: prediction.photo.url.displayPath, detections: prediction.detections))
             }
         }
-        try Terminal.emit(DetectionEvaluationLine(evaluation))
+        try Terminal.emit(MergedLine(DetectionEvaluationLine(evaluation), PrecisionLine(detector)))
     }
 }
 

@@ -115,6 +115,7 @@ struct ImprintCommand: AsyncParsableCommand {
                 name: "Model files",
                 subcommands: [
                     InspectCommand.self, ModelsCommand.self, ImportCommand.self, ExportCommand.self,
+                    QuantizeCommand.self,
                 ]),
             CommandGroup(
                 name: "Photos",

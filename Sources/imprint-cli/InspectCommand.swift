@@ -52,7 +52,8 @@ struct InspectCommand: ParsableCommand {
         let attributes = try? FileManager.default.attributesOfItem(atPath: file.resolvingSymlinksInPath().path)
         let byteCount = attributes?[.size]
         let inspection = Inspection(
-            model: model, network: Network.Overview(model.network), fileByteCount: byteCount as? Int ?? 0,
+            model: model, network: Network.Overview(model.network, quantization: model.parameters.quantization),
+            fileByteCount: byteCount as? Int ?? 0,
             plan: plan ? try overview(of: model) : nil)
         if common.json {
             try Terminal.emit(InspectionLine(inspection))
@@ -81,11 +82,13 @@ struct InspectCommand: ParsableCommand {
     }
 
     private func overview(of model: ModelFile) throws -> ExecutionPlan.Overview {
-        ExecutionPlan.Overview(
-            training ? try model.network.logits() : model.network,
-            options: ExecutionPlan.Options(
-                batchSize: batchSize ?? (training ? ClassifierHyperparameters().batchSize : 1),
-                mode: training ? .training : .prediction, workers: Workers(common.threadCount)))
+        var options = ExecutionPlan.Options(
+            batchSize: batchSize ?? (training ? ClassifierHyperparameters().batchSize : 1),
+            mode: training ? .training : .prediction, workers: Workers(common.threadCount))
+        options.precision = .automatic
+        return ExecutionPlan.Overview(
+            training ? try model.network.logits() : model.network, options: options,
+            quantization: training ? nil : model.parameters.quantization)
     }
 
     /// Returns the training data, the length of training and the accuracy.
@@ -126,6 +129,9 @@ struct InspectCommand: ParsableCommand {
         }
         if let training = model.training {
             lines.append("training     \(summary(training))")
+        }
+        if let quantization = model.parameters.quantization {
+            lines.append("precision    int8 in \(quantization.weights.count) layers, float32 in others")
         }
         lines.append("file         \(TextTable.bytes(inspection.fileByteCount)), \(model.storage.rawValue)")
         lines.append("memory       \(LayerTable.memory(inspection.network.memory))")
@@ -188,6 +194,8 @@ private struct InspectionLine: Encodable {
     @NullIfMissing var categories: Categories?
     @NullIfMissing var training: TrainingRecord?
     let storage: ModelFile.Storage
+    /// The names of the layers that compute in int8, if there are any.
+    let int8Layers: [String]?
     let fileByteCount: Int
     /// The layers.
     let nodes: [Network.LayerOverview]
@@ -212,6 +220,7 @@ private struct InspectionLine: Encodable {
         categories = model.categories
         training = model.training
         storage = model.storage
+        int8Layers = model.parameters.quantization?.weights.keys.sorted()
         fileByteCount = inspection.fileByteCount
         nodes = inspection.network.layers
         multiplications = inspection.network.multiplications

@@ -30,7 +30,7 @@ extension EvaluateCommand {
         if images {
             for index in evaluation.results.indices { try Terminal.emit(MultiLabelImageLine(evaluation, index)) }
         }
-        try Terminal.emit(MultiLabelEvaluationLine(evaluation))
+        try Terminal.emit(MergedLine(MultiLabelEvaluationLine(evaluation), PrecisionLine(classifier)))
     }
 }
 

@@ -33,21 +33,32 @@ struct CommonOptions: ParsableArguments {
 struct PrecisionOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The precision of matrix products. bfloat16 is faster for most networks on processors with AVX512-BF16, and changes confidences "
-                + "slightly. "
-                + "(default: float32)"))
+            "The precision of predictions: float32; bfloat16, which is faster for most networks on processors with AVX512-BF16, and changes "
+                + "confidences slightly; or int8 for a model from imprint quantize. "
+                + "(default: int8 for such a model, otherwise float32)"))
     var precision: ChosenPrecision?
 
     /// The choices, without `automatic`.
     enum ChosenPrecision: String, CaseIterable, ExpressibleByArgument {
-        case float32, bfloat16
+        case float32, bfloat16, int8
     }
 
     /// Returns the precision, after a warning if this processor has no instructions for it.
-    func checked() -> Precision {
-        let precision = Precision(rawValue: precision?.rawValue ?? "") ?? .automatic
-        if !precision.isFast {
-            Terminal.warn("This processor has no instructions for \(precision.rawValue), so float32 would be faster.")
+    func checked() -> Precision { Self.checked(precision) }
+
+    /// Warns if a quantized model computes in int8 on a processor without instructions for it.
+    static func warnIfSlow(_ classifier: ImageClassifier) {
+        if classifier.precision == .int8, !Precision.int8.isFast {
+            Terminal.warn("This processor has no fast instructions for int8, so --precision float32 may be faster.")
+        }
+    }
+
+    /// Returns a precision, after a warning if this processor has no instructions for it.
+    static func checked(_ chosen: ChosenPrecision?) -> Precision {
+        let precision = Precision(rawValue: chosen?.rawValue ?? "") ?? .automatic
+        if precision != .int8, !precision.isFast {
+            Terminal.warn(
+                "This processor has no fast instructions for \(precision.rawValue), so float32 may be faster.")
         }
         return precision
     }
@@ -72,6 +83,7 @@ struct ClassifierOptions: ParsableArguments {
     func classifier(_ model: String, threads: Int) throws -> ImageClassifier {
         let base = try ImageClassifier(
             namedModel(model), threads: threads, averagesFlipped: mirror, precision: precisionOptions.checked())
+        PrecisionOptions.warnIfSlow(base)
         return try base.personalized(
             with: try personalization.map { try Personalization(contentsOf: URL(filePath: $0)) })
     }

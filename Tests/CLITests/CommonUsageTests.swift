@@ -75,7 +75,7 @@ import Testing
 
     @Test("The list contains all commands and their numeric options")
     func commandList() {
-        #expect(Self.commands.count == 22)
+        #expect(Self.commands.count == 23)
         let numeric = Self.commands.flatMap { command in
             command.options.filter(\.isNumeric).map { "\(command.testDescription) \($0.name)" }
         }

@@ -147,12 +147,12 @@ import Testing
             try model.prefix(4000).write(to: folder.appending(path: "short.imprint"))
             try Data("a text".utf8).write(to: folder.appending(path: "foreign.imprint"))
             let newer = Array(model).replacing(
-                Array(#""imprint.format":"1""#.utf8), with: Array(#""imprint.format":"5""#.utf8))
+                Array(#""imprint.format":"1""#.utf8), with: Array(#""imprint.format":"6""#.utf8))
             try Data(newer).write(to: folder.appending(path: "newer.imprint"))
             for (file, message) in [
                 ("short.imprint", "was cut off"),
                 ("foreign.imprint", "is neither an Imprint model nor another safetensors file"),
-                ("newer.imprint", "was written by a newer Imprint (format 5)"),
+                ("newer.imprint", "was written by a newer Imprint (format 6)"),
             ] {
                 let failed = try imprint("classify", file, "photos/dark/0.png", folder: folder)
                 #expect(failed.status == 1)

@@ -173,7 +173,9 @@ import Testing
                 last.keys.sorted() == [
                     "accuracy", "accuracyInterval", "auc", "balancedAccuracy", "calibrationError", "confusion",
                     "images",
-                    "labels", "logLoss", "macroF1", "macroPrecision", "macroRecall", "perLabel", "skipped", "top5",
+                    "labels", "logLoss", "macroF1", "macroPrecision", "macroRecall", "numericPrecision", "perLabel",
+                    "skipped",
+                    "top5",
                 ])
             #expect(last["top5"] is NSNull && last["auc"] is Double)
             #expect((last["accuracyInterval"] as? [Double])?.count == 2)

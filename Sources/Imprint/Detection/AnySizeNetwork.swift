@@ -71,14 +71,19 @@ package final class AnySizeNetwork {
         _ body: (_ map: Map, _ level: RasterImage) throws(ImprintError) -> Void
     ) throws(ImprintError) {
         for level in levels {
-            let factor = Float(level) / Float(image.width * image.height).squareRoot()
-            func cells(_ side: Int) -> Int { max(Int((Float(side) * factor / Float(stride)).rounded()), 2) }
-            let (rows, columns) = (cells(image.height), cells(image.width))
-            let limit = max(2 * level * level / (stride * stride * min(rows, columns)), 2)
-            let scaled = CropAndScale.scaleFill.apply(
-                image, width: min(columns, limit) * stride, height: min(rows, limit) * stride)
+            let scaled = Self.level(level, of: image, stride: stride)
             try body(try run(scaled), scaled)
         }
+    }
+
+    /// Returns an image of the pyramid that `forEachLevel` describes.
+    package static func level(_ level: Int, of image: RasterImage, stride: Int) -> RasterImage {
+        let factor = Float(level) / Float(image.width * image.height).squareRoot()
+        func cells(_ side: Int) -> Int { max(Int((Float(side) * factor / Float(stride)).rounded()), 2) }
+        let (rows, columns) = (cells(image.height), cells(image.width))
+        let limit = max(2 * level * level / (stride * stride * min(rows, columns)), 2)
+        return CropAndScale.scaleFill.apply(
+            image, width: min(columns, limit) * stride, height: min(rows, limit) * stride)
     }
 
     private func plan(height: Int, width: Int) throws(ImprintError) -> ExecutionPlan {

@@ -80,6 +80,8 @@ final class ClassifierRuntime: HeadRuntime {
             let network = try model.split(blocks: blocks).features
             let parameters = try Parameters(ParameterLayout(network))
             parameters.load(from: model.parameters)
+            // The tail computes in float32: its input is not that of the quantized network, and its weights may change.
+            parameters.quantization = model.parameters.quantization
             let pool = try ExecutionPlanPool(
                 network, parameters: parameters, workers: workers, precision: precision)
             pools[key] = pool
@@ -92,6 +94,7 @@ final class ClassifierRuntime: HeadRuntime {
         blocks: Int, with personalization: Personalization?, _ precision: Precision
     ) throws -> ExecutionPlanPool {
         let tail = try model.split(blocks: blocks).tail
+        let precision = precision == .int8 ? .float32 : precision
         guard let personalization else {
             let parameters = try Parameters(ParameterLayout(tail))
             parameters.load(from: model.parameters)

@@ -20,6 +20,8 @@ final class DetectorRuntime: HeadRuntime {
     func predictor(with personalization: Personalization?, averagesFlipped: Bool) throws -> any HeadPredictor {
         guard let personalization else { return DetectorPool(model, detector, precision: precision) }
         let personalized = try model.predictor(with: personalization)
+        personalized.parameters.quantization = model.parameters.quantization?.removing(
+            Set(personalization.factors.compactMap { model.parameters.layout[$0.parameter]?.node }), in: model.network)
         return DetectorPool(personalized, personalized.detector ?? detector, precision: precision)
     }
 

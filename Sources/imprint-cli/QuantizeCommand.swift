@@ -1,0 +1,111 @@
+internal import ArgumentParser
+internal import Foundation
+internal import ImprintCore
+internal import ImprintImages
+internal import ImprintModel
+internal import ImprintTraining
+
+struct QuantizeCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "quantize",
+        abstract: "Quantize a model to int8: faster predictions and a file of a quarter of the size.",
+        discussion: """
+            Most convolutions and dense layers of the new model compute with 8-bit integers. Photos determine the ranges of their values: \
+            use 100 to 500 photos like those that the model will predict; labels are not needed. A quarter of the photos measures how much \
+            the outputs change. Layers that change them too much stay in float32.
+
+            Examples:
+              imprint quantize m.imprint --photos photos --output q.imprint
+              imprint compare m.imprint q.imprint --images others
+            """)
+
+    @Argument(help: "The model file to quantize; it is not changed.")
+    var model: String
+
+    @Option(help: ArgumentHelp("A folder of photos, with or without sub-folders.", valueName: "folder"))
+    var photos: String
+
+    @Option(name: .shortAndLong, help: ArgumentHelp("The file to write.", valueName: "file"))
+    var output: String
+
+    @Option(help: ArgumentHelp("The largest number of photos to read.", valueName: "count"))
+    var limit = QuantizationOptions().photos
+
+    @Option(
+        help: ArgumentHelp(
+            "The largest error of the outputs, relative to their standard deviation. Layers with large errors stay in float32 until the error is at most this.",
+            valueName: "number"))
+    var errorLimit = QuantizationOptions().errorLimit
+
+    @OptionGroup var common: CommonOptions
+
+    func validate() throws {
+        try requirePaths([model, photos])
+        try require(limit, "--limit", in: 4...10_000)
+        try require(errorLimit, "--error-limit", in: 0...1)
+        try checkOutputs(
+            [OutputFile(option: "--output", path: output, kind: .model)], inputs: [("the model to quantize", model)])
+    }
+
+    func run() throws {
+        let target = URL(filePath: output)
+        try AtomicFile.checkWritable(target)
+        let model = try namedModel(self.model)
+        let files = try ImageFolder.images(in: URL(filePath: photos))
+        var bar = ProgressBar()
+        defer { bar.clear() }
+        let result = try model.quantized(
+            for: files, options: QuantizationOptions(photos: limit, errorLimit: errorLimit), threads: common.threadCount
+        ) { step, done, total in bar.draw(step, done: done, of: total) }
+        bar.clear()
+        for image in result.skipped { Terminal.warn("Skipped: \(image.reason)") }
+        warn(about: result)
+        try result.model.write(to: target)
+        let line = Line(
+            event: "finished", output: output, calibrationPhotos: result.calibrationPhotos,
+            measuredPhotos: result.measuredPhotos, int8Layers: result.integerLayers,
+            float32Layers: result.floatLayers, relativeError: result.error.relativeError,
+            topAgreement: model.head.seesWholeImage && model.head.confidencesSumToOne ? result.error.agreement : nil,
+            skipped: result.skipped.map(SkippedLine.init))
+        if common.json { try Terminal.report(line) } else { Terminal.noteLines(line.text) }
+    }
+}
+
+/// The smallest number of calibration photos without a warning.
+private let enoughPhotos = 75
+
+/// Warns if the result is not reliable, or not useful.
+private func warn(about result: QuantizedModel) {
+    if result.calibrationPhotos < enoughPhotos {
+        Terminal.warn(
+            "Only \(result.calibrationPhotos) photos determined the ranges, so other photos may be clipped, and the measured error may be too "
+                + "low. Use 100 or more.")
+    }
+    if result.floatLayers.count > result.integerLayers.count {
+        Terminal.warn("Most layers stay in float32, so the model may not be faster than the original.")
+    }
+}
+
+private struct Line: Encodable {
+    let event: String
+    let output: String
+    let calibrationPhotos: Int
+    let measuredPhotos: Int
+    let int8Layers: [String]
+    let float32Layers: [String]
+    let relativeError: Double
+    /// `null` for detectors and multi-label models.
+    @NullIfMissing var topAgreement: Double?
+    let skipped: [SkippedLine]
+
+    var text: String {
+        let floats =
+            float32Layers.isEmpty ? "" : ", the others in float32 (\(TextTable.list(float32Layers)))"
+        let agreement = topAgreement.map { ", and the first label is the same for \(Terminal.percent($0))" } ?? ""
+        return """
+            Wrote \(output): \(int8Layers.count) of \(int8Layers.count + float32Layers.count) layers compute in int8\(floats).
+            On \(measuredPhotos) photos that were not used for calibration, the outputs differ by \
+            \(Terminal.percent(relativeError)) of their standard deviation\(agreement).
+            """
+    }
+}

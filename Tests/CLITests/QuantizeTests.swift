@@ -1,0 +1,41 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `imprint quantize`, and the option --precision int8.
+@Suite struct QuantizeTests {
+    @Test("A quantized model is smaller, predicts in int8, and agrees with the original one") func quantize() throws {
+        try withTemporaryFolder { folder in
+            let photos = folder.appending(path: "photos").path
+            #expect(try imprint("draw", "two-circles", "--count", "24", "--output", photos).status == 0)
+            let (model, small) = (folder.appending(path: "m.imprint"), folder.appending(path: "q.imprint"))
+            #expect(try imprint("train", photos, "--epochs", "1", "--output", model.path, "--quiet").status == 0)
+            let run = try imprint("quantize", model.path, "--photos", photos, "--output", small.path, "--json")
+            #expect(run.status == 0, "\(run.errors)")
+            let line = try #require(JSONSerialization.jsonObject(with: Data(run.output.utf8)) as? [String: Any])
+            #expect(line["event"] as? String == "finished" && line["calibrationPhotos"] as? Int ?? 0 > 0)
+            #expect((line["int8Layers"] as? [String])?.isEmpty == false)
+            func size(_ url: URL) throws -> Int { try Data(contentsOf: url).count }
+            #expect(try size(small) < size(model))
+
+            let inspection = try imprint("inspect", small.path, "--plan")
+            #expect(inspection.output.contains("precision    int8 in ") && inspection.output.contains("quantize"))
+            let comparison = try imprint("compare", model.path, small.path, "--images", photos, "--json")
+            #expect(
+                comparison.output.contains("\"topAgreement\":1") || comparison.output.contains("\"topAgreement\":0.9"))
+            let evaluation = try imprint("evaluate", small.path, photos, "--json")
+            #expect(evaluation.output.contains("\"numericPrecision\":\"int8\""))
+            let float = try imprint("evaluate", small.path, photos, "--json", "--precision", "float32")
+            #expect(float.output.contains("\"numericPrecision\":\"float32\""))
+
+            // The original model is not quantized, and the new one already is.
+            let wrong = try imprint("classify", model.path, photos, "--precision", "int8")
+            #expect(wrong.status != 0 && wrong.errors.contains("imprint quantize"), "\(wrong.errors)")
+            let again = try imprint("quantize", small.path, "--photos", photos, "--output", small.path + "2")
+            #expect(again.status != 0 && again.errors.contains("quantized model"), "\(again.errors)")
+            let none = try imprint(
+                "quantize", model.path, "--photos", photos, "--output", small.path, "--error-limit", "0")
+            #expect(none.status != 0 && none.errors.contains("--error-limit"), "\(none.errors)")
+        }
+    }
+}

@@ -1,0 +1,98 @@
+import Foundation
+import Imprint
+import ImprintCore
+import ImprintImages
+import ImprintNetwork
+import TestSupport
+import Testing
+
+@testable import ImprintModel
+@testable import ImprintTraining
+
+/// The quantization of a model with photos.
+@Suite struct ModelQuantizerTests {
+    private static func withPhotos(_ count: Int, _ body: ([URL]) throws -> Void) throws {
+        try withTemporaryFolder { folder in
+            let photos = try (0..<count).map { index in
+                let url = folder.appending(path: "\(index).png")
+                var stream = RandomStream(seed: 7, "photo \(index)")
+                let samples = (0..<(40 * 30 * 3)).map { _ in UInt8(128 + 60 * stream.uniform(in: -1...1)) }
+                try ImageFile.write(RasterImage(width: 40, height: 30, channels: 3, samples: samples), to: url)
+                return url
+            }
+            try body(photos)
+        }
+    }
+
+    private static func model() throws -> ModelFile {
+        let network = try Network.named("mobilenet-v1", labels: 4, inputSize: 32)
+        return ModelFile(
+            network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b", "c", "d"],
+            preprocessing: Preprocessing(width: 32, height: 32))
+    }
+
+    @Test("A quantized classifier predicts in int8, and its file keeps the confidences") func classifier() throws {
+        try Self.withPhotos(8) { photos in
+            let model = try Self.model()
+            let quantized = try model.quantized(for: photos, options: QuantizationOptions(errorLimit: 1))
+            #expect(quantized.calibrationPhotos == 6 && quantized.measuredPhotos == 2)
+            #expect(quantized.integerLayers.count == 28 && quantized.floatLayers == [] && quantized.skipped.isEmpty)
+            let classifier = try ImageClassifier(quantized.model)
+            #expect(classifier.precision == .int8)
+            #expect(try ImageClassifier(quantized.model, precision: .float32).precision == .float32)
+            let url = photos[0].deletingLastPathComponent().appending(path: "q.imprint")
+            try quantized.model.write(to: url)
+            let read = try ImageClassifier(contentsOf: url)
+            for photo in photos {
+                let (float, integer) = try (
+                    ImageClassifier(model).confidences(of: photo), classifier.confidences(of: photo)
+                )
+                #expect(zip(float, integer).allSatisfy { abs($0 - $1) < 0.05 } && float != integer)
+                #expect(try read.confidences(of: photo) == integer)
+            }
+        }
+    }
+
+    @Test("int8 needs a quantized model") func notQuantized() throws {
+        let error = try #require(throws: ImprintError.self) { try ImageClassifier(Self.model(), precision: .int8) }
+        #expect("\(error)".contains("int8"))
+    }
+
+    @Test("A quantized model cannot be quantized again, and no layer at all is an error") func invalid() throws {
+        try Self.withPhotos(4) { photos in
+            let model = try Self.model()
+            let quantized = try model.quantized(for: photos, options: QuantizationOptions(errorLimit: 1)).model
+            #expect(throws: ImprintError.self) { try quantized.quantized(for: photos) }
+            #expect(throws: ImprintError.self) {
+                try model.quantized(for: photos, options: QuantizationOptions(errorLimit: 0))
+            }
+            #expect(throws: ImprintError.self) { try model.quantized(for: Array(photos.prefix(3))) }
+        }
+    }
+
+    @Test("Unreadable photos are skipped, unless there are too few others") func unreadable() throws {
+        try Self.withPhotos(5) { photos in
+            try Data("no image".utf8).write(to: photos[1])
+            let quantized = try Self.model().quantized(for: photos)
+            #expect(quantized.skipped.map(\.url) == [photos[1]])
+            try Data("no image".utf8).write(to: photos[2])
+            #expect(throws: ImprintError.self) { try Self.model().quantized(for: photos) }
+        }
+    }
+
+    @Test("The levels of a detector's pyramid are quantized") func detector() throws {
+        try Self.withPhotos(4) { photos in
+            let labels = ["logo", "other"]
+            let network = try Network.logoDetector(logos: 1, regressesBoxes: true, height: 96, width: 96)
+            let model = ModelFile(
+                network: network, parameters: try Parameters(network, seed: 2), labels: labels,
+                preprocessing: .logoDetector,
+                detector: DetectorHead(
+                    levels: [96, 136], stride: 16, span: 44, logos: [.init(label: "logo")], regressesBoxes: true))
+            let quantized = try model.quantized(for: photos)
+            #expect(!quantized.integerLayers.isEmpty)
+            let detector = try ImageClassifier(quantized.model)
+            for photo in photos { #expect(try detector.confidences(of: photo).allSatisfy { $0.isFinite }) }
+        }
+    }
+}
