@@ -23,6 +23,22 @@ KERNEL(void, imprint_dequantize,
         for (size_t c = 0; c < channels; c++) y[c] = ((float)x[c] - zero_points[c]) * scales[c];
 }
 
+KERNEL(void, imprint_round_activation,
+       (const float *x, const float *factors, const float *scales, const float *zero_points, size_t pixels,
+        size_t channels, float *y, uint8_t *inside),
+       (x, factors, scales, zero_points, pixels, channels, y, inside)) {
+#pragma clang fp contract(off)
+    for (size_t p = 0; p < pixels; p++, x += channels, y += channels, inside += channels)
+        IN_PLACE for (size_t c = 0; c < channels; c++) {
+            float value = x[c] * factors[c] + zero_points[c];
+            inside[c] = (value >= 0) & (value <= 255);
+            value = value > 0 ? value : 0;
+            value = value < 255 ? value : 255;
+            float integer = (value + 12582912.0f) - 12582912.0f;
+            y[c] = (integer - zero_points[c]) * scales[c];
+        }
+}
+
 KERNEL(void, imprint_channel_ranges,
        (const float *x, size_t pixels, size_t channels, float *minima, float *maxima),
        (x, pixels, channels, minima, maxima)) {

@@ -3,6 +3,7 @@ internal import Foundation
 internal import ImprintCore
 internal import ImprintImages
 internal import ImprintModel
+internal import ImprintNetwork
 internal import ImprintTraining
 
 struct QuantizeCommand: ParsableCommand {
@@ -12,10 +13,11 @@ struct QuantizeCommand: ParsableCommand {
         discussion: """
             Most convolutions and dense layers of the new model compute with 8-bit integers. Photos determine the ranges of their values: \
             use 100 to 500 photos like those that the model will predict; labels are not needed. A quarter of the photos measures how much \
-            the outputs change. Layers that change them too much stay in float32.
+            the outputs change. Layers that change them too much stay in float32. With --fine-tune, fewer layers have to.
 
             Examples:
               imprint quantize m.imprint --photos photos --output q.imprint
+              imprint quantize m.imprint --photos photos --output q.imprint --fine-tune
               imprint compare m.imprint q.imprint --images others
             """)
 
@@ -37,12 +39,29 @@ struct QuantizeCommand: ParsableCommand {
             valueName: "number"))
     var errorLimit = QuantizationOptions().errorLimit
 
+    @Flag(
+        name: .customLong("fine-tune"),
+        help:
+            "Fine-tune the int8 model for some minutes to reproduce the outputs of the float32 model; no labels are needed."
+    )
+    var fineTunes = false
+
+    @Option(
+        help: ArgumentHelp(
+            "The number of training steps with --fine-tune (default: \(Quantizer.FineTuning().steps)).",
+            valueName: "count"))
+    var steps: Int?
+
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
         try requirePaths([model, photos])
         try require(limit, "--limit", in: 4...10_000)
         try require(errorLimit, "--error-limit", in: 0...1)
+        if let steps {
+            try require(steps, "--steps", in: 1...1_000_000)
+            guard fineTunes else { throw ValidationError("--steps needs --fine-tune.") }
+        }
         try checkOutputs(
             [OutputFile(option: "--output", path: output, kind: .model)], inputs: [("the model to quantize", model)])
     }
@@ -54,18 +73,30 @@ struct QuantizeCommand: ParsableCommand {
         let files = try ImageFolder.images(in: URL(filePath: photos))
         var bar = ProgressBar()
         defer { bar.clear() }
-        let result = try model.quantized(
-            for: files, options: QuantizationOptions(photos: limit, errorLimit: errorLimit), threads: common.threadCount
-        ) { step, done, total in bar.draw(step, done: done, of: total) }
+        var options = QuantizationOptions(photos: limit, errorLimit: errorLimit)
+        if fineTunes {
+            var fineTuning = Quantizer.FineTuning()
+            if let steps { fineTuning.steps = steps }
+            options.fineTuning = fineTuning
+        }
+        let result = try model.quantized(for: files, options: options, threads: common.threadCount) {
+            step, done, total in
+            bar.draw(step, done: done, of: total)
+        }
         bar.clear()
         for image in result.skipped { Terminal.warn("Skipped: \(image.reason)") }
         warn(about: result)
         try result.model.write(to: target)
+        func topAgreement(_ error: QuantizationError) -> Double? {
+            model.head.seesWholeImage && model.head.confidencesSumToOne ? error.agreement : nil
+        }
         let line = Line(
             event: "finished", output: output, calibrationPhotos: result.calibrationPhotos,
             measuredPhotos: result.measuredPhotos, int8Layers: result.integerLayers,
             float32Layers: result.floatLayers, relativeError: result.error.relativeError,
-            topAgreement: model.head.seesWholeImage && model.head.confidencesSumToOne ? result.error.agreement : nil,
+            topAgreement: topAgreement(result.error),
+            relativeErrorBeforeFineTuning: result.errorBeforeFineTuning?.relativeError,
+            topAgreementBeforeFineTuning: result.errorBeforeFineTuning.flatMap(topAgreement),
             skipped: result.skipped.map(SkippedLine.init))
         if common.json { try Terminal.report(line) } else { Terminal.noteLines(line.text) }
     }
@@ -96,7 +127,19 @@ private struct Line: Encodable {
     let relativeError: Double
     /// `null` for detectors and multi-label models.
     @NullIfMissing var topAgreement: Double?
+    /// `null` without fine-tuning.
+    @NullIfMissing var relativeErrorBeforeFineTuning: Double?
+    @NullIfMissing var topAgreementBeforeFineTuning: Double?
     let skipped: [SkippedLine]
+
+    private var fineTuning: String {
+        guard let relativeErrorBeforeFineTuning else { return "" }
+        let agreement = topAgreementBeforeFineTuning.map {
+            ", and the first label was the same for \(Terminal.percent($0))"
+        }
+        return "\nBefore fine-tuning, with all layers in int8, they differed by "
+            + "\(Terminal.percent(relativeErrorBeforeFineTuning))\(agreement ?? "")."
+    }
 
     var text: String {
         let floats =
@@ -105,7 +148,7 @@ private struct Line: Encodable {
         return """
             Wrote \(output): \(int8Layers.count) of \(int8Layers.count + float32Layers.count) layers compute in int8\(floats).
             On \(measuredPhotos) photos that were not used for calibration, the outputs differ by \
-            \(Terminal.percent(relativeError)) of their standard deviation\(agreement).
+            \(Terminal.percent(relativeError)) of their standard deviation\(agreement).\(fineTuning)
             """
     }
 }

@@ -28,6 +28,14 @@ import Testing
             let float = try imprint("evaluate", small.path, photos, "--json", "--precision", "float32")
             #expect(float.output.contains("\"numericPrecision\":\"float32\""))
 
+            let tuned = try imprint(
+                "quantize", model.path, "--photos", photos, "--output", small.path, "--fine-tune", "--steps", "10",
+                "--json")
+            #expect(
+                tuned.status == 0 && tuned.output.contains("\"relativeErrorBeforeFineTuning\":0."), "\(tuned.errors)")
+            let alone = try imprint("quantize", model.path, "--photos", photos, "--output", small.path, "--steps", "10")
+            #expect(alone.status == 64 && alone.errors.contains("--steps needs --fine-tune"), "\(alone.errors)")
+
             // The original model is not quantized, and the new one already is.
             let wrong = try imprint("classify", model.path, photos, "--precision", "int8")
             #expect(wrong.status != 0 && wrong.errors.contains("imprint quantize"), "\(wrong.errors)")

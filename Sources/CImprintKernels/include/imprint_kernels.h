@@ -274,6 +274,9 @@ void imprint_quantize(const float *x, const float *factors, const float *zero_po
 // y = (x - zero_point) * scale per channel.
 void imprint_dequantize(const uint8_t *x, const float *scales, const float *zero_points, size_t pixels, size_t channels,
                         float *y);
+// imprint_quantize and imprint_dequantize in one; inside = 1 where x is in the range of 0...255, otherwise 0. y may be x.
+void imprint_round_activation(const float *x, const float *factors, const float *scales, const float *zero_points,
+                              size_t pixels, size_t channels, float *y, uint8_t *inside);
 
 // minima[channel] and maxima[channel] = the smallest and largest of their values and those of x; NaN is ignored.
 void imprint_channel_ranges(const float *x, size_t pixels, size_t channels, float *minima, float *maxima);

@@ -66,15 +66,13 @@ extension Quantizer {
         return result
     }
 
-    private func outputs(
-        on images: [Image], _ parameters: Parameters, _ precision: Precision
-    ) throws -> [[Float]] {
+    func outputs(on images: [Image], _ parameters: Parameters, _ precision: Precision) throws -> [[Float]] {
         var outputs: [[Float]] = []
         try forEachOutput(of: images, parameters, precision: precision) { _, output in outputs.append(Array(output)) }
         return outputs
     }
 
-    private func error(
+    func error(
         of parameters: Parameters, on images: [Image], reference: [[Float]]
     ) throws -> QuantizationError {
         let precision = parameters.quantization == nil ? Precision.float32 : .int8

@@ -110,6 +110,9 @@ extension Quantization.Weights {
         divideByInputScales(weights)
     }
 
+    /// Returns the difference between the neighbouring values of each of `count` weights; 0 if all weights of the output channel are 0.
+    func steps(_ count: Int) -> [Float] { (0..<count).map { scales[$0 % scales.count] / inputScale(of: $0) } }
+
     /// The input scale of a weight.
     ///
     /// Depthwise weights have a single input channel per output, so there is a scale for each output.

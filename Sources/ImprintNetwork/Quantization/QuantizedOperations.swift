@@ -10,6 +10,9 @@ struct QuantizedOperations {
     private let floatReader: Int?
     /// The quantization of each operation's output if it may be uint8.
     private var activations: [Quantization.Activation?] = []
+    /// For each operation, whether operations read its output as uint8, and whether it reads uint8 itself.
+    private var isReadAsBytes: [Bool] = []
+    private var readsBytes: [Bool] = []
     private var result: [Operation] = []
     /// For each operation, the index in `result` of the operation with its output as float32 and as uint8; −1 is the network's input.
     private var floats: [Int: Int] = [-1: -1]
@@ -33,11 +36,42 @@ struct QuantizedOperations {
         self.floatReader = floatReader
     }
 
-    private mutating func convert() {
+    /// An output whose values operations read as uint8.
+    struct RoundedOutput {
+        /// The index of the last node of the operation that computes the output; nil for the network's input.
+        let node: Int?
+        let activation: Quantization.Activation
+        /// The indices of the nodes of the operations that read uint8; nil if all operations read the rounded values.
+        let readers: [Int]?
+    }
+
+    /// Returns the outputs whose values operations read as uint8, except those of operations that only move values.
+    static func roundedOutputs(
+        of operations: [Operation], in network: Network, _ quantization: Quantization
+    ) -> [RoundedOutput] {
+        var conversion = QuantizedOperations(
+            operations: operations, network: network, quantization: quantization, floatReader: nil)
+        conversion.chooseFormats()
+        return (-1..<operations.count).compactMap { source in
+            let readers = operations.indices.filter {
+                conversion.readsBytes[$0] && operations[$0].sources.contains(source)
+            }
+            guard !readers.isEmpty, source < 0 || !conversion.moves(operations[source]),
+                let activation = conversion.input(source)
+            else { return nil }
+            // The output of an int8 operation exists only as uint8; others are rounded for some of their readers.
+            let isInteger = source >= 0 && conversion.readsBytes[source]
+            return RoundedOutput(
+                node: source < 0 ? nil : operations[source].nodeIndices.last, activation: activation,
+                readers: isInteger ? nil : readers.flatMap { operations[$0].nodeIndices })
+        }
+    }
+
+    private mutating func chooseFormats() {
         for operation in operations { activations.append(activation(of: operation)) }
         // Readers come later, so in reverse order.
-        var isReadAsBytes = [Bool](repeating: false, count: operations.count)
-        var readsBytes = isReadAsBytes
+        isReadAsBytes = [Bool](repeating: false, count: operations.count)
+        readsBytes = isReadAsBytes
         for (index, operation) in operations.enumerated().reversed() {
             readsBytes[index] =
                 moves(operation)
@@ -45,6 +79,10 @@ struct QuantizedOperations {
             guard readsBytes[index] else { continue }
             for source in operation.sources where source >= 0 { isReadAsBytes[source] = true }
         }
+    }
+
+    private mutating func convert() {
+        chooseFormats()
         for (index, operation) in operations.enumerated() {
             let output = isReadAsBytes[index] ? activations[index] : nil
             if let average = average(of: operation) {

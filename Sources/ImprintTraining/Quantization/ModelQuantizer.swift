@@ -13,12 +13,15 @@ public struct QuantizationOptions: Hashable, Sendable {
     ///
     /// Layers with large errors stay in float32 until the error is at most this. Default: 0.06.
     public var errorLimit: Double
+    /// The hyperparameters of fine-tuning after quantization; nil, the default, for no fine-tuning.
+    public var fineTuning: Quantizer.FineTuning?
 
     /// Creates settings.
-    public init(photos: Int = 200, errorLimit: Double = 0.06) {
+    public init(photos: Int = 200, errorLimit: Double = 0.06, fineTuning: Quantizer.FineTuning? = nil) {
         precondition(photos >= 4, "photos is \(photos), expected at least 4")
         self.photos = photos
         self.errorLimit = errorLimit
+        self.fineTuning = fineTuning
     }
 }
 
@@ -34,6 +37,8 @@ public struct QuantizedModel: Sendable {
     public let floatLayers: [String]
     /// The error on the photos that were not used for calibration.
     public let error: QuantizationError
+    /// The error on these photos before fine-tuning, with all layers in int8; nil without fine-tuning.
+    public let errorBeforeFineTuning: QuantizationError?
     /// The photos that could not be read.
     public let skipped: [SkippedImage]
 }
@@ -42,8 +47,8 @@ extension ModelFile {
     /// Returns the model with 8-bit integers in most convolutions and dense layers, for predictions in int8.
     ///
     /// Three quarters of the photos determine the ranges of activations (`Quantizer`). The others measure the error; if it is above the limit,
-    /// the layers with the largest errors stay in float32. Weights are rounded, so predictions of the result in float32 also differ from
-    /// those of this model.
+    /// the layers with the largest errors stay in float32. Fine-tuning, if the options ask for it, reduces the error before that. Weights are
+    /// rounded, so predictions of the result in float32 also differ from those of this model.
     /// - Parameters:
     ///   - photos: Photos like those of later predictions; labels are not needed. At least four must be readable.
     ///   - options: The settings.
@@ -63,6 +68,7 @@ extension ModelFile {
         let count = min(photos.count, options.photos)
         let chosen = (0..<count).map { photos[$0 * photos.count / count] }
         var (images, skipped): ([[Quantizer.Image]], [SkippedImage]) = ([], [])
+        var samples: [Quantizer.Sample] = []
         let outcomes = try Workers(threads).parallelMap(count, onProgress: { onProgress("reading photos", $0, count) })
         {
             index throws -> Result<[RasterImage], ImageError> in
@@ -75,6 +81,7 @@ extension ModelFile {
         for (url, outcome) in zip(chosen, outcomes) {
             switch outcome {
             case .success(let levels):
+                samples.append(trainingSample(levels))
                 images.append(
                     levels.map { image in
                         Quantizer.Image(
@@ -99,7 +106,16 @@ extension ModelFile {
         // A softmax would hide errors of the other outputs.
         let quantizer = Quantizer(try network.logits(), parameters: parameters, threads: threads)
         onProgress("calibrating", 0, 1)
-        let quantized = try quantizer.quantize(for: calibrating)
+        var quantized = try quantizer.quantize(for: calibrating)
+        var errorBefore: QuantizationError?
+        // Fine-tuning precedes the choice of float32 layers: with a smaller error, fewer layers have to remain in float32.
+        if let fineTuning = options.fineTuning {
+            errorBefore = try quantizer.error(of: quantized, on: measured)
+            quantized = try quantizer.fineTuned(
+                quantized, on: samples.indices.filter { $0 % 4 != 3 }.map { samples[$0] }, measuring: measured,
+                options: fineTuning
+            ) { onProgress("fine-tuning", $0, $1) }
+        }
         let (parameters, floatLayers, error) = try quantizer.limitingError(
             of: quantized, on: measured, to: options.errorLimit
         ) { onProgress("measuring layers", $0, $1) }
@@ -114,7 +130,7 @@ extension ModelFile {
         return QuantizedModel(
             model: model, calibrationPhotos: images.count - images.count / 4, measuredPhotos: images.count / 4,
             integerLayers: parameters.quantization?.weights.keys.sorted() ?? [], floatLayers: floatLayers, error: error,
-            skipped: skipped)
+            errorBeforeFineTuning: errorBefore, skipped: skipped)
     }
 
     /// Returns the images that the network reads for a photo: one, or the levels of the pyramid of a logo detector.
@@ -133,5 +149,41 @@ extension ModelFile {
         let side = ImageFile.shortSideToDecode(covering: detector.levels.max() ?? preprocessing.width)
         let image = try ImageFile.decode(url, coveringShortSide: side)
         return detector.levels.map { AnySizeNetwork.level($0, of: image, stride: detector.stride) }
+    }
+
+    /// The data augmentation of fine-tuning.
+    private static let augmentation = Augmentation([.flip, .crop])
+
+    /// Returns a sample for fine-tuning from the images that the network reads for a photo.
+    ///
+    /// Images with another size than the network's input, as for detectors, are cropped to it.
+    private func trainingSample(_ images: [RasterImage]) -> Quantizer.Sample {
+        { [network, preprocessing] seed, values in
+            var random = RandomStream(seed: seed, "fine-tuning augmentation")
+            let (image, input) = (images[random.index(below: images.count)], network.input)
+            let sample =
+                (image.width, image.height) == (input.width, input.height)
+                ? try Self.augmentation.apply(to: image, using: &random)
+                : image.randomCrop(width: input.width, height: input.height, &random)
+            sample.samples.withUnsafeBufferPointer { preprocessing.normalize($0, into: values) }
+        }
+    }
+}
+
+extension RasterImage {
+    /// Returns a random part of the image; pixels outside repeat the nearest pixel of the border.
+    fileprivate func randomCrop(width: Int, height: Int, _ random: inout RandomStream) -> RasterImage {
+        let left = random.index(below: max(self.width - width, 0) + 1)
+        let top = random.index(below: max(self.height - height, 0) + 1)
+        var crop = RasterImage(width: width, height: height, channels: channels)
+        for y in 0..<height {
+            for x in 0..<width {
+                let pixel = min(top + y, self.height - 1) * self.width + min(left + x, self.width - 1)
+                for channel in 0..<channels {
+                    crop.samples[(y * width + x) * channels + channel] = samples[pixel * channels + channel]
+                }
+            }
+        }
+        return crop
     }
 }
