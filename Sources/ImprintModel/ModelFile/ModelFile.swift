@@ -210,11 +210,6 @@ extension ModelFile {
         try Safetensors.digest(tensors(as: nil), path: "the model \(network.name)")
     }
 
-    /// Returns the quantization to store: nil for storage as floating point.
-    private func quantization(in storage: Storage?) -> Quantization? {
-        storage == nil || storage == .int8 ? parameters.quantization : nil
-    }
-
     /// Returns the precision of the tensors that are not stored as int8.
     private func floatPrecision(_ storage: Storage?) -> Safetensors.Precision {
         storage.map { $0 == .float16 ? .float16 : .float32 } ?? precision

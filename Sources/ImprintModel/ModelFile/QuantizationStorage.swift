@@ -64,6 +64,13 @@ extension Quantization {
     }
 }
 
+extension ModelFile {
+    /// Returns the quantization to store: nil for storage as floating point.
+    func quantization(in storage: Storage?) -> Quantization? {
+        storage == nil || storage == .int8 ? parameters.quantization : nil
+    }
+}
+
 /// The quantization of activations in a model file's metadata.
 struct StoredActivations: Codable {
     /// The numbers of the channels as base64 text: little-endian float32 scales, and bytes.
