@@ -170,7 +170,7 @@ extension ONNXExporter {
     }
 }
 
-/// Returns a number whose product with `divisor` is exactly `product`; nil if there is none.
+/// Returns x with x · `divisor` = `product` in float32 arithmetic, or nil if no such x exists.
 private func quotient(_ product: Float, _ divisor: Float) -> Float? {
     let quotient = product / divisor
     return [quotient, quotient.nextDown, quotient.nextUp].first { $0 * divisor == product }

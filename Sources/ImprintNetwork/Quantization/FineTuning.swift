@@ -79,7 +79,7 @@ extension Quantizer {
         return after.relativeError < before.relativeError ? result : quantized
     }
 
-    /// The number of rounds, each of which measures the error.
+    /// The number of rounds; the error is measured after each.
     private static let rounds = 10
 }
 

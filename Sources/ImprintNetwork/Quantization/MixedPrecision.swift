@@ -15,8 +15,8 @@ extension Quantizer {
 
     /// Returns parameters with fewer int8 layers, whose error is at most `limit`, and the names of the layers that remain in float32.
     ///
-    /// Each layer is quantized alone, and its error measured. Then the layers with the largest errors become float32 again, as few as
-    /// necessary: bisection finds their number.
+    /// The method first measures the error of the network with only one layer in int8, for each layer. Then the layers with the largest
+    /// errors become float32 again. Bisection finds the smallest number of them that keeps the error within the limit.
     /// - Parameters:
     ///   - quantized: The result of `quantize(for:)`.
     ///   - images: The images for measuring, which should not be those of `quantize(for:)`.
