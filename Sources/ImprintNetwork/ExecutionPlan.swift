@@ -115,6 +115,9 @@ public final class ExecutionPlan {
     /// The pass that the thread pool runs, and its number of images.
     private var pass = Pass.forward
     private var count = 0
+    /// The numbers of threads of the forward and the backward pass.
+    private var forwardThreads: ThreadAdaptation
+    private var backwardThreads: ThreadAdaptation
     private let randomness: Randomness
     private let currentBatch: CurrentBatch
     /// Receives the output of each operation of a forward pass; nil for none.
@@ -210,6 +213,8 @@ public final class ExecutionPlan {
         self.packingState = packingState
         self.currentBatch = currentBatch
         self.threadPool = threadPool
+        forwardThreads = ThreadAdaptation(limit: threadPool.count)
+        backwardThreads = forwardThreads
         if training && trainableRanges.isEmpty && !options.inputGradient {
             throw .invalidProperty(
                 layer: "plan", property: "frozen", found: "every layer", expected: "at least one trainable layer")
@@ -327,7 +332,17 @@ public final class ExecutionPlan {
     private func run(_ pass: Pass, _ count: Int) {
         self.pass = pass
         self.count = count
-        threadPool.run(self)
+        switch pass {
+        case .forward: run(&forwardThreads)
+        case .backward: run(&backwardThreads)
+        case .transformWeights, .packWeights: threadPool.run(self)
+        }
+    }
+
+    private func run(_ threads: inout ThreadAdaptation) {
+        // The durations of batches of different sizes are not comparable.
+        threads.workSize = count
+        threadPool.run(self, &threads)
     }
 
     private var last: Activation { steps[steps.count - 1].context.output }

@@ -30,7 +30,7 @@ public struct Worker {
     /// Plans are bitwise reproducible for any number of threads. The division into chunks must therefore not depend on the number of
     /// workers, and a layer must add the sums of chunks in a fixed order.
     public func forEachChunk(_ chunks: Int, _ body: (_ chunk: Int) -> Void) {
-        if threadPool.count == 1 {
+        if threadPool.activeCount == 1 {
             for chunk in 0..<chunks { body(chunk) }
             return
         }
@@ -56,6 +56,8 @@ public struct Worker {
 final class ThreadPool: @unchecked Sendable {
     /// The number of workers, including the calling thread.
     private(set) var count = 1
+    /// The number of workers of the current run; written before the run begins.
+    fileprivate private(set) var activeCount = 1
     private let shared: Shared
     private var threads: [pthread_t] = []
 
@@ -65,20 +67,34 @@ final class ThreadPool: @unchecked Sendable {
     init(count: Int) {
         shared = Shared(expecting: count)
         while self.count < count, start(self.count) { self.count += 1 }
-        shared.count = self.count
     }
 
     deinit {
         shared.isClosing.store(true, ordering: .releasing)
-        shared.begin()
+        shared.begin(activeCount: count)
         for thread in threads { pthread_join(thread, nil) }
     }
 
     /// Runs `task` on all workers and returns when all are done; call it from one thread at a time.
-    func run(_ task: any ThreadPoolTask) {
-        guard count > 1 else { return task.run(Worker(threadPool: self, index: 0)) }
+    func run(_ task: any ThreadPoolTask) { run(task, on: count) }
+
+    /// Runs `task` on the number of workers that `adaptation` chooses, and records the duration.
+    func run(_ task: any ThreadPoolTask, _ adaptation: inout ThreadAdaptation) {
+        guard count > 1 else { return run(task, on: 1) }
+        let start = ContinuousClock.now
+        shared.sleepNanoseconds.store(0, ordering: .relaxed)
+        run(task, on: min(adaptation.threads, count))
+        adaptation.record(
+            seconds: (ContinuousClock.now - start).seconds,
+            sleepSeconds: Double(shared.sleepNanoseconds.load(ordering: .relaxed)) / 1e9)
+    }
+
+    /// Runs `task` on the first `activeCount` workers; the others go on sleeping.
+    private func run(_ task: any ThreadPoolTask, on activeCount: Int) {
+        self.activeCount = activeCount
+        guard activeCount > 1 else { return task.run(Worker(threadPool: self, index: 0)) }
         shared.task = (self, task)
-        shared.begin()
+        shared.begin(activeCount: activeCount)
         task.run(Worker(threadPool: self, index: 0))
         barrier()
         shared.task = nil
@@ -87,7 +103,7 @@ final class ThreadPool: @unchecked Sendable {
     /// Returns the next unclaimed chunk since the last barrier.
     fileprivate func claimChunk() -> Int { shared.nextChunk.add(1, ordering: .relaxed).oldValue }
 
-    fileprivate func barrier() { if count > 1 { shared.barrier() } }
+    fileprivate func barrier() { if activeCount > 1 { shared.barrier(activeCount) } }
 
     private func start(_ index: Int) -> Bool {
         let argument = Unmanaged.passRetained(ThreadArgument(shared: shared, index: index)).toOpaque()
@@ -117,13 +133,13 @@ final class ThreadPool: @unchecked Sendable {
         guard let pointer else { return nil }
         let argument = Unmanaged<ThreadArgument>.fromOpaque(pointer).takeRetainedValue()
         let shared = argument.shared
-        var run = 0
+        var last = 0
         while true {
-            run += 1
-            shared.wait(forRun: run)
+            let run = shared.nextRun(after: last, for: argument.index)
+            last = run.number
             if shared.isClosing.load(ordering: .acquiring) { return nil }
             if let (threadPool, task) = shared.task { task.run(Worker(threadPool: threadPool, index: argument.index)) }
-            shared.barrier()
+            shared.barrier(run.activeCount)
         }
     }
 
@@ -144,10 +160,10 @@ private final class Shared: @unchecked Sendable {
     var task: (ThreadPool, any ThreadPoolTask)?
     let isClosing = Atomic(false)
     let nextChunk = Atomic(0)
-    /// The number of workers; written before the first run.
-    var count = 1
-    /// The number of runs that have begun.
-    private let runCount = Atomic(0)
+    /// The time that workers of the current run have slept at barriers.
+    let sleepNanoseconds = Atomic(0)
+    /// The last run that has begun, as one word, so that no worker can read the number of one run and the workers of another.
+    private let runWord = Atomic(Run(number: 0, activeCount: 0).word)
     /// The number of workers that have arrived at the current barrier.
     private let arrived = Atomic(0)
     private let sleepers = Atomic(0)
@@ -175,19 +191,41 @@ private final class Shared: @unchecked Sendable {
         condition.deallocate()
     }
 
+    struct Run {
+        /// The number of the run, from 1.
+        let number: Int
+        /// The number of workers that take part: those with the lowest indices.
+        let activeCount: Int
+
+        var word: Int { number << 16 | activeCount }
+
+        init(number: Int, activeCount: Int) { (self.number, self.activeCount) = (number, activeCount) }
+
+        init(word: Int) { self.init(number: word >> 16, activeCount: word & 0xFFFF) }
+    }
+
+    private var run: Run { Run(word: runWord.load(ordering: .sequentiallyConsistent)) }
+
     /// Begins a run.
-    func begin() {
-        runCount.add(1, ordering: .sequentiallyConsistent)
+    func begin(activeCount: Int) {
+        runWord.store(Run(number: run.number + 1, activeCount: activeCount).word, ordering: .sequentiallyConsistent)
         wakeSleepers()
     }
 
-    /// Waits until run number `target` (from 1) has begun.
-    func wait(forRun target: Int) {
-        wait(runSpins) { runCount.load(ordering: .sequentiallyConsistent) >= target }
+    /// Waits until a run after run `last` has begun in which the worker with index `worker` takes part.
+    ///
+    /// A worker cannot miss such a run, because the run does not end without it.
+    func nextRun(after last: Int, for worker: Int) -> Run {
+        var next = run
+        wait(runSpins, measured: false) {
+            next = run
+            return next.number > last && worker < next.activeCount
+        }
+        return next
     }
 
-    /// Waits until all workers have called this method.
-    func barrier() {
+    /// Waits until `count` workers have called this method.
+    func barrier(_ count: Int) {
         let before = passed.load(ordering: .relaxed)
         if arrived.add(1, ordering: .acquiringAndReleasing).newValue == count {
             arrived.store(0, ordering: .relaxed)
@@ -195,7 +233,7 @@ private final class Shared: @unchecked Sendable {
             passed.store(before + 1, ordering: .sequentiallyConsistent)
             wakeSleepers()
         } else {
-            wait(barrierSpins) { passed.load(ordering: .sequentiallyConsistent) != before }
+            wait(barrierSpins, measured: true) { passed.load(ordering: .sequentiallyConsistent) != before }
         }
     }
 
@@ -203,12 +241,19 @@ private final class Shared: @unchecked Sendable {
     ///
     /// The worker whose store makes it true must call `wakeSleepers` afterwards. This method spins before it sleeps, because waking a thread
     /// takes longer than most waits.
-    private func wait(_ spins: borrowing SpinBudget, _ isOver: () -> Bool) {
+    /// - Parameter measured: Whether the time of a sleep counts in `sleepNanoseconds`.
+    private func wait(_ spins: borrowing SpinBudget, measured: Bool, _ isOver: () -> Bool) {
         for _ in 0..<spins.next {
             if isOver() { return spins.recordSuccess() }
             imprint_pause()
         }
         spins.recordFailure()
+        let start = measured ? ContinuousClock.now : nil
+        defer {
+            if let start {
+                sleepNanoseconds.add(Int((ContinuousClock.now - start).seconds * 1e9), ordering: .relaxed)
+            }
+        }
         pthread_mutex_lock(mutex)
         sleepers.add(1, ordering: .sequentiallyConsistent)
         while !isOver() { pthread_cond_wait(condition, mutex) }
