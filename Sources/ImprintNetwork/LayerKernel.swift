@@ -31,6 +31,9 @@ package protocol LayerKernel: Sendable {
     /// - Parameter batch: The batch size of a plan for prediction; nil in training.
     func algorithm(for inputs: [TensorShape], predicting batch: Int?) -> Algorithm
 
+    /// Returns the precision of the products; rounding and sums may be more precise.
+    func precision(_ request: MemoryRequest) -> Precision
+
     /// Precomputes weight transforms. Runs before a forward pass if the parameters have changed.
     func transformWeights(_ context: LayerContext)
 
@@ -44,6 +47,7 @@ extension LayerKernel {
     package var readsMoments: Bool { false }
     package func momentBlocks(_ request: MemoryRequest) -> Int? { nil }
     package func algorithm(for inputs: [TensorShape], predicting batch: Int?) -> Algorithm { .direct }
+    package func precision(_ request: MemoryRequest) -> Precision { .float32 }
     package func transformWeights(_ context: LayerContext) {}
     package func packWeights(_ context: LayerContext) {}
 }

@@ -223,7 +223,8 @@ struct MemoryPlanner {
 
     private func bytes(_ shape: TensorShape) -> Int { options.batchSize * shape.count * MemoryLayout<Float>.stride }
 
-    private func request(_ index: Int) -> MemoryRequest {
+    /// The memory request of an operation.
+    func request(_ index: Int) -> MemoryRequest {
         let operation = operations[index]
         return MemoryRequest(
             inputs: operation.inputs, output: operation.output, batch: options.batchSize, training: training,

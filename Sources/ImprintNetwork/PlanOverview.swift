@@ -7,6 +7,8 @@ extension ExecutionPlan {
         package let kind: String
         /// The algorithm.
         package let algorithm: Algorithm
+        /// The precision of its values and products: float32, bfloat16 or int8.
+        package let precision: Precision
         /// The input shapes for one image.
         package let inputs: [TensorShape]
         /// The output shape for one image.
@@ -27,7 +29,7 @@ extension ExecutionPlan {
         package let transformedWeightsByteCount: Int
 
         private enum CodingKeys: String, CodingKey {
-            case name, kind, algorithm, inputs, output, parameterCount, multiplications
+            case name, kind, algorithm, precision, inputs, output, parameterCount, multiplications
             case activationByteCount, savedByteCount, scratchByteCount
             // The key of format version 1.
             case transformedWeightsByteCount = "preparedByteCount"
@@ -67,9 +69,11 @@ extension ExecutionPlan {
                 of: network, layout: layout, quantization: quantization, options: options)
             var planner = MemoryPlanner(operations, input: network.input, options: options)
             let buffers = planner.assignBuffers()
-            layers = zip(operations, buffers.operations).map { operation, buffers in
-                LayerSummary(
+            layers = zip(operations, buffers.operations).enumerated().map { index, pair in
+                let (operation, buffers) = pair
+                return LayerSummary(
                     name: operation.name, kind: operation.kind, algorithm: operation.algorithm,
+                    precision: operation.kernel.precision(planner.request(index)),
                     inputs: operation.inputs, output: operation.output,
                     parameterCount: operation.entries
                         .reduce(0) { $0 + ($1.parameter.role == .statistic ? 0 : $1.parameter.count) },

@@ -80,13 +80,17 @@ struct MergeCommand: ParsableCommand {
                     leftOut: merge.omittedLabels, epsilon: merge.privacy?.epsilon, delta: merge.privacy?.delta,
                     clipped: merge.clippedCount, keepsRehearsal: merge.model.rehearsal != nil))
         } else {
-            printSummary(of: merge)
+            printSummary(of: merge, isQuantized: base.parameters.quantization != nil)
         }
     }
 
-    private func printSummary(of merge: Merge) {
+    private func printSummary(of merge: Merge, isQuantized: Bool) {
         let users = merge.userCount == 1 ? "1 user" : "\(merge.userCount) users"
         Terminal.note("Merged the changes of \(users), learned from \(merge.exampleCount) photos. Wrote \(output).")
+        if isQuantized {
+            Terminal.note(
+                "The new model computes in float32, because merging changes its parameters. Quantize it again.")
+        }
         if !merge.addedLabels.isEmpty { Terminal.note("New labels: \(shown(merge.addedLabels)).") }
         if let clip {
             Terminal.note("Clipped \(merge.clippedCount) of \(merge.userCount) changes to the norm \(clip).")

@@ -6,13 +6,13 @@ enum PlanTable {
     static func text(_ plan: ExecutionPlan.Overview) -> String {
         var rows = [
             [
-                "layer", "kind", "algorithm", "input", "output", "parameters", "GFLOP", "result", "saved", "scratch",
+                "layer", "kind", "algorithm", "precision", "input", "output", "parameters", "GFLOP", "result", "saved", "scratch",
                 "packed",
             ]
         ]
         rows += plan.layers.map { layer in
             [
-                shown(layer.name), layer.kind, layer.algorithm.rawValue,
+                shown(layer.name), layer.kind, layer.algorithm.rawValue, layer.precision.rawValue,
                 layer.inputs.map(\.description).joined(separator: ", "), layer.output.description,
                 TextTable.orDash(layer.parameterCount, \.description),
                 TextTable.orDash(layer.multiplications, TextTable.gigaflops),
@@ -32,7 +32,7 @@ enum PlanTable {
             plan         \(plan.mode.rawValue), batch size \(plan.batchSize), \(count(plan.threads, "thread"))
             kernels      \(Engine.current)
 
-            \(TextTable.aligned(rows, leading: 5))
+            \(TextTable.aligned(rows, leading: 6))
 
             \(total)
             """

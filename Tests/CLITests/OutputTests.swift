@@ -72,6 +72,7 @@ import Testing
             #expect(layers.map { $0["name"] as? String } == ["mean", "head"])
             #expect(layers.map { $0["activationByteCount"] as? Int } == [60, 40])
             #expect(layers[1]["algorithm"] as? String == "matrixProduct")
+            #expect(layers.allSatisfy { $0["precision"] as? String == "float32" })
             for key in ["arenaByteCount", "gradientByteCount", "preparedByteCount"] { #expect(plan[key] is Int) }
             let engine = try #require(line["engine"] as? [String: Any])
             #expect(engine["matrixKernels"] as? String == Engine.current.matrixKernels)

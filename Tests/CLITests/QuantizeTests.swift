@@ -28,6 +28,12 @@ import Testing
             let float = try imprint("evaluate", small.path, photos, "--json", "--precision", "float32")
             #expect(float.output.contains("\"numericPrecision\":\"float32\""))
 
+            let delta = folder.appending(path: "user.delta").path
+            let personalization = try imprint("personalize", small.path, photos, "--output", delta)
+            #expect(personalization.status == 0, "\(personalization.errors)")
+            let merge = try imprint("merge", small.path, delta, "--output", folder.appending(path: "new.imprint").path)
+            #expect(merge.status == 0 && merge.errors.contains("computes in float32"), "\(merge.errors)")
+
             let tuned = try imprint(
                 "quantize", model.path, "--photos", photos, "--output", small.path, "--fine-tune", "--steps", "10",
                 "--json")

@@ -130,6 +130,19 @@ import Testing
         #expect(try operations([wide]) == [])
     }
 
+    @Test("The overview of a plan shows which operations compute in int8") func overview() throws {
+        let network = try Network.named("lenet", labels: 3)
+        let quantized = try Self.quantized(network, Parameters(network, seed: 6))
+        func precisions(_ precision: Precision) -> [Precision] {
+            var options = ExecutionPlan.Options(batchSize: 1)
+            options.precision = precision
+            return ExecutionPlan.Overview(network, options: options, quantization: quantized.quantization).layers
+                .filter { ["convolution", "dense"].contains($0.kind) }.map(\.precision)
+        }
+        #expect(Set(precisions(.int8)) == [.int8])
+        #expect(Set(precisions(.float32)) == [.float32])
+    }
+
     @Test("A plan in int8 needs a quantization") func notQuantized() throws {
         let network = try Network.named("lenet", labels: 3)
         var options = ExecutionPlan.Options(batchSize: 1)

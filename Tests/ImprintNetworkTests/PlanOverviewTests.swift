@@ -97,6 +97,19 @@ import Testing
         #expect((overview.transformedWeightsByteCount > 0) == (mode == .prediction))
     }
 
+    @Test("The overview has the precision of each operation", arguments: [Precision.float32, .bfloat16])
+    func precisions(precision: Precision) throws {
+        var builder = NetworkBuilder(name: "precisions", input: TensorShape(height: 8, width: 8, channels: 16))
+        builder.add(Convolution(outputChannels: 16, kernelSize: 1, hasBias: false), named: "matrix product")
+        builder.add(Convolution(outputChannels: 16, kernelSize: 3, padding: .same, hasBias: false), named: "winograd")
+        builder.add(Convolution(outputChannels: 3, kernelSize: 1, hasBias: false), named: "few channels")
+        var options = ExecutionPlan.Options(batchSize: 1)
+        options.precision = precision
+        let overview = ExecutionPlan.Overview(try builder.network(), options: options)
+        #expect(overview.layers.map(\.algorithm) == [.matrixProduct, .winograd, .matrixProduct])
+        #expect(overview.layers.map(\.precision) == [precision, .float32, .float32])
+    }
+
     @Test("The entry of a convolution includes the layers folded into it")
     func folded() throws {
         var builder = NetworkBuilder(name: "folded", input: TensorShape(height: 8, width: 8, channels: 16))

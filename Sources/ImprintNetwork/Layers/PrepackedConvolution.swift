@@ -79,6 +79,10 @@ struct PrepackedConvolution: Layer, LayerKernel {
             packedWeights: packedWeights * size)
     }
 
+    package func precision(_ request: MemoryRequest) -> Precision {
+        usesBFloat16(request.algorithm, request.usesBFloat16) ? .bfloat16 : .float32
+    }
+
     /// Whether the products use bfloat16, if the plan does.
     private func usesBFloat16(_ algorithm: Algorithm, _ planDoes: Bool) -> Bool {
         planDoes && [.im2col, .matrixProduct].contains(algorithm) && BFloat16Product.isPossible(convolution)

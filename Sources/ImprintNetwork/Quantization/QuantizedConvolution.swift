@@ -32,6 +32,8 @@ struct QuantizedConvolution: LayerKernel {
         self.weightScales = weightScales
     }
 
+    func precision(_ request: MemoryRequest) -> Precision { .int8 }
+
     var convolution: Convolution { layer.convolution }
     var channels: Int { convolution.outputChannels }
     /// The number of output channels, rounded up to whole panels.

@@ -7,6 +7,7 @@ protocol QuantizedKernel: LayerKernel {}
 extension QuantizedKernel {
     var backwardReads: BackwardReads { [] }
     func multiplications(for inputs: [TensorShape]) -> Int { 0 }
+    func precision(_ request: MemoryRequest) -> Precision { .int8 }
     func memory(_ request: MemoryRequest) -> LayerMemory { LayerMemory() }
     func backward(_ context: LayerContext, batch: Int) {
         preconditionFailure("a plan with integers has no backward pass")
