@@ -1,6 +1,7 @@
 // Products of matrices of bfloat16 numbers: the upper 16 bits of a float. Two neighbours of the inner axis form a pair of 32 bits, whose products
-// one instruction of AVX512-BF16 adds to a float.
+// one instruction of AVX512-BF16, or BFDOT of arm64, adds to a float.
 
+#define NEON_REGISTERS 1
 #include "imprint_kernels.h"
 
 #include "vectors.h"
@@ -8,6 +9,9 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 #define BFLOAT16_TARGET __attribute__((target(IMPRINT_V4 ",avx512bf16")))
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#define BFLOAT16_TARGET ARM64_BFLOAT16_TARGET
 #endif
 
 // Two bfloat16 numbers, the first one in the lower bits.
@@ -36,11 +40,17 @@ static BFLOAT16_TARGET void to_bfloat16(const float *x, size_t count, uint16_t *
         _mm256_mask_storeu_epi16(y + i, rest, (__m256i)_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(rest, x + i)));
     }
 }
+#elif defined(__aarch64__)
+static BFLOAT16_TARGET void to_bfloat16(const float *x, size_t count, uint16_t *y) {
+    size_t i = 0;
+    for (; i + 4 <= count; i += 4) vst1_bf16((bfloat16_t *)(y + i), vcvt_bf16_f32(vld1q_f32(x + i)));
+    for (; i < count; i++) y[i] = (uint16_t)rounded(x[i]);
+}
 #endif
 
 void imprint_to_bfloat16(const float *x, size_t x_stride, size_t rows, size_t inner, uint16_t *y, size_t y_stride) {
     for (size_t r = 0; r < rows; r++, x += x_stride, y += y_stride) {
-#if defined(__x86_64__)
+#if defined(BFLOAT16_TARGET)
         if (imprint_kernels_use_bfloat16()) to_bfloat16(x, inner, y);
         else imprint_to_bfloat16_portable(x, inner, y);
 #else
@@ -73,17 +83,22 @@ typedef struct {
     const imprint_bias_clamp *bias_clamp;
 } pair_product;
 
+// The number of rows of a tile with `vectors` vectors: for instructions that multiply bfloat16 numbers, and for widened numbers, which occupy
+// two registers per row of x.
+#define PAIR_ROWS(vectors) ON_ARM64((vectors) > 2 ? 6 : 8, (vectors) > 3 ? 6 : 8)
+#define WIDE_ROWS(vectors) ON_ARM64((vectors) > 1 ? 4 : 8, (vectors) > 3 ? 6 : 8)
+
 // Calls strip(p, column, vectors, rows) for all columns; the last vector overlaps the previous one, and recomputes some columns.
-#define FOR_EACH_STRIP(p, strip)                                             \
-    {                                                                        \
-        size_t column = 0;                                                   \
-        for (; column + 4 * lanes <= (p)->columns; column += 4 * lanes) strip(p, column, 4, 6); \
-        switch (((p)->columns - column) / lanes) {                           \
-        case 3: strip(p, column, 3, 8); break;                               \
-        case 2: strip(p, column, 2, 8); break;                               \
-        case 1: strip(p, column, 1, 8); break;                               \
-        }                                                                    \
-        if ((p)->columns % lanes) strip(p, (p)->columns - lanes, 1, 8);      \
+#define FOR_EACH_STRIP(p, strip, rows)                                                             \
+    {                                                                                              \
+        size_t column = 0;                                                                         \
+        for (; column + 4 * lanes <= (p)->columns; column += 4 * lanes) strip(p, column, 4, rows(4)); \
+        switch (((p)->columns - column) / lanes) {                                                 \
+        case 3: strip(p, column, 3, rows(3)); break;                                               \
+        case 2: strip(p, column, 2, rows(2)); break;                                               \
+        case 1: strip(p, column, 1, rows(1)); break;                                               \
+        }                                                                                          \
+        if ((p)->columns % lanes) strip(p, (p)->columns - lanes, 1, rows(1));                      \
     }
 
 #define STRIP(tile, target)                                                                            \
@@ -95,12 +110,15 @@ typedef struct {
         case 1: tile(p, row, column, 1, vectors); break;                                               \
         case 2: tile(p, row, column, 2, vectors); break;                                               \
         case 3: tile(p, row, column, 3, vectors); break;                                               \
-        case 4: tile(p, row, column, 4, vectors); break;                                               \
-        case 5: tile(p, row, column, 5, vectors); break;                                               \
+        case 4: if (most > 4) tile(p, row, column, 4, vectors); break;                                 \
+        case 5: if (most > 4) tile(p, row, column, 5, vectors); break;                                 \
         case 6: if (most > 6) tile(p, row, column, 6, vectors); break;                                 \
         case 7: if (most > 6) tile(p, row, column, 7, vectors); break;                                 \
         }                                                                                              \
     }
+
+// The number of pairs of a row of x that are read at once; see product.c.
+enum { elements = ON_ARM64(4, 1) };
 
 // Any CPU: widens both numbers of a pair to floats.
 INLINE void wide_tile(const pair_product *p, size_t row, size_t column, const int rows, const int vectors) {
@@ -108,7 +126,24 @@ INLINE void wide_tile(const pair_product *p, size_t row, size_t column, const in
     vec sums[8][4];
     UNROLL for (int r = 0; r < rows; r++)
         UNROLL for (int v = 0; v < vectors; v++) sums[r][v] = (vec)0;
-    for (size_t i = 0; i < p->pairs; i++, w += p->columns) {
+    size_t i = 0;
+    if (elements > 1)
+        for (; i + elements <= p->pairs; i += elements) {
+            vec firsts[8], seconds[8];
+            UNROLL for (int r = 0; r < rows; r++) {
+                ivec both = *(const ivec *)(x + (size_t)r * p->x_stride + i), low = both << 16;
+                ivec high = both & (int32_t)0xffff0000;
+                firsts[r] = *(vec *)&low, seconds[r] = *(vec *)&high;
+            }
+            UNROLL for (int e = 0; e < elements; e++, w += p->columns)
+                UNROLL for (int v = 0; v < vectors; v++) {
+                    ivec both = *(const ivec *)(w + v * lanes), low = both << 16, high = both & (int32_t)0xffff0000;
+                    vec first = *(vec *)&low, second = *(vec *)&high;
+                    UNROLL for (int r = 0; r < rows; r++) sums[r][v] += seconds[r][e] * second;
+                    UNROLL for (int r = 0; r < rows; r++) sums[r][v] += firsts[r][e] * first;
+                }
+        }
+    for (; i < p->pairs; i++, w += p->columns) {
         UNROLL for (int v = 0; v < vectors; v++) {
             ivec both = *(const ivec *)(w + v * lanes), low = both << 16, high = both & (int32_t)0xffff0000;
             vec first = *(vec *)&low, second = *(vec *)&high;
@@ -132,7 +167,7 @@ INLINE void wide_tile(const pair_product *p, size_t row, size_t column, const in
 }
 STRIP(wide_tile, )
 
-KERNEL(void, imprint_multiply_pairs_portable, (const pair_product *p), (p)) { FOR_EACH_STRIP(p, wide_tile_strip) }
+KERNEL(void, imprint_multiply_pairs_portable, (const pair_product *p), (p)) { FOR_EACH_STRIP(p, wide_tile_strip, WIDE_ROWS) }
 
 #if defined(__x86_64__)
 static inline __attribute__((always_inline)) BFLOAT16_TARGET void pair_tile(
@@ -161,9 +196,53 @@ static inline __attribute__((always_inline)) BFLOAT16_TARGET void pair_tile(
         }
     }
 }
+#elif defined(__aarch64__)
+// BFDOT rounds the sum of two products to odd, and then the sum with the float: the error of a step is up to one unit in the last place.
+#define ADD_PRODUCTS(e)                                                                              \
+    UNROLL for (int v = 0; v < vectors; v++) {                                                       \
+        bfloat16x8_t weights = vld1q_bf16((const bfloat16_t *)(w + v * lanes));                      \
+        UNROLL for (int r = 0; r < rows; r++)                                                        \
+            sums[r][v] = vbfdotq_laneq_f32(sums[r][v], weights, values[r], e);                       \
+    }                                                                                                \
+    w += p->columns;
+
+static inline __attribute__((always_inline)) BFLOAT16_TARGET void pair_tile(
+    const pair_product *p, size_t row, size_t column, const int rows, const int vectors) {
+    const pair *x = p->x + row * p->x_stride, *w = p->panel + column;
+    float32x4_t sums[8][4];
+    bfloat16x8_t values[8];
+    UNROLL for (int r = 0; r < rows; r++)
+        UNROLL for (int v = 0; v < vectors; v++) sums[r][v] = vdupq_n_f32(0);
+    size_t i = 0;
+    for (; i + 4 <= p->pairs; i += 4) {
+        UNROLL for (int r = 0; r < rows; r++) values[r] = vld1q_bf16((const bfloat16_t *)(x + (size_t)r * p->x_stride + i));
+        ADD_PRODUCTS(0)
+        ADD_PRODUCTS(1)
+        ADD_PRODUCTS(2)
+        ADD_PRODUCTS(3)
+    }
+    for (; i < p->pairs; i++) {
+        UNROLL for (int r = 0; r < rows; r++)
+            values[r] = vreinterpretq_bf16_u32(vdupq_n_u32(x[(size_t)r * p->x_stride + i]));
+        ADD_PRODUCTS(0)
+    }
+    const imprint_bias_clamp *f = p->bias_clamp;
+    UNROLL for (int v = 0; v < vectors; v++) {
+        vec bias = f->bias ? VEC(f->bias + column + v * lanes) : (vec)0;
+        UNROLL for (int r = 0; r < rows; r++) {
+            vec sum = (vec)sums[r][v] + bias;
+            sum = sum < f->floor ? (vec)f->floor : sum;
+            sum = sum > f->ceiling ? (vec)f->ceiling : sum;
+            STORE(p->y + (row + (size_t)r) * p->y_stride + column + v * lanes, sum);
+        }
+    }
+}
+#endif
+
+#if defined(BFLOAT16_TARGET)
 STRIP(pair_tile, BFLOAT16_TARGET)
 
-static BFLOAT16_TARGET void multiply_pairs(const pair_product *p) { FOR_EACH_STRIP(p, pair_tile_strip) }
+static BFLOAT16_TARGET void multiply_pairs(const pair_product *p) { FOR_EACH_STRIP(p, pair_tile_strip, PAIR_ROWS) }
 #endif
 
 void imprint_multiply_panel_bfloat16(const uint16_t *x, size_t x_stride, const uint16_t *panel, size_t inner,
@@ -172,7 +251,7 @@ void imprint_multiply_panel_bfloat16(const uint16_t *x, size_t x_stride, const u
     if (columns < lanes || x_stride % 2) __builtin_trap();
     pair_product p = {(const pair *)x, x_stride / 2, (const pair *)panel, (inner + 1) / 2, columns, y,
                       y_stride, rows, bias_clamp};
-#if defined(__x86_64__)
+#if defined(BFLOAT16_TARGET)
     if (imprint_kernels_use_bfloat16()) return multiply_pairs(&p);
 #endif
     imprint_multiply_pairs_portable(&p);

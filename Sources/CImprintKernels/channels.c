@@ -1,9 +1,12 @@
+#define NEON_REGISTERS 1
 #include "imprint_kernels.h"
 
 #include "vectors.h"
 
 // Sums over this many rows are computed in float and added in double, which is fast and accurate for any image size.
 enum { block_rows = 64, block_channels = 256 };
+// The floats of a cache line.
+enum { line = 16 };
 
 KERNEL(void, imprint_broadcast_row,
        (const float *row, float *y, size_t rows, size_t channels),
@@ -88,24 +91,33 @@ KERNEL(void, imprint_scale_columns,
        (x, stride, factor, y, rows, columns)) {
     for (size_t r = 0; r < rows; r++, x += stride, y += columns) {
         // Hardware prefetchers do not follow rows that are pages apart.
-        for (size_t c = 0; c < columns; c += lanes) __builtin_prefetch(x + 16 * stride + c);
+        for (size_t c = 0; c < columns; c += line) __builtin_prefetch(x + 16 * stride + c);
         if (factor)
             for (size_t c = 0; c < columns; c++) y[c] = factor[c] * x[c];
         else memcpy(y, x, columns * sizeof(float));
     }
 }
 
+// Transposes a square of `lanes` rows and columns.
+#define TRANSPOSE_SQUARE(row, column)                                                                            \
+    {                                                                                                            \
+        vec block[lanes];                                                                                        \
+        UNROLL for (size_t r = 0; r < lanes; r++) block[r] = VEC(x + ((row) + r) * stride + (column));           \
+        TRANSPOSE(block)                                                                                         \
+        UNROLL for (size_t c = 0; c < lanes; c++) STORE(y + ((column) + c) * rows + (row), block[c]);            \
+    }
+
 KERNEL(void, imprint_transpose,
        (const float *x, size_t stride, float *y, size_t rows, size_t columns),
        (x, stride, y, rows, columns)) {
-    for (size_t r0 = 0; r0 < rows; r0 += lanes)
-        for (size_t c0 = 0; c0 < columns; c0 += lanes) {
-            size_t r1 = r0 + lanes, c1 = c0 + lanes;
+    for (size_t r0 = 0; r0 < rows; r0 += line)
+        for (size_t c0 = 0; c0 < columns; c0 += line) {
+            size_t r1 = r0 + line, c1 = c0 + line;
             if (r1 <= rows && c1 <= columns) {
-                vec block[lanes];
-                UNROLL for (size_t r = 0; r < lanes; r++) block[r] = VEC(x + (r0 + r) * stride + c0);
-                transpose(block);
-                UNROLL for (size_t c = 0; c < lanes; c++) STORE(y + (c0 + c) * rows + r0, block[c]);
+                if (lanes == line) TRANSPOSE_SQUARE(r0, c0)
+                else
+                    UNROLL for (size_t i = 0; i < line; i += lanes)
+                        UNROLL for (size_t j = 0; j < line; j += lanes) TRANSPOSE_SQUARE(r0 + i, c0 + j)
             } else {
                 for (size_t r = r0; r < rows && r < r1; r++)
                     for (size_t c = c0; c < columns && c < c1; c++) y[c * rows + r] = x[r * stride + c];

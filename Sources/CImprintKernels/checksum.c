@@ -7,7 +7,7 @@
 #if defined(__x86_64__) && defined(__linux__)
 #include <nmmintrin.h>
 #include <wmmintrin.h>
-#elif defined(__ARM_FEATURE_CRC32)
+#elif defined(__aarch64__)
 #include <arm_acle.h>
 #endif
 
@@ -65,8 +65,8 @@ __attribute__((target("sse4.2,pclmul"))) static uint32_t by_instruction(uint32_t
     for (; count > 0; bytes++, count--) state = _mm_crc32_u8(state, *bytes);
     return state;
 }
-#elif defined(__ARM_FEATURE_CRC32)
-static uint32_t by_instruction(uint32_t state, const uint8_t *bytes, size_t count) {
+#elif defined(__aarch64__)
+static CRC32_TARGET uint32_t by_instruction(uint32_t state, const uint8_t *bytes, size_t count) {
     for (; count >= 8; bytes += 8, count -= 8) {
         uint64_t word;
         memcpy(&word, bytes, 8);
@@ -80,8 +80,8 @@ static uint32_t by_instruction(uint32_t state, const uint8_t *bytes, size_t coun
 uint32_t imprint_crc32c(uint32_t checksum, const void *bytes, size_t count) {
 #if defined(__x86_64__) && defined(__linux__)
     if (__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul")) return ~by_instruction(~checksum, bytes, count);
-#elif defined(__ARM_FEATURE_CRC32)
-    return ~by_instruction(~checksum, bytes, count);
+#elif defined(__aarch64__)
+    if (imprint_arm64.crc32) return ~by_instruction(~checksum, bytes, count);
 #endif
     return imprint_crc32c_by_table(checksum, bytes, count);
 }

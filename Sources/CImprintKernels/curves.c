@@ -1,3 +1,4 @@
+#define NEON_REGISTERS 2
 #include "imprint_kernels.h"
 
 #include "logarithm.h"

@@ -1,3 +1,4 @@
+#define NEON_REGISTERS 1
 #include "window.h"
 
 // Depthwise convolution. Kernels of 3x3 or 5x5 with stride 1 or 2 and at least one vector of channels are computed in tiles of pixels: their
@@ -9,7 +10,7 @@ INLINE int32_t tile_rows(int32_t kernel) { return kernel == 3 ? 2 : 1; }
 enum { tile_columns = 4, max_rows = 2, max_taps = 25 };
 
 // The number of vectors of channels whose weight gradients are accumulated at once, small enough for the L1 cache.
-enum { group = 8 };
+enum { group = 128 / lanes };
 
 INLINE int has(const imprint_window *w, int32_t kernel, int32_t stride) {
     return w->kernel_height == kernel && w->kernel_width == kernel && w->stride_height == stride
@@ -55,7 +56,7 @@ INLINE void forward_tile(const imprint_window *w, const float *x, const float *w
         load_taps(weight + c, channels, kernel, taps);
         UNROLL for (int32_t r = 0; r < rows; r++)
             UNROLL for (int32_t p = 0; p < tile_columns; p++) sums[r][p] = 0;
-        if (large) prefetch(next + c, rows * stride, tile_columns * stride, x_row, channels);
+        if (large && begins_line(c)) prefetch(next + c, rows * stride, tile_columns * stride, x_row, channels);
         UNROLL for (int32_t i = 0; i < (rows - 1) * stride + kernel; i++) {
             if (at_edge && (iy + i < 0 || iy + i >= w->height)) continue;
             UNROLL for (int32_t j = 0; j < (tile_columns - 1) * stride + kernel; j++) {
@@ -135,7 +136,7 @@ INLINE void backward_input_tile(const imprint_window *w, const float *dy, const 
         load_taps(weight + c, channels, kernel, taps);
         UNROLL for (int32_t r = 0; r < rows * stride; r++)
             UNROLL for (int32_t p = 0; p < tile_columns * stride; p++) sums[r][p] = (vec)0;
-        if (large) prefetch(next + c, rows, tile_columns, y_row, channels);
+        if (large && begins_line(c)) prefetch(next + c, rows, tile_columns, y_row, channels);
         UNROLL for (int32_t i = 0; i < rows + before; i++) {
             if (at_edge && (oy - before + i < 0 || oy - before + i >= w->output_height)) continue;
             UNROLL for (int32_t j = 0; j < tile_columns + before; j++) {
@@ -209,7 +210,7 @@ INLINE void backward_weight_tile(const imprint_window *w, const float *x, const 
             UNROLL for (int32_t p = 0; p < tile_columns; p++)
                 outs[r][p] = at_edge && (oy + r >= w->output_height || ox + p >= w->output_width)
                     ? (vec)0 : VEC(out + r * y_row + p * channels + c);
-        if (large) {
+        if (large && begins_line(c)) {
             prefetch(next + c, rows * stride, tile_columns * stride, x_row, channels);
             prefetch(out + rows * y_row + c, rows, tile_columns, y_row, channels);
         }

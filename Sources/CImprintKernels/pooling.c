@@ -1,3 +1,4 @@
+#define NEON_REGISTERS 2
 #include "window.h"
 
 // Pooling without dilation over at least one vector of channels keeps its results in registers, one vector of channels at a time. Other
@@ -39,7 +40,7 @@ INLINE void max_of(const imprint_window *w, part p, int large, float *y, uint8_t
     for (size_t v = 0; v < vec_count(channels); v++) {
         size_t c = vec_start(v, channels);
         const float *in = p.in + c;
-        if (large) prefetch(in + w->kernel_height * row, w->stride_height, w->stride_width, row, channels);
+        if (large && begins_line(c)) prefetch(in + w->kernel_height * row, w->stride_height, w->stride_width, row, channels);
         vec best = VEC(in + p.ky0 * row + p.kx0 * channels);
         ivec chosen = p.ky0 * w->kernel_width + p.kx0;
         for (int32_t ky = p.ky0; ky < p.ky1; ky++)
@@ -189,7 +190,7 @@ INLINE void mean_of(const imprint_window *w, part p, int large, float *y, int co
     for (size_t v = 0; v < vec_count(channels); v++) {
         size_t c = vec_start(v, channels);
         const float *in = p.in + c;
-        if (large) prefetch(in + w->kernel_height * row, w->stride_height, w->stride_width, row, channels);
+        if (large && begins_line(c)) prefetch(in + w->kernel_height * row, w->stride_height, w->stride_width, row, channels);
         vec sum = 0;
         for (int32_t ky = p.ky0; ky < p.ky1; ky++)
             for (int32_t kx = p.kx0; kx < p.kx1; kx++) sum += VEC(in + ky * row + kx * channels);

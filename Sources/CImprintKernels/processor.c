@@ -6,8 +6,13 @@
 
 #include "dispatch.h"
 
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 int imprint_instruction_set = imprint_baseline;
-// Whether products of bfloat16 numbers use AVX512-BF16; set once, before main.
+// Whether products of bfloat16 numbers use AVX512-BF16 or BFDOT; set once, before main.
 static int uses_bfloat16;
 // Whether products of int8 numbers use AVX512-VNNI; set once, before main.
 static int uses_vnni;
@@ -36,13 +41,51 @@ __attribute__((constructor)) static void choose_instruction_set(void) {
     if (chosen >= 0 && chosen <= best) imprint_instruction_set = chosen;
     else fprintf(stderr, "IMPRINT_KERNELS: this CPU does not support \"%s\". Expected \"baseline\", \"v3\" or \"v4\".\n", name);
 }
+#elif defined(__aarch64__)
+imprint_arm64_features imprint_arm64;
+
+// The instructions that every CPU of the target has, and those that Linux reports.
+static imprint_arm64_features available_features(void) {
+    imprint_arm64_features found = {0};
+#if defined(__linux__)
+    unsigned long basic = getauxval(AT_HWCAP), newer = getauxval(AT_HWCAP2);
+    found.dot_product = (basic & HWCAP_ASIMDDP) != 0;
+    found.bfloat16 = (newer & HWCAP2_BF16) != 0;
+    found.crc32 = (basic & HWCAP_CRC32) != 0;
+#endif
+#if defined(__ARM_FEATURE_DOTPROD)
+    found.dot_product = 1;
+#endif
+#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+    found.bfloat16 = 1;
+#endif
+#if defined(__ARM_FEATURE_CRC32)
+    found.crc32 = 1;
+#endif
+    return found;
+}
+
+// Runs before main, so kernels need not check for initialization. IMPRINT_KERNELS=baseline selects the kernels for all CPUs for tests.
+__attribute__((constructor)) static void choose_instructions(void) {
+    const char *name = getenv("IMPRINT_KERNELS");
+    if (!name || strcmp(name, "baseline") != 0) imprint_arm64 = available_features();
+    if (name && strcmp(name, "baseline") != 0)
+        fprintf(stderr, "IMPRINT_KERNELS: \"%s\" is unknown on arm64. Expected \"baseline\".\n", name);
+    uses_bfloat16 = imprint_arm64.bfloat16;
+}
 #endif
 
 int imprint_kernels_use_bfloat16(void) { return uses_bfloat16; }
 
 int imprint_kernels_use_vnni(void) { return uses_vnni; }
 
-int imprint_kernels_int8_are_fast(void) { return imprint_instruction_set >= imprint_v3; }
+int imprint_kernels_int8_are_fast(void) {
+#if defined(__aarch64__)
+    return imprint_arm64.dot_product;
+#else
+    return imprint_instruction_set >= imprint_v3;
+#endif
+}
 
 int imprint_kernels_use_avx512(void) { return imprint_instruction_set == imprint_v4; }
 

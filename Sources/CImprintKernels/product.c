@@ -1,6 +1,7 @@
-// The product of a matrix and a packed panel, for CPUs with 32 registers of 16 floats. Sums stay in registers over the whole inner axis,
-// and bias and clamp are applied before they are stored.
+// The product of a matrix and a packed panel, for the 32 registers of AVX-512 or NEON. Sums stay in registers over the whole inner axis, and
+// bias and clamp are applied before they are stored.
 
+#define NEON_REGISTERS 1
 #include "imprint_kernels.h"
 
 #include "vectors.h"
@@ -15,13 +16,28 @@ typedef struct {
     const imprint_bias_clamp *bias_clamp;
 } product;
 
+// The number of elements of a row of x that are read at once. An instruction of NEON can multiply by an element of a register; other
+// instruction sets read each element into all lanes of a register.
+enum { elements = ON_ARM64(4, 1) };
+
 // Computes `rows` rows and `vectors` vectors of y.
 INLINE void tile(const product *p, size_t row, size_t column, const int rows, const int vectors) {
     const float *x = p->x + row * p->x_stride, *w = p->panel + column;
     vec sums[8][4];
     UNROLL for (int r = 0; r < rows; r++)
         UNROLL for (int v = 0; v < vectors; v++) sums[r][v] = (vec)0;
-    for (size_t i = 0; i < p->inner; i++, w += p->columns) {
+    size_t i = 0;
+    if (elements > 1)
+        for (; i + elements <= p->inner; i += elements) {
+            vec values[8];
+            UNROLL for (int r = 0; r < rows; r++) values[r] = VEC(x + r * p->x_stride + i);
+            UNROLL for (int e = 0; e < elements; e++, w += p->columns)
+                UNROLL for (int v = 0; v < vectors; v++) {
+                    vec weights = VEC(w + v * lanes);
+                    UNROLL for (int r = 0; r < rows; r++) sums[r][v] += values[r][e] * weights;
+                }
+        }
+    for (; i < p->inner; i++, w += p->columns) {
         vec weights[4];
         UNROLL for (int v = 0; v < vectors; v++) weights[v] = VEC(w + v * lanes);
         UNROLL for (int r = 0; r < rows; r++) {
@@ -70,7 +86,7 @@ KERNEL(void, imprint_multiply_panel,
     size_t column = 0;
     for (; column + 4 * lanes <= columns; column += 4 * lanes) strip(&p, column, 4, 6);
     switch ((columns - column) / lanes) {
-        case 3: strip(&p, column, 3, 8); break;
+        case 3: strip(&p, column, 3, ON_ARM64(6, 8)); break;
         case 2: strip(&p, column, 2, 8); break;
         case 1: strip(&p, column, 1, 8); break;
     }

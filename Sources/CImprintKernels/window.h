@@ -6,7 +6,7 @@
 #include "imprint_kernels.h"
 #include "vectors.h"
 
-// The number of vectors for `channels` channels, at least 16, and the first channel of a vector. The last vector overlaps the previous one
+// The number of vectors for `channels` channels, at least one vector, and the first channel of a vector. The last vector overlaps the previous one
 // and ends with the last channel.
 INLINE size_t vec_count(size_t channels) { return (channels + lanes - 1) / lanes; }
 INLINE size_t vec_start(size_t index, size_t channels) {
@@ -17,6 +17,9 @@ INLINE size_t vec_start(size_t index, size_t channels) {
 // Whether an image exceeds the L2 cache. Kernels prefetch such images explicitly, because hardware prefetchers cannot follow their access
 // to several rows and columns at once.
 INLINE int is_large(const imprint_window *w) { return (size_t)w->height * w->width * w->channels > (1 << 17); }
+
+// Whether a vector that begins at channel c begins a cache line, for an aligned image. Only these vectors prefetch.
+INLINE int begins_line(size_t c) { return lanes == 16 || c % 16 == 0; }
 
 // Prefetches `rows` rows of `columns` pixels.
 INLINE void prefetch(const float *first, int32_t rows, int32_t columns, ptrdiff_t row, ptrdiff_t channels) {

@@ -1,6 +1,8 @@
 // Winograd's F(4x4, 3x3) (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016) with the points 0, 1, -1, 2, -2 and
-// infinity. Each 2D transform applies a 1D transform to the columns and then to the rows, for 16 channels at a time.
+// infinity. Each 2D transform applies a 1D transform to the columns and then to the rows, for one vector
+// of channels at a time.
 
+#define NEON_REGISTERS 1
 #include "imprint_kernels.h"
 
 #include "vectors.h"
@@ -158,12 +160,12 @@ INLINE void transform_few(void (*transform)(square, square), square from, int si
     copy_lanes(y, to, result_size, channels);
 }
 
-// The first channel of the block of 16 channels for `next`; the last block overlaps the previous one. A count below 16 has one block.
+// The first channel of the block of `lanes` channels for `next`; the last block overlaps the previous one. A smaller count has one block.
 static inline size_t block_start(size_t next, size_t count) {
     return next + lanes <= count || count < lanes ? next : count - lanes;
 }
 
-// Transforms all channels in blocks of 16; the last block may recompute some channels.
+// Transforms all channels in blocks of `lanes`; the last block may recompute some channels.
 INLINE void transform_channels(void (*transform)(square, square), square from, int size, square to,
                                int result_size, size_t channels) {
     if (channels < lanes) {
@@ -293,12 +295,12 @@ KERNEL(void, imprint_winograd_weights_gradient,
     }
 }
 
-// taps[k][o][i] = w[k][i][o] for a block of 16x16 inputs and outputs; `row` and `tap` are the strides of i and k.
+// taps[k][o][i] = w[k][i][o] for a block of `lanes` inputs and outputs; `row` and `tap` are the strides of i and k.
 INLINE void transpose_taps(const float *w, size_t row, size_t tap, float taps[9][lanes][lanes]) {
     for (int k = 0; k < 9; k++, w += tap) {
         vec block[lanes];
         UNROLL for (int i = 0; i < lanes; i++) block[i] = VEC(w + i * row);
-        transpose(block);
+        TRANSPOSE(block)
         UNROLL for (int o = 0; o < lanes; o++) STORE(taps[k][o], block[o]);
     }
 }
