@@ -10,12 +10,14 @@
 #include <immintrin.h>
 #define AVX2_TARGET __attribute__((target(IMPRINT_V3)))
 #define VNNI_TARGET __attribute__((target(IMPRINT_V4 ",avx512vnni")))
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 // The channels of a panel of weights, and of a block of a depthwise convolution.
 enum { panel_columns = 64 };
 
-// The constants of 16 channels.
+// The constants of a vector of channels.
 typedef struct {
     vec factor, bias, floor, ceiling;
 } channel_output;
@@ -49,6 +51,19 @@ INLINE void round_small(const vec *values, ivec *result) {
     *result = *(const ivec *)&sum - 0x4b400000;
 }
 
+#if defined(__aarch64__)
+// The same with fewer instructions: FMAXNM and FMINNM return the number if one operand is NaN, FCVTNS rounds to the nearest integer.
+INLINE void clamp_and_round(const channel_output *channel, const vec *value, bytes *result) {
+    typedef struct { float32x4_t quarters[lanes / 4]; } parts;
+    const parts *from = (const parts *)value, *floor = (const parts *)&channel->floor, *ceiling = (const parts *)&channel->ceiling;
+    ivec integers;
+    UNROLL for (int q = 0; q < lanes / 4; q++) {
+        float32x4_t clamped = vminnmq_f32(vmaxnmq_f32(from->quarters[q], floor->quarters[q]), ceiling->quarters[q]);
+        ((int32x4_t *)&integers)[q] = vcvtnq_s32_f32(clamped);
+    }
+    *result = __builtin_convertvector(integers, bytes);
+}
+#else
 INLINE void clamp_and_round(const channel_output *channel, const vec *value, bytes *result) {
     vec clamped = *value;
     ivec integers;
@@ -56,6 +71,7 @@ INLINE void clamp_and_round(const channel_output *channel, const vec *value, byt
     round_small(&clamped, &integers);
     *result = __builtin_convertvector(integers, bytes);
 }
+#endif
 
 // The quantized weight w · input_factor / scale: −127…127; 0 if the scale is 0.
 INLINE int32_t imprint_quantized_weight(float w, float factor, float scale) {

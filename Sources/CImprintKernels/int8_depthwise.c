@@ -2,6 +2,10 @@
 
 #include "int8.h"
 
+#if defined(__aarch64__)
+void imprint_int8_depthwise_neon(const imprint_int8_depthwise *d, size_t first_row, size_t rows,
+                                 const imprint_int8_output *to) __attribute__((visibility("hidden")));
+#else
 // Any CPU ----------------------------------------------------------------------------------------------------------
 
 INLINE void plain_pixel(const imprint_int8_depthwise *d, const uint8_t *x, size_t pixel, size_t block,
@@ -41,6 +45,7 @@ KERNEL(void, imprint_int8_depthwise_portable,
             for (size_t b = 0; b < blocks; b++) plain_pixel(d, x, oy * d->output_width + ox, b, to);
         }
 }
+#endif
 
 #if defined(__x86_64__)
 
@@ -152,7 +157,11 @@ void imprint_int8_depthwise_forward(const imprint_int8_depthwise *d, size_t firs
         return d->stride_width == 1 ? depthwise_5_1(d, first_row, rows, to) : depthwise_5_2(d, first_row, rows, to);
     }
 #endif
+#if defined(__aarch64__)
+    imprint_int8_depthwise_neon(d, first_row, rows, to);
+#else
     imprint_int8_depthwise_portable(d, first_row, rows, to);
+#endif
 }
 
 // Packing ----------------------------------------------------------------------------------------------------------
