@@ -85,7 +85,7 @@ typedef struct {
 
 // The number of rows of a tile with `vectors` vectors: for instructions that multiply bfloat16 numbers, and for widened numbers, which occupy
 // two registers per row of x.
-#define PAIR_ROWS(vectors) ON_ARM64((vectors) > 2 ? 6 : 8, (vectors) > 3 ? 6 : 8)
+#define PAIR_ROWS(vectors) ON_ARM64((vectors) > 2 ? 4 : 8, (vectors) > 3 ? 6 : 8)
 #define WIDE_ROWS(vectors) ON_ARM64((vectors) > 1 ? 4 : 8, (vectors) > 3 ? 6 : 8)
 
 // Calls strip(p, column, vectors, rows) for all columns; the last vector overlaps the previous one, and recomputes some columns.
@@ -158,9 +158,7 @@ INLINE void wide_tile(const pair_product *p, size_t row, size_t column, const in
     UNROLL for (int v = 0; v < vectors; v++) {
         vec bias = f->bias ? VEC(f->bias + column + v * lanes) : (vec)0;
         UNROLL for (int r = 0; r < rows; r++) {
-            vec sum = sums[r][v] + bias;
-            sum = sum < f->floor ? (vec)f->floor : sum;
-            sum = sum > f->ceiling ? (vec)f->ceiling : sum;
+            vec sum = CLAMPED_TO(f->floor, f->ceiling, sums[r][v] + bias);
             STORE(p->y + (row + (size_t)r) * p->y_stride + column + v * lanes, sum);
         }
     }
@@ -230,9 +228,7 @@ static inline __attribute__((always_inline)) BFLOAT16_TARGET void pair_tile(
     UNROLL for (int v = 0; v < vectors; v++) {
         vec bias = f->bias ? VEC(f->bias + column + v * lanes) : (vec)0;
         UNROLL for (int r = 0; r < rows; r++) {
-            vec sum = (vec)sums[r][v] + bias;
-            sum = sum < f->floor ? (vec)f->floor : sum;
-            sum = sum > f->ceiling ? (vec)f->ceiling : sum;
+            vec sum = CLAMPED_TO(f->floor, f->ceiling, (vec)sums[r][v] + bias);
             STORE(p->y + (row + (size_t)r) * p->y_stride + column + v * lanes, sum);
         }
     }

@@ -1,4 +1,3 @@
-#define NEON_REGISTERS 2
 #include "imprint_kernels.h"
 
 #include "logarithm.h"

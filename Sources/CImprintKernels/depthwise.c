@@ -73,9 +73,7 @@ INLINE void forward_tile(const imprint_window *w, const float *x, const float *w
         vec bias = bias_clamp->bias ? VEC(bias_clamp->bias + c) : (vec)0;
         UNROLL for (int32_t r = 0; r < rows; r++)
             UNROLL for (int32_t p = 0; p < tile_columns; p++) {
-                vec sum = sums[r][p] + bias;
-                sum = sum < bias_clamp->floor ? (vec)bias_clamp->floor : sum;
-                sum = sum > bias_clamp->ceiling ? (vec)bias_clamp->ceiling : sum;
+                vec sum = CLAMPED_TO(bias_clamp->floor, bias_clamp->ceiling, sums[r][p] + bias);
                 if (!at_edge || (oy + r < w->output_height && ox + p < w->output_width))
                     STORE(out + r * y_row + p * channels + c, sum);
             }
@@ -84,6 +82,8 @@ INLINE void forward_tile(const imprint_window *w, const float *x, const float *w
 
 INLINE void forward_tiles(const imprint_window *w, const float *x, const float *weight, float *y, int32_t first_row,
                           int32_t end_row, const imprint_bias_clamp *bias_clamp, int32_t kernel, int32_t stride) {
+    WITH_COPY_ON_ARM64(imprint_window, w)
+    WITH_COPY_ON_ARM64(imprint_bias_clamp, bias_clamp)
     const int32_t rows = tile_rows(kernel);
     for (int32_t oy = first_row; oy < end_row; oy += rows)
         for (int32_t ox = 0; ox < w->output_width; ox += tile_columns)
@@ -159,6 +159,7 @@ INLINE void backward_input_tile(const imprint_window *w, const float *dy, const 
 
 INLINE void backward_input_tiles(const imprint_window *w, const float *dy, const float *weight, float *dx,
                                  int32_t kernel, int32_t stride) {
+    WITH_COPY_ON_ARM64(imprint_window, w)
     const int32_t rows = stride == 1 ? tile_rows(kernel) : 1, before = (kernel - 1) / stride;
     for (int32_t oy = w->padding_top / stride; oy * stride < w->height + w->padding_top; oy += rows)
         for (int32_t ox = w->padding_left / stride; ox * stride < w->width + w->padding_left; ox += tile_columns) {
@@ -233,6 +234,7 @@ INLINE void backward_weight_tile(const imprint_window *w, const float *x, const 
 
 INLINE void backward_weight_tiles(const imprint_window *w, const float *x, const float *dy, float *dweight,
                                   int32_t kernel, int32_t stride) {
+    WITH_COPY_ON_ARM64(imprint_window, w)
     const int32_t rows = tile_rows(kernel), taps = kernel * kernel;
     size_t channels = w->channels, all = vec_count(channels);
     for (size_t first = 0; first < all; first += group) {

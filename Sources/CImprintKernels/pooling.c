@@ -1,4 +1,3 @@
-#define NEON_REGISTERS 2
 #include "window.h"
 
 // Pooling without dilation over at least one vector of channels keeps its results in registers, one vector of channels at a time. Other

@@ -49,9 +49,7 @@ INLINE void tile(const product *p, size_t row, size_t column, const int rows, co
     UNROLL for (int v = 0; v < vectors; v++) {
         vec bias = f->bias ? VEC(f->bias + column + v * lanes) : (vec)0;
         UNROLL for (int r = 0; r < rows; r++) {
-            vec sum = sums[r][v] + bias;
-            sum = sum < f->floor ? (vec)f->floor : sum;
-            sum = sum > f->ceiling ? (vec)f->ceiling : sum;
+            vec sum = CLAMPED_TO(f->floor, f->ceiling, sums[r][v] + bias);
             STORE(p->y + (row + r) * p->y_stride + column + v * lanes, sum);
         }
     }

@@ -30,6 +30,20 @@ typedef uint8_t bytes __attribute__((ext_vector_type(lanes), aligned(1), may_ali
 #define VEC_OF(n, p, rest) ({ vec v_ = (rest); memcpy(&v_, (p), (n) * sizeof(float)); v_; })
 #define STORE_OF(n, p, v) ({ vec v_ = (v); memcpy((p), &v_, (n) * sizeof(float)); })
 
+// min(max(value, low), high) of a vector and two numbers; NaN stays NaN. FMAX and FMIN of NEON return NaN if an operand is NaN.
+#if defined(__aarch64__) && NEON_REGISTERS == 1
+#include <arm_neon.h>
+#define CLAMPED_TO(low, high, value) \
+    ((vec)vminq_f32(vmaxq_f32((float32x4_t)(value), vdupq_n_f32(low)), vdupq_n_f32(high)))
+#else
+#define CLAMPED_TO(low, high, value)          \
+    ({                                        \
+        vec v_ = (value);                     \
+        v_ = v_ < (low) ? (vec)(low) : v_;    \
+        v_ > (high) ? (vec)(high) : v_;       \
+    })
+#endif
+
 // Calls part(..., i, n) for vectors of n = lanes elements from index i, then for the remaining elements.
 #define FOR_EACH_VECTOR(count, part, ...)                                     \
     {                                                                         \

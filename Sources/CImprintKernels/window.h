@@ -18,6 +18,12 @@ INLINE size_t vec_start(size_t index, size_t channels) {
 // to several rows and columns at once.
 INLINE int is_large(const imprint_window *w) { return (size_t)w->height * w->width * w->channels > (1 << 17); }
 
+// Copies *w and lets w point to the copy on arm64, where the compiler would otherwise read *w again for each vector of channels, because an
+// output might overlap it.
+#define WITH_COPY_ON_ARM64(type, w)        \
+    const type w##_copy = *w;              \
+    if (ON_ARM64(1, 0)) w = &w##_copy;
+
 // Whether a vector that begins at channel c begins a cache line, for an aligned image. Only these vectors prefetch.
 INLINE int begins_line(size_t c) { return lanes == 16 || c % 16 == 0; }
 

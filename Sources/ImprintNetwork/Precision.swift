@@ -17,7 +17,8 @@ public enum Precision: String, CaseIterable, Codable, Sendable {
     /// take about a quarter of the time of float32.
     case int8
 
-    /// Whether this processor has instructions for the precision: AVX512-BF16 for bfloat16, AVX2 or AVX512-VNNI for int8.
+    /// Whether this processor has instructions for the precision: AVX512-BF16 or BFDOT (arm64) for bfloat16; AVX2, AVX512-VNNI or SDOT
+    /// (arm64) for int8.
     public var isFast: Bool {
         switch self {
         case .automatic, .float32: true

@@ -9,7 +9,7 @@
 
 // Whether products of int8 numbers use the instructions of AVX512-VNNI.
 int imprint_kernels_use_vnni(void);
-// Whether products of int8 numbers are not slower than those of floats.
+// Whether products of int8 numbers are not slower than those of floats: with AVX2 or AVX-512, and with SDOT of arm64.
 int imprint_kernels_int8_are_fast(void);
 
 // The output of an int8 operation, [pixel][channel]: min(max(sum * factor + bias + shortcut * shortcut_factor, floor), ceiling), as float32 or

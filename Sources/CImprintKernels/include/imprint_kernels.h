@@ -189,11 +189,11 @@ void imprint_depthwise_backward_input(const imprint_window *window, const float 
 void imprint_depthwise_backward_weight(const imprint_window *window, const float *x, const float *dy, float *dweight);
 
 // y[r][c] = bias_clamp(sum over i of x[r][i] * panel[i][c]), for columns >= 16; x_stride and y_stride are the distances between rows.
-// Designed for the 32 registers of AVX-512; slow with fewer registers.
+// Designed for the 32 registers of AVX-512 or NEON; slow with fewer registers.
 void imprint_multiply_panel(const float *x, size_t x_stride, const float *panel, size_t inner, size_t columns, float *y,
                             size_t y_stride, size_t rows, const imprint_bias_clamp *bias_clamp);
 
-// Whether products of bfloat16 numbers use the instructions of AVX512-BF16.
+// Whether products of bfloat16 numbers use the instructions of AVX512-BF16, or BFDOT of arm64.
 int imprint_kernels_use_bfloat16(void);
 // y[r][i] = the bfloat16 number nearest to x[r][i], and 0 from `inner` to y_stride. The instructions also flush subnormal numbers to 0.
 void imprint_to_bfloat16(const float *x, size_t x_stride, size_t rows, size_t inner, uint16_t *y, size_t y_stride);
