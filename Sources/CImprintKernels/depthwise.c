@@ -25,6 +25,17 @@ INLINE int has(const imprint_window *w, int32_t kernel, int32_t stride) {
     else if (has(w, 5, 2)) tiled(w, __VA_ARGS__, 5, 2);     \
     else plain(w, __VA_ARGS__);
 
+// One bit for each pixel of an axis from `first` on, set if it lies inside 0 ..< limit.
+INLINE uint32_t bits_inside(int32_t first, int32_t limit) {
+    int32_t begin = first < 0 ? -first : 0, end = limit - first < 31 ? limit - first : 31;
+    return begin < end ? (1u << end) - (1u << begin) : 0;
+}
+
+// Whether pixel `first` + i lies outside 0 ..< limit. On arm64, where a tile at an edge has many vectors, a bit is tested; KEPT prevents the
+// compiler from moving the tests out of the loop over vectors, which would need too many registers.
+#define OUTSIDE(bits, i, first, limit) ON_ARM64(!((bits) >> (i) & 1), (first) + (i) < 0 || (first) + (i) >= (limit))
+#define KEPT(bits) if (ON_ARM64(1, 0)) __asm__("" : "+r"(bits))
+
 INLINE void load_taps(const float *weight, size_t channels, int32_t kernel, vec *taps) {
     UNROLL for (int32_t t = 0; t < kernel * kernel; t++) taps[t] = VEC(weight + t * channels);
 }
@@ -50,7 +61,15 @@ INLINE void forward_tile(const imprint_window *w, const float *x, const float *w
     const float *next = in + (rows * stride + kernel - stride) * x_row + (kernel - stride) * channels;
     float *out = y + oy * y_row + ox * channels;
     int large = is_large(w);
+    uint32_t rows_in = bits_inside(iy, w->height), columns_in = bits_inside(ix, w->width);
+    uint32_t rows_out = bits_inside(oy, w->output_height), columns_out = bits_inside(ox, w->output_width);
     for (size_t v = 0; v < vec_count(channels); v++) {
+        if (at_edge) {
+            KEPT(rows_in);
+            KEPT(columns_in);
+            KEPT(rows_out);
+            KEPT(columns_out);
+        }
         size_t c = vec_start(v, channels);
         vec taps[max_taps], sums[max_rows][tile_columns];
         load_taps(weight + c, channels, kernel, taps);
@@ -58,9 +77,9 @@ INLINE void forward_tile(const imprint_window *w, const float *x, const float *w
             UNROLL for (int32_t p = 0; p < tile_columns; p++) sums[r][p] = 0;
         if (large && begins_line(c)) prefetch(next + c, rows * stride, tile_columns * stride, x_row, channels);
         UNROLL for (int32_t i = 0; i < (rows - 1) * stride + kernel; i++) {
-            if (at_edge && (iy + i < 0 || iy + i >= w->height)) continue;
+            if (at_edge && (OUTSIDE(rows_in, i, iy, w->height))) continue;
             UNROLL for (int32_t j = 0; j < (tile_columns - 1) * stride + kernel; j++) {
-                if (at_edge && (ix + j < 0 || ix + j >= w->width)) continue;
+                if (at_edge && (OUTSIDE(columns_in, j, ix, w->width))) continue;
                 vec value = VEC(in + i * x_row + j * channels + c);
                 UNROLL for (int32_t r = 0; r < rows; r++)
                     UNROLL for (int32_t p = 0; p < tile_columns; p++) {
@@ -74,7 +93,7 @@ INLINE void forward_tile(const imprint_window *w, const float *x, const float *w
         UNROLL for (int32_t r = 0; r < rows; r++)
             UNROLL for (int32_t p = 0; p < tile_columns; p++) {
                 vec sum = CLAMPED_TO(bias_clamp->floor, bias_clamp->ceiling, sums[r][p] + bias);
-                if (!at_edge || (oy + r < w->output_height && ox + p < w->output_width))
+                if (!at_edge || ON_ARM64(rows_out >> r & columns_out >> p & 1, oy + r < w->output_height && ox + p < w->output_width))
                     STORE(out + r * y_row + p * channels + c, sum);
             }
     }
@@ -203,7 +222,12 @@ INLINE void backward_weight_tile(const imprint_window *w, const float *x, const 
     const float *in = x + iy * x_row + ix * channels, *out = dy + oy * y_row + ox * channels;
     const float *next = in + (rows * stride + kernel - stride) * x_row + (kernel - stride) * channels;
     int large = is_large(w);
+    uint32_t rows_in = bits_inside(iy, w->height), columns_in = bits_inside(ix, w->width);
     for (size_t v = first; v < end; v++, sums += kernel * kernel) {
+        if (at_edge) {
+            KEPT(rows_in);
+            KEPT(columns_in);
+        }
         size_t c = vec_start(v, channels);
         vec products[max_taps], outs[max_rows][tile_columns];
         UNROLL for (int32_t t = 0; t < kernel * kernel; t++) products[t] = sums[t];
@@ -216,9 +240,9 @@ INLINE void backward_weight_tile(const imprint_window *w, const float *x, const 
             prefetch(out + rows * y_row + c, rows, tile_columns, y_row, channels);
         }
         UNROLL for (int32_t i = 0; i < (rows - 1) * stride + kernel; i++) {
-            if (at_edge && (iy + i < 0 || iy + i >= w->height)) continue;
+            if (at_edge && (OUTSIDE(rows_in, i, iy, w->height))) continue;
             UNROLL for (int32_t j = 0; j < (tile_columns - 1) * stride + kernel; j++) {
-                if (at_edge && (ix + j < 0 || ix + j >= w->width)) continue;
+                if (at_edge && (OUTSIDE(columns_in, j, ix, w->width))) continue;
                 vec value = VEC(in + i * x_row + j * channels + c);
                 UNROLL for (int32_t r = 0; r < rows; r++)
                     UNROLL for (int32_t p = 0; p < tile_columns; p++) {
