@@ -70,8 +70,8 @@ INLINE void store_sums(const product *p, size_t pixel, size_t v, const ivec *sum
     }
 }
 
-// Calls tile(p, rows, pixel, number of rows, vectors) for all windows, and groups of up to four vectors of columns.
-#define FOR_EACH_TILE(p, first, count, tile, vectors)                                              \
+// Calls tile(p, rows, pixel, number of rows, argument) for all windows, up to most_rows at a time.
+#define FOR_EACH_TILE(p, first, count, tile, argument)                                             \
     {                                                                                              \
         const imprint_int8_windows *w = (p)->windows;                                              \
         size_t column = (first) % w->width;                                                        \
@@ -84,12 +84,12 @@ INLINE void store_sums(const product *p, size_t pixel, size_t v, const ivec *sum
                 if (++column == w->width) column = 0, row += w->row_step;                          \
             }                                                                                      \
             switch (found) {                                                                       \
-            case 1: tile(p, rows, pixel, 1, vectors); break;                                       \
-            case 2: tile(p, rows, pixel, 2, vectors); break;                                       \
-            case 3: tile(p, rows, pixel, 3, vectors); break;                                       \
-            case 4: tile(p, rows, pixel, 4, vectors); break;                                       \
-            case 5: tile(p, rows, pixel, 5, vectors); break;                                       \
-            default: tile(p, rows, pixel, most_rows, vectors);                                     \
+            case 1: tile(p, rows, pixel, 1, argument); break;                                      \
+            case 2: tile(p, rows, pixel, 2, argument); break;                                      \
+            case 3: tile(p, rows, pixel, 3, argument); break;                                      \
+            case 4: tile(p, rows, pixel, 4, argument); break;                                      \
+            case 5: if (most_rows > 4) tile(p, rows, pixel, 5, argument); break;                   \
+            default: if (most_rows > 4) tile(p, rows, pixel, 6, argument);                         \
             }                                                                                      \
             pixel += found;                                                                        \
         }                                                                                          \

@@ -79,7 +79,7 @@ INLINE DOT_PRODUCT_TARGET void dot_tile(const product *p, const uint8_t *const *
 }
 
 static DOT_PRODUCT_TARGET void multiply_dots(product *p, size_t first, size_t count) {
-    neon_product n = {p};
+    neon_product n = {.p = p};
     FOR_EACH_BLOCK(dot_tile)
 }
 
@@ -128,7 +128,7 @@ INLINE void pair_tile(const product *p, const uint8_t *const *rows, size_t pixel
 }
 
 static void multiply_pairs(product *p, size_t first, size_t count) {
-    neon_product n = {p};
+    neon_product n = {.p = p};
     FOR_EACH_BLOCK(pair_tile)
 }
 
