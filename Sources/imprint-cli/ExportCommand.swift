@@ -61,6 +61,9 @@ struct ExportCommand: ParsableCommand {
             valueName: "file"))
     var categories: String?
 
+    @OptionGroup(title: "Details of the model, for imprint")
+    var details: ModelDetailsOptions
+
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
@@ -87,6 +90,10 @@ struct ExportCommand: ParsableCommand {
             throw ValidationError(
                 "--categories is only for imprint: the other formats cannot store categories. Leave it out.")
         }
+        if let option = details.arguments.first, format != .imprint {
+            throw ValidationError(
+                "\(option) is only for imprint: the other formats cannot store it. Leave it out.")
+        }
         try checkOutputs(
             [OutputFile(option: "--output", path: output, kind: format.kind)],
             inputs: [("the model to export", model)]
@@ -100,6 +107,7 @@ struct ExportCommand: ParsableCommand {
         if let categories {
             model.categories = try Categories(contentsOf: URL(filePath: categories), labels: model.labels)
         }
+        details.apply(to: &model)
         let tensorPrecision: Safetensors.Precision = precision == .float16 ? .float16 : .float32
         do {
             switch format {

@@ -40,8 +40,8 @@ struct TrainCommand: AsyncParsableCommand {
         var configuration = try options.configuration(threads: runOptions.common.threadCount)
         configuration.processes = TrainingProcesses.group
         let command =
-            ["imprint", "train", data] + option("--output", runOptions.output) + runOptions.crossValidation.arguments
-            + options.arguments
+            ["imprint", "train", data] + option("--output", runOptions.output) + runOptions.details.arguments
+            + runOptions.crossValidation.arguments + options.arguments
         if let options = try runOptions.crossValidation.options() {
             try await CrossValidationSession(
                 options: runOptions, photos: photos, command: command, startingPoint: try self.options.startingPoint()

@@ -122,7 +122,8 @@ struct TrainDetectorCommand: AsyncParsableCommand {
             ["imprint", "train-detector"] + artworkOptions.arguments
             + option("--annotations", annotations) + option("--backgrounds", backgrounds?.description)
             + option("--photos", photos ?? data)
-            + option("--output", runOptions.output) + runOptions.crossValidation.arguments
+            + option("--output", runOptions.output) + runOptions.details.arguments
+            + runOptions.crossValidation.arguments
             + option("--base", base) + option("--epochs", epochs) + dataset.arguments
         let backgrounds = hasNoPhotos ? nil : backgroundFiles
         if let options = try runOptions.crossValidation.options() {

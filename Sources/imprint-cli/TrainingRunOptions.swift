@@ -36,6 +36,9 @@ struct TrainingRunOptions: ParsableArguments {
     @Option(help: "The port of the page of --watch. (default: \(LiveServer.defaultPort), or the next free one)")
     var port: Int?
 
+    @OptionGroup(title: "Details of the model")
+    var details: ModelDetailsOptions
+
     @OptionGroup(title: "Cross-validation")
     var crossValidation: CrossValidationOptions
 
@@ -59,6 +62,9 @@ struct TrainingRunOptions: ParsableArguments {
         guard output == nil else { return }
         guard crossValidation.folds != nil else {
             throw ValidationError("Missing expected argument '--output <file>'")
+        }
+        if let option = details.arguments.first {
+            throw ValidationError("\(option) is stored in the model file. Add --output to train a model on all photos.")
         }
         let unused = flag("--checkpoint", checkpoint != nil) + flag("--resume", resume) + flag("--watch", watch)
         guard unused.isEmpty else {

@@ -69,7 +69,9 @@ struct TrainingSession {
         guard let chosenOutput = options.output else { preconditionFailure("a training run must have an output file") }
         let output = vacantPath(chosenOutput, .model)
         do {
-            try result.model.write(to: URL(filePath: output))
+            var model = result.model
+            options.details.apply(to: &model)
+            try model.write(to: URL(filePath: output))
         } catch {
             if let checkpoint = options.checkpoint {
                 Terminal.note("The run is saved in \(checkpoint). Run again with --resume to write the model.")

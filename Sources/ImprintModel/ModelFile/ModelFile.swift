@@ -46,6 +46,8 @@ public struct ModelFile: Sendable {
     public var categories: Categories?
     /// The rule that rejects images unlike the training photos, or nil if there is none.
     public var novelty: NoveltyRule?
+    /// The version, the license and the intended use; unknown for most models.
+    public var details = ModelDetails()
     /// The precision in which `write(to:)` stores the parameters.
     public let precision: Safetensors.Precision
     /// The storage in the file that the model was read from; if it was not read from a file, the storage that corresponds to `precision`.
@@ -117,6 +119,7 @@ public struct ModelFile: Sendable {
             base: base, rehearsal: rehearsal,
             categories: categories, precision: precision)
         model.novelty = novelty
+        model.details = details.derived
         return model
     }
 }
@@ -146,6 +149,7 @@ package enum ModelFileKey {
     package static let base = "imprint.base"
     package static let rehearsal = "imprint.rehearsal"
     package static let categories = "imprint.categories"
+    package static let details = "imprint.details"
 }
 
 private typealias Key = ModelFileKey
@@ -181,6 +185,8 @@ extension ModelFile {
             metadata[Key.base] = base
             metadata[Key.rehearsal] = try rehearsal.map { try json($0.labels) }
             metadata[Key.categories] = try categories.map(json)
+            try checkDetails(details)
+            metadata[Key.details] = details == ModelDetails() ? nil : try json(details)
             try checkNovelty(novelty, network, labels, head)
             metadata[NoveltyRule.key] = try novelty.map(json)
             metadata[Quantization.key] = try quantization(in: storage).map { try json(StoredActivations($0)) }
@@ -285,6 +291,8 @@ extension ModelFile {
         try checkCategories(categories, labels)
         novelty = metadata[NoveltyRule.key] == nil ? nil : try value(NoveltyRule.key, in: metadata) as NoveltyRule
         try checkNovelty(novelty, network, labels, head)
+        if metadata[Key.details] != nil { details = try value(Key.details, in: metadata) }
+        try checkDetails(details)
 
         // The tensors' shapes match the length of the file. So after this comparison, the parameters need at most four times the memory of
         // the file (float16: twice, int8: four times).

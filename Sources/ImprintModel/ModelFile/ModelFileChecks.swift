@@ -13,6 +13,11 @@ func checkCategories(_ categories: Categories?, _ labels: [String]) throws(Model
     }
 }
 
+/// Checks the version and the texts of the details.
+func checkDetails(_ details: ModelDetails) throws(ModelFileError.Problem) {
+    if let problem = details.problem { throw .invalidMetadata(key: ModelFileKey.details, reason: problem) }
+}
+
 /// Checks that the novelty rule fits the network and the labels.
 func checkNovelty(
     _ novelty: NoveltyRule?, _ network: Network, _ labels: [String], _ head: ModelHead
