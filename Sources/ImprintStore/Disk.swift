@@ -117,10 +117,11 @@ final class RegularFile {
     /// The size in bytes when the file was opened.
     let byteCount: Int
 
-    init(_ path: String) throws(FileError) {
+    init(_ path: String, followsLinks: Bool = true) throws(FileError) {
         self.path = path
         // Without O_NONBLOCK, opening a pipe without a writer would block forever.
-        descriptor = retryingInterrupts { open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
+        let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | (followsLinks ? 0 : O_NOFOLLOW)
+        descriptor = retryingInterrupts { open(path, flags) }
         guard descriptor >= 0 else { throw .cannotRead(path, errno: errno) }
         var status = stat()
         let code = fstat(descriptor, &status) == 0 ? nil : errno
@@ -132,6 +133,21 @@ final class RegularFile {
     }
 
     deinit { if descriptor >= 0 { close(descriptor) } }
+
+    /// Returns the content of a small file; nil if it has more than `limit` bytes.
+    func contents(limit: Int) throws -> Data? {
+        struct TooLarge: Error {}
+        var bytes = Data()
+        do {
+            try read { chunk in
+                guard bytes.count + chunk.count <= limit else { throw TooLarge() }
+                bytes.append(contentsOf: chunk)
+            }
+        } catch is TooLarge {
+            return nil
+        }
+        return bytes
+    }
 
     /// Reads the file from start to end and passes each chunk to `body`.
     func read(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {

@@ -65,7 +65,8 @@ private func nestingDepth(_ text: String) -> Int {
     return deepest
 }
 
-func explanation(_ error: DecodingError) -> String {
+/// Returns the reason why JSON could not be decoded.
+package func explanation(_ error: DecodingError) -> String {
     func location(_ context: DecodingError.Context) -> String {
         let path = context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }.joined()
         return path.isEmpty ? "" : " at \(path)"
