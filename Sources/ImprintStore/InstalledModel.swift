@@ -1,3 +1,4 @@
+internal import Crypto
 public import Foundation
 
 /// An installed model and its source.
@@ -8,8 +9,12 @@ public struct InstalledModel: Codable, Hashable, Sendable {
     public let byteCount: Int
     /// The URL of the installation, without user name, password, query and fragment.
     public let source: String
-    /// The Ed25519 public key (32 bytes) that verified the signature; nil if only the digest was verified.
+    /// The public key that verified the signature; nil if only the digest was verified.
+    ///
+    /// An Ed25519 key has 32 bytes; `VerificationKey.der` is the key of a `ModelSignature`.
     public let publicKey: Data?
+    /// The version in the model file (`ModelDetails.version`); nil if it has none.
+    public internal(set) var version: Int?
     /// The date of the installation, to the second.
     public let date: Date
 
@@ -27,10 +32,39 @@ struct StoreIndex: Codable, Equatable {
     let current: InstalledModel
     /// The previous model, for `rollBack`.
     let previous: InstalledModel?
+    /// The newest model that was installed for each public key, by the SHA-256 digest of the key; nil without signed versions.
+    ///
+    /// It stays after a rollback and after the removal of the model.
+    private let newestVersions: [String: Newest]?
 
-    init(current: InstalledModel, previous: InstalledModel?) {
+    /// A model that was installed with a public key.
+    struct Newest: Codable, Equatable {
+        let version: Int
+        /// The SHA-256 digest of the model file.
+        let sha256: String
+    }
+
+    /// Creates the index after a change.
+    /// - Parameter older: The index before the change.
+    init(current: InstalledModel, previous: InstalledModel?, after older: StoreIndex?) {
         self.current = current
         self.previous = previous
+        var newest = older?.newestVersions ?? [:]
+        if let key = Self.identifier(of: current), let version = current.version,
+            version > newest[key]?.version ?? 0
+        {
+            newest[key] = Newest(version: version, sha256: current.sha256)
+        }
+        newestVersions = newest.isEmpty ? nil : newest
+    }
+
+    /// Returns the newest model that was installed with the public key of `model`; nil without a version.
+    func newest(for model: InstalledModel) -> Newest? {
+        Self.identifier(of: model).flatMap { newestVersions?[$0] }
+    }
+
+    private static func identifier(of model: InstalledModel) -> String? {
+        model.publicKey.map { Crypto.SHA256.hash(data: $0).hexadecimal }
     }
 
     /// - Throws: `StoreError` if the file is damaged or has a newer format, `FileError` if it cannot be read.

@@ -169,6 +169,8 @@ extension ModelStore {
 
     /// Restores the previous model, and removes the model in use.
     ///
+    /// Afterwards, `AcceptedVersions.increasing` still rejects models that are older than the removed model, but not that model itself.
+    ///
     /// If another process is changing the store, the thread of the caller waits for it, at most ten seconds.
     /// - Returns: The model in use after the rollback.
     /// - Throws: `StoreError.nothingToRollBackTo`; `StoreError.damaged` if the file of the previous model has changed since its
@@ -177,37 +179,58 @@ extension ModelStore {
     @discardableResult
     public func rollBack() throws -> InstalledModel {
         try withExclusiveAccess {
-            guard let previous = try StoreIndex(in: files)?.previous else {
-                throw StoreError.nothingToRollBackTo(folder: folder)
-            }
+            let index = try StoreIndex(in: files)
+            guard let previous = index?.previous else { throw StoreError.nothingToRollBackTo(folder: folder) }
             let loaded = try verified(previous, canRollBack: false)
-            try change(to: loaded, previous: nil)
+            try change(to: loaded, previous: nil, after: index)
             return previous
         }
     }
 
-    private func signature(_ verification: Verification, _ limits: DownloadLimits) async throws -> Data? {
-        switch verification.signature?.0 {
-        case nil: return nil
+    /// The result of fetching a signature.
+    private enum FetchedSignature: Sendable {
+        case ed25519(Data, publicKey: Data)
+        /// The signed SHA-256 digest of the model.
+        case digest(String)
+    }
+
+    private func signature(_ verification: Verification, _ limits: DownloadLimits) async throws -> FetchedSignature? {
+        guard let (source, scheme) = verification.signature else { return nil }
+        switch scheme {
+        case .ed25519(let publicKey):
+            let length = Verification.signatureLength
+            let bytes = try await bytes(of: source, limits, "the \(length) bytes of an Ed25519 signature", length)
+            try Verification.check(bytes)
+            return .ed25519(bytes, publicKey: publicKey)
+        case .bundle(let key):
+            let length = Verification.maximumBundleLength
+            let bytes = try await bytes(of: source, limits, "the signature of one file", length)
+            return .digest(try Verification.signedDigest(bytes, source.name, key))
+        }
+    }
+
+    private func bytes(
+        of signature: Verification.Signature, _ limits: DownloadLimits, _ expected: String, _ maximum: Int
+    ) async throws -> Data {
+        switch signature {
         case .bytes(let bytes): return bytes
         case .file(let url):
             var limits = limits
             // A signature is so small that it must arrive within one interval.
-            (limits.byteCount, limits.bytesPerInterval) = (Verification.signatureLength, Verification.signatureLength)
+            (limits.byteCount, limits.bytesPerInterval) = (maximum, maximum)
             do {
-                let signature = try await Fetch(url, limits).small()
-                try Verification.check(signature)
-                return signature
+                return try await Fetch(url, limits).small()
             } catch StoreError.tooLarge(let url, _, let limit) {
                 throw StoreError.invalidVerification(
-                    name: "signature", found: "more than \(limit) bytes in \(url)",
-                    expected: "the \(limit) bytes of an Ed25519 signature")
+                    name: "signature", found: "more than \(limit) bytes in \(url)", expected: expected)
             }
         }
     }
 
     /// Verifies, tests and activates the downloaded file, on a thread that may block.
-    private func finish(_ url: URL, _ verification: Verification, _ signature: Data?) async throws -> InstalledModel {
+    private func finish(
+        _ url: URL, _ verification: Verification, _ signature: FetchedSignature?
+    ) async throws -> InstalledModel {
         try Task.checkCancellation()
         return try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async {
@@ -215,7 +238,7 @@ extension ModelStore {
                     with: Result {
                         do {
                             let model = try self.verify(url, verification, signature)
-                            return try self.activate(try self.candidate(model))
+                            return try self.activate(try self.candidate(model), verification.versions)
                         } catch let error as StoreError where error.requiresNewDownload {
                             // If removal fails, the next installation detects the damage.
                             try? Download.forget(in: self.files)
@@ -226,35 +249,47 @@ extension ModelStore {
         }
     }
 
-    private func verify(_ url: URL, _ verification: Verification, _ signature: Data?) throws -> InstalledModel {
+    private func verify(
+        _ url: URL, _ verification: Verification, _ signature: FetchedSignature?
+    ) throws -> InstalledModel {
         try files.flush(Download.fileName)
         let (found, byteCount) = try files.digest(of: Download.fileName)
         if let expected = verification.sha256, found != expected {
             throw StoreError.wrongDigest(url: url.redacted, found: found, expected: expected)
         }
-        let publicKey = verification.signature?.publicKey
-        if let publicKey, let signature, try !files.isSigned(Download.fileName, signature, by: publicKey) {
-            throw StoreError.wrongSignature(url: url.redacted)
+        switch signature {
+        case .ed25519(let bytes, let publicKey):
+            guard try files.isSigned(Download.fileName, bytes, by: publicKey) else {
+                throw StoreError.wrongSignature(url: url.redacted)
+            }
+        case .digest(let expected):
+            guard found == expected else {
+                throw StoreError.wrongDigest(url: url.redacted, found: found, expected: expected)
+            }
+        case nil: break
         }
         let now = Date(timeIntervalSince1970: Date().timeIntervalSince1970.rounded(.down))
         return InstalledModel(
-            sha256: found, byteCount: byteCount, source: url.redacted, publicKey: publicKey, date: now)
+            sha256: found, byteCount: byteCount, source: url.redacted, publicKey: verification.publicKey, date: now)
     }
 
     /// Tests the downloaded and verified file.
     private func candidate(_ model: InstalledModel) throws -> Loaded {
-        if let loaded = memory.withLock(\.loaded), loaded.model.sha256 == model.sha256 {
-            return Loaded(model: model, classifier: loaded.classifier)
+        func loaded(_ classifier: ImageClassifier) -> Loaded {
+            var model = model
+            model.version = classifier.model.details.version
+            return Loaded(model: model, classifier: classifier)
         }
+        if let known = memory.withLock(\.loaded), known.model.sha256 == model.sha256 { return loaded(known.classifier) }
         do {
-            return Loaded(model: model, classifier: try loadAndTest(Download.fileName))
+            return loaded(try loadAndTest(Download.fileName))
         } catch  where !(error is FileError) {
             throw StoreError.unusable(url: model.source, reason: "\(error)".clause)
         }
     }
 
     /// Replaces the model in use with the downloaded, verified and tested model.
-    private func activate(_ new: Loaded) throws -> InstalledModel {
+    private func activate(_ new: Loaded, _ versions: AcceptedVersions) throws -> InstalledModel {
         try withExclusiveAccess {
             let index: StoreIndex?
             do {
@@ -263,12 +298,13 @@ extension ModelStore {
                 // The list of earlier models is unreadable, and a new index repairs the store.
                 index = nil
             }
+            try versions.check(new.model, newest: index?.newest(for: new.model))
             try files.rename(Download.fileName, to: new.model.fileName)
             try files.flushNames()
             let older = [index?.current, index?.previous].compactMap(\.self).filter { $0.sha256 != new.model.sha256 }
             // The newest intact model; if all are unreadable now, the newest, because a failed read does not prove damage.
             let intact = older.first { (try? files.digest(of: $0.fileName).sha256) == $0.sha256 }
-            try change(to: new, previous: intact ?? older.first)
+            try change(to: new, previous: intact ?? older.first, after: index)
             // Without the partial file, its record is meaningless.
             try? files.remove(Download.recordName)
             return new.model
@@ -276,8 +312,8 @@ extension ModelStore {
     }
 
     /// Writes the index, starts to use the model, and removes unused model files.
-    private func change(to loaded: Loaded, previous: InstalledModel?) throws {
-        let index = StoreIndex(current: loaded.model, previous: previous)
+    private func change(to loaded: Loaded, previous: InstalledModel?, after older: StoreIndex?) throws {
+        let index = StoreIndex(current: loaded.model, previous: previous, after: older)
         try memory.withLock { memory in
             do {
                 try index.write(to: files)
@@ -311,6 +347,11 @@ extension ModelStore {
     }
 }
 
+extension Verification.Signature {
+    /// The name of the signature in error messages.
+    fileprivate var name: String { if case .file(let url) = self { url.redacted } else { "the signature" } }
+}
+
 extension StoreError {
     /// Whether the file failed verification.
     fileprivate var isIntegrityFailure: Bool {
@@ -321,5 +362,10 @@ extension StoreError {
     }
 
     /// Whether the file must be downloaded again.
-    fileprivate var requiresNewDownload: Bool { if case .unusable = self { true } else { isIntegrityFailure } }
+    fileprivate var requiresNewDownload: Bool {
+        switch self {
+        case .unusable, .outdated: true
+        default: isIntegrityFailure
+        }
+    }
 }

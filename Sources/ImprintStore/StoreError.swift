@@ -25,8 +25,12 @@ public enum StoreError: DescribedError, Equatable {
     case interrupted(url: String, byteCount: Int, reason: String)
     /// The digest of a file differs from the expected one.
     case wrongDigest(url: String, found: String, expected: String)
-    /// The signature of a file is not valid for the public key.
+    /// The Ed25519 signature of a file is not valid for the public key.
     case wrongSignature(url: String)
+    /// A `ModelSignature` is malformed, or was not made with the key.
+    case invalidSignature(SignatureError)
+    /// A signed model is older than the newest one with the same public key; `found` is nil if the model has no version.
+    case outdated(url: String, found: Int?, expected: Int)
     /// A verified file is not a model that can run here.
     case unusable(url: String, reason: String)
     /// Another installation or another process is changing the store.
@@ -71,6 +75,11 @@ public enum StoreError: DescribedError, Equatable {
         case .wrongSignature(let url):
             "\(url): the signature does not match the file and the public key, so the file is not installed. "
                 + "Check that all three belong together."
+        case .invalidSignature(let error): "\(error)"
+        case .outdated(let url, let found, let expected):
+            "\(url): the model has \(found.map { "the version \($0)" } ?? "no version"), expected at least \(expected), "
+                + "because this store has had a newer model with the same public key or requires this version. "
+                + "The model is not installed. Get the newest model, or accept all versions."
         case .unusable(let url, let reason):
             "\(url): the file passed verification but cannot be used, so it is not installed: \(reason.sentence)"
         case .inUse(let folder):

@@ -23,8 +23,10 @@ struct TestModel {
     }
 
     /// Creates a model with random parameters.
-    /// - Parameter scale: The factor of the parameters.
-    init(seed: Int, scale: Float = 1, width: Int = 4) throws {
+    /// - Parameters:
+    ///   - scale: The factor of the parameters.
+    ///   - version: The version in the model file.
+    init(seed: Int, scale: Float = 1, width: Int = 4, version: Int? = nil) throws {
         var net = NetworkBuilder(name: "small", input: TensorShape(height: 8, width: 8, channels: 3))
         net.add(Convolution(outputChannels: width, kernelSize: 3, padding: .same))
         net.add(GlobalAveragePool())
@@ -33,9 +35,10 @@ struct TestModel {
         let network = try net.network()
         let parameters = try Parameters(network, seed: UInt64(seed))
         for entry in parameters.layout.entries { parameters[entry.name] = parameters[entry.name]?.map { $0 * scale } }
-        let model = ModelFile(
+        var model = ModelFile(
             network: network, parameters: parameters, labels: ["A", "B", "C"],
             preprocessing: Preprocessing(width: 8, height: 8))
+        model.details.version = version
         bytes = try withTemporaryFolder { folder in
             let file = folder.appending(path: "x.imprint")
             try model.write(to: file)
