@@ -14,6 +14,7 @@ struct InspectCommand: ParsableCommand {
             Examples:
               imprint inspect m.imprint
               imprint inspect m.imprint --plan --threads 1
+              imprint inspect m.imprint --card > card.json
               imprint inspect me.imprint
             """)
 
@@ -29,10 +30,14 @@ struct InspectCommand: ParsableCommand {
     @Option(help: "The batch size of the plan. (default: 1, with --training 32)")
     var batchSize: Int?
 
+    @Flag(help: "Print a model card instead, a CycloneDX 1.6 document in JSON.")
+    var card = false
+
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
         try requirePaths([model])
+        if card && plan { throw ValidationError("--card and --plan cannot be combined.") }
         try require(batchSize ?? 1, "--batch-size", in: 1...65536)
         guard plan || !(training || batchSize != nil) else {
             throw ValidationError("--training and --batch-size apply only to the plan. Add --plan.")
@@ -42,13 +47,15 @@ struct InspectCommand: ParsableCommand {
     func run() throws {
         let file = installedFile(model) ?? URL(filePath: model)
         if Personalization.isPersonalization(at: file) {
-            guard !plan else {
+            guard !plan, !card else {
+                let (option, part) = plan ? ("--plan", "network") : ("--card", "model card")
                 throw ValidationError(
-                    "--plan: \(model) is a personalization, which has no network. Inspect its model instead.")
+                    "\(option): \(model) is a personalization, which has no \(part). Inspect its model instead.")
             }
             return try show(Personalization(contentsOf: file))
         }
         let model = try namedModel(model)
+        if card { return try showCard(of: model, at: file) }
         let attributes = try? FileManager.default.attributesOfItem(atPath: file.resolvingSymlinksInPath().path)
         let byteCount = attributes?[.size]
         let inspection = Inspection(
@@ -61,6 +68,22 @@ struct InspectCommand: ParsableCommand {
             let layers = inspection.plan.map(PlanTable.text) ?? LayerTable.text(inspection.network)
             try Terminal.show([table(inspection), layers].joined(separator: "\n\n"))
         }
+    }
+
+    /// Prints the model card on one line with --json, otherwise on several.
+    private func showCard(of model: ModelFile, at file: URL) throws {
+        // The built-in base model has no file.
+        let isFile = FileStatus(file)?.isFile == true
+        var hash = SHA256()
+        if isFile {
+            let handle = try FileHandle(forReadingFrom: file)
+            while let chunk = try handle.read(upToCount: 1 << 20), !chunk.isEmpty {
+                hash.update([UInt8](chunk).span.bytes)
+            }
+        }
+        let card = ModelCard(
+            model, name: file.deletingPathExtension().lastPathComponent, sha256: isFile ? hash.hexadecimal : nil)
+        try Terminal.put(String(decoding: card.json(isPretty: !common.json), as: UTF8.self))
     }
 
     private func show(_ personalization: Personalization) throws {
@@ -130,6 +153,10 @@ struct InspectCommand: ParsableCommand {
         if let training = model.training {
             lines.append("training     \(summary(training))")
         }
+        let details = model.details
+        if let version = details.version { lines.append("version      \(version)") }
+        if let license = details.license { lines.append("licence      \(shown(license))") }
+        if let intendedUse = details.intendedUse { lines.append("use          \(shown(intendedUse))") }
         if let quantization = model.parameters.quantization {
             lines.append("precision    int8 in \(quantization.weights.count) layers, float32 in others")
         }
@@ -193,6 +220,8 @@ private struct InspectionLine: Encodable {
     /// The labels of each category, if there are any.
     @NullIfMissing var categories: Categories?
     @NullIfMissing var training: TrainingRecord?
+    /// The version, the license and the intended use, as far as they are known.
+    let details: ModelDetails
     let storage: ModelFile.Storage
     /// The names of the layers that compute in int8, if there are any.
     let int8Layers: [String]?
@@ -219,6 +248,7 @@ private struct InspectionLine: Encodable {
         novelty = model.novelty.map(NoveltyLine.init)
         categories = model.categories
         training = model.training
+        details = model.details
         storage = model.storage
         int8Layers = model.parameters.quantization?.weights.keys.sorted()
         fileByteCount = inspection.fileByteCount

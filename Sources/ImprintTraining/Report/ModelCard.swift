@@ -1,0 +1,311 @@
+public import Foundation
+internal import ImprintCore
+internal import ImprintImages
+public import ImprintModel
+internal import ImprintNetwork
+
+/// A model card: a CycloneDX 1.6 document (ML-BOM) about a model, for inventories of software and data.
+///
+/// ```swift
+/// let card = ModelCard(try ModelFile(contentsOf: file), name: "logo", sha256: digest)
+/// try card.json().write(to: cardFile)
+/// ```
+///
+/// It contains what the model file states: labels, preprocessing, the data and the result of training, hyperparameters, the base model, and the
+/// version, license and intended use of `ModelFile.details`. Facts that are unknown are absent. The document has no date and no serial number,
+/// so equal models give equal documents.
+///
+/// Source: CycloneDX 1.6 (ECMA-424), `modelCard`.
+public struct ModelCard: Sendable {
+    private let document: Document
+
+    /// Creates the card of a model.
+    /// - Parameters:
+    ///   - model: The model.
+    ///   - name: The name of the model.
+    ///   - sha256: The SHA-256 digest of the model file, as 64 hexadecimal digits; nil to leave it out.
+    public init(_ model: ModelFile, name: String, sha256: String? = nil) {
+        document = Document(metadata: .init(component: Component(model, name: name, sha256: sha256)))
+    }
+
+    /// Returns the JSON of the document.
+    /// - Parameter isPretty: Whether it has several lines, with indentation.
+    public func json(isPretty: Bool = true) throws -> Data {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        if isPretty { encoder.outputFormatting.insert(.prettyPrinted) }
+        return try encoder.encode(document)
+    }
+}
+
+private struct Document: Encodable {
+    struct Metadata: Encodable { let component: Component }
+
+    let schema = "http://cyclonedx.org/schema/bom-1.6.schema.json"
+    let bomFormat = "CycloneDX"
+    let specVersion = "1.6"
+    /// The number of the revision of the document.
+    let version = 1
+    let metadata: Metadata
+
+    private enum CodingKeys: String, CodingKey {
+        case schema = "$schema"
+        case bomFormat, specVersion, version, metadata
+    }
+}
+
+/// A name and a value that CycloneDX does not define.
+private struct Property: Encodable {
+    let name: String
+    let value: String
+
+    init(_ name: String, _ value: some CustomStringConvertible) {
+        self.name = "imprint:\(name)"
+        self.value = "\(value)"
+    }
+}
+
+private struct Component: Encodable {
+    struct Hash: Encodable {
+        let alg = "SHA-256"
+        let content: String
+    }
+    struct Pedigree: Encodable { let ancestors: [Component] }
+
+    let type = "machine-learning-model"
+    var reference: String?
+    let name: String
+    var version: String?
+    var hashes: [Hash]?
+    var licenses: [LicenseChoice]?
+    var pedigree: Pedigree?
+    var modelCard: Card?
+    var properties: [Property]?
+
+    private enum CodingKeys: String, CodingKey {
+        case type
+        case reference = "bom-ref"
+        case name, version, hashes, licenses, pedigree, modelCard, properties
+    }
+
+    init(_ model: ModelFile, name: String, sha256: String?) {
+        self.name = name
+        reference = "model"
+        version = model.details.version.map(String.init)
+        hashes = sha256.map { [Hash(content: $0)] }
+        licenses = model.details.license.map { [LicenseChoice(License($0))] }
+        pedigree = model.base.map { Pedigree(ancestors: [Component(base: $0)]) }
+        modelCard = Card(model)
+        properties = model.digest.map { [Property("tensorDigest", $0)] }
+    }
+
+    /// Creates the description of a base model, of which only the digest of the tensors is known.
+    private init(base digest: String) {
+        name = "base model"
+        properties = [Property("tensorDigest", digest)]
+    }
+}
+
+private struct LicenseChoice: Encodable {
+    let license: License
+
+    init(_ license: License) { self.license = license }
+}
+
+/// A license by its SPDX identifier, or by its name if it is not a common identifier.
+private struct License: Encodable {
+    var id: String?
+    var name: String?
+
+    init(_ text: String) {
+        if Self.identifiers.contains(text) { id = text } else { name = text }
+    }
+
+    /// The common identifiers of the SPDX License List for code, models and data.
+    private static let identifiers: Set = [
+        "0BSD", "AGPL-3.0-only", "AGPL-3.0-or-later", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0",
+        "CC-BY-4.0",
+        "CC-BY-NC-4.0", "CC-BY-NC-ND-4.0", "CC-BY-NC-SA-4.0", "CC-BY-ND-4.0", "CC-BY-SA-4.0", "CC0-1.0",
+        "CDLA-Permissive-1.0",
+        "CDLA-Permissive-2.0", "CDLA-Sharing-1.0", "EPL-2.0", "EUPL-1.2", "GPL-2.0-only", "GPL-2.0-or-later",
+        "GPL-3.0-only",
+        "GPL-3.0-or-later", "ISC", "LGPL-2.1-only", "LGPL-2.1-or-later", "LGPL-3.0-only", "LGPL-3.0-or-later", "MIT",
+        "MIT-0",
+        "MPL-2.0", "ODbL-1.0", "ODC-By-1.0", "PDDL-1.0", "Unlicense", "Zlib",
+    ]
+}
+
+private struct Card: Encodable {
+    struct Parameters: Encodable {
+        struct Approach: Encodable { let type = "supervised" }
+        struct Format: Encodable { let format: String }
+
+        let approach: Approach?
+        let task: String
+        let architectureFamily = "convolutional neural network"
+        let modelArchitecture: String
+        let datasets: [Dataset]?
+        let inputs: [Format]
+        let outputs: [Format]
+    }
+    struct Dataset: Encodable {
+        struct Contents: Encodable { let properties: [Property] }
+
+        let type = "dataset"
+        let name: String
+        let contents: Contents
+    }
+    struct Analysis: Encodable { let performanceMetrics: [Metric] }
+    struct Considerations: Encodable { let useCases: [String] }
+
+    let modelParameters: Parameters
+    let quantitativeAnalysis: Analysis?
+    let considerations: Considerations?
+    let properties: [Property]
+
+    init(_ model: ModelFile) {
+        let record = model.training
+        let locatesObjects = model.head.locatesObjects
+        modelParameters = Parameters(
+            approach: record == nil ? nil : Parameters.Approach(),
+            task: locatesObjects ? "object-detection" : "image-classification",
+            modelArchitecture: model.network.name, datasets: record.flatMap(Self.datasets),
+            inputs: [Parameters.Format(format: "image, \(model.network.input)")],
+            outputs: [
+                Parameters.Format(format: locatesObjects ? "bounding boxes with labels" : "a confidence for each label")
+            ])
+        let metrics =
+            record.map { Metric.all($0, isSingleLabel: model.head.confidencesSumToOne && !locatesObjects) } ?? []
+        quantitativeAnalysis = metrics.isEmpty ? nil : Analysis(performanceMetrics: metrics)
+        considerations = model.details.intendedUse.map { Considerations(useCases: [$0]) }
+        let preprocessing = model.preprocessing
+        properties =
+            model.labels.map { Property("label", $0) } + [
+                Property("parameters", model.parameters.layout.trainableCount),
+                Property("storage", model.storage.rawValue),
+                Property("quantization", model.parameters.quantization == nil ? "none" : "int8"),
+                Property("preprocessing.cropAndScale", preprocessing.cropAndScale.rawValue),
+                Property("preprocessing.mean", list(preprocessing.mean)),
+                Property("preprocessing.scale", list(preprocessing.scale)),
+            ] + (record.map(Self.hyperparameters) ?? [])
+    }
+
+    /// Returns the training and the validation set; nil if both are unknown.
+    private static func datasets(_ record: TrainingRecord) -> [Dataset]? {
+        let sets = [("training set", record.trainingImages), ("validation set", record.validationImages)]
+        let datasets = sets.filter { !$0.1.isEmpty }.map { name, images in
+            let counts = images.sorted { precedes($0.key, $1.key) }.map { Property("images.\($0.key)", $0.value) }
+            let digest = record.dataDigest.map { [Property("dataDigest", $0)] } ?? []
+            return Dataset(name: name, contents: Dataset.Contents(properties: digest + counts))
+        }
+        return datasets.isEmpty ? nil : datasets
+    }
+
+    /// Returns the hyperparameters, with the keys of the training record.
+    private static func hyperparameters(_ record: TrainingRecord) -> [Property] {
+        let values: Data?
+        switch record.hyperparameters {
+        case .classifier(let classifier): values = try? JSONEncoder().encode(classifier)
+        case .detector(let detector): values = try? JSONEncoder().encode(detector)
+        }
+        let object = values.flatMap { try? JSONDecoder().decode(JSONValue.self, from: $0) }
+        let layers = record.trainableLayers.map { [Property("trainableLayers", $0.rawValue)] } ?? []
+        return layers + (object?.properties(at: "hyperparameters") ?? [])
+    }
+}
+
+private struct Metric: Encodable {
+    struct Interval: Encodable {
+        let lowerBound: String
+        let upperBound: String
+    }
+
+    let type: String
+    let value: String
+    let slice: String
+    var confidenceInterval: Interval?
+
+    private init(_ type: String, _ value: Double, on slice: String, interval: ClosedRange<Double>? = nil) {
+        (self.type, self.value, self.slice) = (type, fraction(value), slice)
+        confidenceInterval = interval.map {
+            Interval(lowerBound: fraction($0.lowerBound), upperBound: fraction($0.upperBound))
+        }
+    }
+
+    /// Returns the metrics of a training record.
+    /// - Parameter isSingleLabel: Whether each photo has one label, so that the accuracy is a share of photos.
+    static func all(_ record: TrainingRecord, isSingleLabel: Bool) -> [Metric] {
+        let count = record.validationImages.values.reduce(0, +)
+        let slice = count > 0 ? "validation set" : "training set"
+        var metrics: [Metric] = []
+        if let accuracy = record.accuracy.map(Double.init), accuracy.isFinite {
+            let interval =
+                isSingleLabel && count > 0
+                ? Evaluation.interval(hits: Int((accuracy * Double(count)).rounded()), of: count) : nil
+            metrics.append(Metric("accuracy", accuracy, on: slice, interval: interval))
+        }
+        if let precision = record.kept?.validationAveragePrecision, precision.isFinite {
+            metrics.append(Metric("mAP@.5:.95", Double(precision), on: "validation set"))
+        }
+        if let calibration = record.calibration {
+            metrics.append(Metric("expected calibration error", calibration.errorAfter, on: "validation set"))
+        }
+        for (label, threshold) in (record.thresholds ?? [:]).sorted(by: { precedes($0.key, $1.key) }) {
+            let slice = "label \(label) in the validation set, confidence of at least \(fraction(threshold))"
+            guard let point = record.precisionRecall[label]?.first(where: { $0.threshold >= threshold }) else {
+                continue
+            }
+            metrics.append(Metric("precision", point.precision, on: slice))
+            metrics.append(Metric("recall", point.recall, on: slice))
+        }
+        return metrics
+    }
+}
+
+private func fraction(_ value: Double) -> String { String(format: "%.4f", value) }
+
+private func list(_ values: [Float]) -> String { values.map { "\($0)" }.joined(separator: " ") }
+
+/// Any JSON value.
+private enum JSONValue: Decodable {
+    case object([String: JSONValue])
+    case array([JSONValue])
+    case bool(Bool)
+    case integer(Int)
+    case number(Double)
+    case string(String)
+    case null
+
+    init(from decoder: any Decoder) throws {
+        let value = try decoder.singleValueContainer()
+        if value.decodeNil() {
+            self = .null
+        } else if let bool = try? value.decode(Bool.self) {
+            self = .bool(bool)
+        } else if let integer = try? value.decode(Int.self) {
+            self = .integer(integer)
+        } else if let number = try? value.decode(Double.self) {
+            self = .number(number)
+        } else if let string = try? value.decode(String.self) {
+            self = .string(string)
+        } else if let array = try? value.decode([JSONValue].self) {
+            self = .array(array)
+        } else {
+            self = .object(try value.decode([String: JSONValue].self))
+        }
+    }
+
+    /// Returns the single values with their paths, such as `hyperparameters.schedule.cosine.final`.
+    func properties(at path: String) -> [Property] {
+        switch self {
+        case .object(let members):
+            members.sorted { precedes($0.key, $1.key) }.flatMap { $0.value.properties(at: "\(path).\($0.key)") }
+        case .array(let elements): elements.enumerated().flatMap { $1.properties(at: "\(path).\($0)") }
+        case .bool(let bool): [Property(path, bool)]
+        case .integer(let integer): [Property(path, integer)]
+        case .number(let number): [Property(path, number)]
+        case .string(let string): [Property(path, string)]
+        case .null: []
+        }
+    }
+}
