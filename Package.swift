@@ -172,7 +172,7 @@ let package = Package(
             dependencies: [
                 "Imprint", "ImprintModel", "ImprintInterop", "ImprintNetwork", "ImprintImages", "ImprintSynthesis",
                 "ImprintCore", "ImprintTraining", "ImprintBaseModels", "ImprintBenchmarks", "ImprintLive",
-                "ImprintStudio", "ImprintServe", "ImprintFleet", "ImprintMPI",
+                "ImprintStudio", "ImprintServe", "ImprintFleet", "ImprintMPI", "ImprintStore",
                 "CStartup",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],

@@ -20,6 +20,7 @@ package enum OutputKind: String, CaseIterable, Sendable {
     case coreMLModel = "Core ML model"
     case predictionTable = "table of fold predictions"
     case detections = "COCO file of detections"
+    case signature = "model signature"
 
     /// Whether a new file of this kind may replace the file at `url`.
     ///
@@ -42,6 +43,7 @@ package enum OutputKind: String, CaseIterable, Sendable {
         case .coreMLModel: Self.hasExportedNetwork(url, fields: [2, 100, 100])
         case .predictionTable: starts(url, with: Self.predictionTableHeader)
         case .detections: starts(url, with: Self.detectionsHeader)
+        case .signature: starts(url, with: Self.signatureHeader)
         }
     }
 
@@ -50,6 +52,9 @@ package enum OutputKind: String, CaseIterable, Sendable {
 
     /// The start of a COCO file of detections.
     package static let detectionsHeader = "{\"info\":{\"description\":\"Detections by Imprint\"},\n"
+
+    /// The start of a model signature; other programs write its keys in another order.
+    package static let signatureHeader = "{\"dsseEnvelope\":{\"payload\":\""
 
     /// The name with an indefinite article: "a model file", "an ONNX model".
     package var withArticle: String {

@@ -8,6 +8,7 @@ internal import ImprintInterop
 internal import ImprintLive
 internal import ImprintMPI
 internal import ImprintModel
+internal import ImprintStore
 internal import ImprintSynthesis
 internal import ImprintTraining
 
@@ -50,6 +51,7 @@ func hint(for error: any Error) -> String? {
             + "OMPI_COMM_WORLD_SIZE and PMI_SIZE."
     case MPIError.invalidCount:
         "The option -np of mpirun sets the number of processes, and --threads the cores of each."
+    case SignatureError.wrongKey: "--public-key names the file of the public key."
     case ShareError.noLocalAddress, ShareError.unavailableAddress: "--share-address names the address."
     case let error as OptionError: hint(for: error.error)
     case let error as ImportError: hint(for: error.problem)

@@ -115,7 +115,7 @@ struct ImprintCommand: AsyncParsableCommand {
                 name: "Model files",
                 subcommands: [
                     InspectCommand.self, ModelsCommand.self, ImportCommand.self, ExportCommand.self,
-                    QuantizeCommand.self,
+                    QuantizeCommand.self, SignCommand.self, VerifyCommand.self,
                 ]),
             CommandGroup(
                 name: "Photos",

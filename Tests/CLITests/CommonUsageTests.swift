@@ -59,7 +59,7 @@ import Testing
             let texts = [
                 "output", "file", "folder", "model", "network", "name", "list", "labels", "what", "label=file",
                 "label=path", "file.html", "file.png", "file or auto", "hex",
-                "architecture", "dir", "file.csv", "file.json", "address",
+                "architecture", "dir", "text", "path", "file.csv", "file.json", "address",
             ]
             return !texts.contains(valueName ?? "") && valueName != "values" && (allValues ?? []).isEmpty
         }
@@ -75,7 +75,7 @@ import Testing
 
     @Test("The list contains all commands and their numeric options")
     func commandList() {
-        #expect(Self.commands.count == 23)
+        #expect(Self.commands.count == 25)
         let numeric = Self.commands.flatMap { command in
             command.options.filter(\.isNumeric).map { "\(command.testDescription) \($0.name)" }
         }

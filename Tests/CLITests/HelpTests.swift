@@ -9,7 +9,7 @@ import Testing
         arguments: [
             "", "train", "train-detector", "classify", "detect", "evaluate", "personalize", "merge", "join", "inspect",
             "compare", "models", "serve",
-            "import", "export", "quantize", "audit", "prepare", "augment", "draw", "studio", "bench",
+            "import", "export", "quantize", "sign", "verify", "audit", "prepare", "augment", "draw", "studio", "bench",
         ])
     func helpPages(command: String) throws {
         let page = command.isEmpty ? try imprint("--help") : try imprint(command, "--help")

@@ -32,6 +32,7 @@ import Testing
         Output(
             command: "augment --artwork Logo=logo.png --count 1 --epochs 1 --contact-sheet o.png --cut-out TARGET",
             kind: .cutOut),
+        Output(command: "sign m.imprint --private-key key.pem --output TARGET", kind: .signature),
     ]
 
     /// Files that may exist at the target; the kind is nil if Imprint did not write the file.
@@ -39,7 +40,7 @@ import Testing
         ("m.imprint", .model), ("p.personal", .personalization), ("c.features", .featureCache),
         ("saved/checkpoint.safetensors", .checkpoint), ("report.html", .trainingReport), ("audit.html", .auditReport),
         ("sheet.png", .contactSheet), ("sheet.jpg", .contactSheet), ("cut.png", .cutOut), ("m.onnx", .onnxModel),
-        ("m.mlmodel", .coreMLModel),
+        ("m.mlmodel", .coreMLModel), ("model.sig", .signature),
         ("foreign.onnx", nil), ("foreign.mlmodel", nil), ("foreign.safetensors", nil), ("foreign.html", nil),
         ("photos/dark/0.png", nil), ("photo.jpg", nil), ("notes.txt", nil),
     ]
@@ -192,6 +193,16 @@ import Testing
         }
     }
 
+    /// A private key that signs nothing else.
+    private static let privateKey = """
+        -----BEGIN PRIVATE KEY-----
+        MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgh1s/3x2ZEXH8Lmk1
+        keJZglEED3IapjPJv2lwGUU0WJGhRANCAARnIGV0hFQnC57Vv7ekpn55WRH6G9a1
+        bI3wPjsouwSydA8DWGEJ7as1lWqnx6YDVP6V/k0IQlV5K4Tn4kPBR1ZG
+        -----END PRIVATE KEY-----
+
+        """
+
     /// The contents of these files, generated once.
     private static let files = Result { () throws -> [String: Data] in
         var files: [String: Data] = [:]
@@ -202,6 +213,7 @@ import Testing
                 for sample in (3 * (y * 120 + 30))..<(3 * (y * 120 + 100)) { logo.samples[sample] = 20 }
             }
             try ImageFile.write(logo, to: folder.appending(path: "logo.png"))
+            try Data(privateKey.utf8).write(to: folder.appending(path: "key.pem"))
             let commands = [
                 "train photos --epochs 1 --input-size 16 --output m.imprint --report report.html --checkpoint saved",
                 "audit photos --report audit.html",
@@ -210,6 +222,7 @@ import Testing
                 "augment photos --count 1 --epochs 1 --contact-sheet sheet.png",
                 "augment photos --count 1 --epochs 1 --contact-sheet sheet.jpg",
                 "augment --artwork Logo=logo.png --count 1 --epochs 1 --contact-sheet s.png --cut-out cut.png",
+                "sign m.imprint --private-key key.pem",
             ]
             for command in commands {
                 let run = try imprint(command, folder: folder)
@@ -231,7 +244,7 @@ import Testing
             try Data("<!doctype html>\n<title>Imprint training report</title>\n".utf8).write(
                 to: folder.appending(path: "foreign.html"))
             try Data("notes".utf8).write(to: folder.appending(path: "notes.txt"))
-            for path in existing.map(\.file) + ["logo.png"]
+            for path in existing.map(\.file) + ["logo.png", "key.pem"]
                 + (0..<4).flatMap({ ["photos/dark/\($0).png", "photos/bright/\($0).png"] })
             {
                 files[path] = try Data(contentsOf: folder.appending(path: path))

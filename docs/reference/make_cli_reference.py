@@ -42,6 +42,8 @@ GUIDES = {
     "models": ["../how-to/base-models.md"],
     "import": ["../how-to/import.md"],
     "export": ["../how-to/export.md", "model-file-int8.md"],
+    "sign": ["../how-to/sign-models.md"],
+    "verify": ["../how-to/sign-models.md"],
     "quantize": ["../how-to/precision.md", "../explanation/quantization.md"],
     "audit": ["../how-to/audit-photos.md", "../how-to/annotations.md"],
     "prepare": ["../how-to/audit-photos.md"],

@@ -1,0 +1,162 @@
+internal import ArgumentParser
+internal import Foundation
+internal import ImprintCore
+internal import ImprintModel
+internal import ImprintStore
+
+struct SignCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sign", abstract: "Sign a model file or folder with a private key.",
+        discussion: """
+            The signature file has the format of OpenSSF Model Signing 1.0, so imprint verify and model_signing verify key can \
+            verify it. A folder is signed with all its files, except those of a Git repository.
+
+            Examples:
+              openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out key.pem
+              openssl pkey -in key.pem -pubout -out public.pem
+              imprint sign m.imprint --private-key key.pem
+              imprint verify m.imprint --signature model.sig --public-key public.pem
+            """)
+
+    @Argument(help: "The model file or folder to sign; it is not changed.")
+    var model: String
+
+    @Option(
+        help: ArgumentHelp(
+            "The private key in PEM format (PKCS #8 or SEC 1), on the curve P-256, P-384 or P-521.", valueName: "file"))
+    var privateKey: String
+
+    @Option(name: .shortAndLong, help: ArgumentHelp("The signature file to write.", valueName: "file"))
+    var output = ModelSignature.fileName
+
+    @Option(
+        help: ArgumentHelp(
+            "A file or folder in the folder of the model that is not signed; repeat it for several.", valueName: "path")
+    )
+    var ignore: [String] = []
+
+    @OptionGroup var common: CommonOptions
+
+    func validate() throws {
+        try requirePaths([model, privateKey] + ignore)
+        try checkOutputs(
+            [OutputFile(option: "--output", path: output, kind: .signature)],
+            inputs: [("the model to sign", model), ("the private key", privateKey)])
+    }
+
+    func run() throws {
+        let (model, target) = (URL(filePath: model), URL(filePath: output))
+        try AtomicFile.checkWritable(target)
+        let key = try SigningKey(contentsOf: URL(filePath: privateKey))
+        let signature = try ModelSignature(
+            signing: model, with: key, ignoring: [target] + ignore.map { URL(filePath: $0) })
+        try signature.write(to: target)
+        // Verifying the written file also shows that the model did not change meanwhile.
+        let signed = try ModelSignature(contentsOf: target).verify(model, with: key.verificationKey)
+        if common.json {
+            try Terminal.report(
+                Line(
+                    event: "finished", output: output, model: self.model, digest: signed.digest,
+                    files: signed.files.count, key: key.verificationKey.identifier))
+        } else {
+            Terminal.note("Wrote \(output): \(TextTable.counted(signed.files.count, "file")) signed.")
+        }
+        if let file = try? ModelFile(contentsOf: model), file.details.version == nil {
+            Terminal.note(
+                "The model has no version, so a store cannot recognize it as older than another one. "
+                    + "imprint export --to imprint --model-version NUMBER sets it.")
+        }
+    }
+}
+
+struct VerifyCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "verify", abstract: "Verify the signature of a model file or folder.",
+        discussion: """
+            The verb fails if a file was changed, added or removed since the model was signed, or if another key signed it. It \
+            reads signatures from imprint sign and model_signing sign key.
+
+            Examples:
+              imprint verify m.imprint --signature model.sig --public-key public.pem
+            """)
+
+    @Argument(help: "The model file or folder.")
+    var model: String
+
+    @Option(help: ArgumentHelp("The signature file.", valueName: "file"))
+    var signature: String
+
+    @Option(help: ArgumentHelp("The public key of the signer in PEM format.", valueName: "file"))
+    var publicKey: String
+
+    @OptionGroup var common: CommonOptions
+
+    func validate() throws { try requirePaths([model, signature, publicKey]) }
+
+    func run() throws {
+        let key = try VerificationKey(contentsOf: URL(filePath: publicKey))
+        do {
+            let signature = try ModelSignature(contentsOf: URL(filePath: self.signature))
+            let signed = try signature.verify(URL(filePath: model), with: key)
+            if common.json {
+                try Terminal.emit(VerificationLine(model, key, signed))
+            } else {
+                let ignored =
+                    signed.ignored.isEmpty ? "" : "; not signed: \(TextTable.list(signed.ignored))"
+                try Terminal.show(
+                    "\(shown(model)): the signature is valid for \(TextTable.counted(signed.files.count, "file"))\(ignored)"
+                )
+            }
+        } catch let error as SignatureError {
+            if common.json { try Terminal.emit(VerificationLine(model, key, error)) }
+            throw error
+        }
+    }
+}
+
+private struct Line: Encodable {
+    let event: String
+    let output: String
+    let model: String
+    let digest: String
+    let files: Int
+    let key: String
+}
+
+private struct VerificationLine: Encodable {
+    struct Change: Encodable {
+        let file: String
+        let sha256: String
+        let expected: String
+    }
+
+    let model: String
+    let verified: Bool
+    let key: String
+    @NullIfMissing var error: String?
+    /// The name of the model when it was signed; `null` if the signature is not valid, as `digest` and `files`.
+    @NullIfMissing var name: String?
+    @NullIfMissing var digest: String?
+    @NullIfMissing var files: Int?
+    let ignored: [String]
+    let changed: [Change]
+    let missing: [String]
+    let unsigned: [String]
+
+    init(_ model: String, _ key: VerificationKey, _ signed: SignedModel) {
+        (self.model, verified, self.key, error) = (model, true, key.identifier, nil)
+        (name, digest, files, ignored) = (signed.name, signed.digest, signed.files.count, signed.ignored)
+        (changed, missing, unsigned) = ([], [], [])
+    }
+
+    init(_ model: String, _ key: VerificationKey, _ error: SignatureError) {
+        (self.model, verified, self.key, self.error) = (model, false, key.identifier, "\(error)")
+        (name, digest, files, ignored) = (nil, nil, nil, [])
+        if case .mismatch(_, let mismatch) = error {
+            changed = mismatch.changed.map { Change(file: $0.path, sha256: $0.found, expected: $0.expected) }
+            (missing, unsigned) = (mismatch.missing, mismatch.unsigned)
+        } else {
+            (changed, missing, unsigned) = ([], [], [])
+        }
+    }
+}
