@@ -187,7 +187,7 @@ private enum PEMBlock {
             guard labels.contains(String(current)) || current == "ENCRYPTED PRIVATE KEY" else { continue }
             guard current != "ENCRYPTED PRIVATE KEY", !block.contains(where: { $0.contains("ENCRYPTED") }) else {
                 throw .invalidKey(
-                    name: name, reason: "the key is encrypted. Decrypt it with openssl pkey -in FILE -out FILE")
+                    name: name, reason: "the key is encrypted. Decrypt it with openssl pkey -in FILE -out NEWFILE")
             }
             return block.joined(separator: "\n")
         }
