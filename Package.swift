@@ -56,6 +56,9 @@ let package = Package(
             name: "CLCMS", pkgConfig: "lcms2",
             providers: [.apt(["liblcms2-dev"]), .brew(["little-cms2"])]),
         .systemLibrary(
+            name: "CCURL", pkgConfig: "libcurl",
+            providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(
             name: "CMPI", pkgConfig: "ompi-c",
             providers: [.apt(["libopenmpi-dev", "openmpi-bin"]), .brew(["open-mpi"])]),
 
@@ -76,6 +79,9 @@ let package = Package(
             name: "CImprintMPI",
             dependencies: [.target(name: "CMPI", condition: .when(traits: ["MPI"]))],
             exclude: ["README.md"], cSettings: [.define("IMPRINT_MPI", .when(traits: ["MPI"]))]),
+        .target(
+            name: "CImprintHTTP",
+            dependencies: [.target(name: "CCURL", condition: .when(platforms: [.linux]))], exclude: ["README.md"]),
         .target(name: "CImprintBase", exclude: ["README.md", "marks.imprint", "logos.imprint"]),
         .target(name: "ImprintCore", exclude: ["README.md"], swiftSettings: settings),
         .target(
@@ -133,7 +139,7 @@ let package = Package(
         .target(
             name: "ImprintStore",
             dependencies: [
-                "Imprint", "ImprintCore", "ImprintModel", "ImprintImages",
+                "Imprint", "ImprintCore", "ImprintModel", "ImprintImages", "CImprintHTTP",
                 .product(name: "Crypto", package: "swift-crypto"),
             ],
             exclude: ["README.md"], swiftSettings: settings),

@@ -1,10 +1,6 @@
 internal import Foundation
 internal import Synchronization
 
-#if canImport(FoundationNetworking)
-    internal import FoundationNetworking
-#endif
-
 /// Downloads a file into the folder of the store, and resumes an interrupted download.
 ///
 /// A record in another file contains the URL and version of the partial file. After a power cut, the record may belong to another
@@ -64,7 +60,8 @@ struct Download: Sendable {
     private func resumableRecord() throws -> ResumeRecord? {
         guard let size = try files.size(of: Self.fileName), size > 0, try files.size(of: Self.recordName) != nil,
             // Without a readable record the file is downloaded from the start.
-            let record = try? JSONDecoder().decode(ResumeRecord.self, from: files.contents(of: Self.recordName))
+            let record = try? JSONDecoder().decode(ResumeRecord.self, from: files.contents(of: Self.recordName)),
+            !record.version.hasControlCharacter
         else { return nil }
         return record.source == fetch.url.redacted ? record : nil
     }
@@ -90,9 +87,8 @@ struct Download: Sendable {
                     onProgress?(progress.byteCount, progress.expected)
                 }
             }
-        } catch let error as URLError {
-            throw StoreError.interrupted(
-                url: fetch.url.redacted, byteCount: progress.withLock(\.byteCount), reason: error.localizedDescription)
+        } catch let error as HTTPError {
+            throw error.storeError(url: fetch.url, byteCount: progress.withLock(\.byteCount))
         }
         let (found, expected) = progress.withLock { ($0.byteCount, $0.expected) }
         if let expected, found < expected {
@@ -114,40 +110,39 @@ struct Download: Sendable {
 
     /// Checks the header of a response and prepares for its body.
     private func begin(
-        _ response: HTTPURLResponse, _ record: ResumeRecord?, from start: Int, _ progress: inout Progress
+        _ response: HTTPResponse, _ record: ResumeRecord?, from start: Int, _ progress: inout Progress
     ) throws {
-        func header(_ name: String) -> String? { response.value(forHTTPHeaderField: name) }
         func invalid(_ reason: String) -> StoreError { .invalidResponse(url: fetch.url.redacted, reason: reason) }
-        let version = header("ETag").flatMap { $0.hasPrefix("W/") ? nil : $0 } ?? header("Last-Modified")
-        let isEncoded = header("Content-Encoding").map { $0.lowercased() != "identity" } ?? false
-        switch response.statusCode {
+        let version =
+            response.header("ETag").flatMap { $0.hasPrefix("W/") ? nil : $0 } ?? response.header("Last-Modified")
+        switch response.status {
         case 200:
+            try fetch.checkEncoding(response)
             if record != nil { try startOver() }
-            let length = isEncoded ? nil : header("Content-Length").flatMap { Int($0) }
+            let length = response.contentLength
             try length.map { try fetch.checkSize($0) }
             progress = Progress(byteCount: 0, expected: length)
-            if let version, !isEncoded {
+            if let version {
                 try files.replace(
                     Self.recordName,
                     with: JSONEncoder().encode(ResumeRecord(source: fetch.url.redacted, version: version)))
             }
         case 206:
-            let range = header("Content-Range") ?? "none"
-            guard let record, let found = ContentRange(range), found.start == start, found.end == found.total,
-                !isEncoded
-            else {
+            try fetch.checkEncoding(response)
+            let range = response.header("Content-Range") ?? "none"
+            guard let record, let found = ContentRange(range), found.start == start, found.end == found.total else {
                 throw invalid("its Content-Range is \(range.debugDescription), expected bytes from \(start) to the end")
             }
-            guard version == nil || version == record.version || header("ETag") == nil else {
+            guard version == nil || version == record.version || response.header("ETag") == nil else {
                 throw invalid("it is a part of another version of the file")
             }
             try fetch.checkSize(found.total)
             progress.expected = found.total
             progress.hasResumed = true
-        case 416 where header("Content-Range") == "bytes */\(start)" && record != nil:
+        case 416 where response.header("Content-Range") == "bytes */\(start)" && record != nil:
             progress = Progress(byteCount: start, expected: start, hasResumed: true, isDone: true)
         default:
-            throw StoreError.unexpectedStatus(url: fetch.url.redacted, status: response.statusCode)
+            throw StoreError.unexpectedStatus(url: fetch.url.redacted, status: response.status)
         }
     }
 }

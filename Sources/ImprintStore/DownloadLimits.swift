@@ -1,7 +1,8 @@
+public import Foundation
 internal import Imprint
 internal import ImprintNetwork
 
-/// The limits of a download: the maximum size and duration, and the minimum speed.
+/// The limits of a download: the maximum size and duration, the minimum speed, and the trusted certificates.
 public struct DownloadLimits: Sendable {
     /// The maximum size of a model in bytes.
     public var byteCount: Int
@@ -11,16 +12,22 @@ public struct DownloadLimits: Sendable {
     public var bytesPerInterval: Int
     /// The maximum duration of a download.
     public var time: Duration
+    /// A PEM file of the only certificate authorities that the download trusts.
+    ///
+    /// If it is nil, the download trusts those in the file of the environment variable `SSL_CERT_FILE` or, without it, those of the operating
+    /// system. On Apple platforms, downloads with a file fail.
+    public var certificates: URL?
 
     /// Creates limits; the defaults are 1 GiB, 1 KiB/s measured over 30 seconds, and one hour.
     public init(
         byteCount: Int = 1 << 30, interval: Duration = .seconds(30), bytesPerInterval: Int = 30 << 10,
-        time: Duration = .seconds(3600)
+        time: Duration = .seconds(3600), certificates: URL? = nil
     ) {
         self.byteCount = byteCount
         self.interval = interval
         self.bytesPerInterval = bytesPerInterval
         self.time = time
+        self.certificates = certificates
     }
 
     /// Checks that the interval is positive.

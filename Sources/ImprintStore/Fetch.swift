@@ -2,10 +2,6 @@ internal import Dispatch
 package import Foundation
 internal import Synchronization
 
-#if canImport(FoundationNetworking)
-    internal import FoundationNetworking
-#endif
-
 extension URL {
     /// The URL for messages and records, without user name, password, query and fragment, which may be secret.
     package var redacted: String {
@@ -69,17 +65,16 @@ struct Fetch: Sendable {
     ///   - onResponse: Receives the header of the response.
     ///   - onData: Receives each chunk of the body.
     func get(
-        headers: [String: String] = [:], onResponse: @escaping @Sendable (HTTPURLResponse) throws -> Void,
+        headers: [String: String] = [:], onResponse: @escaping @Sendable (HTTPResponse) throws -> Void,
         onData: @escaping @Sendable (Data) throws -> Void
     ) async throws {
         let end = DispatchTime.now() + limits.time.dispatchInterval
         var target = url
         for _ in 0...Self.maximumRedirects {
-            var request = URLRequest(url: target, cachePolicy: .reloadIgnoringLocalCacheData)
             // A range of a compressed body would be useless.
-            for (name, value) in headers.merging(["Accept-Encoding": "identity"], uniquingKeysWith: { $1 }) {
-                request.setValue(value, forHTTPHeaderField: name)
-            }
+            let request = HTTPRequest(
+                target, headers: headers.merging(["Accept-Encoding": "identity"], uniquingKeysWith: { $1 }),
+                certificates: limits.certificates)
             let exchange = HTTPExchange(onResponse: onResponse, onData: onData)
             switch try await exchange.run(request, until: end, limits) {
             case .complete: return
@@ -105,16 +100,26 @@ struct Fetch: Sendable {
             do {
                 try await get(
                     onResponse: { response in
-                        guard response.statusCode == 200 else {
-                            throw StoreError.unexpectedStatus(url: url.redacted, status: response.statusCode)
+                        guard response.status == 200 else {
+                            throw StoreError.unexpectedStatus(url: url.redacted, status: response.status)
                         }
+                        try checkEncoding(response)
                     }, onData: add)
-            } catch let error as URLError {
-                throw StoreError.interrupted(
-                    url: url.redacted, byteCount: data.withLock(\.count), reason: error.localizedDescription)
+            } catch let error as HTTPError {
+                throw error.storeError(url: url, byteCount: data.withLock(\.count))
             }
         }
         return data.withLock { $0 }
+    }
+
+    /// Checks that the body is not compressed, because it is never decompressed.
+    func checkEncoding(_ response: HTTPResponse) throws(StoreError) {
+        let encoding = response.header("Content-Encoding") ?? "identity"
+        guard encoding.lowercased() == "identity" else {
+            throw .invalidResponse(
+                url: url.redacted,
+                reason: "its Content-Encoding is \(encoding.prefix(40).debugDescription), expected none")
+        }
     }
 
     /// Checks `byteCount` against the size limit.

@@ -38,6 +38,16 @@ public final class RawServer: Sendable {
 
         @discardableResult public func send(_ text: String) -> Bool { send(Data(text.utf8)) }
 
+        /// Ends the connection with a TCP reset.
+        public func reset() {
+            // With this time, or by dissolving the association of the socket, the system discards unsent bytes.
+            var time = linger(l_onoff: 1, l_linger: 0)
+            setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &time, socklen_t(MemoryLayout<linger>.size))
+            var none = sockaddr()
+            none.sa_family = sa_family_t(AF_UNSPEC)
+            connect(descriptor, &none, socklen_t(MemoryLayout<sockaddr>.size))
+        }
+
         /// Waits until the client closes the connection.
         public func waitForEnd() {
             var byte: UInt8 = 0
@@ -64,7 +74,10 @@ public final class RawServer: Sendable {
     private let seen = Mutex<[Request]>([])
 
     /// Starts a server that calls `answer` for the request of each connection on a new thread, then closes the connection.
-    public init(_ answer: @escaping @Sendable (Request, Connection) -> Void) throws {
+    /// - Parameter readsRequest: Whether to read the request before the call; otherwise its head is empty.
+    public init(
+        readsRequest: Bool = true, _ answer: @escaping @Sendable (Request, Connection) -> Void
+    ) throws {
         listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -89,7 +102,7 @@ public final class RawServer: Sendable {
                 Thread.detachNewThread { [self] in
                     defer { close(descriptor) }
                     var head = Data()
-                    while head.range(of: Data("\r\n\r\n".utf8)) == nil {
+                    while readsRequest && head.range(of: Data("\r\n\r\n".utf8)) == nil {
                         var piece = [UInt8](repeating: 0, count: 4096)
                         let count = recv(descriptor, &piece, piece.count, 0)
                         if count <= 0 { return }

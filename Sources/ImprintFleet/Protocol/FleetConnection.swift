@@ -4,10 +4,6 @@ internal import ImprintInterop
 internal import ImprintStore
 internal import Synchronization
 
-#if canImport(FoundationNetworking)
-    internal import FoundationNetworking
-#endif
-
 /// Sends requests to a server; tests replace it to read every byte.
 protocol FleetTransport: Sendable {
     /// Sends a POST request and returns the status and the body of the response.
@@ -19,7 +15,7 @@ protocol FleetTransport: Sendable {
     )
 }
 
-/// The transport through URLSession.
+/// The transport over the network.
 struct HTTPTransport: FleetTransport {
     /// The maximum duration of a request.
     static let timeLimit = Duration.seconds(60)
@@ -29,13 +25,9 @@ struct HTTPTransport: FleetTransport {
     ) async throws -> (
         status: Int, body: [UInt8]
     ) {
-        var request = URLRequest(url: url, cachePolicy: .reloadIgnoringLocalCacheData)
-        request.httpMethod = "POST"
-        request.httpBody = Data(body)
-        for (name, value) in headers { request.setValue(value, forHTTPHeaderField: name) }
         let received = Mutex((status: 0, body: [UInt8]()))
         let exchange = HTTPExchange(
-            onResponse: { response in received.withLock { $0.status = response.statusCode } },
+            onResponse: { response in received.withLock { $0.status = response.status } },
             onData: { data in
                 try received.withLock { received in
                     guard received.body.count + data.count <= limit else {
@@ -46,14 +38,16 @@ struct HTTPTransport: FleetTransport {
             })
         let limits = DownloadLimits(interval: Self.timeLimit, bytesPerInterval: 0, time: Self.timeLimit)
         do {
-            switch try await exchange.run(request, until: .now() + Self.timeLimit.dispatchInterval, limits) {
+            switch try await exchange.run(
+                HTTPRequest(url, headers: headers, body: body), until: .now() + Self.timeLimit.dispatchInterval, limits)
+            {
             case .complete: break
             case .redirect:
                 throw FleetError.rejected(
                     url: url.redacted, status: 302, code: nil, detail: "it redirects to another address")
             }
-        } catch let error as URLError {
-            throw FleetError.unavailable(url: url.redacted, reason: error.localizedDescription)
+        } catch let error as HTTPError {
+            throw FleetError.unavailable(url: url.redacted, reason: error.reason)
         } catch is StoreError {
             throw FleetError.unavailable(url: url.redacted, reason: "it did not answer in \(Self.timeLimit)")
         }
