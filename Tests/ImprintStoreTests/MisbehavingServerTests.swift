@@ -78,6 +78,30 @@ extension DownloadTests {
         }
     }
 
+    @Test("A POST request sends its body at once", arguments: [0, 1, 3_000_000])
+    func post(byteCount: Int) async throws {
+        let server = try RawServer { request, connection in
+            let announced = request.header("Content-Length").flatMap { Int($0) } ?? 0
+            // The first bytes of the body may have arrived with the header.
+            let first = request.head.range(of: "\r\n\r\n").map { request.head[$0.upperBound...].utf8.count } ?? 0
+            let rest = connection.read(announced - first)
+            let isExpected =
+                announced == byteCount && rest.count == byteCount - first && request.header("Expect") == nil
+            connection.send("HTTP/1.1 \(isExpected ? 200 : 400) X\r\nContent-Length: 0\r\n\r\n")
+        }
+        defer { server.stop() }
+        let status = Mutex(0)
+        let exchange = HTTPExchange(
+            onResponse: { response in status.withLock { $0 = response.status } }, onData: { _ in })
+        let request = HTTPRequest(
+            server.url, headers: ["Content-Type": "application/protobuf"],
+            body: [UInt8](repeating: 120, count: byteCount))
+        _ = try await exchange.run(request, until: .now() + .seconds(100), .patient)
+        #expect(status.withLock(\.self) == 200)
+        #expect(server.requests.map { $0.head.hasPrefix("POST ") } == [true])
+        #expect(server.requests.first?.header("Content-Type") == "application/protobuf")
+    }
+
     @Test("A line break in the version of a partial file does not add a header to the request")
     func injectedHeader() async throws {
         let bytes = model.bytes

@@ -48,6 +48,18 @@ public final class RawServer: Sendable {
             connect(descriptor, &none, socklen_t(MemoryLayout<sockaddr>.size))
         }
 
+        /// Reads bytes of the body of a request; returns fewer at the end of the connection.
+        public func read(_ count: Int) -> Data {
+            var bytes = Data()
+            var piece = [UInt8](repeating: 0, count: 1 << 16)
+            while bytes.count < count {
+                let received = recv(descriptor, &piece, min(piece.count, count - bytes.count), 0)
+                if received <= 0 { break }
+                bytes += piece.prefix(received)
+            }
+            return bytes
+        }
+
         /// Waits until the client closes the connection.
         public func waitForEnd() {
             var byte: UInt8 = 0

@@ -59,13 +59,12 @@
             defer {
                 // First, so that `cancel` does not wake a destroyed transfer.
                 state.withLock { $0.handle = nil }
-                imprint_http_destroy(handle.pointer)
+                withExtendedLifetime(receiver) { imprint_http_destroy(handle.pointer) }
             }
             state.withLock { $0.handle = handle }
             // Only `cancel` and the connection end the waiting.
             while !state.withLock(\.isCancelled), imprint_http_step(handle.pointer, 60_000) != 0 {}
-            if let error = receiver.error { return error }
-            return withExtendedLifetime(receiver) { Self.error(of: handle) }
+            return receiver.error ?? Self.error(of: handle)
         }
 
         private static func error(of handle: Handle) -> HTTPError? {
