@@ -207,6 +207,10 @@ let package = Package(
         // A process that tests kill while it installs models and rolls back.
         .executableTarget(
             name: "InstallLoop", dependencies: ["ImprintStore"], path: "Tests/InstallLoop", swiftSettings: settings),
+        // A process that uses a model while tests change its file.
+        .executableTarget(
+            name: "ModelReader", dependencies: ["Imprint", "ImprintModel", "ImprintImages"], path: "Tests/ModelReader",
+            swiftSettings: settings),
         // The app of docs/tutorials/ship-a-model.md.
         .executableTarget(
             name: "TutorialApp", dependencies: ["Imprint", "ImprintStore"], path: "Tests/TutorialApp",
@@ -234,7 +238,7 @@ let package = Package(
         .testTarget(
             name: "ImprintStoreTests",
             dependencies: [
-                "ImprintStore", "Imprint", "ImprintModel", "ImprintCore", "InstallLoop", "TestSupport",
+                "ImprintStore", "Imprint", "ImprintModel", "ImprintCore", "InstallLoop", "ModelReader", "TestSupport",
                 .product(name: "Crypto", package: "swift-crypto"),
             ],
             swiftSettings: settings),

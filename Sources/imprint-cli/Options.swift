@@ -80,9 +80,12 @@ struct ClassifierOptions: ParsableArguments {
 
     func validate() throws { try requirePaths([personalization].compactMap { $0 }) }
 
-    func classifier(_ model: String, threads: Int) throws -> ImageClassifier {
+    /// Returns the classifier of a model.
+    /// - Parameter copies: Whether to copy the parameters of a file, for commands that run for hours.
+    func classifier(_ model: String, threads: Int, copies: Bool = false) throws -> ImageClassifier {
         let base = try ImageClassifier(
-            namedModel(model), threads: threads, averagesFlipped: mirror, precision: precisionOptions.checked())
+            namedModel(model, copies: copies), threads: threads, averagesFlipped: mirror,
+            precision: precisionOptions.checked())
         PrecisionOptions.warnIfSlow(base)
         return try base.personalized(
             with: try personalization.map { try Personalization(contentsOf: URL(filePath: $0)) })

@@ -71,7 +71,9 @@ struct StudioCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let classifier = try model.map { try classifierOptions.classifier($0, threads: common.threadCount) }
+        let classifier = try model.map {
+            try classifierOptions.classifier($0, threads: common.threadCount, copies: true)
+        }
         let name = model.map {
             ([$0] + [classifierOptions.personalization].compactMap(\.self)).map {
                 URL(filePath: $0).deletingPathExtension().lastPathComponent

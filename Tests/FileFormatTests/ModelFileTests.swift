@@ -90,8 +90,8 @@ func sampleModel(
         model.parameters.withValues { $0.map(\.bitPattern) }
     }
 
-    @Test("Mapped parameters are independent of later changes to their file")
-    func mapped() throws {
+    @Test("Parameters are independent of a later replacement of their file", arguments: [true, false])
+    func mapped(maps: Bool) throws {
         let model = try sampleModel()
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "model.imprint")
@@ -99,7 +99,7 @@ func sampleModel(
             let file = try Safetensors.File(contentsOf: url)
             #expect(file.mapped(model.parameters.layout) != nil)
             let bytes = try Data(contentsOf: url)
-            let read = try ModelFile(contentsOf: url)
+            let read = maps ? try ModelFile(contentsOf: url) : try ModelFile(copyingContentsOf: url)
             let name = try #require(model.parameters.layout.entries.first?.name)
             read.parameters[name] = read.parameters[name]?.map { $0 + 1 }
             #expect(try Data(contentsOf: url) == bytes)
@@ -128,6 +128,7 @@ func sampleModel(
             }
             #expect(try Safetensors.File(contentsOf: url).mapped(model.parameters.layout) == nil)
             #expect(bitPatterns(of: try ModelFile(contentsOf: url)) == expected)
+            #expect(bitPatterns(of: try ModelFile(copyingContentsOf: url)) == expected)
         }
     }
 

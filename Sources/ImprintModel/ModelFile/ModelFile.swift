@@ -245,10 +245,20 @@ private let migrations: [Int: @Sendable ([String: String]) throws(ModelFileError
 ]
 
 extension ModelFile {
-    /// Reads and verifies the file at `url`.
+    /// Reads and verifies the file at `url`, and maps float32 parameters into memory instead of copying them.
+    ///
+    /// Processes that use the same file share its memory. While the model exists, the file may be replaced (renamed over, or deleted), but
+    /// not overwritten: if it is truncated, the system ends a process that reads the missing part. If other programs may overwrite it, use
+    /// `init(copyingContentsOf:)`.
     /// - Throws: `ModelFileError` if it is not a complete model file in a supported format, `SafetensorsError` if it is not a safetensors
     ///   file, `FileError` if it cannot be read.
-    public init(contentsOf url: URL) throws { try self.init(checking: Safetensors.File(contentsOf: url)) }
+    public init(contentsOf url: URL) throws { try self.init(checking: Safetensors.File(contentsOf: url), maps: true) }
+
+    /// Reads and verifies the file at `url`, and copies the parameters, so later changes to the file have no effect on the model.
+    ///
+    /// For 100 MB, copying takes about 20 ms.
+    /// - Throws: The errors of `init(contentsOf:)`.
+    public init(copyingContentsOf url: URL) throws { try self.init(checking: Safetensors.File(contentsOf: url)) }
 
     /// Reads and verifies the bytes of a model file.
     /// - Parameters:
@@ -259,15 +269,15 @@ extension ModelFile {
         try self.init(checking: Safetensors.File(bytes, named: name))
     }
 
-    private init(checking file: Safetensors.File) throws {
+    private init(checking file: Safetensors.File, maps: Bool = false) throws {
         do {
-            try self.init(file)
+            try self.init(file, maps: maps)
         } catch let problem as ModelFileError.Problem {
             throw ModelFileError(path: file.path, problem: problem)
         }
     }
 
-    private init(_ file: Safetensors.File) throws {
+    private init(_ file: Safetensors.File, maps: Bool) throws {
         let metadata = try migrated(file.header.metadata)
         network = try value(Key.network, in: metadata)
         labels = try value(Key.labels, in: metadata)
@@ -315,7 +325,7 @@ extension ModelFile {
         precision = !isInt8 && parameterTensors.contains { $0.elementType == .float16 } ? .float16 : .float32
         storage = isInt8 ? .int8 : precision == .float16 ? .float16 : .float32
 
-        let mapped = file.mapped(layout)
+        let mapped = maps ? file.mapped(layout) : nil
         parameters = try mapped ?? Parameters(layout)
         let scales = try QuantizedWeights.scales(scaleTensors, in: file)
         let quantization =
