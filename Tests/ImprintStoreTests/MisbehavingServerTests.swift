@@ -33,8 +33,9 @@ extension DownloadTests {
         let server = try RawServer(readsRequest: false) { _, connection in if resets { connection.reset() } }
         defer { server.stop() }
         try await withTemporaryFolder { folder in
+            let store = try ModelStore(at: folder)
             await #expect {
-                try await ModelStore(at: folder).install(
+                try await store.install(
                     from: server.url, verification: model.verification, limits: .patient)
             } throws: { InvalidResponse.Effect($0) == .interrupted }
         }
