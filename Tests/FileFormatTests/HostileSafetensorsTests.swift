@@ -115,6 +115,10 @@ import Testing
         Case(
             "tensor twice, once with an escape",
             #"{"t":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"\u0074":{"dtype":"U8"}}"#, .duplicateKey("t")),
+        Case(
+            "tensor twice, once with a wrong size",
+            #"{"t":{"dtype":"U8","shape":[0],"data_offsets":[0,5]},"t":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}"#,
+            .duplicateKey("t")),
         Case("field twice", #"{"t":{"dtype":"U8","dtype":"U8"}}"#, .duplicateKey("dtype")),
         Case("metadata twice", #"{"__metadata__":{},"__metadata__":{}}"#, .duplicateKey("__metadata__")),
         Case("metadata key twice", #"{"__metadata__":{"a":"","a":""}}"#, .duplicateKey("a")),
@@ -217,6 +221,15 @@ import Testing
             try (whole + [0]).write(to: url)
             #expect(throws: SafetensorsError.self) { try Safetensors.File(contentsOf: url) }
         }
+    }
+
+    @Test(
+        "An empty tensor can have sizes whose product in bytes would overflow",
+        arguments: ["[2305843009213693952,0]", "[0,4611686018427387904,4]"])
+    func emptyTensor(shape: String) throws {
+        let header = #"{"t":{"dtype":"F64","shape":\#(shape),"data_offsets":[0,0]}}"#
+        let tensor = try #require(try Safetensors.Header(Array(header.utf8), dataLength: 0).tensors.first)
+        #expect(tensor.count == 0 && tensor.byteRange.isEmpty)
     }
 
     /// If the header is still readable, its ranges must be within the data and its element counts must match.

@@ -20,16 +20,19 @@ extension Safetensors.Header {
     /// Parses the JSON in `bytes`, which precedes `dataLength` bytes of tensors, and checks every rule of the format.
     init(_ bytes: [UInt8], dataLength: Int) throws(Problem) {
         var metadata: [String: String] = [:]
-        var tensors: [Safetensors.TensorDescription] = []
+        var fields: [TensorFields] = []
         var scanner = HeaderScanner(bytes)
         try scanner.object { (scanner, key) throws(Problem) in
             if key == metadataKey {
                 try scanner.object { (scanner, key) throws(Problem) in metadata[key] = try scanner.string() }
             } else {
-                tensors.append(try Self.tensor(named: key, from: &scanner))
+                fields.append(try TensorFields(of: key, from: &scanner))
             }
         }
         try scanner.end()
+        // Sizes are checked after the keys, so that a repeated key is reported even if one of its tensors is invalid.
+        var tensors: [Safetensors.TensorDescription] = []
+        for fields in fields { tensors.append(try fields.description) }
         tensors.sort {
             ($0.byteRange.lowerBound, $0.byteRange.upperBound) < ($1.byteRange.lowerBound, $1.byteRange.upperBound)
         }
@@ -43,10 +46,21 @@ extension Safetensors.Header {
         guard end == dataLength else { throw .wrongDataLength(found: dataLength, expected: end) }
         self.init(metadata: metadata, tensors: tensors)
     }
+}
 
-    private static func tensor(
-        named name: String, from scanner: inout HeaderScanner
-    ) throws(Problem) -> Safetensors.TensorDescription {
+/// The fields of a tensor in the header, before their values are checked.
+private struct TensorFields {
+    typealias Problem = SafetensorsError.Problem
+
+    private let name: String
+    private let elementName: String
+    private let shape: [Int]
+    private let offsets: [Int]
+    /// The problem if the offsets are not a range.
+    private let notARange: Problem
+
+    /// Reads an object with the fields of a tensor.
+    init(of name: String, from scanner: inout HeaderScanner) throws(Problem) {
         var elementName: String?
         var shape: [Int]?
         var offsets: [Int]?
@@ -61,24 +75,36 @@ extension Safetensors.Header {
         guard let elementName else { throw .missingField(tensor: name, field: "dtype") }
         guard let shape else { throw .missingField(tensor: name, field: "shape") }
         guard let offsets else { throw .missingField(tensor: name, field: "data_offsets") }
-        guard let elementType = Safetensors.ElementType(rawValue: elementName) else {
-            throw .unknownElementType(tensor: name, found: elementName)
+        (self.name, self.elementName, self.shape, self.offsets) = (name, elementName, shape, offsets)
+        notARange = scanner.malformed("data_offsets [begin, end] with begin ≤ end, not \(offsets),")
+    }
+
+    /// The description of the tensor; its type, shape and range fit together.
+    var description: Safetensors.TensorDescription {
+        get throws(Problem) {
+            guard let elementType = Safetensors.ElementType(rawValue: elementName) else {
+                throw .unknownElementType(tensor: name, found: elementName)
+            }
+            guard offsets.count == 2, offsets[0] <= offsets[1] else { throw notARange }
+            guard let byteCount = byteCount(elementType) else { throw .shapeOverflows(tensor: name, shape: shape) }
+            let byteRange = offsets[0]..<offsets[1]
+            guard byteRange.count == byteCount else {
+                throw .wrongByteCount(tensor: name, found: byteRange.count, expected: byteCount)
+            }
+            return Safetensors.TensorDescription(
+                name: name, elementType: elementType, shape: shape, byteRange: byteRange)
         }
-        guard offsets.count == 2, offsets[0] <= offsets[1] else {
-            throw scanner.malformed("data_offsets [begin, end] with begin ≤ end, not \(offsets),")
+    }
+
+    /// Returns the size of the tensor in bytes; nil if it, or the product of the first sizes of the shape, overflows.
+    private func byteCount(_ elementType: Safetensors.ElementType) -> Int? {
+        var count = 1
+        for factor in shape + [elementType.byteCount] {
+            let (product, overflow) = count.multipliedReportingOverflow(by: factor)
+            if overflow { return nil }
+            count = product
         }
-        var byteCount = elementType.byteCount
-        for size in shape {
-            let (product, overflow) = byteCount.multipliedReportingOverflow(by: size)
-            if overflow { throw .shapeOverflows(tensor: name, shape: shape) }
-            byteCount = product
-        }
-        let byteRange = offsets[0]..<offsets[1]
-        guard byteRange.count == byteCount else {
-            throw .wrongByteCount(tensor: name, found: byteRange.count, expected: byteCount)
-        }
-        return Safetensors.TensorDescription(
-            name: name, elementType: elementType, shape: shape, byteRange: byteRange)
+        return count
     }
 }
 
