@@ -15,6 +15,8 @@ let package = Package(
         .library(name: "ImprintStore", targets: ["ImprintStore"]),
         .library(name: "ImprintBaseModels", targets: ["ImprintBaseModels"]),
         .library(name: "ImprintFleet", targets: ["ImprintFleet"]),
+        // Only for the package in the folder Fuzzing.
+        .library(name: "FuzzTargets", targets: ["FuzzTargets"]),
         .executable(name: "imprint", targets: ["imprint-cli"]),
         .plugin(name: "ImprintModels", targets: ["ImprintModels"]),
     ],
@@ -200,6 +202,14 @@ let package = Package(
 
         .target(name: "TestSupport", dependencies: ["ImprintCore"], path: "Tests/TestSupport", swiftSettings: settings),
         .target(name: "CHeapMeter", path: "Tests/CHeapMeter"),
+        // The readers of untrusted bytes that libFuzzer calls.
+        .target(
+            name: "FuzzTargets",
+            dependencies: [
+                "ImprintModel", "ImprintInterop", "ImprintNetwork", "ImprintImages", "ImprintSynthesis",
+                "ImprintTraining", "ImprintServe",
+            ],
+            path: "Tests/FuzzTargets", swiftSettings: settings),
         // A process that tests kill while it saves a model.
         .executableTarget(
             name: "SaveLoop", dependencies: ["ImprintModel", "ImprintNetwork", "ImprintImages"], path: "Tests/SaveLoop",
@@ -227,6 +237,9 @@ let package = Package(
             name: "FileFormatTests",
             dependencies: ["ImprintModel", "ImprintInterop", "CImprintKernels", "CHeapMeter", "TestSupport"],
             exclude: ["Fixtures"], swiftSettings: settings),
+        .testTarget(
+            name: "FuzzTargetTests", dependencies: ["FuzzTargets", "TestSupport"],
+            swiftSettings: settings),
         .testTarget(
             name: "ImprintTests",
             dependencies: [

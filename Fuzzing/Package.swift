@@ -2,15 +2,15 @@
 
 import PackageDescription
 
-// A separate package, so that users of Imprint do not build it. CONTRIBUTING.md has the command.
+// A separate package, because only programs that are built with a sanitizer contain libFuzzer. README.md has the commands.
 let package = Package(
     name: "imprint-fuzzing",
     platforms: [.macOS(.v15)],
-    dependencies: [.package(name: "imprint", path: "..")],
+    // SVG artwork needs a library that is loaded at run time, and the studio is not fuzzed.
+    dependencies: [.package(name: "imprint", path: "..", traits: ["HEIC"])],
     targets: [
-        .target(name: "CFuzzer"),
-        .executableTarget(
-            name: "fuzz-import", dependencies: ["CFuzzer", .product(name: "Imprint", package: "imprint")]),
+        // One program for all targets; its name selects the target.
+        .executableTarget(name: "fuzz", dependencies: [.product(name: "FuzzTargets", package: "imprint")])
     ],
     swiftLanguageModes: [.v6]
 )

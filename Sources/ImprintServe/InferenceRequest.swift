@@ -63,6 +63,17 @@ struct InferenceRequest {
     /// The header field with the number of bytes in the JSON text.
     static let jsonLengthField = "Inference-Header-Content-Length"
 
+    /// Returns the number of bytes in the JSON text of a request; nil if its body has no binary data.
+    static func jsonByteCount(_ head: RequestHead) throws(HTTPError) -> Int? {
+        guard let text = head.fields[jsonLengthField.lowercased()] else { return nil }
+        guard let count = Int(text), count >= 0 else {
+            throw HTTPError(
+                .badRequest,
+                "\(jsonLengthField) is \(String(text.prefix(20)).debugDescription), expected a number of bytes")
+        }
+        return count
+    }
+
     private static func outputs(
         _ message: InferenceMessage, _ interface: ModelInterface
     ) throws(HTTPError) -> [Output] {

@@ -168,16 +168,7 @@ extension InferenceServer {
             guard !body.isEmpty else { throw HTTPError(.badRequest, "the body is empty, expected a picture") }
             return InferenceRequest(picture: body, interface)
         }
-        var jsonByteCount: Int?
-        if let text = head.fields[InferenceRequest.jsonLengthField.lowercased()] {
-            guard let count = Int(text), count >= 0 else {
-                throw HTTPError(
-                    .badRequest,
-                    "\(InferenceRequest.jsonLengthField) is \(String(text.prefix(20)).debugDescription), expected a number of bytes"
-                )
-            }
-            jsonByteCount = count
-        }
+        let jsonByteCount = try InferenceRequest.jsonByteCount(head)
         let size = jsonByteCount ?? body.count
         guard size <= Self.maximumJSONByteCount else {
             throw HTTPError(

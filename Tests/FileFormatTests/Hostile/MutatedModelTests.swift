@@ -11,7 +11,7 @@ import Testing
     /// The number of files of each format; `IMPRINT_MUTANTS` sets another one for longer runs.
     private static let count = ProcessInfo.processInfo.environment["IMPRINT_MUTANTS"].flatMap { Int($0) } ?? 2000
 
-    /// Writes the original files to the folder in an environment variable, as seeds for libFuzzer.
+    /// Writes the original files to the folder in an environment variable, as seeds for the fuzz targets of these names.
     @Test(.enabled(if: seedFolder != nil)) func seeds() throws {
         guard let seedFolder = Self.seedFolder.map({ URL(filePath: $0) }) else { return }
         func write(_ kind: String, _ seeds: [[UInt8]]) throws {
@@ -22,8 +22,9 @@ import Testing
         func joined(_ first: [UInt8], _ second: [UInt8]) -> [UInt8] {
             withUnsafeBytes(of: UInt32(first.count).littleEndian, Array.init) + first + second
         }
-        try write("file", SeedModels.onnx() + SeedModels.coreML())
-        try write("program", programs().map { joined($0[0], $0[1]) })
+        try write("onnx", SeedModels.onnx())
+        try write("core_ml", SeedModels.coreML())
+        try write("core_ml_package", programs().map { joined($0[0], $0[1]) })
         try write("caffe", SeedModels.caffe().map { joined($0.prototxt, $0.weights) })
         // The first byte selects the architecture.
         let squeezeNet = try CheckpointSample.squeezeNet()
@@ -32,7 +33,7 @@ import Testing
             try ["zip.pth", "legacy.pth", "wrapped.pth", "tensors.safetensors"].map(CheckpointSample.bytes)
             + [CheckpointSample.archive(squeezeNet), CheckpointSample.legacy(squeezeNet)]
         try write("pytorch", checkpoints.map { [architecture] + $0 })
-        try write("imprint", [SeedModels.modelFile()])
+        try write("model_file", [SeedModels.modelFile()])
     }
 
     private static let seedFolder = ProcessInfo.processInfo.environment["IMPRINT_FUZZING_SEEDS"]
