@@ -210,6 +210,10 @@ let package = Package(
                 "ImprintTraining", "ImprintServe",
             ],
             path: "Tests/FuzzTargets", swiftSettings: settings),
+        // Reads safetensors files, to compare the results with those of another program.
+        .executableTarget(
+            name: "SafetensorsReader", dependencies: ["ImprintModel", "ImprintCore"], path: "Tests/SafetensorsReader",
+            swiftSettings: settings),
         // A process that tests kill while it saves a model.
         .executableTarget(
             name: "SaveLoop", dependencies: ["ImprintModel", "ImprintNetwork", "ImprintImages"], path: "Tests/SaveLoop",
@@ -238,7 +242,7 @@ let package = Package(
             dependencies: ["ImprintModel", "ImprintInterop", "CImprintKernels", "CHeapMeter", "TestSupport"],
             exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(
-            name: "FuzzTargetTests", dependencies: ["FuzzTargets", "TestSupport"],
+            name: "FuzzTargetTests", dependencies: ["FuzzTargets", "SafetensorsReader", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "ImprintTests",
