@@ -5,7 +5,9 @@ or the base system, and read its seed corpus without a crash. Exits with status 
 """
 
 import argparse
+import configparser
 import filecmp
+import os
 import pathlib
 import re
 import subprocess
@@ -20,8 +22,9 @@ LIMITS = ["-rss_limit_mb=2560", "-timeout=25"]
 SYSTEM = re.compile(r"^(linux-vdso|ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util))\.so")
 
 
-def run(*arguments):
-    result = subprocess.run([str(argument) for argument in arguments], capture_output=True, text=True, errors="replace")
+def run(*arguments, **options):
+    command = [str(argument) for argument in arguments]
+    result = subprocess.run(command, capture_output=True, text=True, errors="replace", **options)
     return result.returncode, result.stdout + result.stderr
 
 
@@ -52,7 +55,12 @@ def check_program(program):
 def check_target(program):
     """Returns the problems of a target, the number of edges and the number of seeds."""
     problems = []
-    status, output = run(program, "-seed=1337", "-runs=4", *LIMITS)
+    options = configparser.ConfigParser()
+    options.read_string(program.with_name(program.name + ".options").read_text())
+    limits = LIMITS + [f"-{name}={value}" for name, value in options["libfuzzer"].items()]
+    sanitizer = ":".join(f"{name}={value}" for name, value in options["asan"].items())
+    environment = {**os.environ, "ASAN_OPTIONS": sanitizer}
+    status, output = run(program, "-seed=1337", "-runs=4", *limits, env=environment)
     if status != 0 or "Done 4 runs" not in output:
         problems.append(f"it does not start (status {status}):\n{output}")
     edges = sum(int(count) for count in re.findall(r"INFO: Loaded \d+ modules?\s+\((\d+) inline", output))
@@ -65,7 +73,7 @@ def check_target(program):
         with zipfile.ZipFile(archive) as corpus:
             corpus.extractall(seeds)
         count = len(list(seeds.iterdir()))
-        status, output = run(program, "-runs=0", f"-dict={dictionary}", *LIMITS, seeds)
+        status, output = run(program, "-runs=0", f"-dict={dictionary}", *limits, seeds, env=environment)
         if status != 0 or count == 0:
             problems.append(f"it fails with its {count} seeds (status {status}):\n{output}")
     return problems, edges, count
