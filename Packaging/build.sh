@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Builds the program of the packages in SCRATCH_PATH, inside the checkout, and prints its path: build.sh SCRATCH_PATH
+# The Swift runtime is linked statically. The program is the same in every folder that contains the checkout.
+# With PINNED=1, SwiftPM must use the versions of Package.resolved.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scratch=$PWD/$1
+flags=(
+    -c release --static-swift-stdlib --scratch-path "$scratch"
+    # Debug information contains paths, and the packages do not have it.
+    -debug-info-format none
+    # Paths of the checkout become relative: in Swift, in #file of packages in Swift 5 mode, and in __FILE__ of C.
+    -Xswiftc -file-prefix-map -Xswiftc "$PWD=."
+    -Xcc "-ffile-prefix-map=$PWD=." -Xcxx "-ffile-prefix-map=$PWD=."
+    # Otherwise, it is derived from sections that are removed.
+    -Xlinker --build-id=none
+)
+[ "${PINNED:-}" != 1 ] || flags+=(--force-resolved-versions)
+swift build "${flags[@]}" --product generate-manual >&2
+swift build "${flags[@]}" --product imprint >&2
+echo "$scratch/release/imprint"
