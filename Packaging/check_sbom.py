@@ -16,7 +16,7 @@ from cyclonedx.validation.json import JsonStrictValidator
 text, root = pathlib.Path(sys.argv[1]).read_text(), pathlib.Path(sys.argv[2])
 problems = []
 if error := JsonStrictValidator(SchemaVersion.V1_6).validate_str(text):
-    problems.append(f"is not valid: {error}")
+    problems.append(f"is not valid: {str(error).splitlines()[0]}")
 bom = json.loads(text)
 
 

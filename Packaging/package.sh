@@ -126,7 +126,7 @@ END
 recommended() {
     local names=$optional
     ! grep -q '"libcurl\.so' "$work/deb.json" || names="ca-certificates $names"
-    echo "$names" | sed 's/ /, /g'
+    echo "${names// /, }"
 }
 
 make_archive() {

@@ -36,8 +36,7 @@ in_root() {
 # Makes a Debian with the smallest set of packages, from the package sources of this machine.
 make_base() {
     local sources mirror
-    apt-get update -qq
-    apt-get install -y -qq --no-install-recommends debootstrap
+    apt-get update -qq && apt-get install -y -qq --no-install-recommends debootstrap || return
     sources=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(COMPONENT) $(ORIGIN)' 'Created-By: Packages' |
         awk -v origin="$ID" 'tolower($4) == origin { print "deb", $1, $2, $3 }' | sort -u)
     mirror=$(awk -v codename="$VERSION_CODENAME" '$3 == codename && $4 == "main" { print $2; exit }' <<<"$sources")
@@ -78,7 +77,7 @@ from PIL import Image
 pillow_heif.register_heif_opener()
 Image.open(sys.argv[1]).resize((256, 256)).save(sys.argv[2])
 ' "$1/root/demo/fresh/TwoCircles/00002.jpg" "$1/root/demo/photo.heic" &&
-        in_root "$1" "$2" classify /root/demo/logo.imprint /root/demo/photo.heic | tee /dev/stderr | grep -q 'TwoCircles'
+        in_root "$1" "$2" classify /root/demo/logo.imprint /root/demo/photo.heic | grep 'TwoCircles'
 }
 
 forget_demo() {
@@ -88,7 +87,7 @@ forget_demo() {
 recommended_exist() {
     local name
     for name in $(dpkg-deb --field "$deb" Recommends | tr -d ,) $(dpkg-deb --field "$deb" Suggests | tr -d ,); do
-        in_root "$root" apt-cache show "$name" | grep -q '^Package:' || return
+        in_root "$root" apt-cache show "$name" || return
     done
 }
 
