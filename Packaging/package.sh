@@ -92,7 +92,7 @@ make_deb() {
 
     mkdir -p "$work/shlibdeps/debian" "$root/DEBIAN"
     printf 'Source: imprint\n\nPackage: imprint\nArchitecture: any\n' >"$work/shlibdeps/debian/control"
-    (cd "$work/shlibdeps" && dpkg-shlibdeps -O "$work/imprint") | sed 's/^shlibs:Depends=//' >"$work/depends"
+    (cd "$work/shlibdeps" && dpkg-shlibdeps -O "$root/usr/bin/imprint") | sed 's/^shlibs:Depends=//' >"$work/depends"
     [ -s "$work/depends" ]
     (cd "$root" && find usr -type f -print0 | sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
     cat >"$root/DEBIAN/control" <<END
