@@ -3,9 +3,9 @@
 # This is "./run demo" with fewer images and epochs.
 set -euo pipefail
 program=$1
-"$program" draw two-circles --output train --count 800 --seed 1
+"$program" draw two-circles --output train --count 2000 --seed 1
 "$program" draw two-circles --output fresh --count 200 --seed 2
-"$program" train train --output logo.imprint --input-size 64 --epochs 8 --augment flip,rotate,blur --seed 1 --report report.html
+"$program" train train --output logo.imprint --input-size 64 --epochs 10 --augment flip,rotate,blur --seed 1 --report report.html
 evaluation=$("$program" evaluate logo.imprint fresh)
 echo "$evaluation"
 grep -qE '^accuracy ([89][0-9]|100)' <<<"$evaluation"
