@@ -29,7 +29,7 @@ check() {
 in_root() {
     unshare --mount --pid --fork -- sh -c '
         mount -t proc proc "$0/proc" && mount --bind /dev "$0/dev" &&
-            exec chroot "$0" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"
+            exec chroot "$0" env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"
     ' "$@"
 }
 
@@ -81,7 +81,7 @@ Image.open(sys.argv[1]).resize((256, 256)).save(sys.argv[2])
 }
 
 forget_demo() {
-    rm -r "$1/root/demo" "$1/root/demo.sh"
+    rm -rf "$1/root/demo" "$1/root/demo.sh"
 }
 
 recommended_exist() {
@@ -106,10 +106,10 @@ has_files() {
 
 # The libraries that do not come from the folder of the archive must be those that every Debian has.
 only_base_libraries() {
-    in_root "$root" ldd "$1/bin/imprint" | tee "$log.ldd"
-    ! grep -q 'not found' "$log.ldd" &&
-        ! awk -v folder="$1" '$3 ~ "^/" && index($3, folder) != 1 { print $1 }' "$log.ldd" |
-            grep -vE '^(libc|libm|libdl|libpthread|librt|libresolv|libgcc_s|libstdc\+\+)\.so'
+    in_root "$root" ldd "$1/bin/imprint" >"$log.ldd" && cat "$log.ldd" && ! grep -q 'not found' "$log.ldd" &&
+        grep -qF "=> $1/" "$log.ldd" &&
+        ! grep -F '=> /' "$log.ldd" | grep -vF "=> $1/" |
+            grep -vE '^\s(libc|libm|libdl|libpthread|librt|libresolv|libgcc_s|libstdc\+\+)\.so'
 }
 
 test_deb() {
@@ -163,8 +163,8 @@ test_archive() {
     check "the bill of materials describes the unpacked files" check_sbom "$archive.cdx.json" "$root/opt/imprint"
     ln -s ../../../opt/imprint/bin/imprint "$root/usr/local/bin/imprint"
     check "a symbolic link runs the program, which finds its recipes" \
-        in_root "$root" sh -c 'cd / && imprint draw shapes --output /root/shapes --count 2 --seed 1'
-    rm -r "$root/root/shapes" "$root/usr/local/bin/imprint" "$root/opt/imprint" "$root/srv/a folder"
+        in_root "$root" sh -c 'cd / && imprint draw shapes --output /root/shapes --count 6 --seed 1'
+    rm -rf "$root/root/shapes" "$root/usr/local/bin/imprint" "$root/opt/imprint" "$root/srv/a folder"
     check "no file of the archive remains" same_files "$root" "$work/before"
     rm -rf "$root"
 }
