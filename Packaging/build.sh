@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the program of the packages in SCRATCH_PATH, inside the checkout, and prints its path: build.sh SCRATCH_PATH
-# The Swift runtime is linked statically. The program is the same in every folder that contains the checkout.
+# The Swift runtime is linked statically. The program depends on the length of the path of the checkout, and not on the path.
 # With PINNED=1, SwiftPM must use the versions of Package.resolved.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -195,7 +195,8 @@ optional=$(optional_packages | paste -sd ' ')
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 swift package --scratch-path "$scratch" show-dependencies --format json >"$work/packages.json"
-strip --strip-all --remove-section=.comment --remove-section=.note -o "$work/imprint" "$program"
+# The hashes of modules depend on the folder of the checkout, and nothing reads them at run time.
+strip --strip-all --remove-section=.comment --remove-section=.note --remove-section=.swift_modhash -o "$work/imprint" "$program"
 # SwiftPM sets the folder of the program as a path of libraries; there are none.
 patchelf --remove-rpath "$work/imprint"
 rm -rf dist

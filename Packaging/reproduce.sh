@@ -9,8 +9,13 @@ fi
 dist=$PWD/dist resolved=$PWD/Package.resolved
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# Another folder, with a path of another length, and another depth.
-clone=$work/another/folder-of-a-clone
+# The compiler stores the lengths of the paths of some source files, but not the paths. So the clone has a path of the same length.
+if [ ${#PWD} -lt 9 ]; then
+    echo "The path of the checkout is shorter than that of a temporary folder. Move it to a folder with a longer path." >&2
+    exit 1
+fi
+clone=$(mktemp -d "/tmp/$(printf '%*s' $((${#PWD} - 5)) '' | tr ' ' X)")
+trap 'rm -rf "$work" "$clone"' EXIT
 git clone --quiet . "$clone"
 (cd "$clone" && Packaging/package.sh --resolved "$resolved" >&2)
 
