@@ -6,7 +6,7 @@ let settings: [SwiftSetting] = [.enableUpcomingFeature("InternalImportsByDefault
 
 let package = Package(
     name: "imprint",
-    platforms: [.macOS(.v15)],
+    platforms: [.macOS(.v15), .iOS(.v18)],
     products: [
         .library(
             name: "Imprint", targets: ["Imprint", "ImprintModel", "ImprintNetwork", "ImprintImages", "ImprintCore"]),
@@ -21,7 +21,7 @@ let package = Package(
         .plugin(name: "ImprintModels", targets: ["ImprintModels"]),
     ],
     traits: [
-        .trait(name: "HEIC", description: "Reads HEIC photos through libheif; small devices can do without."),
+        .trait(name: "HEIC", description: "Reads HEIC photos through libheif, on Linux; small devices can do without."),
         .trait(
             name: "SVG", description: "Reads SVG artwork through librsvg, which is loaded at run time."),
         .trait(
@@ -38,25 +38,25 @@ let package = Package(
         .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
     ],
     targets: [
-        // System libraries, each with only a module map.
+        // System libraries, each with only a module map. On Apple platforms, Accelerate, ImageIO and Core Graphics replace all but MPI.
         .systemLibrary(
             name: "COpenBLAS", pkgConfig: "openblas",
-            providers: [.apt(["libopenblas-dev"]), .brew(["openblas"])]),
+            providers: [.apt(["libopenblas-dev"])]),
         .systemLibrary(
             name: "CTurboJPEG", pkgConfig: "libturbojpeg",
-            providers: [.apt(["libturbojpeg0-dev"]), .brew(["jpeg-turbo"])]),
+            providers: [.apt(["libturbojpeg0-dev"])]),
         .systemLibrary(
             name: "CPNG", pkgConfig: "libpng",
-            providers: [.apt(["libpng-dev"]), .brew(["libpng"])]),
+            providers: [.apt(["libpng-dev"])]),
         .systemLibrary(
             name: "CWebP", pkgConfig: "libwebp",
-            providers: [.apt(["libwebp-dev"]), .brew(["webp"])]),
+            providers: [.apt(["libwebp-dev"])]),
         .systemLibrary(
             name: "CHEIF", pkgConfig: "libheif",
-            providers: [.apt(["libheif-dev"]), .brew(["libheif"])]),
+            providers: [.apt(["libheif-dev"])]),
         .systemLibrary(
             name: "CLCMS", pkgConfig: "lcms2",
-            providers: [.apt(["liblcms2-dev"]), .brew(["little-cms2"])]),
+            providers: [.apt(["liblcms2-dev"])]),
         .systemLibrary(
             name: "CCURL", pkgConfig: "libcurl",
             providers: [.apt(["libcurl4-openssl-dev"])]),
@@ -71,7 +71,10 @@ let package = Package(
             linkerSettings: [.linkedLibrary("dl", .when(platforms: [.linux]))]),
         .target(
             name: "CImprintCodecs",
-            dependencies: ["CPNG", .target(name: "CDynamicLibrary", condition: .when(traits: ["SVG"]))],
+            dependencies: [
+                .target(name: "CPNG", condition: .when(platforms: [.linux])),
+                .target(name: "CDynamicLibrary", condition: .when(traits: ["SVG"])),
+            ],
             exclude: ["README.md"], cSettings: [.define("IMPRINT_SVG", .when(traits: ["SVG"]))]),
         .target(
             name: "CImprintShare",
@@ -92,15 +95,23 @@ let package = Package(
         .target(
             name: "ImprintImages",
             dependencies: [
-                "ImprintCore", "CImprintKernels", "CImprintCodecs", "CTurboJPEG", "CPNG", "CWebP", "CLCMS",
-                .target(name: "CHEIF", condition: .when(traits: ["HEIC"])),
+                "ImprintCore", "CImprintKernels", "CImprintCodecs",
+                .target(name: "CTurboJPEG", condition: .when(platforms: [.linux])),
+                .target(name: "CPNG", condition: .when(platforms: [.linux])),
+                .target(name: "CWebP", condition: .when(platforms: [.linux])),
+                .target(name: "CLCMS", condition: .when(platforms: [.linux])),
+                .target(name: "CHEIF", condition: .when(platforms: [.linux], traits: ["HEIC"])),
             ],
-            exclude: ["README.md"], swiftSettings: settings),
+            exclude: ["README.md"], swiftSettings: settings,
+            linkerSettings: [.linkedLibrary("z", .when(platforms: [.macOS, .iOS]))]),
         .target(
             name: "ImprintSynthesis", dependencies: ["ImprintCore", "ImprintImages", "CImprintKernels"],
             exclude: ["README.md"], swiftSettings: settings),
         .target(
-            name: "ImprintNetwork", dependencies: ["ImprintCore", "COpenBLAS", "CImprintKernels"],
+            name: "ImprintNetwork",
+            dependencies: [
+                "ImprintCore", "CImprintKernels", .target(name: "COpenBLAS", condition: .when(platforms: [.linux])),
+            ],
             exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "ImprintModel",

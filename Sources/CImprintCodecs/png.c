@@ -1,3 +1,6 @@
+// On Apple platforms, ImageIO reads PNG (ImprintImages).
+#if !defined(__APPLE__)
+
 #include "reduce.h"
 
 #include <png.h>
@@ -118,3 +121,5 @@ imprint_decoding_status imprint_decode_png_reduced(
     free(reading);
     return status;
 }
+
+#endif

@@ -1,5 +1,5 @@
 #if !__has_include(<png.h>)
-#error "png.h is missing. Install it with: apt-get install libpng-dev (Debian, Ubuntu) or brew install libpng (macOS)"
+#error "png.h is missing. Install it with: apt-get install libpng-dev (Debian, Ubuntu)"
 #endif
 #include <png.h>
 // libpng depends on zlib and installs its headers; color profiles in a PNG are compressed.

@@ -1,4 +1,4 @@
 #if !__has_include(<webp/decode.h>)
-#error "webp/decode.h is missing. Install it with: apt-get install libwebp-dev (Debian, Ubuntu) or brew install webp (macOS)"
+#error "webp/decode.h is missing. Install it with: apt-get install libwebp-dev (Debian, Ubuntu)"
 #endif
 #include <webp/decode.h>

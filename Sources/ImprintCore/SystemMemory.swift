@@ -1,15 +1,23 @@
 internal import Foundation
 
+#if os(iOS)
+    internal import os
+#endif
+
 /// The memory of the machine.
 package enum SystemMemory {
     /// The number of bytes that this process can allocate without swapping.
     ///
-    /// On Linux, this is free memory and file cache, within the limits of the process and of its control group. Elsewhere, it is
-    /// half of the physical memory.
+    /// On Linux, this is free memory and file cache, within the limits of the process and of its control group. On iOS, it is what
+    /// the app can allocate before the system ends it. On macOS, it is half of the physical memory.
     package static var available: Int {
         #if os(Linux)
             let free = bytes(of: "MemAvailable:", in: "/proc/meminfo").map { $0 << 10 }
             return [free, availableInGroup, availableAddressSpace].compactMap { $0 }.min() ?? halfOfAll
+        #elseif os(iOS)
+            // The Simulator has no limit and reports 0.
+            let free = os_proc_available_memory()
+            return free > 0 ? free : halfOfAll
         #else
             return halfOfAll
         #endif
@@ -35,10 +43,14 @@ package enum SystemMemory {
 
     /// Returns memory that was freed in small blocks to the system, which the C library may not do otherwise.
     package static func returnFreed() {
-        // glibc has this function, but its Swift module does not; other C libraries lack it.
-        guard let function = dlsym(nil, "malloc_trim") else { return }
-        typealias Trim = @convention(c) (Int) -> CInt
-        _ = unsafeBitCast(function, to: Trim.self)(0)
+        #if canImport(Darwin)
+            _ = malloc_zone_pressure_relief(nil, 0)
+        #else
+            // glibc has this function, but its Swift module does not; Musl lacks it.
+            guard let function = dlsym(nil, "malloc_trim") else { return }
+            typealias Trim = @convention(c) (Int) -> CInt
+            _ = unsafeBitCast(function, to: Trim.self)(0)
+        #endif
     }
 
     #if os(Linux)

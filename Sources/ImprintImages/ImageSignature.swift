@@ -1,5 +1,10 @@
-internal import CPNG
 package import Foundation
+
+#if canImport(ImageIO)
+    internal import zlib
+#else
+    internal import CPNG
+#endif
 
 /// A comment in a PNG or JPEG file, by which Imprint recognizes the images that it wrote.
 package struct ImageSignature: Sendable {

@@ -1,17 +1,7 @@
 internal import CImprintKernels
-internal import COpenBLAS
 internal import ImprintCore
-internal import Synchronization
 
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
-
-/// Matrix products in float32; the only caller of OpenBLAS.
+/// Matrix products in float32; the only caller of `BLAS`.
 enum GEMM {
     /// A row-major matrix whose rows are `stride` elements apart, optionally transposed.
     struct Matrix {
@@ -28,57 +18,20 @@ enum GEMM {
         var transpose: Matrix { Matrix(values, stride: stride, transposed: !transposed) }
     }
 
-    /// The one-time setup of OpenBLAS, with one thread per call because all workers of a plan call it concurrently.
-    private static let setUp: Void = {
-        chooseKernels()
-        openblas_set_num_threads(1)
-    }()
+    /// The one-time setup of the BLAS library.
+    private static let setUp: Void = BLAS.setUp()
 
-    /// Sets up OpenBLAS; call this before several threads multiply matrices.
-    /// - Throws: `NetworkError.outOfMemory` if OpenBLAS cannot allocate its buffer.
+    /// Sets up the BLAS library; call this before several threads multiply matrices.
+    /// - Throws: `NetworkError.outOfMemory` if it cannot allocate its buffer.
     static func prepare() throws(NetworkError) {
         setUp
-        guard !hasBuffer.load(ordering: .acquiring) else { return }
-        // OpenBLAS tries forever to allocate its buffer of 128 MiB at the first large product.
-        let byteCount = 129 << 20
-        let block = mmap(nil, byteCount, PROT_NONE, MAP_PRIVATE | MAP_ANON, -1, 0)
-        guard let block, block != MAP_FAILED else { throw .outOfMemory(bytes: byteCount) }
-        munmap(block, byteCount)
-        // Allocate it now, with a product that is too large for the kernels without a buffer.
-        let side = 256
-        let ones = [Float](repeating: 1, count: side * side)
-        var product = [Float](repeating: 0, count: side * side)
-        let count = blasint(side)
-        cblas_sgemm(
-            CblasRowMajor, CblasNoTrans, CblasNoTrans, count, count, count, 1, ones, count, ones, count, 0, &product,
-            count)
-        hasBuffer.store(true, ordering: .releasing)
+        try BLAS.allocateBuffer()
     }
 
-    /// Whether OpenBLAS has allocated the buffer of the first thread.
-    private static let hasBuffer = Atomic(false)
-
-    /// The CPU whose kernels OpenBLAS uses, such as "SkylakeX".
+    /// The kernels that the BLAS library uses, such as "SkylakeX" of OpenBLAS.
     static var kernels: String {
         setUp
-        return String(cString: openblas_get_corename())
-    }
-
-    /// Makes OpenBLAS use its AVX-512 kernels if CImprintKernels uses AVX-512.
-    ///
-    /// OpenBLAS selects kernels with half the vector width if it does not know the CPU, or if OPENBLAS_CORETYPE names an older one. It reads
-    /// this variable each time it selects kernels, so this function sets the variable and makes OpenBLAS select again.
-    private static func chooseKernels() {
-        let avx512Kernels = ["SkylakeX", "Cooperlake", "SapphireRapids", "Zen5"]
-        guard imprint_kernels_use_avx512() != 0, !avx512Kernels.contains(String(cString: openblas_get_corename())),
-            let quit = dlsym(nil, "gotoblas_dynamic_quit"), let initialize = dlsym(nil, "gotoblas_dynamic_init")
-        else { return }
-        typealias Function = @convention(c) () -> Void
-        let coreType = getenv("OPENBLAS_CORETYPE").map { String(cString: $0) }
-        setenv("OPENBLAS_CORETYPE", "SkylakeX", 1)
-        unsafeBitCast(quit, to: Function.self)()
-        unsafeBitCast(initialize, to: Function.self)()
-        if let coreType { setenv("OPENBLAS_CORETYPE", coreType, 1) } else { unsetenv("OPENBLAS_CORETYPE") }
+        return BLAS.kernels
     }
 
     /// The largest number of multiplications for which the AVX-512 kernels of OpenBLAS do not pack the matrices first.
@@ -218,9 +171,9 @@ enum GEMM {
             sgemm(rows, vectorWidth, inner, a, Matrix(b.values + last, stride: b.stride), c + last, stride, false)
         } else {
             for column in whole..<columns {
-                cblas_sgemv(
-                    CblasRowMajor, CblasNoTrans, blasint(rows), blasint(inner), 1, a.values, blasint(a.stride),
-                    b.values + column, blasint(b.stride), accumulating ? 1 : 0, c + column, blasint(stride))
+                BLAS.multiplyColumn(
+                    rows: rows, inner: inner, a, Matrix(b.values + column, stride: b.stride), into: c + column,
+                    stride: stride, times: accumulating ? 1 : 0)
             }
         }
     }
@@ -237,15 +190,15 @@ enum GEMM {
     ///
     /// They do if neither matrix is transposed and the number of columns modulo the vector width is 1 to 8. Such products are
     /// computed in parts: full vectors, of which the last two overlap, or full vectors and single columns.
-    private static func hasSmallRemainder(columns: Int) -> Bool { (1...8).contains(columns % vectorWidth) }
+    private static func hasSmallRemainder(columns: Int) -> Bool {
+        BLAS.allocatesForSmallRemainder && (1...8).contains(columns % vectorWidth)
+    }
 
     private static func sgemm(
         _ rows: Int, _ columns: Int, _ inner: Int, _ a: Matrix, _ b: Matrix, _ c: UnsafeMutablePointer<Float>,
         _ stride: Int, _ accumulating: Bool
     ) {
-        cblas_sgemm(
-            CblasRowMajor, a.transposed ? CblasTrans : CblasNoTrans, b.transposed ? CblasTrans : CblasNoTrans,
-            blasint(rows), blasint(columns), blasint(inner), 1, a.values, blasint(a.stride), b.values,
-            blasint(b.stride), accumulating ? 1 : 0, c, blasint(stride))
+        BLAS.multiply(
+            rows: rows, columns: columns, inner: inner, a, b, into: c, stride: stride, times: accumulating ? 1 : 0)
     }
 }

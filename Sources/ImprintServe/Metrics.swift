@@ -87,7 +87,7 @@ final class Metrics: Sendable {
 
     /// The resident memory of the process in bytes; nil if the system does not report it.
     private static var residentMemory: Int? {
-        // Files in /proc report a size of 0, so read to the end.
+        // Apple platforms have no /proc. Its files report a size of 0, so read to the end.
         guard let file = FileHandle(forReadingAtPath: "/proc/self/statm"), let data = try? file.readToEnd() else {
             return nil
         }

@@ -18,7 +18,7 @@ import Testing
             BaseModels.defaultFolder(environment: environment, home: home).path
         }
         #expect(path(["IMPRINT_HOME": "/data", "XDG_DATA_HOME": "/xdg"]) == "/data/models")
-        #if !os(macOS)
+        #if !canImport(Darwin)
             #expect(path(["XDG_DATA_HOME": "/xdg"]) == "/xdg/imprint/models")
             #expect(path(["XDG_DATA_HOME": "relative", "IMPRINT_HOME": ""]) == "/home/ada/.local/share/imprint/models")
         #endif

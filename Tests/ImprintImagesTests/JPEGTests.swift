@@ -79,6 +79,17 @@ import Testing
         }
     }
 
+    @Test("The end marker of an embedded preview does not count as the end of the file")
+    func findsEnd() throws {
+        let jpeg = try ImageFile.encodeJPEG(RasterImage(width: 20, height: 10, filledWith: 90))
+        let withPreview = inserting(0xE1, Array("Exif\0\0".utf8) + jpeg, into: jpeg)
+        #expect(JPEGSegments(withPreview).hasEnd)
+        #expect(JPEGSegments(withPreview + [0, 0, 7]).hasEnd, "bytes follow the end")
+        #expect(!JPEGSegments(Array(withPreview.dropLast(2))).hasEnd)
+        #expect(!JPEGSegments(Array(withPreview.prefix(jpeg.count))).hasEnd)
+        #expect(!JPEGSegments([]).hasEnd)
+    }
+
     @Test("A file truncated at any byte is an error", arguments: ["baseline.jpg", "progressive-420.jpg", "cmyk.jpg"])
     func truncated(name: String) throws {
         let whole = [UInt8](try PillowVectors.load().file(name).file)

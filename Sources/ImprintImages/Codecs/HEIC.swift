@@ -1,6 +1,6 @@
 internal import Foundation
 
-#if HEIC
+#if HEIC && !canImport(ImageIO)
     internal import CHEIF
     internal import CImprintCodecs
 
@@ -153,7 +153,7 @@ internal import Foundation
             }
         }
     }
-#else
+#elseif !canImport(ImageIO)
     /// Reports HEIC as unsupported in a build without it.
     enum HEIC {
         static func header(_ bytes: [UInt8], file: URL) throws(ImageError) -> ImageHeader { throw missing(file) }

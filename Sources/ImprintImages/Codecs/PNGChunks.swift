@@ -1,4 +1,10 @@
-internal import CPNG
+internal import Foundation
+
+#if canImport(ImageIO)
+    internal import zlib
+#else
+    internal import CPNG
+#endif
 
 /// The chunks of a PNG, for metadata that the decoder does not report.
 struct PNGChunks: Sequence, IteratorProtocol {
@@ -16,6 +22,28 @@ struct PNGChunks: Sequence, IteratorProtocol {
         defer { position += length + overhead }
         let content = position + 8
         return (String(decoding: bytes[(position + 4)..<content], as: UTF8.self), bytes[content..<(content + length)])
+    }
+
+    /// Reads the metadata of the image.
+    /// - Throws: `ImageError.truncated` if the first or the last chunk is missing.
+    func header(file: URL) throws(ImageError) -> ImageHeader {
+        guard let first = first(where: { _ in true }), first.type == "IHDR", first.content.count == 13 else {
+            throw .truncated(file: file, reason: "the PNG has no header")
+        }
+        // libpng stops at the last row, but without the end chunk the file is cut short.
+        guard contains(where: { $0.type == "IEND" }) else {
+            throw .truncated(file: file, reason: "the PNG has no end")
+        }
+        var header = ImageHeader(
+            format: .png, width: first.content.bigEndian(at: 0), height: first.content.bigEndian(at: 4))
+        let colorType = first.content.dropFirst(9).first ?? 0
+        header.model = colorType & 2 == 0 ? .grey : .rgb
+        header.hasAlpha = colorType & 4 != 0 || contains { $0.type == "tRNS" }
+        header.isInterlaced = first.content.last == 1
+        header.isAnimated = contains { $0.type == "acTL" }
+        header.orientation = orientation
+        header.colors = colors
+        return header
     }
 
     /// The orientation in the eXIf chunk; `.up` if there is none.

@@ -23,8 +23,13 @@ struct ImageHeader {
         self.height = height
     }
 
-    /// The conversion to sRGB; nil if the file has no colour description.
-    var profile: ColorProfile? { ColorProfile.of(colors, model: model) }
+    #if canImport(ImageIO)
+        /// The colour profile; nil if the file has no colour description. The decoder converts the colours.
+        var profile: ColorProfile?
+    #else
+        /// The conversion to sRGB; nil if the file has no colour description.
+        var profile: ColorProfile? { ColorProfile.of(colors, model: model) }
+    #endif
 
     /// Creates a header from the bytes of a file, and checks that the size is within the limit.
     init(_ bytes: [UInt8], file: URL) throws(ImageError) {

@@ -23,10 +23,10 @@ public struct BaseModels: Sendable {
     public init(folder: URL = BaseModels.defaultFolder) { self.folder = folder }
 
     /// The default folder: `models` in the folder that the environment variable `IMPRINT_HOME` names; otherwise `imprint/models` in
-    /// `XDG_DATA_HOME` or `~/.local/share`, and on macOS in `~/Library/Application Support`.
+    /// `XDG_DATA_HOME` or `~/.local/share`, and on Apple platforms in `~/Library/Application Support`.
     public static var defaultFolder: URL {
         defaultFolder(
-            environment: ProcessInfo.processInfo.environment, home: FileManager.default.homeDirectoryForCurrentUser)
+            environment: ProcessInfo.processInfo.environment, home: URL.homeDirectory)
     }
 
     /// Returns the default folder in an environment.
@@ -34,7 +34,7 @@ public struct BaseModels: Sendable {
         if let path = environment["IMPRINT_HOME"], !path.isEmpty {
             return URL(filePath: path).appending(path: "models")
         }
-        #if os(macOS)
+        #if canImport(Darwin)
             let data = home.appending(path: "Library/Application Support")
         #else
             // The XDG base directory specification ignores relative paths.

@@ -1,0 +1,99 @@
+/// The marker segments of a JPEG up to its first scan, for metadata that the decoder does not report.
+struct JPEGSegments: Sequence, IteratorProtocol {
+    private let bytes: [UInt8]
+    private var position = 2
+
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    /// Returns the next segment: its marker (the byte after 0xFF) and its content; nil at the first scan or at invalid bytes.
+    mutating func next() -> (marker: UInt8, content: ArraySlice<UInt8>)? {
+        while position + 1 < bytes.count, bytes[position] == 0xFF {
+            let marker = bytes[position + 1]
+            switch marker {
+            case 0xFF: position += 1  // padding
+            case 0x01, 0xD0...0xD7: position += 2  // no content
+            case 0xD9, 0xDA: return nil  // end of image, start of scan
+            default:
+                guard position + 3 < bytes.count else { return nil }
+                let length = Int(bytes[position + 2]) << 8 | Int(bytes[position + 3])
+                let end = position + 2 + length
+                guard length >= 2, end <= bytes.count else { return nil }
+                defer { position = end }
+                return (marker, bytes[(position + 4)..<end])
+            }
+        }
+        return nil
+    }
+
+    /// The orientation in the first EXIF segment; `.up` if there is none.
+    var orientation: Orientation {
+        let prefix = Array("Exif\0\0".utf8)
+        return first { $0.marker == 0xE1 && $0.content.starts(with: prefix) }.flatMap { Orientation(exif: $0.content) }
+            ?? .up
+    }
+
+    /// The ICC profile, joined from its numbered parts, because a segment holds only 64 kB.
+    var profile: ColorDescription? {
+        let prefix = Array("ICC_PROFILE\0".utf8)
+        let (number, count, overhead) = (prefix.count, prefix.count + 1, prefix.count + 2)
+        let parts = filter { $0.marker == 0xE2 && $0.content.count > overhead && $0.content.starts(with: prefix) }
+            .map { Array($0.content) }.sorted { $0[number] < $1[number] }
+        guard let first = parts.first else { return nil }
+        guard parts.map({ Int($0[number]) }) == Array(1...parts.count), Int(first[count]) == parts.count else {
+            return .unusable("parts of the ICC profile are missing")
+        }
+        return .profile(parts.flatMap { $0.dropFirst(overhead) })
+    }
+
+    /// The number of bytes of coefficients that the decoder buffers: all if there are several scans, else none.
+    var coefficientByteCount: Int {
+        var segments = self
+        var frame: (marker: UInt8, content: [UInt8])?
+        while let (marker, content) = segments.next() {
+            // Of the markers 0xC0 to 0xCF, these are not frames: Huffman tables, extensions, arithmetic conditioning.
+            if 0xC0...0xCF ~= marker, ![0xC4, 0xC8, 0xCC].contains(marker) { frame = (marker, Array(content)) }
+        }
+        guard let (marker, content) = frame, content.count >= 6 else { return 0 }
+        func pair(_ offset: Int) -> Int { Int(content[offset]) << 8 | Int(content[offset + 1]) }
+        let (height, width) = (pair(1), pair(3))
+        var components: [(across: Int, down: Int)] = []
+        for offset in stride(from: 6, to: content.count - 2, by: 3) where components.count < Int(content[5]) {
+            components.append((Int(content[offset + 1] >> 4), Int(content[offset + 1] & 15)))
+        }
+        // The number of components in the first scan follows its marker and length.
+        let scan = segments.position + 4
+        let isInterleaved = scan < segments.bytes.count && Int(segments.bytes[scan]) == components.count
+        let isProgressive = marker & 3 == 2
+        guard isProgressive || !isInterleaved else { return 0 }
+        let across = 8 * Swift.max(components.map { $0.across }.max() ?? 0, 1)
+        let down = 8 * Swift.max(components.map { $0.down }.max() ?? 0, 1)
+        let (columns, rows) = ((width + across - 1) / across, (height + down - 1) / down)
+        let blocks = components.reduce(0) { sum, component in
+            sum + columns * component.across * rows * component.down
+        }
+        return blocks * 64 * MemoryLayout<Int16>.stride
+    }
+
+    /// Whether the file has the marker of its end after the start of its first scan.
+    var hasEnd: Bool {
+        var segments = self
+        while segments.next() != nil {}
+        // Within a scan, a zero follows each byte 0xFF that is not part of a marker. Some writers add bytes after the end.
+        let scan = bytes[Swift.min(segments.position, bytes.count)...]
+        return zip(scan, scan.dropFirst()).contains { $0 == 0xFF && $1 == 0xD9 }
+    }
+
+    /// Whether the file has Adobe's marker, which means that CMYK is inverted.
+    var hasAdobeMarker: Bool { contains { $0.marker == 0xEE && $0.content.starts(with: "Adobe".utf8) } }
+}
+
+extension JPEG {
+    /// Returns the smallest of 1, 2, 4 and 8 eighths at which a short side is at least `covering` long; 8 without `covering`, or if
+    /// none is sufficient.
+    ///
+    /// The decoder supports other scales too, but without vector instructions, so decoding more pixels is faster.
+    static func eighths(shortSide: Int, covering: Int?) -> Int {
+        guard let covering else { return 8 }
+        return [1, 2, 4].first { (shortSide * $0 + 7) / 8 >= covering } ?? 8
+    }
+}

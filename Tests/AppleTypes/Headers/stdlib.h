@@ -1,0 +1,5 @@
+#include <stddef.h>
+void *malloc(size_t size);
+void *calloc(size_t count, size_t size);
+void free(void *block);
+char *getenv(const char *name);
