@@ -32,13 +32,20 @@ copy_sources() {
     done < <(find "Sources/$2" -name '*.swift')
 }
 
-# Type-checks a module: check_swift PLATFORM MODULE [OPTION …]. Each file sees Darwin, which Foundation exports on Apple platforms.
+# Type-checks the files of a module that differ between platforms, and those that call them: check_swift PLATFORM MODULE [OPTION …]
+# Each file sees Darwin, which Foundation exports on Apple platforms.
 check_swift() {
-    local platform=$1 module=$2
+    local platform=$1 module=$2 file files=()
     shift 2
     copy_sources "$platform" "$module"
-    frontend -D "IS_$platform" -module-name "$module" -import-module Darwin -I "$work/$platform" "$@" \
-        "$work/$platform/$module"/*.swift
+    for file in "$work/$platform/$module"/*.swift; do
+        if [[ " $* " == *" -typecheck "* ]] &&
+            grep -qE 'canImport\(|IS_|\b(BLAS|JPEG|PNG|WebP|HEIC|ColorProfile|Orientation)\b|compressed\(' "$file"; then
+            files+=(-primary-file)
+        fi
+        files+=("$file")
+    done
+    frontend -D "IS_$platform" -module-name "$module" -import-module Darwin -I "$work/$platform" "$@" "${files[@]}"
 }
 
 # Checks the C sources for an architecture, with traits that are on by default: check_c ARCHITECTURE
