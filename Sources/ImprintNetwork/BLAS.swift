@@ -9,7 +9,7 @@
         /// The type of sizes and strides.
         typealias Size = Int32
 
-        /// The name for reports. Accelerate does not report the kernels that it selects.
+        /// The name for reports, because Accelerate does not report the kernels that it selects.
         static let kernels = "Accelerate"
 
         /// Whether unpacked products allocate memory if the number of columns modulo the vector width is 1 to 8; this concerns only OpenBLAS.
@@ -62,7 +62,7 @@
             openblas_set_num_threads(1)
         }
 
-        /// Calls `body`; OpenBLAS runs all products on the calling thread.
+        /// Calls `body`, in which OpenBLAS runs all products on the calling thread.
         @inline(__always)
         static func onThisThread(_ body: () -> Void) { body() }
 

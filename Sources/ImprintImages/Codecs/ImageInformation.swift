@@ -8,7 +8,7 @@ public enum ImageFormat: String, Sendable, Codable, CaseIterable {
     case png = "PNG"
     /// WebP: lossy and lossless, and the first frame of an animation.
     case webp = "WebP"
-    /// HEIC, unless the build leaves it out (package trait `HEIC`).
+    /// HEIC, unless a build for Linux leaves it out (package trait `HEIC`).
     case heic = "HEIC"
 
     /// The names of all formats, as part of a sentence.
@@ -24,7 +24,7 @@ package struct ImageInformation: Sendable, Hashable {
     package let width: Int
     /// The height of the stored image, in pixels.
     package let height: Int
-    /// The orientation of the stored image; always `up` for HEIC, because its stored size already refers to the upright image.
+    /// The orientation of the stored image; except on Apple platforms, always `up` for HEIC, whose size refers to the upright image.
     package let orientation: Orientation
     /// The name of the colour profile ("Display P3"); nil if the file has no readable profile.
     package let colorProfile: String?

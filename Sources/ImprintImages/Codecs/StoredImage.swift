@@ -24,7 +24,9 @@ struct ImageHeader {
     }
 
     #if canImport(ImageIO)
-        /// The colour profile; nil if the file has no colour description. The decoder converts the colours.
+        /// The colour profile; nil if the file has no colour description.
+        ///
+        /// The decoder converts the colours.
         var profile: ColorProfile?
     #else
         /// The conversion to sRGB; nil if the file has no colour description.

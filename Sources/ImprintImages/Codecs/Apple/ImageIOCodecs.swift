@@ -27,7 +27,9 @@
             try ImageIOFile(bytes, .jpeg, file: file).decode(header, eighths: eighths)
         }
 
-        /// Encodes an image (grey or RGB) as a JPEG. ImageIO chooses the resolution of colour.
+        /// Encodes an image (grey or RGB) as a JPEG.
+        ///
+        /// ImageIO chooses the resolution of colour.
         static func encode(_ image: RasterImage, quality: Int) throws(ImageError) -> [UInt8] {
             precondition((1...100).contains(quality), "the quality of a JPEG must be 1 to 100, not \(quality)")
             precondition(image.channels != 4, "a JPEG cannot have an alpha channel")
@@ -101,7 +103,9 @@
         }
     }
 
-    /// The colour profile of a file. Core Graphics converts the samples to sRGB when it draws them, so nothing remains to be converted.
+    /// The colour profile of a file.
+    ///
+    /// Core Graphics converts the samples to sRGB when it draws them, so nothing remains to be converted.
     final class ColorProfile: Sendable {
         /// The name in the profile; nil if the file has no readable colour description.
         let name: String?
