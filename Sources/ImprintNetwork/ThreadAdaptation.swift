@@ -17,7 +17,9 @@ struct ThreadAdaptation {
     static let requiredRatio = 0.95
     /// A trial ends early if its runs take more than this multiple of the time.
     static let abortRatio = 1.5
-    /// The time between two trials. It doubles after each trial, until threads hardly sleep with the maximum number.
+    /// The time between two trials.
+    ///
+    /// It doubles after each trial, until threads hardly sleep with the maximum number.
     static let pauseSeconds = 0.5...4.0
     /// The minimum time between trials in windows, because windows of long runs are long.
     static let pauseWindows = 5.0

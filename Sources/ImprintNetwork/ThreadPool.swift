@@ -89,7 +89,7 @@ final class ThreadPool: @unchecked Sendable {
             sleepSeconds: Double(shared.sleepNanoseconds.load(ordering: .relaxed)) / 1e9)
     }
 
-    /// Runs `task` on the first `activeCount` workers; the others go on sleeping.
+    /// Runs `task` on the first `activeCount` workers; the others continue to sleep.
     private func run(_ task: any ThreadPoolTask, on activeCount: Int) {
         self.activeCount = activeCount
         guard activeCount > 1 else { return task.run(Worker(threadPool: self, index: 0)) }

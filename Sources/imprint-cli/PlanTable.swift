@@ -6,7 +6,8 @@ enum PlanTable {
     static func text(_ plan: ExecutionPlan.Overview) -> String {
         var rows = [
             [
-                "layer", "kind", "algorithm", "precision", "input", "output", "parameters", "GFLOP", "result", "saved", "scratch",
+                "layer", "kind", "algorithm", "precision", "input", "output", "parameters", "GFLOP", "result", "saved",
+                "scratch",
                 "packed",
             ]
         ]
