@@ -58,6 +58,8 @@ final class ThreadPool: @unchecked Sendable {
     private(set) var count = 1
     /// The number of workers of the current run; written before the run begins.
     fileprivate private(set) var activeCount = 1
+    /// The part of `Shared.sleepNanoseconds` that adaptations have recorded.
+    private var recordedSleep = 0
     private let shared: Shared
     private var threads: [pthread_t] = []
 
@@ -82,11 +84,12 @@ final class ThreadPool: @unchecked Sendable {
     func run(_ task: any ThreadPoolTask, _ adaptation: inout ThreadAdaptation) {
         guard count > 1 else { return run(task, on: 1) }
         let start = ContinuousClock.now
-        shared.sleepNanoseconds.store(0, ordering: .relaxed)
         run(task, on: min(adaptation.threads, count))
+        let sleep = shared.sleepNanoseconds.load(ordering: .relaxed)
+        // A sleep at the last barrier can end after this line; it counts in the next run.
         adaptation.record(
-            seconds: (ContinuousClock.now - start).seconds,
-            sleepSeconds: Double(shared.sleepNanoseconds.load(ordering: .relaxed)) / 1e9)
+            seconds: (ContinuousClock.now - start).seconds, sleepSeconds: Double(sleep - recordedSleep) / 1e9)
+        recordedSleep = sleep
     }
 
     /// Runs `task` on the first `activeCount` workers; the others continue to sleep.
@@ -160,7 +163,7 @@ private final class Shared: @unchecked Sendable {
     var task: (ThreadPool, any ThreadPoolTask)?
     let isClosing = Atomic(false)
     let nextChunk = Atomic(0)
-    /// The time that workers of the current run have slept at barriers.
+    /// The time that workers have slept at barriers in all runs.
     let sleepNanoseconds = Atomic(0)
     /// The last run that has begun, as one word, so that no worker can read the number of one run and the workers of another.
     private let runWord = Atomic(Run(number: 0, activeCount: 0).word)

@@ -15,8 +15,9 @@ internal import ImprintCore
 /// `https://model_signing/signature/v1.0`, which lists the SHA-256 digest of each file of the model. The program `model_signing`
 /// reads and writes the same files. Signatures with certificates or Sigstore identities are not supported.
 ///
-/// A signature proves who signed a model and that no file was changed, added or removed. It does not prove that the model is the
-/// newest one; `ModelStore` also rejects older versions (``AcceptedVersions``).
+/// A signature proves who signed a model, that no signed file was changed or removed, and that no file was added, except in the paths that
+/// the signer ignored. It does not prove that the model is the newest one; `ModelStore` also rejects older versions
+/// (``AcceptedVersions``).
 public struct ModelSignature: Sendable {
     /// The default name of a signature file.
     public static let fileName = "model.sig"

@@ -54,6 +54,11 @@ struct SignedFiles {
                 }
             }
         }
+        // Strings with equivalent Unicode characters are equal, but the names of files are bytes.
+        var names: Set<String> = []
+        for path in files + skipped where !names.insert(path).inserted {
+            throw SignatureError.unsignable(path: root + "/" + path, reason: "another file has an equivalent name")
+        }
         (paths, ignored) = (files.sorted(by: precedes), skipped.sorted(by: precedes))
     }
 
