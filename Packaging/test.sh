@@ -64,8 +64,8 @@ same_files() {
 }
 
 demo() {
-    install -m 755 Packaging/demo.sh "$1/root/demo.sh"
-    in_root "$1" sh -c 'mkdir -p /root/demo && cd /root/demo && bash /root/demo.sh "$0"' "$2"
+    install -m 755 Packaging/demo.sh "$1/srv/demo.sh"
+    in_root "$1" sh -c 'mkdir -p /srv/demo && cd /srv/demo && bash /srv/demo.sh "$0"' "$2"
 }
 
 # Classifies a HEIC photo, for which libheif needs its decoder.
@@ -76,12 +76,12 @@ import pillow_heif
 from PIL import Image
 pillow_heif.register_heif_opener()
 Image.open(sys.argv[1]).resize((256, 256)).save(sys.argv[2])
-' "$1/root/demo/fresh/TwoCircles/00002.jpg" "$1/root/demo/photo.heic" &&
-        in_root "$1" "$2" classify /root/demo/logo.imprint /root/demo/photo.heic | grep 'TwoCircles'
+' "$1/srv/demo/fresh/TwoCircles/00002.jpg" "$1/srv/demo/photo.heic" &&
+        in_root "$1" "$2" classify /srv/demo/logo.imprint /srv/demo/photo.heic | grep 'TwoCircles'
 }
 
 forget_demo() {
-    rm -rf "$1/root/demo" "$1/root/demo.sh"
+    rm -rf "$1/srv/demo" "$1/srv/demo.sh"
 }
 
 recommended_exist() {

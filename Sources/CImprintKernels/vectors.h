@@ -64,7 +64,7 @@ typedef uint8_t bytes __attribute__((ext_vector_type(lanes), aligned(1), may_ali
 #define INTERLEAVED INTERLEAVED_16
 #endif
 
-// Transposes a square block of `lanes` rows in log2(lanes) rounds, each of which interleaves the lanes of rows r and r + lanes / 2. On
+// Transposes a square block of `lanes` rows in log2(lanes) rounds. A round interleaves the lanes of rows r and r + lanes / 2. On
 // arm64, only vectors of 4 floats can be transposed.
 #define TRANSPOSE(block)                                                                  \
     UNROLL for (int round = 0; round < ON_ARM64(2, 4); round++) {                         \

@@ -74,7 +74,7 @@ import Testing
     func workSize() {
         var adaptation = ThreadAdaptation(limit: 2)
         for index in 0..<1000 {
-            // A large batch with two threads, and a small one with whatever the plan tries.
+            // Large and small batches alternate.
             adaptation.workSize = index % 2 == 0 ? 32 : 1
             adaptation.record(seconds: adaptation.workSize == 32 ? 0.015 : 0.001, sleepSeconds: 0.01)
         }

@@ -133,7 +133,7 @@ import Testing
     }
 
     @Test(
-        "A text without a usable key is an error that states what was found",
+        "A text without a usable key is an error with the reason",
         arguments: [
             ("", "found no PEM block, expected a private key"),
             (

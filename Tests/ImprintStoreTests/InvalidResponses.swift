@@ -38,7 +38,7 @@ struct InvalidResponse: Sendable, CustomTestStringConvertible {
         self.init(name, effects, answer: answer)
     }
 
-    /// Sends a header before the body, of which `end` bytes are dropped.
+    /// Sends a header and the body without its last `end` bytes.
     init(_ name: String, _ effects: Effect..., header: String, droppingLast end: Int = 0) {
         (testDescription, self.effects) = (name, effects)
         answer = { connection, body in

@@ -44,7 +44,7 @@ int imprint_http_initialize(void);
 /// Prepares a request; returns NULL if there is no memory.
 imprint_http *imprint_http_create(const imprint_http_request *request, imprint_http_receiver receiver);
 
-/// Sends and receives what is possible, then waits for the connection, `imprint_http_wake` or at most `milliseconds`.
+/// Sends and receives all available bytes, then waits for the connection, `imprint_http_wake` or at most `milliseconds`.
 ///
 /// Returns 0 at the end of the request.
 int imprint_http_step(imprint_http *http, int milliseconds);

@@ -25,7 +25,7 @@ struct JPEGSegments: Sequence, IteratorProtocol {
         return nil
     }
 
-    /// The orientation in the first EXIF segment; `.up` if there is none.
+    /// The orientation in the first EXIF segment; `.up` without EXIF.
     var orientation: Orientation {
         let prefix = Array("Exif\0\0".utf8)
         return first { $0.marker == 0xE1 && $0.content.starts(with: prefix) }.flatMap { Orientation(exif: $0.content) }

@@ -99,7 +99,7 @@ private struct Component: Encodable {
         properties = model.digest.map { [Property("tensorDigest", $0)] }
     }
 
-    /// Creates the description of a base model, of which only the digest of the tensors is known.
+    /// Creates the description of a base model from the digest of its tensors.
     private init(base digest: String) {
         name = "base model"
         properties = [Property("tensorDigest", digest)]
