@@ -233,17 +233,6 @@ extension ModelFile {
 
 // MARK: Reading
 
-/// Migrations of the metadata to the next format, keyed by the older format.
-///
-/// Format 2 added int8 tensors, format 3 center-point detectors, format 4 anchor-based detectors, and format 5 the quantization of activations;
-/// none changed anything else.
-private let migrations: [Int: @Sendable ([String: String]) throws(ModelFileError.Problem) -> [String: String]] = [
-    1: { metadata throws(ModelFileError.Problem) in metadata },
-    2: { metadata throws(ModelFileError.Problem) in metadata },
-    3: { metadata throws(ModelFileError.Problem) in metadata },
-    4: { metadata throws(ModelFileError.Problem) in metadata },
-]
-
 extension ModelFile {
     /// Reads and verifies the file at `url`, and maps float32 parameters into memory instead of copying them.
     ///
@@ -390,22 +379,6 @@ extension ModelFile {
         if metadata[Personalization.formatKey] != nil { return "a personalization" }
         return metadata[Checkpoint.formatKey] != nil ? "the checkpoint of a run" : "a file of another program"
     }
-}
-
-/// Returns the metadata in the newest format.
-private func migrated(_ metadata: [String: String]) throws(ModelFileError.Problem) -> [String: String] {
-    guard let format = metadata[Key.format] else {
-        if metadata[Personalization.formatKey] != nil { throw .personalization }
-        throw metadata[Checkpoint.formatKey] == nil ? .foreign : .checkpoint
-    }
-    guard let version = Int(format), version > 0 else { throw .unknownFormat(found: format) }
-    guard version <= ModelFile.formatVersion else { throw .newerFormat(found: version) }
-    var metadata = metadata
-    for older in version..<ModelFile.formatVersion {
-        guard let migrate = migrations[older] else { throw .unknownFormat(found: format) }
-        metadata = try migrate(metadata)
-    }
-    return metadata
 }
 
 /// Returns the value of a metadata key.
