@@ -204,7 +204,7 @@ public final class ExecutionPlan {
         self.network = network
         self.parameters = parameters
         self.options = options
-        self.trainableRanges = ExecutionPlan.trainableRanges(parameters.layout, frozen: options.frozen)
+        self.trainableRanges = parameters.layout.trainableRanges(frozen: options.frozen)
         self.gradients = gradients
         self.arena = arena
         self.transformedWeights = transformedWeights
@@ -355,22 +355,6 @@ public final class ExecutionPlan {
     private func checkCount(_ count: Int) {
         precondition(
             (1...options.batchSize).contains(count), "count is \(count), expected 1 to \(options.batchSize)")
-    }
-
-    private static func trainableRanges(
-        _ layout: ParameterLayout, frozen: Set<String>
-    ) -> [(range: Range<Int>, decays: Bool)] {
-        var ranges: [(range: Range<Int>, decays: Bool)] = []
-        for entry in layout.entries where entry.parameter.role != .statistic && !frozen.contains(entry.node) {
-            let range = entry.range
-            let decays = entry.parameter.role == .weight
-            if let last = ranges.last, last.range.upperBound == range.lowerBound, last.decays == decays {
-                ranges[ranges.count - 1].range = last.range.lowerBound..<range.upperBound
-            } else {
-                ranges.append((range, decays))
-            }
-        }
-        return ranges
     }
 }
 

@@ -184,3 +184,21 @@ public final class Parameters: @unchecked Sendable {
 
     var floats: UnsafeMutablePointer<Float> { memory.floats() }
 }
+
+extension ParameterLayout {
+    /// Returns the contiguous ranges of the parameter buffer that training changes, with or without weight decay.
+    /// - Parameter frozen: The names of the nodes whose parameters training does not change.
+    func trainableRanges(frozen: Set<String>) -> [(range: Range<Int>, decays: Bool)] {
+        var ranges: [(range: Range<Int>, decays: Bool)] = []
+        for entry in entries where entry.parameter.role != .statistic && !frozen.contains(entry.node) {
+            let range = entry.range
+            let decays = entry.parameter.role == .weight
+            if let last = ranges.last, last.range.upperBound == range.lowerBound, last.decays == decays {
+                ranges[ranges.count - 1].range = last.range.lowerBound..<range.upperBound
+            } else {
+                ranges.append((range, decays))
+            }
+        }
+        return ranges
+    }
+}
