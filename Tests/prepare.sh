@@ -41,12 +41,19 @@ make_environment() {
     python3 -m venv --clear "$1" >&2
 }
 
+# Installs packages in a Python environment. Without -E, pip would not install what it finds in PYTHONPATH.
+install_packages() {
+    local folder=$1
+    shift
+    "$folder/bin/python" -E -m pip install --quiet "$@" >&2
+}
+
 # Installs Flower for the tests of fleets in an environment of its own; IMPRINT_FLOWER names the Python of another one.
 prepare_flower() {
     if [ -z "${IMPRINT_FLOWER:-}" ]; then
         local folder=.build-flower
-        if ! "$folder/bin/python" -c 'import flwr' 2>/dev/null; then
-            if ! { make_environment "$folder" && "$folder/bin/pip" install --quiet 'flwr>=1.42' >&2; }; then
+        if ! "$folder/bin/python" -E -c 'import flwr' 2>/dev/null; then
+            if ! { make_environment "$folder" && install_packages "$folder" 'flwr>=1.42'; }; then
                 echo "pip cannot install flwr; the tests of fleets with a real SuperLink are skipped." >&2
                 [ "${CI:-}" = true ] && return 1 || return 0
             fi
@@ -62,7 +69,7 @@ prepare_signing() {
     if [ -z "${IMPRINT_SIGNING:-}" ]; then
         local folder=.build-signing packages=('model-signing>=1.1' pyopenssl 'cyclonedx-python-lib[validation]>=9')
         if ! "$folder/bin/python" -E -c 'import model_signing, cyclonedx.validation.json, jsonschema' 2>/dev/null; then
-            if ! { make_environment "$folder" && "$folder/bin/pip" install --quiet "${packages[@]}" >&2; }; then
+            if ! { make_environment "$folder" && install_packages "$folder" "${packages[@]}"; }; then
                 echo "pip cannot install ${packages[*]}; the tests that need them are skipped." >&2
                 [ "${CI:-}" = true ] && return 1 || return 0
             fi
