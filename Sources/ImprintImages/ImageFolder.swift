@@ -217,30 +217,27 @@ struct FolderListing {
 }
 
 extension FolderListing {
-    /// Returns the names in a folder, exactly as stored in the file system.
-    ///
-    /// `FileManager` omits or changes names that are not UTF-8, which would silently drop a label or photos.
+    /// Returns the names in a folder, exactly as stored in the file system, except those that start with a dot.
     private static func names(in url: URL) throws(ImageError) -> [String] {
-        guard let stream = opendir(url.displayPath) else {
-            throw .unreadable(file: url, reason: String(cString: strerror(errno)))
+        func unreadable(_ code: Int32) -> ImageError {
+            .unreadable(file: url, reason: String(cString: strerror(code)))
         }
-        defer { closedir(stream) }
+        let descriptor = retryingInterrupts { open(url.displayPath, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        guard descriptor >= 0 else { throw unreadable(errno) }
+        let entries: [[UInt8]]
+        do {
+            entries = try entryNames(closing: descriptor)
+        } catch {
+            throw unreadable(error.code)
+        }
         var names: [String] = []
-        while true {
-            errno = 0
-            guard let entry = readdir(stream) else { break }
-            // Read in place, because an entry is only as long as its name.
-            let start = UnsafeRawPointer(entry) + (MemoryLayout<dirent>.offset(of: \.d_name) ?? 0)
-            let bytes = Array(
-                UnsafeRawBufferPointer(start: start, count: strlen(start.assumingMemoryBound(to: CChar.self))))
-            // Hidden files are skipped even if their names are not UTF-8.
-            if bytes.first == UInt8(ascii: ".") { continue }
+        // Hidden files are skipped even if their names are not UTF-8.
+        for bytes in entries where bytes.first != UInt8(ascii: ".") {
             guard let name = String(validating: bytes, as: UTF8.self) else {
                 throw .undecodableName(folder: url, name: escaped(bytes))
             }
             names.append(name)
         }
-        guard errno == 0 else { throw .unreadable(file: url, reason: String(cString: strerror(errno))) }
         return names
     }
 
