@@ -100,3 +100,19 @@ package enum ImageFile {
         return bytes
     }
 }
+
+extension RasterImage {
+    /// Checks that the image can be encoded as a JPEG.
+    /// - Precondition: The quality is 1 to 100, and the image has no alpha channel.
+    /// - Throws: `ImageError.unencodable` if a side is too long.
+    func checkJPEG(quality: Int) throws(ImageError) {
+        precondition((1...100).contains(quality), "the quality of a JPEG must be 1 to 100, not \(quality)")
+        precondition(channels != 4, "a JPEG cannot have an alpha channel")
+        let longestSide = 65_500
+        guard max(width, height) <= longestSide else {
+            throw .unencodable(
+                format: "JPEG",
+                reason: "it has \(width)x\(height) pixels, expected at most \(longestSide) per side")
+        }
+    }
+}

@@ -53,14 +53,7 @@
 
         /// Encodes an image (grey or RGB) as a baseline JPEG with colour at full resolution (4:4:4).
         static func encode(_ image: RasterImage, quality: Int) throws(ImageError) -> [UInt8] {
-            precondition((1...100).contains(quality), "the quality of a JPEG must be 1 to 100, not \(quality)")
-            precondition(image.channels != 4, "a JPEG cannot have an alpha channel")
-            let longestSide = 65_500
-            guard max(image.width, image.height) <= longestSide else {
-                throw .unencodable(
-                    format: "JPEG",
-                    reason: "it has \(image.width)x\(image.height) pixels, expected at most \(longestSide) per side")
-            }
+            try image.checkJPEG(quality: quality)
             guard let encoder = tjInitCompress() else {
                 throw .unencodable(format: "JPEG", reason: "the encoder ran out of memory")
             }

@@ -31,14 +31,7 @@
         ///
         /// ImageIO chooses the resolution of colour.
         static func encode(_ image: RasterImage, quality: Int) throws(ImageError) -> [UInt8] {
-            precondition((1...100).contains(quality), "the quality of a JPEG must be 1 to 100, not \(quality)")
-            precondition(image.channels != 4, "a JPEG cannot have an alpha channel")
-            let longestSide = 65_500
-            guard max(image.width, image.height) <= longestSide else {
-                throw .unencodable(
-                    format: "JPEG",
-                    reason: "it has \(image.width)x\(image.height) pixels, expected at most \(longestSide) per side")
-            }
+            try image.checkJPEG(quality: quality)
             return try ImageIOEncoder.encode(image, as: .jpeg, quality: quality)
         }
     }
