@@ -266,42 +266,15 @@ private func fraction(_ value: Double) -> String { String(format: "%.4f", value)
 
 private func list(_ values: [Float]) -> String { values.map { "\($0)" }.joined(separator: " ") }
 
-/// Any JSON value.
-private enum JSONValue: Decodable {
-    case object([String: JSONValue])
-    case array([JSONValue])
-    case bool(Bool)
-    case integer(Int)
-    case number(Double)
-    case string(String)
-    case null
-
-    init(from decoder: any Decoder) throws {
-        let value = try decoder.singleValueContainer()
-        if value.decodeNil() {
-            self = .null
-        } else if let bool = try? value.decode(Bool.self) {
-            self = .bool(bool)
-        } else if let integer = try? value.decode(Int.self) {
-            self = .integer(integer)
-        } else if let number = try? value.decode(Double.self) {
-            self = .number(number)
-        } else if let string = try? value.decode(String.self) {
-            self = .string(string)
-        } else if let array = try? value.decode([JSONValue].self) {
-            self = .array(array)
-        } else {
-            self = .object(try value.decode([String: JSONValue].self))
-        }
-    }
-
+extension JSONValue {
     /// Returns the single values with their paths, such as `hyperparameters.schedule.cosine.final`.
-    func properties(at path: String) -> [Property] {
+    fileprivate func properties(at path: String) -> [Property] {
         switch self {
         case .object(let members):
             members.sorted { precedes($0.key, $1.key) }.flatMap { $0.value.properties(at: "\(path).\($0.key)") }
         case .array(let elements): elements.enumerated().flatMap { $1.properties(at: "\(path).\($0)") }
         case .bool(let bool): [Property(path, bool)]
+        case .unsigned(let integer): [Property(path, integer)]
         case .integer(let integer): [Property(path, integer)]
         case .number(let number): [Property(path, number)]
         case .string(let string): [Property(path, string)]
