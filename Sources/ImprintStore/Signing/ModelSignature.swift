@@ -78,14 +78,23 @@ public struct ModelSignature: Sendable {
         guard !files.paths.isEmpty else {
             throw SignatureError.unsignable(path: model.path, reason: "it is a folder without files to sign")
         }
-        let isFile = files.paths == ["."]
         let name = model.absoluteURL.standardizedFileURL.lastPathComponent
         let statement = SignedStatement(
-            name: name, digests: try files.digests(), ignoring: isFile ? [] : ignoredPaths.sorted(by: precedes))
-        payload = try SignatureBundle.encoded(statement)
+            name: name, digests: try files.digests(), ignoring: files.isFolder ? ignoredPaths.sorted() : [])
+        try self.init(
+            signing: SignatureBundle.encoded(statement), with: key, named: "the signature of \(model.path)")
+    }
+
+    /// Signs the JSON of a statement.
+    /// - Parameters:
+    ///   - statement: The JSON, which is not checked.
+    ///   - key: The private key.
+    ///   - name: The name of the signature in error messages.
+    package init(signing statement: Data, with key: SigningKey, named name: String) throws {
+        payload = statement
         signature = try key.signature(of: SignatureBundle.signedMessage(payload))
         keyIdentifier = key.verificationKey.identifier
-        (self.name, file) = ("the signature of \(model.path)", nil)
+        (self.name, file) = (name, nil)
     }
 
     /// The content of the signature file.
@@ -100,35 +109,40 @@ public struct ModelSignature: Sendable {
     /// Verifies that a model has exactly the signed files.
     ///
     /// In a folder, the signature file itself and the paths that the signer ignored may have any content. The folder must not contain
-    /// symbolic links.
+    /// symbolic links. Names are compared by their bytes.
+    ///
+    /// The model may change while it is read. `verify` opens each file relative to the folder that it listed, never through a symbolic
+    /// link, and compares the list of files with their sizes and times before and after it has read all of them. So a valid result
+    /// describes files that existed together, as far as the times in the file system show. Files can still change afterwards.
     /// - Parameters:
     ///   - model: The model file or folder; its name does not matter.
     ///   - key: The public key of the signer.
     /// - Returns: The verified files.
     /// - Throws: `SignatureError.wrongKey` and `forged` if the key did not make the signature; `SignatureError.mismatch`, which lists
-    ///   all changed, missing and added files; `SignatureError.invalidSignature` for an invalid statement;
-    ///   `SignatureError.unsignable` for symbolic links in the folder; `FileError` if a file cannot be read.
+    ///   all changed, missing and added files; `SignatureError.invalidSignature` for an invalid statement; `SignatureError.unsignable` for symbolic links in the
+    ///   folder; `SignatureError.changing` if the model changes while it is read; `FileError` if a file cannot be read.
     @discardableResult
     public func verify(_ model: URL, with key: VerificationKey) throws -> SignedModel {
         let statement = try statement(verifiedWith: key)
         // Early versions of other programs did not record the files of a Git repository, which they ignored.
-        var ignored = Set(statement.predicate.serialization.ignoredPaths ?? SignedFiles.defaultIgnoredPaths)
+        var ignored = Set(statement.ignoredPaths ?? SignedFiles.defaultIgnoredPaths)
         if let file, let path = SignedFiles.path(of: file, within: model) { ignored.insert(path) }
         let files = try SignedFiles(model, ignoring: ignored, except: statement.paths)
         let (found, expected) = (try files.digests(shardSize: statement.shardSize), statement.digests)
         let changed = expected.compactMap { path, expected in
             found[path].flatMap { found in
-                found == expected ? nil : SignatureMismatch.Change(path: path, found: found, expected: expected)
+                found == expected ? nil : SignatureMismatch.Change(path: path.text, found: found, expected: expected)
             }
         }
         let mismatch = SignatureMismatch(
             changed: changed.sorted { precedes($0.path, $1.path) },
-            missing: expected.keys.filter { found[$0] == nil }.sorted(by: precedes),
-            unsigned: found.keys.filter { expected[$0] == nil }.sorted(by: precedes))
+            missing: expected.keys.filter { found[$0] == nil }.sorted().map(\.text),
+            unsigned: found.keys.filter { expected[$0] == nil }.sorted().map(\.text))
         guard mismatch.count == 0 else { throw SignatureError.mismatch(model: model.path, mismatch) }
         return SignedModel(
-            name: statement.subject[0].name, digest: statement.subject[0].digest["sha256"] ?? "", files: expected,
-            ignored: files.ignored)
+            name: statement.subject[0].name, digest: statement.subject[0].digest["sha256"] ?? "",
+            files: Dictionary(expected.map { ($0.key.text, $0.value) }) { first, _ in first },
+            ignored: files.ignored.map(\.text))
     }
 
     /// Returns the statement after verifying its signature.
@@ -143,7 +157,7 @@ public struct ModelSignature: Sendable {
     /// Returns the signed SHA-256 digest of a model of one file.
     func fileDigest(verifiedWith key: VerificationKey) throws(SignatureError) -> String {
         let statement = try statement(verifiedWith: key)
-        guard let digest = statement.digests["."] else {
+        guard let digest = statement.digests[.file] else {
             throw .invalidSignature(
                 name: name,
                 reason: "it signs a folder or parts of a file, not one whole file")

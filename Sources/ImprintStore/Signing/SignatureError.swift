@@ -14,6 +14,8 @@ public enum SignatureError: DescribedError, Equatable {
     case mismatch(model: String, SignatureMismatch)
     /// A model contains an entry that cannot be signed, such as a symbolic link.
     case unsignable(path: String, reason: String)
+    /// A file or folder changed while the model was read.
+    case changing(path: String)
 
     /// The error message: the found value, the expected value and how to fix the error.
     public var description: String {
@@ -30,6 +32,8 @@ public enum SignatureError: DescribedError, Equatable {
                 + "key. Get it again from the signer."
         case .mismatch(let model, let mismatch):
             "\(model): the model differs from the signed one: \(mismatch). Get model and signature again from the signer."
+        case .changing(let path):
+            "\(path): changed while the model was read. Stop the program that writes to the model, and try again."
         case .unsignable(let path, let reason):
             "\(path): cannot be part of a signed model: \(reason). Expected only files and folders. Remove it."
         }

@@ -5,138 +5,173 @@ internal import ImprintCore
 /// The files of a model: one file, or all files in a folder.
 struct SignedFiles {
     /// The paths that programs do not sign by default: the files of a Git repository.
-    static let defaultIgnoredPaths = [".git", ".gitattributes", ".github", ".gitignore"]
+    static let defaultIgnoredPaths = [".git", ".gitattributes", ".github", ".gitignore"].map(ModelPath.init)
+
+    private enum Source {
+        case file(RegularFile)
+        case folder(OpenFolder, Selection)
+    }
 
     private let root: String
+    private let source: Source
+    private let listing: Listing
+
+    /// Whether the model is a folder.
+    var isFolder: Bool { if case .folder = source { true } else { false } }
     /// The paths of the files within the model, sorted; "." for a model of one file.
-    let paths: [String]
-    /// The paths of ignored files and folders.
-    let ignored: [String]
+    var paths: [ModelPath] { listing.files.keys.sorted() }
+    /// The paths of ignored files and folders, sorted.
+    var ignored: [ModelPath] { listing.ignored.sorted() }
 
     /// Lists the files of a model.
     /// - Parameters:
     ///   - url: The file or folder; a symbolic link to it is followed.
     ///   - ignoredPaths: The paths of files and folders to ignore.
     ///   - required: The paths of files that are not ignored, even within an ignored folder.
-    /// - Throws: `FileError`; `SignatureError.unsignable` for symbolic links, devices, pipes, and names that are not UTF-8.
-    init(_ url: URL, ignoring ignoredPaths: Set<String>, except required: Set<String> = []) throws {
+    /// - Throws: `FileError`; `SignatureError.unsignable` for symbolic links, devices, pipes, names that are not UTF-8, and names that are
+    ///   equivalent in Unicode, and too many nested folders; `SignatureError.changing` if another program changes the folder.
+    init(_ url: URL, ignoring ignoredPaths: Set<ModelPath>, except required: Set<ModelPath> = []) throws {
         root = url.path
+        let descriptor = retryingInterrupts { [root] in open(root, RegularFile.flags) }
+        guard descriptor >= 0 else { throw FileError.cannotRead(root, errno: errno) }
         var status = stat()
-        guard stat(root, &status) == 0 else { throw FileError.cannotRead(root, errno: errno) }
-        guard status.st_mode & S_IFMT == S_IFDIR else {
-            (paths, ignored) = (["."], [])
-            return
+        if fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFDIR {
+            let folder = OpenFolder(closing: descriptor, root)
+            let selection = Selection(ignored: ignoredPaths, required: required)
+            source = .folder(folder, selection)
+            listing = try Listing(of: folder, selection)
+        } else {
+            let file = try RegularFile(closing: descriptor, root)
+            source = .file(file)
+            listing = Listing(file.stamp)
         }
-        // Folders that contain required files.
-        var required = required
-        for path in required {
-            var parts = path.split(separator: "/").dropLast()
-            while !parts.isEmpty, required.insert(parts.joined(separator: "/")).inserted { parts = parts.dropLast() }
-        }
-        var (files, skipped, folders): ([String], [String], [String]) = ([], [], [""])
-        while let folder = folders.popLast() {
-            for name in try Self.names(in: root + "/" + folder) {
-                let path = folder.isEmpty ? name : folder + "/" + name
-                if !required.contains(path), Self.isIgnored(path, ignoredPaths) {
-                    skipped.append(path)
-                    continue
-                }
-                var status = stat()
-                guard lstat(root + "/" + path, &status) == 0 else {
-                    throw FileError.cannotRead(root + "/" + path, errno: errno)
-                }
-                switch status.st_mode & S_IFMT {
-                case S_IFREG: files.append(path)
-                case S_IFDIR: folders.append(path)
-                case S_IFLNK:
-                    throw SignatureError.unsignable(path: root + "/" + path, reason: "it is a symbolic link")
-                default: throw SignatureError.unsignable(path: root + "/" + path, reason: "it is a device or pipe")
-                }
-            }
-        }
-        // Strings with equivalent Unicode characters are equal, but the names of files are bytes.
-        var names: Set<String> = []
-        for path in files + skipped where !names.insert(path).inserted {
-            throw SignatureError.unsignable(path: root + "/" + path, reason: "another file has an equivalent name")
-        }
-        (paths, ignored) = (files.sorted(by: precedes), skipped.sorted(by: precedes))
     }
 
     /// Returns the SHA-256 digests of all files, by path, or of their shards, by `path:start:end`.
     ///
     /// An empty file has no shards.
     /// - Parameter shardSize: The size of a shard in bytes; nil for whole files.
-    func digests(shardSize: Int? = nil) throws -> [String: String] {
-        var digests: [String: String] = [:]
-        for path in paths {
-            let file = try RegularFile(path == "." ? root : root + "/" + path, followsLinks: path == ".")
-            guard let shardSize else {
-                var hash = Crypto.SHA256()
-                try file.read { hash.update(bufferPointer: $0) }
-                digests[path] = hash.finalize().hexadecimal
-                continue
+    /// - Throws: `FileError`; `SignatureError.changing` if a file has changed since it was listed, or if the folder has other files
+    ///   afterwards.
+    func digests(shardSize: Int? = nil) throws -> [ModelPath: String] {
+        var digests: [ModelPath: String] = [:]
+        switch source {
+        case .file(let file):
+            try Self.addDigests(of: file, .file, shardSize, to: &digests)
+            guard try file.currentStamp() == file.stamp else { throw SignatureError.changing(path: root) }
+        case .folder(let folder, let selection):
+            for path in paths {
+                let file = try folder.file(at: path)
+                guard file.stamp == listing.files[path] else { throw changing(path) }
+                try Self.addDigests(of: file, path, shardSize, to: &digests)
             }
-            var (hash, start, end) = (Crypto.SHA256(), 0, 0)
-            func finishShard() {
-                digests["\(path):\(start):\(end)"] = hash.finalize().hexadecimal
-                (hash, start) = (Crypto.SHA256(), end)
-            }
-            try file.read { chunk in
-                var rest = chunk[...]
-                while !rest.isEmpty {
-                    let part = rest.prefix(start + shardSize - end)
-                    hash.update(bufferPointer: UnsafeRawBufferPointer(rebasing: part))
-                    end += part.count
-                    rest = rest.dropFirst(part.count)
-                    if end == start + shardSize { finishShard() }
-                }
-            }
-            if end > start { finishShard() }
+            if let path = listing.firstDifference(from: try Listing(of: folder, selection)) { throw changing(path) }
         }
         return digests
     }
 
+    private func changing(_ path: ModelPath) -> SignatureError { .changing(path: root + "/" + path.text) }
+
+    private static func addDigests(
+        of file: RegularFile, _ path: ModelPath, _ shardSize: Int?, to digests: inout [ModelPath: String]
+    ) throws {
+        guard let shardSize else {
+            var hash = Crypto.SHA256()
+            try file.read { hash.update(bufferPointer: $0) }
+            digests[path] = hash.finalize().hexadecimal
+            return
+        }
+        var (hash, start, end) = (Crypto.SHA256(), 0, 0)
+        func finishShard() {
+            digests[ModelPath("\(path.text):\(start):\(end)")] = hash.finalize().hexadecimal
+            (hash, start) = (Crypto.SHA256(), end)
+        }
+        try file.read { chunk in
+            var rest = chunk[...]
+            while !rest.isEmpty {
+                let part = rest.prefix(start + shardSize - end)
+                hash.update(bufferPointer: UnsafeRawBufferPointer(rebasing: part))
+                end += part.count
+                rest = rest.dropFirst(part.count)
+                if end == start + shardSize { finishShard() }
+            }
+        }
+        if end > start { finishShard() }
+    }
+
     /// Returns the path of a file within a folder; nil if it is outside of it.
-    static func path(of file: URL, within folder: URL) -> String? {
+    static func path(of file: URL, within folder: URL) -> ModelPath? {
         // The file may not exist yet.
         let parent = file.absoluteURL.deletingLastPathComponent().resolvingSymlinksInPath().standardizedFileURL
-            .pathComponents
-        let root = folder.absoluteURL.resolvingSymlinksInPath().standardizedFileURL.pathComponents
-        guard parent.starts(with: root) else { return nil }
-        return (parent.dropFirst(root.count) + [file.lastPathComponent]).joined(separator: "/")
+        let root = folder.absoluteURL.resolvingSymlinksInPath().standardizedFileURL.pathComponents.map(ModelPath.init)
+        let folders = parent.pathComponents.map(ModelPath.init)
+        guard folders.starts(with: root) else { return nil }
+        return ModelPath(
+            (folders.dropFirst(root.count).map(\.text) + [file.lastPathComponent]).joined(separator: "/"))
+    }
+}
+
+/// The files in a folder that belong to the model.
+private struct Selection {
+    private let ignored: Set<ModelPath>
+    /// The files that are never ignored, and the folders that contain them.
+    private let required: Set<ModelPath>
+
+    init(ignored: Set<ModelPath>, required: Set<ModelPath>) {
+        self.ignored = ignored
+        self.required = required.union(required.flatMap(\.folders))
     }
 
-    /// Whether a path or one of its folders is ignored.
-    private static func isIgnored(_ path: String, _ ignored: Set<String>) -> Bool {
-        var parts = path.split(separator: "/")
-        while !parts.isEmpty {
-            if ignored.contains(parts.joined(separator: "/")) { return true }
-            parts.removeLast()
+    /// Whether a file or folder, with its content, is ignored.
+    func ignores(_ path: ModelPath) -> Bool {
+        !required.contains(path) && (ignored.contains(path) || path.folders.contains(where: ignored.contains))
+    }
+}
+
+/// The files in a folder at one time.
+private struct Listing {
+    /// The maximum depth of folders; each level needs an open file and some of the stack.
+    private static let maximumDepth = 200
+
+    private(set) var files: [ModelPath: FileStamp] = [:]
+    private(set) var ignored: [ModelPath] = []
+
+    /// Lists a model of one file.
+    init(_ stamp: FileStamp) { files = [.file: stamp] }
+
+    init(of folder: OpenFolder, _ selection: Selection) throws {
+        try add(folder, at: nil, depth: 0, selection)
+        // Results have the paths as strings, which are equal if their characters are equivalent.
+        var names: Set<String> = []
+        for path in files.keys.sorted() + ignored where !names.insert(path.text).inserted {
+            throw SignatureError.unsignable(
+                path: folder.path + "/" + path.text, reason: "another file has an equivalent name")
         }
-        return false
     }
 
-    /// Returns the names in a folder.
-    ///
-    /// `FileManager` omits or changes names that are not UTF-8, so it would overlook a file that is not signed.
-    private static func names(in folder: String) throws -> [String] {
-        guard let stream = opendir(folder) else { throw FileError.cannotRead(folder, errno: errno) }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while true {
-            errno = 0
-            guard let entry = readdir(stream) else { break }
-            // Read in place, because an entry is only as long as its name.
-            let start = UnsafeRawPointer(entry) + (MemoryLayout<dirent>.offset(of: \.d_name) ?? 0)
-            let count = strlen(start.assumingMemoryBound(to: CChar.self))
-            let bytes = UnsafeRawBufferPointer(start: start, count: count)
-            guard let name = String(validating: bytes, as: UTF8.self) else {
-                throw SignatureError.unsignable(
-                    path: folder + "/" + String(decoding: bytes, as: UTF8.self), reason: "its name is not UTF-8")
+    private mutating func add(
+        _ folder: OpenFolder, at parent: ModelPath?, depth: Int, _ selection: Selection
+    ) throws {
+        guard depth <= Self.maximumDepth else {
+            throw SignatureError.unsignable(
+                path: folder.path, reason: "it is nested in more than \(Self.maximumDepth) folders")
+        }
+        for name in try folder.names() {
+            let path = parent?.appending(name) ?? ModelPath(name)
+            if selection.ignores(path) {
+                ignored.append(path)
+                continue
             }
-            if name != ".", name != ".." { names.append(name) }
+            switch try folder.entry(name) {
+            case .file(let stamp): files[path] = stamp
+            case .folder: try add(try folder.folder(name), at: path, depth: depth + 1, selection)
+            }
         }
-        guard errno == 0 else { throw FileError.cannotRead(folder, errno: errno) }
-        return names
+    }
+
+    /// Returns the first file that was added, removed or changed; ignored files do not count.
+    func firstDifference(from other: Listing) -> ModelPath? {
+        files.keys.filter { files[$0] != other.files[$0] }.min()
+            ?? other.files.keys.filter { files[$0] == nil }.min()
     }
 }

@@ -62,20 +62,18 @@ struct SignedStatement: Codable, Equatable {
     ///   - name: The name of the model.
     ///   - digests: The SHA-256 digest of each file, by path.
     ///   - ignoredPaths: The paths that are not signed.
-    init(name: String, digests: [String: String], ignoring ignoredPaths: [String]) {
+    init(name: String, digests: [ModelPath: String], ignoring ignoredPaths: [ModelPath]) {
         // In the order of path components, as other programs write them.
-        let resources = digests.sorted { first, second in
-            first.key.split(separator: "/").lexicographicallyPrecedes(second.key.split(separator: "/")) {
-                $0.utf8.lexicographicallyPrecedes($1.utf8)
-            }
-        }.map { Resource(name: $0.key, algorithm: "sha256", digest: $0.value) }
+        let resources = digests.sorted {
+            $0.key.components.lexicographicallyPrecedes($1.key.components)
+        }.map { Resource(name: $0.key.text, algorithm: "sha256", digest: $0.value) }
         type = Self.type
         subject = [Subject(name: name, digest: ["sha256": Self.rootDigest(resources) ?? ""])]
         predicateType = Self.predicateType
         predicate = Predicate(
             serialization: Serialization(
                 method: "files", hashType: "sha256", allowsLinks: false, shardSize: nil,
-                ignoredPaths: ignoredPaths.isEmpty ? nil : ignoredPaths),
+                ignoredPaths: ignoredPaths.isEmpty ? nil : ignoredPaths.map(\.text)),
             resources: resources)
     }
 
@@ -120,6 +118,7 @@ struct SignedStatement: Codable, Equatable {
         }
         let resources = predicate.resources
         if resources.isEmpty { return "the statement lists no files" }
+        // As strings, because results have the paths as strings: names that are equivalent in Unicode count as equal.
         var names = Set<String>()
         for resource in resources {
             guard names.insert(resource.name).inserted else {
@@ -136,10 +135,8 @@ struct SignedStatement: Codable, Equatable {
             guard let path = path(of: resource), Self.isSafe(path) else {
                 return "the statement lists \(quoted(resource.name)), expected a path within the model"
             }
-            if path == ".", resources.contains(where: { self.path(of: $0) != "." }) {
-                return "the statement lists a model of one file and other files"
-            }
         }
+        if paths.contains(.file), paths.count > 1 { return "the statement lists a model of one file and other files" }
         let expected = subject[0].digest["sha256"] ?? ""
         guard let found = Self.rootDigest(resources), found == expected else {
             return "the digest of the listed files is \(Self.rootDigest(resources) ?? "invalid"), but the subject has "
@@ -159,26 +156,32 @@ struct SignedStatement: Codable, Equatable {
     }
 
     /// The digest of each resource, by name.
-    var digests: [String: String] {
-        Dictionary(predicate.resources.map { ($0.name, $0.digest) }) { first, _ in first }
+    var digests: [ModelPath: String] {
+        Dictionary(predicate.resources.map { (ModelPath($0.name), $0.digest) }) { first, _ in first }
     }
 
     /// The paths of the signed files.
-    var paths: Set<String> { Set(predicate.resources.compactMap(path)) }
+    var paths: Set<ModelPath> { Set(predicate.resources.compactMap(path)) }
+
+    /// Whether the model is a folder, and not one file.
+    var isFolder: Bool { !paths.contains(.file) }
+
+    /// The paths that are not signed; nil if the statement does not list them.
+    var ignoredPaths: [ModelPath]? { predicate.serialization.ignoredPaths?.map(ModelPath.init) }
 
     /// Returns the path of the file of a resource; nil for a shard without a range.
-    private func path(of resource: Resource) -> String? {
-        guard predicate.serialization.method == "shards" else { return resource.name }
-        let parts = resource.name.split(separator: ":", omittingEmptySubsequences: false)
-        guard parts.count == 3, Int(parts[1]) != nil, Int(parts[2]) != nil else { return nil }
-        return String(parts[0])
+    private func path(of resource: Resource) -> ModelPath? {
+        let name = ModelPath(resource.name)
+        guard predicate.serialization.method == "shards" else { return name }
+        let parts = name.split(":")
+        guard parts.count == 3, Int(parts[1].text) != nil, Int(parts[2].text) != nil else { return nil }
+        return parts[0]
     }
 
     /// Whether a path stays within the model: "." or a relative path without "." and "..".
-    private static func isSafe(_ path: String) -> Bool {
-        if path == "." { return true }
-        let parts = path.split(separator: "/", omittingEmptySubsequences: false)
-        return !path.utf8.contains(0) && parts.allSatisfy { !$0.isEmpty && $0 != "." && $0 != ".." }
+    private static func isSafe(_ path: ModelPath) -> Bool {
+        if path == .file { return true }
+        return !path.text.utf8.contains(0) && path.components.allSatisfy { !["", ".", ".."].contains($0.text) }
     }
 
     /// Returns the SHA-256 digest of the concatenated digests; nil if one is not hexadecimal.

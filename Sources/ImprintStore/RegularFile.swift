@@ -1,0 +1,99 @@
+internal import Foundation
+internal import ImprintCore
+
+/// A regular file opened for reading; folders, devices and pipes are rejected.
+final class RegularFile {
+    /// The flags to open a file: without O_NONBLOCK, opening a pipe without a writer would block forever.
+    static let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK
+
+    private let descriptor: Int32
+    private let path: String
+    /// The state of the file when it was opened.
+    let stamp: FileStamp
+    /// The size in bytes when the file was opened.
+    var byteCount: Int { stamp.byteCount }
+
+    /// Opens a file; symbolic links are followed.
+    convenience init(_ path: String) throws(FileError) {
+        let descriptor = retryingInterrupts { open(path, Self.flags) }
+        guard descriptor >= 0 else { throw .cannotRead(path, errno: errno) }
+        try self.init(closing: descriptor, path)
+    }
+
+    /// Reads an open file.
+    /// - Parameters:
+    ///   - descriptor: The descriptor of the file, which this object closes, also after an error.
+    ///   - path: The path in error messages.
+    init(closing descriptor: Int32, _ path: String) throws(FileError) {
+        (self.descriptor, self.path) = (descriptor, path)
+        // An initializer that throws runs `deinit` only after all properties are set.
+        var status = stat()
+        let code = fstat(descriptor, &status) == 0 ? nil : errno
+        stamp = FileStamp(status)
+        if let code { throw .cannotRead(path, errno: code) }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw .cannotRead(path: path, reason: "it is a folder, device or pipe, expected a regular file")
+        }
+    }
+
+    deinit { close(descriptor) }
+
+    /// Returns the state of the file now.
+    func currentStamp() throws(FileError) -> FileStamp {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw .cannotRead(path, errno: errno) }
+        return FileStamp(status)
+    }
+
+    /// Returns the content of a small file; nil if it has more than `limit` bytes.
+    func contents(limit: Int) throws -> Data? {
+        struct TooLarge: Error {}
+        var bytes = Data()
+        do {
+            try read { chunk in
+                guard bytes.count + chunk.count <= limit else { throw TooLarge() }
+                bytes.append(contentsOf: chunk)
+            }
+        } catch is TooLarge {
+            return nil
+        }
+        return bytes
+    }
+
+    /// Reads the file from start to end and passes each chunk to `body`.
+    func read(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+        guard lseek(descriptor, 0, SEEK_SET) == 0 else { throw FileError.cannotRead(path, errno: errno) }
+        try withUnsafeTemporaryAllocation(byteCount: 1 << 18, alignment: 64) { chunk in
+            while true {
+                let count = retryingInterrupts { Foundation.read(descriptor, chunk.baseAddress, chunk.count) }
+                if count < 0 { throw FileError.cannotRead(path, errno: errno) }
+                if count == 0 { return }
+                try body(UnsafeRawBufferPointer(rebasing: chunk[..<count]))
+            }
+        }
+    }
+}
+
+/// The identity, the size and the times of a file.
+///
+/// Each change of a file also changes its stamp, unless the clock of the computer is set back, or the file system records times so coarsely
+/// that two changes have the same time.
+struct FileStamp: Equatable {
+    private let device: Int
+    private let index: UInt64
+    let byteCount: Int
+    /// The times of the last change of the content, and of the content, name or permissions.
+    private let times: [Int]
+
+    init(_ status: stat) {
+        device = Int(truncatingIfNeeded: status.st_dev)
+        index = UInt64(status.st_ino)
+        byteCount = Int(status.st_size)
+        #if canImport(Darwin)
+            let (modified, changed) = (status.st_mtimespec, status.st_ctimespec)
+        #else
+            let (modified, changed) = (status.st_mtim, status.st_ctim)
+        #endif
+        times = [Int(modified.tv_sec), Int(modified.tv_nsec), Int(changed.tv_sec), Int(changed.tv_nsec)]
+    }
+}
