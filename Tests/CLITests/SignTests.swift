@@ -73,6 +73,10 @@ struct SignTests {
                 "printf '{}' > model.sig",
                 "model.sig: is not a usable signature of a model: the bundle is not valid: mediaType is missing."
             ),
+            (
+                "mkdir d && mv m.imprint d && mv d m.imprint",
+                "m.imprint: is a folder, but the signature is for one file with the name \"m.imprint\". Expected the file that was signed."
+            ),
             ("rm model.sig", "model.sig: cannot be read (No such file or directory)"),
             ("rm m.imprint", "m.imprint: cannot be read (No such file or directory)"),
             ("cp key.pem public.pem", "found \"PRIVATE KEY\", expected a public key in PEM format."),

@@ -221,9 +221,9 @@ import Testing
             var flipped = bytes
             flipped[1500] ^= 1
             try flipped.write(to: file)
-            expectError(".:1024:2048 has the SHA-256") { try signature.verify(file, with: keys.verification) }
+            expectError("its part 1024:2048 has the SHA-256") { try signature.verify(file, with: keys.verification) }
             try (bytes + Data([1])).write(to: file)
-            expectError(".:2048:3000 is missing; .:2048:3001 is not signed") {
+            expectError("its part 2048:3000 is missing; its part 2048:3001 is not signed") {
                 try signature.verify(file, with: keys.verification)
             }
         }

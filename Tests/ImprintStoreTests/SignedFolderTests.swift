@@ -5,7 +5,7 @@ import Testing
 
 @testable import ImprintStore
 
-/// Signed folders with unusual names, and folders that change during a verification.
+/// Signed folders with unusual names, folders that change during a verification, and signatures of another kind.
 @Suite struct SignedFolderTests {
     private let keys = Result { try KeyPair() }
 
@@ -296,6 +296,31 @@ import Testing
             }
             let removed = try run(URL(filePath: "/bin/rm"), ["-rf", folder.path], folder: parent)
             #expect(removed.status == 0, "\(removed.errors)")
+        }
+    }
+
+    // MARK: Kinds
+
+    @Test("A signature of a file does not verify a folder, and the other way round") func kinds() throws {
+        let keys = try keys.get()
+        try withFolder { folder in
+            let file = folder.appending(path: "config.json")
+            let ofFile = try ModelSignature(signing: file, with: keys.signing)
+            let ofFolder = try ModelSignature(signing: folder, with: keys.signing)
+            let error = SignatureError.wrongKind(model: folder.path, isFolder: true, signedName: "config.json")
+            #expect(throws: error) { try ofFile.verify(folder, with: keys.verification) }
+            #expect(
+                "\(error)"
+                    == "\(folder.path): is a folder, but the signature is for one file with the name \"config.json\". Expected the file "
+                    + "that was signed.")
+            #expect(throws: SignatureError.wrongKind(model: file.path, isFolder: false, signedName: "model")) {
+                try ofFolder.verify(file, with: keys.verification)
+            }
+            let empty = folder.appending(path: "empty")
+            try FileManager.default.createDirectory(at: empty, withIntermediateDirectories: true)
+            expectError("is a folder, but the signature is for one file") {
+                try ofFile.verify(empty, with: keys.verification)
+            }
         }
     }
 }

@@ -119,7 +119,8 @@ public struct ModelSignature: Sendable {
     ///   - key: The public key of the signer.
     /// - Returns: The verified files.
     /// - Throws: `SignatureError.wrongKey` and `forged` if the key did not make the signature; `SignatureError.mismatch`, which lists
-    ///   all changed, missing and added files; `SignatureError.invalidSignature` for an invalid statement; `SignatureError.unsignable` for symbolic links in the
+    ///   all changed, missing and added files; `SignatureError.wrongKind` if a file was signed and the model is a folder, or the other
+    ///   way round; `SignatureError.invalidSignature` for an invalid statement; `SignatureError.unsignable` for symbolic links in the
     ///   folder; `SignatureError.changing` if the model changes while it is read; `FileError` if a file cannot be read.
     @discardableResult
     public func verify(_ model: URL, with key: VerificationKey) throws -> SignedModel {
@@ -128,6 +129,10 @@ public struct ModelSignature: Sendable {
         var ignored = Set(statement.ignoredPaths ?? SignedFiles.defaultIgnoredPaths)
         if let file, let path = SignedFiles.path(of: file, within: model) { ignored.insert(path) }
         let files = try SignedFiles(model, ignoring: ignored, except: statement.paths)
+        guard files.isFolder == statement.isFolder else {
+            throw SignatureError.wrongKind(
+                model: model.path, isFolder: files.isFolder, signedName: statement.subject[0].name)
+        }
         let (found, expected) = (try files.digests(shardSize: statement.shardSize), statement.digests)
         let changed = expected.compactMap { path, expected in
             found[path].flatMap { found in
@@ -168,11 +173,16 @@ public struct ModelSignature: Sendable {
 
 /// A model whose signature is valid.
 public struct SignedModel: Sendable, Equatable {
-    /// The name of the model when it was signed; a model may be renamed.
+    /// The name of the model when it was signed, for display only.
+    ///
+    /// It is any text that the signer chose: the model may have another name, and the text may contain "/" or "..". Do not use it as a
+    /// path.
     public let name: String
     /// The SHA-256 digest of the concatenated digests of all files.
     public let digest: String
     /// The SHA-256 digest of each file, by path; the path is "." for a model of one file, and `path:start:end` for a part of a file.
+    ///
+    /// These are the paths that exist in the model, so they do not lead out of it.
     public let files: [String: String]
     /// The paths of files and folders in the folder of the model that are not signed, because the signer ignored them.
     public let ignored: [String]

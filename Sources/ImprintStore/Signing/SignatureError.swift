@@ -12,6 +12,8 @@ public enum SignatureError: DescribedError, Equatable {
     case forged(name: String)
     /// The model differs from the signed one.
     case mismatch(model: String, SignatureMismatch)
+    /// The model is a folder but one file was signed, or the other way round; `signedName` is the name of the signed model.
+    case wrongKind(model: String, isFolder: Bool, signedName: String)
     /// A model contains an entry that cannot be signed, such as a symbolic link.
     case unsignable(path: String, reason: String)
     /// A file or folder changed while the model was read.
@@ -32,6 +34,9 @@ public enum SignatureError: DescribedError, Equatable {
                 + "key. Get it again from the signer."
         case .mismatch(let model, let mismatch):
             "\(model): the model differs from the signed one: \(mismatch). Get model and signature again from the signer."
+        case .wrongKind(let model, let isFolder, let signedName):
+            "\(model): is a \(isFolder ? "folder" : "file"), but the signature is for \(isFolder ? "one file" : "a folder") with "
+                + "the name \(quoted(signedName)). Expected the \(isFolder ? "file" : "folder") that was signed."
         case .changing(let path):
             "\(path): changed while the model was read. Stop the program that writes to the model, and try again."
         case .unsignable(let path, let reason):
@@ -66,9 +71,15 @@ public struct SignatureMismatch: Sendable, Equatable, CustomStringConvertible {
     public var description: String {
         let all =
             changed.map { change in
-                "\(change.path == "." ? "it" : change.path) has the SHA-256 \(change.found), expected \(change.expected)"
-            } + missing.map { "\($0) is missing" } + unsigned.map { "\($0) is not signed" }
+                "\(Self.subject(change.path)) has the SHA-256 \(change.found), expected \(change.expected)"
+            } + missing.map { "\(Self.subject($0)) is missing" } + unsigned.map { "\(Self.subject($0)) is not signed" }
         let shown = all.prefix(5).joined(separator: "; ")
         return all.count > 5 ? "\(shown); and \(all.count - 5) more" : shown
+    }
+
+    /// Returns the name of a file within a sentence; the file of a model of one file has no name.
+    private static func subject(_ path: String) -> String {
+        if path == "." { return "it" }
+        return path.hasPrefix(".:") ? "its part \(path.dropFirst(2))" : path
     }
 }
