@@ -116,6 +116,68 @@ struct ReferenceSignerTests {
         }
     }
 
+    /// Signs the folder "model" in shards of 1,024 bytes, or verifies it, with the Python interface of the reference implementation.
+    private func referenceShards(_ verb: String, _ folder: URL) throws -> Bool {
+        let script = """
+            import sys, pathlib
+            from model_signing import hashing, signing, verifying
+            shards = hashing.Config().use_shard_serialization(shard_size=1024)
+            shards.set_ignored_paths(paths=[], ignore_git_paths=True)
+            model, signature = pathlib.Path("model"), pathlib.Path("shards.sig")
+            if sys.argv[1] == "sign":
+                config = signing.Config().use_elliptic_key_signer(private_key=pathlib.Path("key.pem"))
+                config.set_hashing_config(shards).sign(model, signature)
+            else:
+                config = verifying.Config().use_elliptic_key_verifier(public_key=pathlib.Path("public.pem"))
+                try:
+                    config.set_hashing_config(shards).verify(model, signature)
+                except ValueError as error:
+                    print(error)
+                    sys.exit(3)
+            """
+        let run = try ReferenceSigner.runPython(["-c", script, verb], folder: folder)
+        try #require(
+            run.status == 0 || run.status == 3 && run.output.contains("ismatch"), "\(run.output) \(run.errors)")
+        return run.status == 0
+    }
+
+    @Test("Shards of the reference implementation verify, and both reject changes", arguments: FolderChange.all)
+    func shards(change: FolderChange) throws {
+        try withModels { folder in
+            let model = folder.appending(path: "model")
+            try FileManager.default.removeItem(at: model.appending(path: "weights-c"))
+            try Data((0..<5000).map { UInt8(truncatingIfNeeded: $0 &* 3) }).write(
+                to: model.appending(path: "large.bin"))
+            #expect(try referenceShards("sign", folder))
+            #expect(try referenceShards("verify", folder))
+            let signed = try verify("model", folder, signature: "shards.sig")
+            #expect(signed.files.keys.filter { $0.hasPrefix("large.bin:") }.count == 5 && signed.files.count == 8)
+            try change.run(model)
+            #expect(throws: SignatureError.self) { try verify("model", folder, signature: "shards.sig") }
+            // The reference implementation does not see empty files.
+            let isEmpty = change.testDescription == "an added hidden file"
+            #expect(try referenceShards("verify", folder) == isEmpty)
+        }
+    }
+
+    @Test("Imprint rejects empty files in a folder that is signed in shards; the reference implementation does not")
+    func emptyShards() throws {
+        try withModels { folder in
+            // The folder contains an empty file.
+            #expect(try referenceShards("sign", folder))
+            #expect(try referenceShards("verify", folder))
+            let error = #expect(throws: SignatureError.self) {
+                try verify("model", folder, signature: "shards.sig")
+            }
+            guard case .mismatch(_, let mismatch)? = error else { throw try #require(error) }
+            #expect(mismatch.unsigned == ["weights-c:0:0"] && mismatch.count == 1)
+            // Without it, the folder has exactly the signed files.
+            try FileManager.default.removeItem(at: folder.appending(path: "model/weights-c"))
+            #expect(try referenceShards("verify", folder))
+            #expect(try verify("model", folder, signature: "shards.sig").files.count == 3)
+        }
+    }
+
     private static let openSSL = "/usr/bin/openssl"
 
     @Test(

@@ -49,7 +49,7 @@ struct SignedFiles {
 
     /// Returns the SHA-256 digests of all files, by path, or of their shards, by `path:start:end`.
     ///
-    /// An empty file has no shards.
+    /// The only shard of an empty file is `path:0:0`.
     /// - Parameter shardSize: The size of a shard in bytes; nil for whole files.
     /// - Throws: `FileError`; `SignatureError.changing` if a file has changed since it was listed, or if the folder has other files
     ///   afterwards.
@@ -96,7 +96,7 @@ struct SignedFiles {
                 if end == start + shardSize { finishShard() }
             }
         }
-        if end > start { finishShard() }
+        if end > start || end == 0 { finishShard() }
     }
 
     /// Returns the path of a file within a folder; nil if it is outside of it.
