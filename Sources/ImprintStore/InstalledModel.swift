@@ -1,5 +1,6 @@
 internal import Crypto
 public import Foundation
+internal import ImprintModel
 
 /// An installed model and its source.
 public struct InstalledModel: Codable, Hashable, Sendable {
@@ -25,6 +26,8 @@ public struct InstalledModel: Codable, Hashable, Sendable {
 /// The index file of a store, which lists its models; it does not exist before the first installation.
 struct StoreIndex: Codable, Equatable {
     static let fileName = "models.json"
+    /// The largest index that is read, in bytes: enough for the versions of about 50,000 keys.
+    static let maximumByteCount = 16 << 20
     private static let newestFormat = 1
 
     private(set) var format = newestFormat
@@ -69,9 +72,10 @@ struct StoreIndex: Codable, Equatable {
 
     /// - Throws: `StoreError` if the file is damaged or has a newer format, `FileError` if it cannot be read.
     init?(in files: some StoreFiles) throws {
-        guard try files.size(of: Self.fileName) != nil else { return nil }
-        let bytes = try files.contents(of: Self.fileName)
+        guard let byteCount = try files.size(of: Self.fileName) else { return nil }
         let path = files.path(of: Self.fileName)
+        guard byteCount <= Self.maximumByteCount else { throw StoreError.damagedIndex(file: path) }
+        let bytes = try files.contents(of: Self.fileName)
         do {
             let decoder = JSONDecoder()
             decoder.dateDecodingStrategy = .iso8601
@@ -83,9 +87,21 @@ struct StoreIndex: Codable, Equatable {
         } catch is DecodingError {
             throw StoreError.damagedIndex(file: path)
         }
-        // Digests become file names, so a damaged index must not contain paths.
-        let digests = [current.sha256] + (previous.map { [$0.sha256] } ?? [])
-        guard digests.allSatisfy(Verification.isDigest) else { throw StoreError.damagedIndex(file: path) }
+        guard isValid else { throw StoreError.damagedIndex(file: path) }
+    }
+
+    /// Whether the digests, which become file names, and the numbers have values that a store writes.
+    private var isValid: Bool {
+        func isVersion(_ version: Int) -> Bool { ModelDetails.versionRange.contains(version) }
+        let models = [current, previous].compactMap(\.self)
+        let newest = newestVersions ?? [:]
+        return format >= 1
+            && models.allSatisfy {
+                Verification.isDigest($0.sha256) && $0.byteCount >= 0 && $0.version.map(isVersion) ?? true
+            }
+            && newest.allSatisfy { key, model in
+                Verification.isDigest(key) && Verification.isDigest(model.sha256) && isVersion(model.version)
+            }
     }
 
     private struct Format: Decodable {

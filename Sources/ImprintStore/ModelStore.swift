@@ -145,8 +145,8 @@ extension ModelStore {
     ///   - verification: The expected digest or signature of the file.
     ///   - limits: The limits of the download.
     /// - Returns: The model in use after the installation.
-    /// - Throws: `StoreError`; `ImprintError.invalidSetting` for limits out of range; `FileError` if a file cannot be read or
-    ///   written; `CancellationError`.
+    /// - Throws: `StoreError`, also for a damaged index (`damagedIndex`), which `install` does not replace; `ImprintError.invalidSetting`
+    ///   for limits out of range; `FileError` if a file cannot be read or written; `CancellationError`.
     @discardableResult
     public func install(
         from url: URL, verification: Verification, limits: DownloadLimits = DownloadLimits()
@@ -155,6 +155,8 @@ extension ModelStore {
         let fetch = try Fetch(url, limits)
         guard let lock = try files.lock("download.lock") else { throw StoreError.inUse(folder: folder) }
         defer { withExtendedLifetime(lock) {} }
+        // A damaged index is not replaced, because it records the versions that protect from older models. Report it before the download.
+        _ = try StoreIndex(in: files)
         let signature = try await signature(verification, limits)
         let download = Download(files: files, fetch: fetch)
         let hasResumed = try await download.run(resumes: true)
@@ -291,13 +293,7 @@ extension ModelStore {
     /// Replaces the model in use with the downloaded, verified and tested model.
     private func activate(_ new: Loaded, _ versions: AcceptedVersions) throws -> InstalledModel {
         try withExclusiveAccess {
-            let index: StoreIndex?
-            do {
-                index = try StoreIndex(in: files)
-            } catch StoreError.damagedIndex {
-                // The list of earlier models is unreadable, and a new index repairs the store.
-                index = nil
-            }
+            let index = try StoreIndex(in: files)
             try versions.check(new.model, newest: index?.newest(for: new.model))
             try files.rename(Download.fileName, to: new.model.fileName)
             try files.flushNames()

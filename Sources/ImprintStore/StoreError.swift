@@ -41,7 +41,7 @@ public enum StoreError: DescribedError, Equatable {
     case nothingToRollBackTo(folder: String)
     /// The file of an installed model is missing or has changed since its installation.
     case damaged(file: String, reason: String, canRollBack: Bool)
-    /// The index file is damaged.
+    /// The index file is damaged. It records the versions that protect from older models, so the store does not replace it.
     case damagedIndex(file: String)
     /// A newer version has written the index file.
     case newerIndex(file: String, found: Int, newest: Int)
@@ -92,7 +92,8 @@ public enum StoreError: DescribedError, Equatable {
             "\(file): the installed model has changed since its verification (\(reason)) and is not loaded. Install it again"
                 + (canRollBack ? ", or call rollBack() to restore the previous model." : ".")
         case .damagedIndex(let file):
-            "\(file): the list of installed models is damaged. Install the model again to write a new list."
+            "\(file): the list of installed models is damaged, and nothing is changed. Restore the file from a backup. Or remove "
+                + "it and install the model again; the store then forgets which versions it has had, and accepts older models."
         case .newerIndex(let file, let found, let newest):
             "\(file): the list of installed models has format \(found), expected at most \(newest). Update Imprint."
         }

@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    @Test("A damaged index is an error, and a new installation fixes it") func damagedIndex() async throws {
+    @Test("A damaged index is an error that changes no file, until it is removed") func damagedIndex() async throws {
         try await withTemporaryFolder { folder in
             let store = try ModelStore(at: folder)
             for model in models.prefix(2) { try await model.install(into: store) }
@@ -152,13 +152,18 @@ import Testing
                 #expect(throws: StoreError.damagedIndex(file: file.path)) { try store.load() }
                 #expect(throws: StoreError.damagedIndex(file: file.path)) { try store.current }
                 #expect(throws: StoreError.damagedIndex(file: file.path)) { try store.rollBack() }
+                await #expect(throws: StoreError.damagedIndex(file: file.path)) {
+                    try await models[2].install(into: store)
+                }
+                #expect(try Data(contentsOf: file) == Data(damaged.utf8))
+                #expect(try modelFiles(in: folder) == models.prefix(2).map { $0.sha256 + ".imprint" }.sorted())
             }
             let newer = text.replacingOccurrences(of: "\"format\" : 1", with: "\"format\" : 9")
             try newer.write(to: file, atomically: true, encoding: .utf8)
             await #expect(throws: StoreError.newerIndex(file: file.path, found: 9, newest: 1)) {
                 try await models[2].install(into: store)
             }
-            try "{".write(to: file, atomically: true, encoding: .utf8)
+            try FileManager.default.removeItem(at: file)
             try await models[2].install(into: store)
             #expect(try store.answer == models[2].answer)
         }
