@@ -218,7 +218,7 @@ let package = Package(
             name: "FuzzTargets",
             dependencies: [
                 "ImprintModel", "ImprintInterop", "ImprintNetwork", "ImprintImages", "ImprintSynthesis",
-                "ImprintTraining", "ImprintServe",
+                "ImprintTraining", "ImprintServe", "ImprintStore",
             ],
             path: "Tests/FuzzTargets", swiftSettings: settings),
         // Reads safetensors files, to compare the results with those of another program.

@@ -7,6 +7,8 @@ The seeds are the fixtures of the tests, the files in Fuzzing/seeds, and the tex
 """
 
 import argparse
+import hashlib
+import json
 import pathlib
 import shutil
 import struct
@@ -15,6 +17,8 @@ import zipfile
 FUZZING = pathlib.Path(__file__).resolve().parent
 FIXTURES = FUZZING.parent / "Tests/FileFormatTests/Fixtures"
 VERSION_1 = FUZZING.parent / "Tests/ImprintTests/Fixtures/Version1"
+# The targets whose seeds are the files of a folder.
+STORED = ["image", "exif", "color_profile", "model_signature", "pem_key"]
 # Larger seeds slow down each execution.
 LIMIT = 100_000
 
@@ -37,6 +41,10 @@ DICTIONARIES = {
     "label_list": ["annotations", "json"],
     "drawing_recipe": ["recipe", "json"],
     "request": ["request", "json"],
+    "model_signature": ["signature", "json"],
+    "signed_statement": ["signature", "json"],
+    "pem_key": ["pem"],
+    "store_index": ["store_index", "json"],
 }
 
 REQUESTS = [
@@ -71,6 +79,19 @@ LABEL_LISTS = [
     '{"photo":"a.png","label":"cat"}\n{"photo":"b.png","labels":["dog","cat"]}\n',
 ]
 
+# The lists of installed models of a store.
+DIGESTS = ["0a" * 32, "b1" * 32, "cd" * 32]
+DATE = "2026-01-02T03:04:05Z"
+INSTALLED = {"sha256": DIGESTS[0], "byteCount": 3000, "source": "https://models.example/a.imprint", "date": DATE}
+SIGNED = {**INSTALLED, "sha256": DIGESTS[1], "publicKey": "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE", "version": 7}
+STORE_INDICES = [
+    {"format": 1, "current": INSTALLED},
+    {
+        "format": 1, "current": SIGNED, "previous": INSTALLED,
+        "newestVersions": {DIGESTS[2]: {"version": 7, "sha256": DIGESTS[1]}, DIGESTS[0]: {"version": 1, "sha256": DIGESTS[0]}},
+    },
+]  # fmt: skip
+
 
 def parts(first, second):
     """Joins two files as the targets of models in two files expect them."""
@@ -82,6 +103,20 @@ def request(body, binary=b""):
     length = len(body) + len(binary)
     head = f"POST /v2/models/fuzz/infer HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n{fields}\r\n"
     return head.encode() + body.encode() + binary
+
+
+def statement(digests, **serialization):
+    """Returns the statement of a signature that lists digests by name."""
+    root = hashlib.sha256(b"".join(bytes.fromhex(digest) for digest in digests.values())).hexdigest()
+    options = {"method": "files", "hash_type": "sha256", "allow_symlinks": False, **serialization}
+    resources = [{"name": name, "algorithm": "sha256", "digest": digest} for name, digest in digests.items()]
+    value = {
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": [{"name": "signed", "digest": {"sha256": root}}],
+        "predicateType": "https://model_signing/signature/v1.0",
+        "predicate": {"serialization": options, "resources": resources},
+    }
+    return json.dumps(value).encode()
 
 
 def safetensors(header, data=b""):
@@ -101,6 +136,8 @@ def corpora():
     kinds = ["classifier-adapters", "classifier-personalization", "detector-personalization"]
     personalizations = read(*(VERSION_1 / f"{kind}.imprint" for kind in kinds))
     binary = '{"inputs":[{"name":"values","shape":[1,4,4,3],"datatype":"FP32","parameters":{"binary_data_size":192}}]}'
+    # The digests of the signed folder of the target, whose files are a.bin ("abc") and b/c.bin (empty).
+    abc, empty = (hashlib.sha256(content).hexdigest() for content in [b"abc", b""])
     return {
         "model_file": models,
         "checkpoint": read(VERSION_1 / "classifier-checkpoint.safetensors"),
@@ -123,7 +160,13 @@ def corpora():
         "label_list": [text.encode() for text in LABEL_LISTS],
         "drawing_recipe": read(*sorted((FUZZING.parent / "datasets").glob("*.json"))),
         "request": [text.encode() for text in REQUESTS] + [request(body) for body in BODIES] + [request(binary, bytes(192))],
-        **{target: read(*sorted((FUZZING / "seeds" / target).iterdir())) for target in ["image", "exif", "color_profile"]},
+        "signed_statement": [
+            statement({"a.bin": abc, "b/c.bin": empty}), statement({"a.bin": abc}, ignore_paths=[".git", "b"]),
+            statement({"a.bin:0:3": abc, "b/c.bin:0:0": empty}, method="shards", shard_size=1024), statement({".": abc}),
+            statement({"e\u0301": abc, "\u00e9": empty}),
+        ],
+        "store_index": [json.dumps(index).encode() for index in STORE_INDICES],
+        **{target: read(*sorted((FUZZING / "seeds" / target).iterdir())) for target in STORED},
     }  # fmt: skip
 
 

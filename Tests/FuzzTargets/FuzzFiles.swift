@@ -3,6 +3,7 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
 internal import ImprintServe
+internal import ImprintStore
 
 /// A folder for the files of this process, because most readers read files.
 struct FuzzFiles: Sendable {
@@ -12,6 +13,10 @@ struct FuzzFiles: Sendable {
     let folder: URL
     /// The reader of requests to a small model.
     let requests: RequestReader
+    /// The key of signatures: the number 1 on the curve P-256.
+    let key: SigningKey
+    /// A store without model files.
+    let store: ModelStore
     /// A small JPEG without metadata.
     private let photo: [UInt8]
 
@@ -25,6 +30,17 @@ struct FuzzFiles: Sendable {
         for index in image.samples.indices { image.samples[index] = UInt8(truncatingIfNeeded: 5 * index) }
         photo = try ImageFile.encodeJPEG(image)
         requests = try RequestReader(Self.model(), name: "fuzz")
+        key = try SigningKey(
+            pem: """
+                -----BEGIN EC PRIVATE KEY-----
+                MHcCAQEEIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABoAoGCCqGSM49
+                AwEHoUQDQgAEaxfR8uEsQkf4vOblY6RA8ncDfYEt6zOg9KE5RdiYwpZP40Li/hp/
+                m47n60p8D54WK84zV2sxXs7LtkBoN79R9Q==
+                -----END EC PRIVATE KEY-----
+                """)
+        store = try ModelStore(at: folder.appending(path: "store"))
+        try create(Data("abc".utf8), "signed/a.bin")
+        try create(Data(), "signed/b/c.bin")
         let manifest = #"{"itemInfoEntries":{"m":{"path":"model.mlmodel"}},"rootModelIdentifier":"m"}"#
         try create(Data(manifest.utf8), "model.mlpackage/Manifest.json")
         try create(Data(), "model.mlpackage/Data/weights/weight.bin")
@@ -38,6 +54,9 @@ struct FuzzFiles: Sendable {
         for path in ["a.png", "b.png"] { try create(png, path) }
         atexit { if let files = try? FuzzFiles.shared.get() { try? FileManager.default.removeItem(at: files.folder) } }
     }
+
+    /// The model of signatures, whose files Fuzzing/make_corpora.py also lists.
+    var signedFolder: URL { folder.appending(path: "signed") }
 
     /// A classifier whose network has few weights.
     private static func model() throws -> ModelFile {

@@ -3,6 +3,7 @@ internal import ImprintImages
 internal import ImprintInterop
 internal import ImprintModel
 internal import ImprintServe
+internal import ImprintStore
 internal import ImprintSynthesis
 internal import ImprintTraining
 
@@ -42,6 +43,14 @@ public enum FuzzTarget: String, CaseIterable, Sendable {
     case drawingRecipe = "drawing_recipe"
     /// A request to the model server.
     case request
+    /// A signature file of a model.
+    case modelSignature = "model_signature"
+    /// The statement of a model signature, which the target signs.
+    case signedStatement = "signed_statement"
+    /// A private or public key in PEM format.
+    case pemKey = "pem_key"
+    /// The list of installed models of a store.
+    case storeIndex = "store_index"
 
     /// The prefix of a program's name.
     private static let prefix = "fuzz_"
@@ -95,6 +104,21 @@ public enum FuzzTarget: String, CaseIterable, Sendable {
         case .labelList: _ = try LabelList(at: files.write(data))
         case .drawingRecipe: _ = try DrawingRecipe(contentsOf: files.write(data, "recipe.json"))
         case .request: try files.requests.read(data)
+        case .modelSignature:
+            let signature = try ModelSignature(data, named: "model.sig")
+            // Few signatures are valid.
+            _ = try? signature.verify(files.signedFolder, with: files.key.verificationKey)
+        case .signedStatement:
+            let signature = try ModelSignature(signing: data, with: files.key, named: "model.sig")
+            try signature.verify(files.signedFolder, with: files.key.verificationKey)
+        case .pemKey:
+            let file = try files.write(data, "key.pem")
+            // The same file can contain both keys.
+            let key = try? SigningKey(contentsOf: file).verificationKey
+            _ = try VerificationKey(pem: try (key ?? VerificationKey(contentsOf: file)).pem)
+        case .storeIndex:
+            _ = try files.write(data, "store/models.json")
+            _ = (try files.store.current, try files.store.previous)
         }
     }
 
