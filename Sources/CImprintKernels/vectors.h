@@ -30,7 +30,9 @@ typedef uint8_t bytes __attribute__((ext_vector_type(lanes), aligned(1), may_ali
 #define VEC_OF(n, p, rest) ({ vec v_ = (rest); memcpy(&v_, (p), (n) * sizeof(float)); v_; })
 #define STORE_OF(n, p, v) ({ vec v_ = (v); memcpy((p), &v_, (n) * sizeof(float)); })
 
-// min(max(value, low), high) of a vector and two numbers; NaN stays NaN. FMAX and FMIN of NEON return NaN if an operand is NaN.
+// min(max(value, low), high) of a vector and two numbers; NaN stays NaN. If low is 0, −0 stays −0 on x86-64 and in files with several NEON
+// registers per vector, because comparisons treat −0 and 0 as equal. With one NEON register it becomes 0: FMAX and FMIN order −0 below 0. They
+// return NaN if an operand is NaN. In the same way, if high is −0, 0 stays 0 or becomes −0.
 #if defined(__aarch64__) && NEON_REGISTERS == 1
 #include <arm_neon.h>
 #define CLAMPED_TO(low, high, value) \
