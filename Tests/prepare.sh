@@ -1,82 +1,128 @@
+# shellcheck shell=bash
 # Functions of ./run that install what the tests need besides the libraries, and run them.
+# shellcheck disable=SC2034,SC2154 # ./run uses and sets mpi_traits and optimized
 
-# Installs Python packages for the tests that compare with other programs, inside the checkout.
-prepare_python() {
-    local folder=.build-python packages=(numpy safetensors pillow pillow-heif scikit-learn websocket-client)
-    if ! PYTHONPATH="$folder" python3 -c 'import numpy, safetensors, PIL, pillow_heif, sklearn, websocket' 2>/dev/null; then
-        if ! python3 -m pip install --quiet --target "$folder" "${packages[@]}" >&2; then
-            echo "pip cannot install ${packages[*]}; the tests that need them are skipped." >&2
-            [ "${CI:-}" = true ] && return 1 || return 0
-        fi
+# The temporary folder of a run, which has the messages of functions in the background, and the home folder of base models.
+temporary=$(mktemp -d)
+# The names and process IDs of functions that run in the background.
+background=()
+
+# Ends what runs in the background, and removes the temporary folder.
+clean_up() {
+    local job
+    for job in ${background[@]+"${background[@]}"}; do kill -- "-${job#* }" 2>/dev/null || true; done
+    rm -rf "$temporary"
+}
+trap clean_up EXIT
+
+# Installs pip and the module venv, which functions in the background need: apt cannot run twice at the same time.
+prepare_pip() {
+    if ! { install_pip && { python3 -c 'import ensurepip' 2>/dev/null || apt_install python3-venv; }; }; then
+        echo "Python 3 cannot be installed with pip and venv; the tests that need it are skipped." >&2
+        [ "${CI:-}" != true ]
     fi
-    # Packages that read exported models: 250 MB.
-    packages=(onnx onnxruntime coremltools ai-edge-litert)
-    if ! PYTHONPATH="$folder" python3 -c 'import onnx, onnxruntime, coremltools, ai_edge_litert' 2>/dev/null; then
-        if ! python3 -m pip install --quiet --target "$folder" "${packages[@]}" >&2; then
-            echo "pip cannot install ${packages[*]}; the tests that need them are skipped." >&2
-            [ "${CI:-}" = true ] && return 1
-        fi
-    fi
+}
+
+# Runs a function in the background. Its messages go to a file, so that they do not mix with those of a build.
+in_background() {
+    # With job control, the function and its children are a process group, which clean_up ends.
+    set -m
+    "$1" >"$temporary/$1.log" 2>&1 </dev/null &
+    background+=("$1 $!")
+    set +m
+}
+
+# Waits for the functions in the background and prints their messages. If one of them fails, tests are skipped; with CI=true, that is an error.
+finish_background() {
+    local job status=0
+    for job in ${background[@]+"${background[@]}"}; do
+        wait "${job#* }" || status=1
+        cat "$temporary/${job% *}.log" >&2
+    done
+    background=()
+    [ "$status" -eq 0 ] || [ "${CI:-}" != true ]
+}
+
+# The Python packages of tests that compare with other programs: the modules that they import, and the names for pip.
+python_packages=(
+    'numpy, safetensors, PIL, pillow_heif, sklearn, websocket: numpy safetensors pillow pillow-heif scikit-learn websocket-client'
+    # These read exported models: 250 MB.
+    'onnx, onnxruntime, coremltools, ai_edge_litert: onnx onnxruntime coremltools ai-edge-litert'
     # The client of Triton, which calls the model server: 60 MB.
-    packages=('tritonclient[http]')
-    if ! PYTHONPATH="$folder" python3 -c 'import tritonclient.http' 2>/dev/null; then
-        if ! python3 -m pip install --quiet --target "$folder" "${packages[@]}" >&2; then
-            echo "pip cannot install ${packages[*]}; the tests that need it are skipped." >&2
-            [ "${CI:-}" = true ] && return 1
+    'tritonclient.http: tritonclient[http]'
+)
+
+# Whether Python can import the modules of an element of python_packages.
+has_packages() {
+    PYTHONPATH=.build-python python3 -c "import ${1%:*}" 2>/dev/null
+}
+
+# Installs python_packages in the checkout: at once, because pip would download common dependencies for each group, or each group that it can.
+install_python_packages() {
+    local group missing=() names status=0
+    for group in "${python_packages[@]}"; do has_packages "$group" || missing+=("$group"); done
+    [ ${#missing[@]} -ne 0 ] || return 0
+    read -ra names <<<"${missing[*]##*: }"
+    ! pip_install .build-python "${names[@]}" || return 0
+    for group in "${missing[@]}"; do
+        read -ra names <<<"${group##*: }"
+        if ! pip_install .build-python "${names[@]}"; then
+            echo "pip cannot install ${names[*]}; the tests that need them are skipped." >&2
+            status=1
         fi
-    fi
-    IMPRINT_PYTHON=$(command -v python3)
-    export IMPRINT_PYTHON PYTHONPATH="$PWD/$folder${PYTHONPATH:+:$PYTHONPATH}"
+    done
+    return "$status"
+}
+
+# Lets the tests use the Python packages.
+use_python_packages() {
     # Base models that the user has installed would change the results.
-    IMPRINT_HOME=$(mktemp -d)
-    export IMPRINT_HOME
-}
-
-# Makes a Python environment in a folder. Debian has the module venv in a package of its own.
-make_environment() {
-    python3 -m venv "$1" >/dev/null 2>&1 && return
-    if command -v apt-get >/dev/null; then
-        apt_install python3-venv
+    export IMPRINT_HOME=$temporary/home
+    if has_packages "${python_packages[0]}"; then
+        IMPRINT_PYTHON=$(command -v python3)
+        export IMPRINT_PYTHON PYTHONPATH="$PWD/.build-python${PYTHONPATH:+:$PYTHONPATH}"
     fi
-    python3 -m venv --clear "$1" >&2
 }
 
-# Installs packages in a Python environment. Without -E, pip would not install what it finds in PYTHONPATH.
-install_packages() {
-    local folder=$1
-    shift
-    "$folder/bin/python" -E -m pip install --quiet "$@" >&2
+# The modules that tests import in environments of their own.
+flower_modules=flwr
+signing_modules='model_signing, cyclonedx.validation.json, jsonschema'
+
+# Whether the Python environment in a folder can import modules. Without -E, it would also search PYTHONPATH.
+has_modules() {
+    "$1/bin/python" -E -c "import $2" 2>/dev/null
 }
 
-# Installs Flower for the tests of fleets in an environment of its own; IMPRINT_FLOWER names the Python of another one.
-prepare_flower() {
-    if [ -z "${IMPRINT_FLOWER:-}" ]; then
-        local folder=.build-flower
-        if ! "$folder/bin/python" -E -c 'import flwr' 2>/dev/null; then
-            if ! { make_environment "$folder" && install_packages "$folder" 'flwr>=1.42'; }; then
-                echo "pip cannot install flwr; the tests of fleets with a real SuperLink are skipped." >&2
-                [ "${CI:-}" = true ] && return 1 || return 0
-            fi
-        fi
-        IMPRINT_FLOWER=$PWD/$folder/bin/python
+# Installs packages in a Python environment in a folder, unless it can import modules: install_environment FOLDER MODULES PACKAGE …
+install_environment() {
+    ! has_modules "$1" "$2" || return 0
+    if ! { make_environment "$1" && "$1/bin/python" -E -m pip install --quiet "${@:3}" >&2; }; then
+        echo "pip cannot install ${*:3}; the tests that need them are skipped." >&2
+        return 1
     fi
-    export IMPRINT_FLOWER
 }
 
-# Installs the reference implementation of model signatures, which needs pyopenssl but does not declare it, and the validator of model cards
-# in an environment of their own; IMPRINT_SIGNING names the Python of another one.
-prepare_signing() {
-    if [ -z "${IMPRINT_SIGNING:-}" ]; then
-        local folder=.build-signing packages=('model-signing>=1.1' pyopenssl 'cyclonedx-python-lib[validation]>=9')
-        if ! "$folder/bin/python" -E -c 'import model_signing, cyclonedx.validation.json, jsonschema' 2>/dev/null; then
-            if ! { make_environment "$folder" && install_packages "$folder" "${packages[@]}"; }; then
-                echo "pip cannot install ${packages[*]}; the tests that need them are skipped." >&2
-                [ "${CI:-}" = true ] && return 1 || return 0
-            fi
-        fi
-        IMPRINT_SIGNING=$PWD/$folder/bin/python
+# Installs Flower for the tests of fleets; IMPRINT_FLOWER names the Python of another environment.
+install_flower() {
+    [ -n "${IMPRINT_FLOWER:-}" ] || install_environment .build-flower "$flower_modules" 'flwr>=1.42'
+}
+
+# Installs the reference implementation of model signatures, which needs pyopenssl but does not declare it, and the validator of model cards;
+# IMPRINT_SIGNING names the Python of another environment.
+install_signing() {
+    [ -n "${IMPRINT_SIGNING:-}" ] ||
+        install_environment .build-signing "$signing_modules" 'model-signing>=1.1' pyopenssl 'cyclonedx-python-lib[validation]>=9'
+}
+
+# Lets the tests use these environments.
+use_environments() {
+    if [ -z "${IMPRINT_FLOWER:-}" ] && has_modules .build-flower "$flower_modules"; then
+        IMPRINT_FLOWER=$PWD/.build-flower/bin/python
     fi
-    export IMPRINT_SIGNING
+    if [ -z "${IMPRINT_SIGNING:-}" ] && has_modules .build-signing "$signing_modules"; then
+        IMPRINT_SIGNING=$PWD/.build-signing/bin/python
+    fi
+    export IMPRINT_FLOWER IMPRINT_SIGNING
 }
 
 # Installs Open MPI for the tests of several processes; without it, these tests are skipped.
@@ -95,7 +141,6 @@ prepare_mpi() {
 prepare_browser() {
     [ -z "${IMPRINT_CHROMIUM:-}" ] || return 0
     if ! find_browser && command -v apt-get >/dev/null; then
-        echo "Installing chromium …" >&2
         apt_install chromium || true
     fi
     if ! find_browser; then
