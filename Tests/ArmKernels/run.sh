@@ -4,6 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
+# shellcheck source=Packaging/dependencies.sh
+source Packaging/dependencies.sh
 packages=(qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -27,34 +29,33 @@ has_arm64_tools() { command -v qemu-aarch64 >/dev/null && command -v aarch64-lin
 # Installs the emulator and the C library for arm64.
 install_arm64_tools() {
     has_arm64_tools && return
-    command -v apt-get >/dev/null || return 1
-    echo "Installing ${packages[*]} …" >&2
-    local sudo=()
-    [ "$(id -u)" -eq 0 ] || sudo=(sudo)
-    "${sudo[@]}" apt-get update -qq &&
-        "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" >&2
-    has_arm64_tools
+    command -v apt-get >/dev/null && apt_install "${packages[@]}" && has_arm64_tools
+}
+
+# Compiles the C files of a folder in parallel: compile FOLDER OUTPUT OPTION …
+compile() {
+    local file
+    for file in "$1"/*.c; do printf '%s\0' "$2-$(basename "$file" .c).o" "$file"; done |
+        xargs -0 -n 2 -P "$(getconf _NPROCESSORS_ONLN)" "$clang" "${@:3}" -ISources/CImprintKernels/include -c -o
 }
 
 # Compiles kernels and tests: build FOLDER OPTION …
 build() {
     local folder=$work/$1
     mkdir -p "$folder"
-    {
-        for file in Sources/CImprintKernels/*.c; do printf '%s\0' -O2 "$file" "$folder/kernel-$(basename "$file" .c).o"; done
-        for file in Tests/ArmKernels/*.c; do printf '%s\0' -O1 "$file" "$folder/test-$(basename "$file" .c).o"; done
-    } | xargs -0 -n 3 -P "$(getconf _NPROCESSORS_ONLN)" bash -c '
-        [ "$0" = -O2 ] || set -- "$@" -ffp-contract=off -Wall -Wextra -Werror
-        exec '"$clang ${*:2}"' -ISources/CImprintKernels/include "$0" -c "$1" -o "$2" "${@:3}"'
+    compile Sources/CImprintKernels "$folder/kernel" -O2 "${@:2}"
+    compile Tests/ArmKernels "$folder/test" -O1 -ffp-contract=off -Wall -Wextra -Werror "${@:2}"
 }
 
 # Runs the tests and adds their results; the digest must be that of the first run: run NAME COMMAND …
 run() {
-    local output
-    output=$("${@:2}" </dev/null 2>&1) || true
+    local output status=0
+    output=$("${@:2}" </dev/null 2>&1) || status=$?
     local totals=${output##*$'\n'}
-    if [[ ! $totals =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed\;\ digest\ ([0-9a-f]+)$ ]]; then
-        printf '%s\nThe tests on %s did not finish.\n' "$output" "$1"
+    # The status is 1 if a test fails. Another one is that of a crash, which may come after the totals.
+    if [[ ! $totals =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed\;\ digest\ ([0-9a-f]+)$ ]] ||
+        [ "$status" -ne "$((BASH_REMATCH[2] != 0))" ]; then
+        printf '%s\nThe tests on %s ended with status %d.\n' "$output" "$1" "$status"
         failed=$((failed + 1))
         return
     fi
