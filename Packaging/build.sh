@@ -4,7 +4,7 @@
 # With PINNED=1, SwiftPM must use the versions of Package.resolved.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-scratch=$PWD/$1
+scratch=$PWD/${1:?usage: build.sh SCRATCH_PATH}
 flags=(
     -c release --static-swift-stdlib --scratch-path "$scratch"
     # Debug information contains paths, and the packages do not have it.

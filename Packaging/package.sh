@@ -9,54 +9,56 @@ export LC_ALL=C TZ=UTC
 maintainer="Imprint contributors <imprint@localhost.invalid>"
 scratch=.build-package
 
-# Installs the programs that make packages, if they are missing.
-install_tools() {
-    local missing=() package
-    for package in "$@"; do
-        dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
-    done
-    [ ${#missing[@]} -ne 0 ] || return 0
-    echo "Installing ${missing[*]} …" >&2
-    local sudo=()
-    [ "$(id -u)" -eq 0 ] || sudo=(sudo)
-    "${sudo[@]}" apt-get update -qq
-    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+# shellcheck source=Packaging/dependencies.sh
+source Packaging/dependencies.sh
+
+# Prints a message and ends the script.
+fail() {
+    echo "$1" >&2
+    exit 1
 }
 
 # The version of the packages: that of the program, and, unless the commit has its tag, the time and hash of the commit.
 # The "~" sorts such a version before the release.
 package_version() {
-    local released
-    released=$("$program" --version)
-    if [ -n "$(git status --porcelain)" ]; then
-        echo "$released~dev.$commit_time.$(git rev-parse --short=12 HEAD).changed"
-    elif git tag --points-at HEAD | grep -qFx "$released"; then
+    local released changes tags hash
+    released=$("$program" --version) && changes=$(git status --porcelain) && tags=$(git tag --points-at HEAD) &&
+        hash=$(git rev-parse --short=12 HEAD) || return
+    if [ -n "$changes" ]; then
+        echo "$released~dev.$commit_time.$hash.changed"
+    elif grep -qFx "$released" <<<"$tags"; then
         echo "$released"
     else
-        echo "$released~dev.$commit_time.$(git rev-parse --short=12 HEAD)"
+        echo "$released~dev.$commit_time.$hash"
     fi
 }
 
 # The Debian packages of the libraries that the program loads at run time, from the names in the sources.
 optional_packages() {
-    local name
-    grep -rhoE '"lib[a-z0-9-]+\.so\.[0-9]+"' Sources/C* | tr -d '"' | sort -u | while IFS= read -r name; do
-        dpkg-query --search "*/$name" | head -1 | cut -d: -f1
+    local names name owners
+    names=$(grep -rhoE '"lib[a-z0-9-]+\.so\.[0-9]+"' Sources/C* | tr -d '"' | sort -u) || return
+    for name in $names; do
+        if ! owners=$(dpkg-query --search "*/$name"); then
+            echo "$name: no installed Debian package has this library, which Imprint loads at run time. Install it." >&2
+            return 1
+        fi
+        echo "${owners%%:*}"
     done | sort -u
 }
 
 # Copies the licences of everything that is linked statically, and the versions of the Swift packages: copy_licences FOLDER
 copy_licences() {
-    local folder=$1 checkout file
+    local folder=$1 checkout file name
     install -D -m 644 -t "$folder" LICENSE NOTICE
     install -D -m 644 Package.resolved "$folder/Package.resolved"
     for checkout in "$scratch"/checkouts/*/; do
+        name=$(basename "$checkout")
         for file in "$checkout"LICENSE* "$checkout"NOTICE*; do
-            [ -e "$file" ] || continue
-            install -D -m 644 "$file" "$folder/licences/$(basename "$checkout")/$(basename "$file")"
+            [ ! -e "$file" ] || install -D -m 644 "$file" "$folder/licences/$name/$(basename "$file")"
         done
+        compgen -G "$folder/licences/$name/LICENSE*" >/dev/null || fail "$checkout: the Swift package has no file LICENSE*."
     done
-    install -D -m 644 "$(dirname "$(command -v swift)")/../share/swift/LICENSE.txt" "$folder/licences/swift-runtime/LICENSE.txt"
+    install -D -m 644 "$(dirname "$(readlink -f "$(command -v swift)")")/../share/swift/LICENSE.txt" "$folder/licences/swift-runtime/LICENSE.txt"
     install -D -m 644 Packaging/ICU-LICENSE "$folder/licences/swift-runtime/ICU-LICENSE"
 }
 
@@ -64,7 +66,7 @@ copy_licences() {
 write_sbom() {
     python3 Packaging/sbom.py --root "$1" --libraries "$2" --packages "$work/packages.json" --resolved Package.resolved \
         --version "$version" --commit "$(git rev-parse HEAD)" --swift "$swift_version" --architecture "$architecture" \
-        --system "$(. /etc/os-release && echo "$ID-$VERSION_ID")" --optional $optional >"$3"
+        --system "$(. /etc/os-release && echo "$ID-$VERSION_ID")" --optional "${optional[@]}" >"$3"
 }
 
 # Sets the modes and times of the files of a package.
@@ -93,7 +95,7 @@ make_deb() {
     mkdir -p "$work/shlibdeps/debian" "$root/DEBIAN"
     printf 'Source: imprint\n\nPackage: imprint\nArchitecture: any\n' >"$work/shlibdeps/debian/control"
     (cd "$work/shlibdeps" && dpkg-shlibdeps -O "$root/usr/bin/imprint") | sed 's/^shlibs:Depends=//' >"$work/depends"
-    [ -s "$work/depends" ]
+    [ -s "$work/depends" ] || fail "dpkg-shlibdeps found no dependencies of the program."
     (cd "$root" && find usr -type f -print0 | sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
     cat >"$root/DEBIAN/control" <<END
 Package: imprint
@@ -124,13 +126,14 @@ END
 
 # The optional libraries, and the certificates of certificate authorities if the program needs libcurl.
 recommended() {
-    local names=$optional
-    ! grep -q '"libcurl\.so' "$work/deb.json" || names="ca-certificates $names"
-    echo "${names// /, }"
+    local names=("${optional[@]}")
+    ! grep -q '"libcurl\.so' "$work/deb.json" || names=(ca-certificates "${names[@]}")
+    printf '%s, ' "${names[@]}" | sed 's/, $//'
 }
 
 make_archive() {
-    local name=imprint-$version-linux-$(uname -m) root library
+    local name root library packages
+    name=imprint-$version-linux-$(uname -m)
     root=$work/archive/$name
     Packaging/stage.sh "$work/imprint" "$scratch/release/generate-manual" "$root" "$date"
     gzip -9n "$root"/share/man/man1/*.1
@@ -138,13 +141,15 @@ make_archive() {
     install -D -m 644 CHANGELOG.md "$root/share/doc/imprint/CHANGELOG.md"
     python3 Packaging/libraries.py "$work/imprint" --copy "$root/lib" >"$work/archive.json"
     # An RPATH, unlike a RUNPATH, also applies to the libraries of the libraries, so these remain unchanged.
+    # shellcheck disable=SC2016 # the dynamic linker expands $ORIGIN
     patchelf --force-rpath --set-rpath '$ORIGIN/../lib' "$root/bin/imprint"
-    python3 -c '
+    packages=$(python3 -c '
 import json, sys
-for library in json.load(open(sys.argv[1])):
-    if library["origin"] == "copied":
-        print(library["package"])
-' "$work/archive.json" | sort -u | while IFS= read -r library; do
+print(*sorted({library["package"] for library in json.load(open(sys.argv[1])) if library["origin"] == "copied"}))
+' "$work/archive.json")
+    for library in $packages; do
+        [ -s "/usr/share/doc/$library/copyright" ] ||
+            fail "/usr/share/doc/$library/copyright: the licence of a library of the archive is missing. Install $library again."
         install -D -m 644 "/usr/share/doc/$library/copyright" "$root/share/doc/imprint/licences/$library/copyright"
     done
     # The copyright files of Debian packages refer to these.
@@ -157,26 +162,31 @@ for library in json.load(open(sys.argv[1])):
     cp "$root/share/doc/imprint/imprint.cdx.json" "$archive.cdx.json"
 }
 
-job= resolved=
+usage() {
+    echo "usage: ./run package [--resolved FILE] [--test | --reproduce]" >&2
+    exit 64
+}
+
+job='' resolved=''
 while [ $# -gt 0 ]; do
     case $1 in
-    --test | --reproduce) job=${1#--} ;;
+    --test | --reproduce)
+        # A run does only one of them.
+        [ -z "$job" ] || usage
+        job=${1#--}
+        ;;
     --resolved)
         resolved=${2:?--resolved needs the path of a Package.resolved}
         shift
         ;;
-    *)
-        echo "usage: ./run package [--resolved FILE] [--test | --reproduce]" >&2
-        exit 64
-        ;;
+    *) usage ;;
     esac
     shift
 done
 if ! command -v dpkg-query >/dev/null; then
-    echo "Packages are made on Debian or Ubuntu." >&2
-    exit 1
+    fail "Packages are made on Debian or Ubuntu."
 fi
-install_tools dpkg-dev binutils patchelf libcurl4-openssl-dev
+apt_install dpkg-dev binutils patchelf libcurl4-openssl-dev
 if [ -n "$resolved" ]; then
     cp "$resolved" Package.resolved
     export PINNED=1
@@ -189,8 +199,9 @@ date=$(date --date="@$SOURCE_DATE_EPOCH" +%F)
 commit_time=$(date --date="@$SOURCE_DATE_EPOCH" +%Y%m%d%H%M%S)
 architecture=$(dpkg --print-architecture)
 swift_version=$(swift --version 2>/dev/null | sed -nE 's/.*Swift version ([0-9.]+).*/\1/p')
-version=$(package_version)
-optional=$(optional_packages | paste -sd ' ')
+version=$(package_version) || fail "The version of the packages is unknown: the program or git failed."
+found=$(optional_packages) || fail "The Debian packages of the libraries that are loaded at run time are unknown."
+mapfile -t optional <<<"$found"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -9,9 +9,12 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 deb=$(ls dist/*.deb) archive=$(ls dist/*.tar.gz)
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# Mounts in the folder belong to processes that have ended; if one remained, rm must not delete what is in it.
+trap 'rm -rf --one-file-system "$work"' EXIT
 log=$work/log passed=0 failed=0
 . /etc/os-release
+# shellcheck source=Packaging/dependencies.sh
+source Packaging/dependencies.sh
 
 # Runs a command and counts its result: check DESCRIPTION COMMAND ARGUMENT …
 check() {
@@ -27,7 +30,8 @@ check() {
 
 # Runs a command in another root folder. The mounted folders disappear with the process.
 in_root() {
-    unshare --mount --pid --fork -- sh -c '
+    # shellcheck disable=SC2016 # sh expands the arguments
+    unshare --mount --pid --fork --kill-child -- sh -c '
         mount -t proc proc "$0/proc" && mount --bind /dev "$0/dev" &&
             exec chroot "$0" env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"
     ' "$@"
@@ -35,18 +39,22 @@ in_root() {
 
 # Makes a Debian with the smallest set of packages, from the package sources of this machine.
 make_base() {
-    local sources mirror
-    apt-get update -qq && apt-get install -y -qq --no-install-recommends debootstrap || return
+    local sources mirror options=(--variant=minbase)
+    apt_install debootstrap && apt-get update -qq || return
+    # shellcheck disable=SC2016 # apt-get expands the names
     sources=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(COMPONENT) $(ORIGIN)' 'Created-By: Packages' |
-        awk -v origin="$ID" 'tolower($4) == origin { print "deb", $1, $2, $3 }' | sort -u)
-    mirror=$(awk -v codename="$VERSION_CODENAME" '$3 == codename && $4 == "main" { print $2; exit }' <<<"$sources")
-    local options=(--variant=minbase)
+        awk -v origin="$ID" 'tolower($4) == origin { print "deb", $1, $2, $3 }' | sort -u) || return
+    mirror=$(awk -v codename="$VERSION_CODENAME" '$3 == codename && $4 == "main" && !found++ { print $2 }' <<<"$sources")
+    if [ -z "$mirror" ]; then
+        echo "apt has no package source for $ID $VERSION_CODENAME. Add one, and run apt-get update."
+        return 1
+    fi
     case $mirror in https:*) options+=(--include=ca-certificates) ;; esac
-    debootstrap "${options[@]}" "$VERSION_CODENAME" "$work/base" "$mirror" || return
+    # debootstrap mounts /proc; the mount ends with the process, even if debootstrap fails.
+    unshare --mount -- debootstrap "${options[@]}" "$VERSION_CODENAME" "$work/base" "$mirror" || return
     echo "$sources" >"$work/base/etc/apt/sources.list"
     apt-config dump | grep -iE '^Acquire::https?::Proxy' >"$work/base/etc/apt/apt.conf.d/90proxy" || true
-    cp /etc/hosts "$work/base/etc/hosts"
-    in_root "$work/base" apt-get update -qq
+    cp /etc/hosts "$work/base/etc/hosts" && in_root "$work/base" apt-get update -qq
 }
 
 has_no_swift() {
@@ -65,6 +73,7 @@ same_files() {
 
 demo() {
     install -m 755 Packaging/demo.sh "$1/srv/demo.sh"
+    # shellcheck disable=SC2016 # sh expands the argument
     in_root "$1" sh -c 'mkdir -p /srv/demo && cd /srv/demo && bash /srv/demo.sh "$0"' "$2"
 }
 
@@ -171,9 +180,13 @@ test_archive() {
 
 python=.build-package/python
 if ! PYTHONPATH=$python python3 -c 'import cyclonedx.validation.json, jsonschema, pillow_heif' 2>/dev/null; then
-    python3 -m pip install --quiet --target "$python" 'cyclonedx-python-lib[validation]>=8' pillow pillow-heif
+    pip_install "$python" 'cyclonedx-python-lib[validation]>=8' pillow pillow-heif
 fi
 check "debootstrap makes a Debian" make_base
+if [ "$failed" -ne 0 ]; then
+    echo "The packages are not tested, because there is no new Debian to install them on." >&2
+    exit 1
+fi
 check "it has no Swift" has_no_swift
 test_deb
 test_archive
