@@ -10,8 +10,10 @@ folder=$(realpath -m "${1:-$repository/.build-oss-fuzz}")
 cd "$repository/Fuzzing/oss-fuzz"
 
 # The environment of the base image: its folders, and its flags for a build with AddressSanitizer and libFuzzer.
+# uname uses the names of OSS-Fuzz for architectures: x86_64 and aarch64.
+ARCHITECTURE=$(uname -m)
 export SRC=$folder/src WORK=$folder/work OUT=$folder/out
-export SANITIZER=address FUZZING_ENGINE=libfuzzer ARCHITECTURE=x86_64 FUZZING_LANGUAGE=swift
+export SANITIZER=address FUZZING_ENGINE=libfuzzer ARCHITECTURE FUZZING_LANGUAGE=swift
 export CC=clang CXX=clang++ LIB_FUZZING_ENGINE=-fsanitize=fuzzer
 export CFLAGS="-O1 -fno-omit-frame-pointer -gline-tables-only -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION \
 -fsanitize=address -fsanitize-address-use-after-scope -fsanitize=fuzzer-no-link"

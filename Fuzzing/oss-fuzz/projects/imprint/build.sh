@@ -1,6 +1,8 @@
 #!/bin/bash -eu
 # Builds the fuzz targets into $OUT, with their seed corpora, dictionaries and shared libraries.
+set -o pipefail
 
+# shellcheck disable=SC1091 # a program of the base image
 . precompile_swift
 
 # The package has the tools version 6.2, for which precompile_swift sets SWIFT6_2FLAGS. The programs load libraries from $OUT/lib.
