@@ -82,6 +82,36 @@ extension DownloadTests {
             while connection.send("x") { usleep(10_000) }
         }
     }
+
+    @Test("A request whose deadline has passed times out without a connection")
+    func passedDeadline() async throws {
+        let server = try RawServer { _, connection in connection.waitForEnd() }
+        defer { server.stop() }
+        let url = server.url.absoluteString
+        // Often enough for a timer to fire at any time during the start.
+        for nanoseconds in 0..<200 {
+            let exchange = HTTPExchange(onResponse: { _ in }, onData: { _ in })
+            await #expect(throws: StoreError.timedOut(url: url, limit: DownloadLimits.patient.time)) {
+                _ = try await exchange.run(
+                    HTTPRequest(server.url), until: .now() - .nanoseconds(nanoseconds), .patient)
+            }
+        }
+        #expect(server.requests.isEmpty)
+    }
+
+    @Test("A request whose deadline passes during its start times out")
+    func deadlineDuringStart() async throws {
+        let server = try RawServer { _, connection in connection.waitForEnd() }
+        defer { server.stop() }
+        let url = server.url.absoluteString
+        for microseconds in 0..<200 {
+            let exchange = HTTPExchange(onResponse: { _ in }, onData: { _ in })
+            await #expect(throws: StoreError.timedOut(url: url, limit: DownloadLimits.patient.time)) {
+                _ = try await exchange.run(
+                    HTTPRequest(server.url), until: .now() + .microseconds(microseconds), .patient)
+            }
+        }
+    }
 }
 
 extension StoreError {

@@ -52,20 +52,37 @@ package final class HTTPExchange: Sendable {
         #else
             let transfer = CurlTransfer(request, self)
         #endif
-        let timers = watch(transfer, url: request.url.redacted, until: deadline, limits)
+        var timers: [any DispatchSourceTimer] = []
         defer { for timer in timers { timer.cancel() } }
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                let starts = state.withLock { state in
-                    guard case .idle = state else { return false }
-                    state = .running(continuation, Received())
-                    return true
+                do {
+                    try begin(continuation, request, until: deadline, limits)
+                } catch {
+                    return continuation.resume(throwing: error)
                 }
-                if starts { transfer.start() } else { continuation.resume(throwing: CancellationError()) }
+                // A timer that fires before the exchange runs would cancel the transfer without an error.
+                timers = watch(transfer, url: request.url.redacted, until: deadline, limits)
+                transfer.start()
             }
         } onCancel: {
             end(.failure(CancellationError()))
             transfer.cancel()
+        }
+    }
+
+    /// Begins the exchange, unless it has been cancelled or the deadline has passed.
+    private func begin(
+        _ continuation: CheckedContinuation<Outcome, any Error>, _ request: HTTPRequest, until deadline: DispatchTime,
+        _ limits: DownloadLimits
+    ) throws {
+        try state.withLock { state in
+            guard case .idle = state else { throw CancellationError() }
+            guard deadline > .now() else {
+                state = .ended
+                throw StoreError.timedOut(url: request.url.redacted, limit: limits.time)
+            }
+            state = .running(continuation, Received())
         }
     }
 
