@@ -5,6 +5,12 @@
 #include <curl/curl.h>
 #include <stdlib.h>
 
+// The code for a header that exceeds a limit since libcurl 8.6. The headers of the build may be older than the library.
+enum { too_large_version = 0x080600 };
+#if LIBCURL_VERSION_NUM < 0x080600
+#define CURLE_TOO_LARGE ((CURLcode)100)
+#endif
+
 struct imprint_http {
     CURL *request;
     CURLM *multi;
@@ -12,6 +18,7 @@ struct imprint_http {
     imprint_http_receiver receiver;
     CURLcode code;
     CURLMcode multi_code;
+    int has_started;
     char error[CURL_ERROR_SIZE];
 };
 
@@ -114,6 +121,7 @@ int imprint_http_step(imprint_http *http, int milliseconds) {
     int running = 0, left;
     CURLMsg *message;
     if (http->code != CURLE_OK || http->multi_code != CURLM_OK) return 0;
+    http->has_started = 1;
     http->multi_code = curl_multi_perform(http->multi, &running);
     if (http->multi_code == CURLM_OK && running) {
         http->multi_code = curl_multi_poll(http->multi, NULL, 0, milliseconds, NULL);
@@ -127,6 +135,14 @@ int imprint_http_step(imprint_http *http, int milliseconds) {
 
 void imprint_http_wake(imprint_http *http) { curl_multi_wakeup(http->multi); }
 
+/// Whether an error of memory may be that of a header that exceeds a limit. Before version 8.6, libcurl has one code for both.
+static int may_be_too_large(const imprint_http *http) {
+    curl_off_t first_byte_time = 0;
+    if (curl_version_info(CURLVERSION_NOW)->version_num >= too_large_version) return 0;
+    curl_easy_getinfo(http->request, CURLINFO_STARTTRANSFER_TIME_T, &first_byte_time);
+    return first_byte_time > 0;
+}
+
 imprint_http_result imprint_http_get_result(const imprint_http *http, const char **description) {
     *description = "";
     if (http->multi_code != CURLM_OK) {
@@ -137,16 +153,28 @@ imprint_http_result imprint_http_get_result(const imprint_http *http, const char
     // The detailed messages about URLs and proxies may contain a password.
     int is_secret = http->code == CURLE_URL_MALFORMAT || http->code == CURLE_COULDNT_RESOLVE_PROXY;
     *description = http->error[0] && !is_secret ? http->error : curl_easy_strerror(http->code);
+    // The error of an option is not one of the response.
+    if (!http->has_started) return IMPRINT_HTTP_FAILED;
     switch (http->code) {
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_BAD_CONTENT_ENCODING:
         return IMPRINT_HTTP_INVALID_RESPONSE;
+    case CURLE_BAD_FUNCTION_ARGUMENT:
+        // Older versions return it for a trailer without a colon, and for a header that starts with a space.
+        *description = "a line of its header or of its trailers is malformed";
+        return IMPRINT_HTTP_INVALID_RESPONSE;
     case CURLE_OUT_OF_MEMORY:
-        // The limit of libcurl for a line of the header, 100 KB, has the same code.
-        *description = "a line of its header is too long";
+        if (!may_be_too_large(http)) {
+            *description = "there is not enough memory";
+            return IMPRINT_HTTP_FAILED;
+        }
+        // Fall through.
+    case CURLE_TOO_LARGE:
+        *description = "its header or its trailers are too large";
         return IMPRINT_HTTP_INVALID_RESPONSE;
     default:
+        // An invalid chunk has the same code as a broken connection, CURLE_RECV_ERROR.
         return IMPRINT_HTTP_FAILED;
     }
 }

@@ -146,6 +146,7 @@ struct InvalidResponse: Sendable, CustomTestStringConvertible {
         chunks("a chunk size that is not a number", .interrupted, .invalidResponse, end: "zz\r\n"),
         chunks("a negative chunk size", .interrupted, .invalidResponse, end: "-5\r\nhello\r\n0\r\n\r\n"),
         chunks("an overflowing chunk size", .interrupted, .invalidResponse, end: "ffffffffffffffffff\r\nhello"),
+        chunks("a trailer without a colon", .invalidResponse, end: "0\r\nnothing\r\n\r\n"),
         chunks(
             "a trailer of 10 MB", .interrupted, .invalidResponse,
             end: "0\r\nX: \(String(repeating: "x", count: 10_000_000))\r\n\r\n"),
@@ -204,6 +205,9 @@ struct InvalidResponse: Sendable, CustomTestStringConvertible {
                 "a body with an unknown encoding", .invalidResponse,
                 header: "HTTP/1.1 200 OK\r\nContent-Encoding: x, y\r\n\r\n"),
             InvalidResponse(
+                "a compressed transfer", .invalidResponse,
+                header: "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n"),
+            InvalidResponse(
                 "a NUL in a header", .invalidResponse, .interrupted, header: "HTTP/1.1 200 OK\r\nX: a\0b\r\n\r\n"),
             InvalidResponse(
                 "a carriage return in a header", .invalidResponse, header: "HTTP/1.1 200 OK\r\nX: a\rb: c\r\n\r\n"),
@@ -227,6 +231,12 @@ struct InvalidResponse: Sendable, CustomTestStringConvertible {
                 connection.send("HTTP/1.1 200 OK\r\n")
                 while connection.send("X-Header: \(String(repeating: "x", count: 100))\r\n") {}
             },
+            InvalidResponse(
+                "a first header that starts with a space", .installed, .invalidResponse,
+                header: "HTTP/1.1 200 OK\r\n X: y\r\nContent-Length: LENGTH\r\n\r\n"),
+            InvalidResponse(
+                "6000 headers", .installed, .invalidResponse,
+                header: "HTTP/1.1 200 OK\r\n\(String(repeating: "X: y\r\n", count: 6000))\r\n"),
             InvalidResponse("endless headers without a colon", .invalidResponse) { connection, _ in
                 connection.send("HTTP/1.1 200 OK\r\n")
                 while connection.send("\(String(repeating: "x", count: 100))\r\n") {}

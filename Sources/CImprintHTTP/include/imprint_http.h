@@ -32,7 +32,7 @@ typedef struct {
 /// The reasons for the end of a request.
 typedef enum {
     IMPRINT_HTTP_OK,
-    /// The connection failed, or a callback ended the request.
+    /// An option is invalid, the connection failed, there is not enough memory, or a callback ended the request.
     IMPRINT_HTTP_FAILED,
     /// The response violates HTTP.
     IMPRINT_HTTP_INVALID_RESPONSE,

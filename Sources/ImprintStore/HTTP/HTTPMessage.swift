@@ -29,10 +29,17 @@ package struct HTTPResponse: Sendable {
     package let contentLength: Int?
     private let fields: [(name: String, value: String)]
 
-    /// - Throws: `HTTPError.invalidResponse` for a status or lengths that HTTP does not allow.
+    /// - Throws: `HTTPError.invalidResponse` for a status, lengths or a transfer encoding that HTTP does not allow.
     init(status: Int, fields: [(name: String, value: String)]) throws(HTTPError) {
         guard 100...999 ~= status else { throw .invalidResponse("its status is \(status), expected 100 to 999") }
         (self.status, self.fields) = (status, fields)
+        // Some versions of libcurl pass on the compressed bytes of other encodings, which the request does not accept.
+        for (name, value) in fields where name.lowercased() == "transfer-encoding" {
+            guard ["chunked", "identity"].contains(value.lowercased()) else {
+                throw .invalidResponse(
+                    "its Transfer-Encoding is \(value.prefix(40).debugDescription), expected chunked or none")
+            }
+        }
         // The end of the body would be ambiguous.
         let lengths = Set(fields.filter { $0.name.lowercased() == "content-length" }.map(\.value))
         guard lengths.count <= 1 else {
