@@ -1,6 +1,5 @@
 public import Foundation
 internal import Imprint
-internal import ImprintNetwork
 
 /// The limits of a download: the maximum size and duration, the minimum speed, and the trusted certificates.
 public struct DownloadLimits: Sendable {

@@ -48,12 +48,23 @@ check_swift() {
     frontend -D "IS_$platform" -module-name "$module" -import-module Darwin -I "$work/$platform" "$@" "${files[@]}"
 }
 
+# Type-checks the HTTP client of ImprintStore with the files that it uses. They use only ImprintCore and the error type of Imprint.
+# URLSession is in FoundationNetworking on Linux, and in Foundation on Apple platforms.
+check_http() {
+    local folder=$work/macOS files=(DownloadLimits Fetch HTTPExchange HTTPMessage HTTPTransfer SessionTransfer SignatureError StoreError)
+    files=("${files[@]/#/$folder/ImprintStore/}")
+    frontend -emit-module -module-name Imprint -I "$folder" -o "$folder/Imprint.swiftmodule" Sources/Imprint/ImprintError.swift
+    copy_sources macOS ImprintStore
+    frontend -D IS_macOS -module-name ImprintStore -import-module Darwin -import-module FoundationNetworking -I "$folder" -typecheck \
+        "${files[@]/%/.swift}" Tests/AppleTypes/Stubs/RegularFile.swift
+}
+
 # Checks the C sources for an architecture, with traits that are on by default: check_c ARCHITECTURE
 check_c() {
     local includes=() folder
     for folder in Sources/C*/include; do includes+=(-I "$folder"); done
     # The stubs are not the whole C library, so the compiler may not expect one.
-    "$(dirname "$(command -v swiftc)")/clang" -target "$1-apple-macos15" -std=gnu11 -fsyntax-only -ffreestanding -nostdlibinc -w \
+    "$(dirname "$(readlink -f "$(command -v swiftc)")")/clang" -target "$1-apple-macos15" -std=gnu11 -fsyntax-only -ffreestanding -nostdlibinc -w \
         -Werror=implicit-function-declaration -isystem Tests/AppleTypes/Headers "${includes[@]}" \
         -DIMPRINT_SVG -DIMPRINT_SHARE \
         Sources/C{DynamicLibrary,ImprintBase,ImprintCodecs,ImprintKernels,ImprintShare,Startup}/*.c
@@ -66,4 +77,5 @@ check_swift iOS ImprintCore -typecheck
 check_swift macOS ImprintCore -emit-module -o "$work/macOS/ImprintCore.swiftmodule"
 check_swift macOS ImprintNetwork -typecheck
 check_swift macOS ImprintImages -typecheck
+check_http
 echo "The code for Apple platforms passes the type check."
