@@ -6,6 +6,8 @@
 
 #include "vectors.h"
 
+#include "panels.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #define BFLOAT16_TARGET __attribute__((target(IMPRINT_V4 ",avx512bf16")))
@@ -88,35 +90,6 @@ typedef struct {
 #define PAIR_ROWS(vectors) ON_ARM64((vectors) > 2 ? 4 : 8, (vectors) > 3 ? 6 : 8)
 #define WIDE_ROWS(vectors) ON_ARM64((vectors) > 1 ? 4 : 8, (vectors) > 3 ? 6 : 8)
 
-// Calls strip(p, column, vectors, rows) for all columns; the last vector overlaps the previous one, and recomputes some columns.
-#define FOR_EACH_STRIP(p, strip, rows)                                                             \
-    {                                                                                              \
-        size_t column = 0;                                                                         \
-        for (; column + 4 * lanes <= (p)->columns; column += 4 * lanes) strip(p, column, 4, rows(4)); \
-        switch (((p)->columns - column) / lanes) {                                                 \
-        case 3: strip(p, column, 3, rows(3)); break;                                               \
-        case 2: strip(p, column, 2, rows(2)); break;                                               \
-        case 1: strip(p, column, 1, rows(1)); break;                                               \
-        }                                                                                          \
-        if ((p)->columns % lanes) strip(p, (p)->columns - lanes, 1, rows(1));                      \
-    }
-
-#define STRIP(tile, target)                                                                            \
-    static inline __attribute__((always_inline)) target void tile##_strip(                             \
-        const pair_product *p, size_t column, const int vectors, const int most) {                     \
-        size_t row = 0;                                                                                \
-        for (; row + (size_t)most <= p->rows; row += (size_t)most) tile(p, row, column, most, vectors); \
-        switch (p->rows - row) {                                                                       \
-        case 1: tile(p, row, column, 1, vectors); break;                                               \
-        case 2: tile(p, row, column, 2, vectors); break;                                               \
-        case 3: tile(p, row, column, 3, vectors); break;                                               \
-        case 4: if (most > 4) tile(p, row, column, 4, vectors); break;                                 \
-        case 5: if (most > 4) tile(p, row, column, 5, vectors); break;                                 \
-        case 6: if (most > 6) tile(p, row, column, 6, vectors); break;                                 \
-        case 7: if (most > 6) tile(p, row, column, 7, vectors); break;                                 \
-        }                                                                                              \
-    }
-
 // The number of pairs of a row of x that are read at once; see product.c.
 enum { elements = ON_ARM64(4, 1) };
 
@@ -154,16 +127,9 @@ INLINE void wide_tile(const pair_product *p, size_t row, size_t column, const in
             }
         }
     }
-    const imprint_bias_clamp *f = p->bias_clamp;
-    UNROLL for (int v = 0; v < vectors; v++) {
-        vec bias = f->bias ? VEC(f->bias + column + v * lanes) : (vec)0;
-        UNROLL for (int r = 0; r < rows; r++) {
-            vec sum = CLAMPED_TO(f->floor, f->ceiling, sums[r][v] + bias);
-            STORE(p->y + (row + (size_t)r) * p->y_stride + column + v * lanes, sum);
-        }
-    }
+    STORE_SUMS
 }
-STRIP(wide_tile, )
+STRIP(pair_product, wide_tile, )
 
 KERNEL(void, imprint_multiply_pairs_portable, (const pair_product *p), (p)) { FOR_EACH_STRIP(p, wide_tile_strip, WIDE_ROWS) }
 
@@ -224,19 +190,12 @@ static inline __attribute__((always_inline)) BFLOAT16_TARGET void pair_tile(
             values[r] = vreinterpretq_bf16_u32(vdupq_n_u32(x[(size_t)r * p->x_stride + i]));
         ADD_PRODUCTS(0)
     }
-    const imprint_bias_clamp *f = p->bias_clamp;
-    UNROLL for (int v = 0; v < vectors; v++) {
-        vec bias = f->bias ? VEC(f->bias + column + v * lanes) : (vec)0;
-        UNROLL for (int r = 0; r < rows; r++) {
-            vec sum = CLAMPED_TO(f->floor, f->ceiling, (vec)sums[r][v] + bias);
-            STORE(p->y + (row + (size_t)r) * p->y_stride + column + v * lanes, sum);
-        }
-    }
+    STORE_SUMS
 }
 #endif
 
 #if defined(BFLOAT16_TARGET)
-STRIP(pair_tile, BFLOAT16_TARGET)
+STRIP(pair_product, pair_tile, BFLOAT16_TARGET)
 
 static BFLOAT16_TARGET void multiply_pairs(const pair_product *p) { FOR_EACH_STRIP(p, pair_tile_strip, PAIR_ROWS) }
 #endif

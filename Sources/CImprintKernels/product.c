@@ -6,6 +6,8 @@
 
 #include "vectors.h"
 
+#include "panels.h"
+
 typedef struct {
     const float *x;
     size_t x_stride;
@@ -45,35 +47,13 @@ INLINE void tile(const product *p, size_t row, size_t column, const int rows, co
             UNROLL for (int v = 0; v < vectors; v++) sums[r][v] += value * weights[v];
         }
     }
-    const imprint_bias_clamp *f = p->bias_clamp;
-    UNROLL for (int v = 0; v < vectors; v++) {
-        vec bias = f->bias ? VEC(f->bias + column + v * lanes) : (vec)0;
-        UNROLL for (int r = 0; r < rows; r++) {
-            vec sum = CLAMPED_TO(f->floor, f->ceiling, sums[r][v] + bias);
-            STORE(p->y + (row + r) * p->y_stride + column + v * lanes, sum);
-        }
-    }
+    STORE_SUMS
 }
 
-#define REST(n)                                           \
-    case n:                                               \
-        if (n < max_rows) tile(p, row, column, n, vectors);   \
-        break;
+// The number of rows of a tile with `vectors` vectors.
+#define ROWS(vectors) ON_ARM64((vectors) > 2 ? 6 : 8, (vectors) > 3 ? 6 : 8)
 
-// Computes all rows of `vectors` vectors, `max_rows` rows at a time.
-INLINE void strip(const product *p, size_t column, const int vectors, const int max_rows) {
-    size_t row = 0;
-    for (; row + max_rows <= p->rows; row += max_rows) tile(p, row, column, max_rows, vectors);
-    switch (p->rows - row) {
-        REST(1)
-        REST(2)
-        REST(3)
-        REST(4)
-        REST(5)
-        REST(6)
-        REST(7)
-    }
-}
+STRIP(product, tile, )
 
 KERNEL(void, imprint_multiply_panel,
        (const float *x, size_t x_stride, const float *panel, size_t inner, size_t columns, float *y, size_t y_stride,
@@ -81,13 +61,5 @@ KERNEL(void, imprint_multiply_panel,
        (x, x_stride, panel, inner, columns, y, y_stride, rows, bias_clamp)) {
     if (columns < lanes) __builtin_trap();
     product p = {x, x_stride, panel, inner, columns, y, y_stride, rows, bias_clamp};
-    size_t column = 0;
-    for (; column + 4 * lanes <= columns; column += 4 * lanes) strip(&p, column, 4, 6);
-    switch ((columns - column) / lanes) {
-        case 3: strip(&p, column, 3, ON_ARM64(6, 8)); break;
-        case 2: strip(&p, column, 2, 8); break;
-        case 1: strip(&p, column, 1, 8); break;
-    }
-    // The last vector overlaps the previous one, and recomputes some columns.
-    if (columns % lanes) strip(&p, columns - lanes, 1, 8);
+    FOR_EACH_STRIP(&p, tile_strip, ROWS)
 }
