@@ -9,7 +9,8 @@ public enum Precision: String, CaseIterable, Codable, Sendable {
     /// 16-bit floating point with the range of float32 and 8 bits of precision (bfloat16).
     ///
     /// Weights and inputs of convolutions that are matrix products are rounded to bfloat16; sums, and all other layers, are float32. On
-    /// processors with AVX512-BF16 (`isFast`), networks with many 1x1 convolutions take about 60 % of the time. On others, they take longer.
+    /// processors with AVX512-BF16 or BFDOT (`isFast`), networks with many 1x1 convolutions take less time: about 60 % with AVX512-BF16. On
+    /// others, they take longer.
     case bfloat16
     /// 8-bit integers with scales that calibration photos have determined (`Quantization`), for the layers that the quantization contains.
     ///
