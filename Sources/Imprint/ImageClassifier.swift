@@ -59,7 +59,7 @@ public final class ImageClassifier: Sendable {
             throw ImprintError.invalidSetting(
                 name: "precision", found: "int8 for a model without quantization", expected: "float32 or bfloat16")
         }
-        self.precision = precision == .automatic ? (isQuantized ? .int8 : .float32) : precision
+        self.precision = precision.resolved(for: model.parameters)
         workers = Workers(threads)
         runtime = model.head.runtime(model, workers: workers, precision: precision)
         predictor = try runtime.predictor(with: nil, averagesFlipped: averagesFlipped)

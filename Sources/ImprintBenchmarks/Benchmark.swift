@@ -99,6 +99,8 @@ package struct BenchmarkResult: Codable, Sendable {
     package let milliseconds: Double
     /// The median as a percentage of the maximum rate of `cblas_sgemm` with the same number of threads.
     package internal(set) var percentOfSgemm: Double?
+    /// The precision of the predictions, never `automatic`; nil for suites other than `predict` and `apps`.
+    package internal(set) var precision: Precision?
     /// The number of allocations in a training step; nil if they are not counted.
     package let allocations: Double?
     /// The percentage of camera frames that were dropped; nil for cases without a camera.
@@ -120,6 +122,9 @@ package struct BenchmarkResult: Codable, Sendable {
         self.batch = batch
         milliseconds = rounded(measurement.times(factor: 1e3).median)
         allocations = suite == .train ? measurement.allocations.map(rounded) : nil
+        if suite == .predict || suite == .apps {
+            precision = options.precision == .automatic ? .float32 : options.precision
+        }
     }
 
     enum Unit: String {

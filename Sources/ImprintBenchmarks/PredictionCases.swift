@@ -62,8 +62,10 @@ extension BenchmarkCase {
             let model = try ModelFile(contentsOf: file)
             let measurement = try forwardPasses(
                 of: model.network, parameters: model.parameters, batchSize: 1, options)
-            return BenchmarkResult(
+            var result = BenchmarkResult(
                 .predict, name, options, measurement.times(factor: 1e3), .milliseconds, of: measurement, batch: 1)
+            result.precision = options.precision.resolved(for: model.parameters)
+            return result
         }
     }
 }

@@ -18,6 +18,11 @@ public enum Precision: String, CaseIterable, Codable, Sendable {
     /// take about a quarter of the time of float32.
     case int8
 
+    /// Returns the precision of predictions with some parameters, never `automatic`.
+    package func resolved(for parameters: Parameters) -> Precision {
+        self == .automatic ? (parameters.quantization == nil ? .float32 : .int8) : self
+    }
+
     /// Whether this processor has instructions for the precision: AVX512-BF16 or BFDOT (arm64) for bfloat16; AVX2, AVX512-VNNI or SDOT
     /// (arm64) for int8.
     public var isFast: Bool {

@@ -13,11 +13,29 @@ import Testing
         #expect(line["case"] as? String == "lenet-28")
         #expect(line["threads"] as? Int == 1)
         #expect(line["unit"] as? String == "images/s")
-        #expect(line["batch"] as? Int == 32)
+        #expect(line["batch"] as? Int == 32 && line["precision"] == nil)
         let minimum = try #require(line["min"] as? Double)
         let median = try #require(line["median"] as? Double)
         let maximum = try #require(line["max"] as? Double)
         #expect(0 < minimum && minimum <= median && median <= maximum)
+    }
+
+    @Test(
+        "The lines of predictions contain the precision",
+        arguments: [([], "float32"), (["--precision", "bfloat16"], "bfloat16"), (["--precision", "int8"], "int8")])
+    func precision(options: [String], expected: String) throws {
+        let run = try run(
+            tool, ["bench", "predict", "--case", "logo", "--seconds", "0.01", "--json", "--threads", "1"] + options)
+        #expect(run.status == 0, "\(run.errors)")
+        #expect(run.lines.map { $0["case"] as? String } == ["logonet-96", "logospot-299x532"])
+        let keys = [
+            "batch", "bench", "case", "max", "median", "milliseconds", "min", "peakMemory", "precision", "threads",
+            "unit",
+        ]
+        for line in run.lines {
+            #expect(line["precision"] as? String == expected)
+            #expect(line.keys.sorted() == keys)
+        }
     }
 
     @Test("Without --json, bench prints a table with a line per case")
