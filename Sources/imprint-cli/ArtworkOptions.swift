@@ -41,13 +41,13 @@ struct BackgroundSource: ExpressibleByArgument, CustomStringConvertible {
     var isDrawn: Bool { description == "drawn" }
 
     /// Returns the photos; none for drawn patterns.
-    /// - Throws: `OptionError` with an `ImageError` if it is not a folder of photos.
+    /// - Throws: `LocatedError` with an `ImageError` if it is not a folder of photos.
     func files() throws -> [URL] {
         guard !isDrawn else { return [] }
         do {
             return try ImageFolder.images(in: URL(filePath: description))
         } catch {
-            throw OptionError(option: "--backgrounds", error: error)
+            throw LocatedError(location: "--backgrounds", error: error)
         }
     }
 

@@ -92,7 +92,10 @@ struct BenchCommand: AsyncParsableCommand {
             let cases = cases(of: suite)
             if !common.json && !cases.isEmpty { try Terminal.show(BenchTable.heading(suite)) }
             for benchmarkCase in cases {
-                let result = try benchmark.measure(benchmarkCase)
+                let result =
+                    if let model { try naming(model) { try benchmark.measure(benchmarkCase) } } else {
+                        try benchmark.measure(benchmarkCase)
+                    }
                 if common.json {
                     try Terminal.emit(result)
                 } else {

@@ -41,8 +41,10 @@ struct CompareCommand: ParsableCommand {
 
     func run() throws {
         let models = [
-            try ImageClassifier(namedModel(first)),
-            try ImageClassifier(namedModel(second), precision: PrecisionOptions.checked(precision)),
+            try naming(first) { try ImageClassifier(namedModel(first)) },
+            try naming(second) {
+                try ImageClassifier(namedModel(second), precision: PrecisionOptions.checked(precision))
+            },
         ]
         let files = try ImageFolder.images(in: URL(filePath: images))
         var bar = ProgressBar()

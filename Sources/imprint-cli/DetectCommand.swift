@@ -138,9 +138,9 @@ struct DetectCommand: ParsableCommand {
     /// Returns the finder of a model.
     private func detector(threads: Int) throws -> Finder {
         let model = model ?? ""
-        let detector = try ImageClassifier(
-            try namedModel(model), threads: threads, precision: precisionOptions.checked()
-        )
+        let detector = try naming(model) {
+            try ImageClassifier(namedModel(model), threads: threads, precision: precisionOptions.checked())
+        }
         .personalized(with: try personalization.map { try Personalization(contentsOf: URL(filePath: $0)) })
         PrecisionOptions.warnIfSlow(detector)
         try requireDetector(detector, model, otherwise: "use imprint classify")

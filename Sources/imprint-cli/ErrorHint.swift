@@ -8,16 +8,27 @@ internal import ImprintInterop
 internal import ImprintLive
 internal import ImprintMPI
 internal import ImprintModel
+internal import ImprintNetwork
 internal import ImprintStore
 internal import ImprintSynthesis
 internal import ImprintTraining
 
-/// An error of the library that concerns the value of an option.
-struct OptionError: DescribedError {
-    let option: String
+/// An error of the library that concerns a file or the value of an option, and does not name it.
+struct LocatedError: DescribedError {
+    /// The file or the option.
+    let location: String
     let error: any Error
 
-    var description: String { "\(option): \(error)" }
+    var description: String { "\(location): \(error)" }
+}
+
+/// Calls `body`, and adds a file to errors of models and networks, which do not name it.
+func naming<Result>(_ file: String, _ body: () throws -> Result) throws -> Result {
+    do {
+        return try body()
+    } catch let error where error is ImprintError || error is NetworkError {
+        throw LocatedError(location: file, error: error)
+    }
 }
 
 /// Returns the verb or option that helps after an error; errors of the library do not name verbs or options.
@@ -53,7 +64,7 @@ func hint(for error: any Error) -> String? {
         "The option -np of mpirun sets the number of processes, and --threads the cores of each."
     case SignatureError.wrongKey: "--public-key names the file of the public key."
     case ShareError.noLocalAddress, ShareError.unavailableAddress: "--share-address names the address."
-    case let error as OptionError: hint(for: error.error)
+    case let error as LocatedError: hint(for: error.error)
     case let error as ImportError: hint(for: error.problem)
     case let error as ModelFileError:
         switch error.problem {
@@ -103,6 +114,7 @@ func isWrongUsage(_ error: any Error) -> Bool {
         true
     case FleetError.unsupportedURL, FleetError.invalidSetting: true
     case is PreparationError: true
+    case let error as LocatedError: isWrongUsage(error.error)
     case let error as ModelFileError: if case .notACheckpoint = error.problem { true } else { false }
     case BaseInstallationError.unknownName, BaseInstallationError.invalidName, BaseInstallationError.nameTaken,
         BaseInstallationError.licenseNotAccepted, BaseInstallationError.digestRequired,

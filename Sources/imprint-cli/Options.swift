@@ -83,9 +83,11 @@ struct ClassifierOptions: ParsableArguments {
     /// Returns the classifier of a model.
     /// - Parameter copies: Whether to copy the parameters of a file, for commands that run for hours.
     func classifier(_ model: String, threads: Int, copies: Bool = false) throws -> ImageClassifier {
-        let base = try ImageClassifier(
-            namedModel(model, copies: copies), threads: threads, averagesFlipped: mirror,
-            precision: precisionOptions.checked())
+        let file = try namedModel(model, copies: copies)
+        let precision = precisionOptions.checked()
+        let base = try naming(model) {
+            try ImageClassifier(file, threads: threads, averagesFlipped: mirror, precision: precision)
+        }
         PrecisionOptions.warnIfSlow(base)
         return try base.personalized(
             with: try personalization.map { try Personalization(contentsOf: URL(filePath: $0)) })

@@ -43,13 +43,34 @@ import Testing
             #expect(alone.status == 64 && alone.errors.contains("--steps needs --fine-tune"), "\(alone.errors)")
 
             // The original model is not quantized, and the new one already is.
-            let wrong = try imprint("classify", model.path, photos, "--precision", "int8")
-            #expect(wrong.status != 0 && wrong.errors.contains("imprint quantize"), "\(wrong.errors)")
+            let unquantized =
+                "m.imprint: precision is int8 for a model without quantization, expected float32 or bfloat16."
+            for command in [
+                "classify m.imprint photos", "evaluate m.imprint photos", "serve m.imprint --port 0",
+                "studio m.imprint", "detect m.imprint photo.png", "compare q.imprint m.imprint --images photos",
+            ] {
+                let failed = try shell("$imprint \(command) --precision int8", folder: folder)
+                #expect(
+                    failed.status == 64 && failed.output.isEmpty
+                        && failed.errors.contains("Error: \(unquantized)\n  imprint quantize"),
+                    "\(command): \(failed.errors)")
+            }
             let again = try imprint("quantize", small.path, "--photos", photos, "--output", small.path + "2")
-            #expect(again.status != 0 && again.errors.contains("quantized model"), "\(again.errors)")
+            #expect(
+                again.status == 64
+                    && again.errors.hasPrefix("Error: \(small.path): model is a quantized model, expected"),
+                "\(again.errors)")
             let none = try imprint(
                 "quantize", model.path, "--photos", photos, "--output", small.path, "--error-limit", "0")
-            #expect(none.status != 0 && none.errors.contains("--error-limit"), "\(none.errors)")
+            #expect(
+                none.status == 64 && none.errors.hasPrefix("Error: \(model.path): errorLimit is 0.0, expected a larger")
+                    && none.errors.contains("--error-limit"), "\(none.errors)")
+            let few = folder.appending(path: "few").path
+            #expect(try imprint("draw", "two-circles", "--count", "2", "--output", few).status == 0)
+            let tooFew = try imprint("quantize", model.path, "--photos", few, "--output", small.path)
+            #expect(
+                tooFew.status == 64 && tooFew.errors.hasPrefix("Error: \(few): photos is ")
+                    && tooFew.errors.contains("expected at least 4 photos"), "\(tooFew.errors)")
         }
     }
 }
