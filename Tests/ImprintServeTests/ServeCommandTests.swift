@@ -58,6 +58,20 @@ import Testing
         }
     }
 
+    @Test("A precision that the model does not have is an error before the server listens", .timeLimit(.minutes(1)))
+    func precision() throws {
+        try withTemporaryFolder { folder in
+            try brightnessModel().write(to: folder.appending(path: "light.imprint"))
+            let run = try run(
+                Self.tool, ["serve", "light.imprint", "--port", "0", "--precision", "int8", "--json"], folder: folder)
+            #expect(run.status == 64 && run.output.isEmpty)
+            #expect(
+                run.errors
+                    == "Error: light.imprint: precision is int8 for a model without quantization, expected float32 or bfloat16.\n"
+                    + "  imprint quantize writes a model that computes in int8.\n")
+        }
+    }
+
     @Test(
         "Invalid options are usage errors",
         arguments: [
