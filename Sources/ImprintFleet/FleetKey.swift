@@ -55,17 +55,19 @@ public struct FleetKey: Sendable {
     /// Reads the key at `url`, or creates a key there if the file does not exist.
     ///
     /// Only the user can read the new file. The public key in the OpenSSH format is written to a file beside it, with the extension
-    /// `pub`.
+    /// `pub`. If several processes create the file at the same time, all of them get the same key.
     /// - Throws: The errors of `init(contentsOf:)`, `FileError` if the file cannot be written.
     public init(creatingIfMissing url: URL) throws {
-        if FileManager.default.fileExists(atPath: url.path) {
-            try self.init(contentsOf: url)
-            return
+        if !FileManager.default.fileExists(atPath: url.path) {
+            try PrivateFile.create(at: url) {
+                let key = P384.Signing.PrivateKey()
+                try AtomicFile.write(
+                    Array(FleetKey(key).openSSHPublicKey.utf8), to: url.appendingPathExtension("pub"))
+                return Array(key.pemRepresentation.line.utf8)
+            }
         }
-        let key = P384.Signing.PrivateKey()
-        self.init(key)
-        try AtomicFile.write(Array(openSSHPublicKey.utf8), to: url.appendingPathExtension("pub"))
-        try PrivateFile.write(Array(key.pemRepresentation.line.utf8), to: url)
+        // Another process may have created the file.
+        try self.init(contentsOf: url)
     }
 
     /// The public key as a line in the OpenSSH format, which `flwr supernode register` reads from a file.

@@ -5,6 +5,36 @@ internal import ImprintCore
 ///
 /// `AtomicFile` keeps the permissions of an existing file, but other users can read its temporary file for a moment.
 enum PrivateFile {
+    /// Creates the file, unless it exists.
+    ///
+    /// If several processes or tasks create it at the same time, one of them does, and the others wait until it has finished.
+    /// - Parameter content: Returns the content; called only by the one that creates the file.
+    static func create(at url: URL, _ content: () throws -> [UInt8]) throws {
+        let lock = url.path + ".lock"
+        while true {
+            let descriptor = open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
+            guard descriptor >= 0 else { throw FileError.cannotWrite(url.path, errno: errno) }
+            // Closing the lock file also unlocks it, and so does the end of a process.
+            defer { close(descriptor) }
+            while flock(descriptor, LOCK_EX) != 0 {
+                guard errno == EINTR else { throw FileError.cannotWrite(url.path, errno: errno) }
+            }
+            // Another process may have removed the lock file since it was opened; others then lock a new one.
+            guard isSame(lock, descriptor) else { continue }
+            defer { unlink(lock) }
+            if access(url.path, F_OK) != 0 { try write(content(), to: url) }
+            return
+        }
+    }
+
+    /// Whether a path names an open file.
+    private static func isSame(_ path: String, _ descriptor: Int32) -> Bool {
+        var (named, opened) = (stat(), stat())
+        return lstat(path, &named) == 0 && fstat(descriptor, &opened) == 0 && named.st_ino == opened.st_ino
+            && named.st_dev == opened.st_dev
+    }
+
+    /// Replaces the file.
     static func write(_ bytes: [UInt8], to url: URL) throws(FileError) {
         let path = url.path
         let temporary = path + ".partial"

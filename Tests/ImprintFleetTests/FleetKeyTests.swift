@@ -20,6 +20,30 @@ import Testing
         }
     }
 
+    @Test("Tasks that create a key at the same time get the same key", arguments: 0..<20)
+    func simultaneousCreation(_: Int) async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "imprint-key-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let file = folder.appending(path: "device.pem")
+        // The files of a process that was killed.
+        try Data().write(to: folder.appending(path: "device.pem.lock"))
+        try Data("-----BEGIN".utf8).write(to: folder.appending(path: "device.pem.partial"))
+        let keys = try await withThrowingTaskGroup(of: String.self) { group in
+            for _ in 0..<16 { group.addTask { try FleetKey(creatingIfMissing: file).publicPEM } }
+            return try await group.reduce(into: Set<String>()) { $0.insert($1) }
+        }
+        let stored = try FleetKey(contentsOf: file)
+        #expect(keys == [stored.publicPEM])
+        let line = try String(contentsOf: file.appendingPathExtension("pub"), encoding: .utf8)
+        #expect(line == stored.openSSHPublicKey)
+        #expect(try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int == 0o600)
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == [
+                "device.pem", "device.pem.pub",
+            ])
+    }
+
     @Test("Signatures are ECDSA with SHA-256, on P-256 and P-384") func signatures() throws {
         try withTemporaryFolder { folder in
             let message = FleetConnection.timestamp(Date(timeIntervalSince1970: 1_790_000_000.25))
