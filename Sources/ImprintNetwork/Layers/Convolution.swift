@@ -102,6 +102,22 @@ public struct Convolution: Layer, LayerKernel {
                 request.training ? ChannelReduction.scratchByteCount(channels: outputChannels) : 0))
     }
 
+    /// The scratch memory, in bytes, of a backward pass that only computes the gradient of the input.
+    func inputGradientScratch(_ request: MemoryRequest) -> Int {
+        let (input, workers) = (request.inputs[0], request.workers.count)
+        let count =
+            switch request.algorithm {
+            case .direct: 0
+            case .winograd:
+                Winograd(self, over: input).inputGradientScratchCount(batch: request.batch, workers: workers)
+            case .im2col, .matrixProduct:
+                ConvolutionProduct.inputGradientScratchCount(
+                    self, over: input, algorithm: request.algorithm, rows: request.batch * request.output.pixels,
+                    workers: workers)
+            }
+        return count * MemoryLayout<Float>.stride
+    }
+
     package func momentBlocks(_ request: MemoryRequest) -> Int? {
         let (input, batch) = (request.inputs[0], request.batch)
         return switch request.algorithm {

@@ -30,14 +30,9 @@ struct ConvolutionProduct {
         rowLength = Self.rowLength(layer, over: context.input.shape)
         weightCount = rowLength * layer.outputChannels
         blockRows = Self.blockRows(layer, over: context.input.shape)
-        // In training, the buffers of the weight gradient precede the windows in scratch memory.
         columns =
             context.scratch.assumingMemoryBound(to: Float.self)
-            + (context.output.gradient == nil
-                ? 0
-                : Self.weightScratchCount(
-                    layer, over: context.input.shape, copies: context.algorithm == .im2col,
-                    workers: context.worker.threadPool.count))
+            + Self.windowOffset(layer, context, workers: context.worker.threadPool.count)
     }
 
     static func rowLength(_ layer: Convolution, over input: TensorShape) -> Int {
@@ -113,7 +108,7 @@ struct ConvolutionProduct {
     /// The minimum number of blocks for sharing blocks among threads; with fewer, threads share the output channels instead.
     static let fewestBlocks = 4
     /// The minimum number of rows for which packing the weights into panels pays off.
-    private static let rowsForPanels = 2048
+    static let rowsForPanels = 2048
 
     /// Whether the weights can be packed into panels.
     static func fitsPanels(_ layer: Convolution) -> Bool { layer.groups == 1 }
@@ -324,7 +319,7 @@ struct ConvolutionProduct {
 
     /// Packs Wᵀ into panels; returns nil if `rows` rows of dY are too few for packing to pay off.
     private func transposedPanels(rows: Int) -> GEMM.Panels? {
-        guard layer.groups == 1 && rows >= Self.rowsForPanels else { return nil }
+        guard Self.fitsPanels(layer) && rows >= Self.rowsForPanels else { return nil }
         let copy = context.scratch.assumingMemoryBound(to: Float.self)
         context.worker.forEachChunk(GEMM.Panels.count(columns: rowLength)) { panel in
             let range = GEMM.Panels.range(panel, columns: rowLength)

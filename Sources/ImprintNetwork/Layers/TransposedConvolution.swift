@@ -120,12 +120,14 @@ public struct TransposedConvolution: Layer, LayerKernel {
     }
 
     public func memory(_ request: MemoryRequest) -> LayerMemory {
-        let adjoint = adjoint(over: request.inputs[0]).memory(
-            MemoryRequest(
-                inputs: [request.output], output: request.inputs[0], batch: request.batch, training: true,
-                delaysPacking: false, workers: request.workers, algorithm: request.algorithm))
+        let adjoint = adjoint(over: request.inputs[0])
+        let reversed = MemoryRequest(
+            inputs: [request.output], output: request.inputs[0], batch: request.batch, training: true,
+            delaysPacking: false, workers: request.workers, algorithm: request.algorithm)
+        guard request.training else { return LayerMemory(scratch: adjoint.inputGradientScratch(reversed)) }
         return LayerMemory(
-            scratch: max(adjoint.scratch, ChannelReduction.scratchByteCount(channels: outputChannels)))
+            scratch: max(
+                adjoint.memory(reversed).scratch, ChannelReduction.scratchByteCount(channels: outputChannels)))
     }
 
     public func forward(_ context: LayerContext, batch: Int) {

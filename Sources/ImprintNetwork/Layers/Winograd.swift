@@ -85,8 +85,13 @@ struct Winograd {
         let forward = forwardScratch(batch: batch, workers: workers)
         guard training else { return forward }
         return max(
-            forward, rotated.forwardScratch(batch: batch, workers: workers),
+            forward, inputGradientScratchCount(batch: batch, workers: workers),
             weightScratch(batch: batch, workers: workers))
+    }
+
+    /// The number of floats of scratch memory of `backwardInput`.
+    func inputGradientScratchCount(batch: Int, workers: Int) -> Int {
+        rotated.forwardScratch(batch: batch, workers: workers)
     }
 
     // MARK: Forward
