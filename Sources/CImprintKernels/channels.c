@@ -14,7 +14,8 @@ KERNEL(void, imprint_broadcast_row,
     for (size_t r = 0; r < rows; r++) memcpy(y + r * channels, row, channels * sizeof(float));
 }
 
-// sums[c] = the sum over the rows of a term, which can use the index of the element, `index`.
+// sums[c] = the sum over the rows of a term, which can use the index of the element, `index`. The sum of a channel does not depend on the number of
+// channels.
 #define CHANNEL_SUMS(term)                                                             \
     for (size_t c0 = 0; c0 < channels; c0 += block_channels) {                         \
         size_t width = channels - c0 < block_channels ? channels - c0 : block_channels; \
@@ -24,7 +25,7 @@ KERNEL(void, imprint_broadcast_row,
             float partial[block_channels] = {0};                                       \
             for (size_t r = r0; r < end; r++)                                          \
                 for (size_t i = 0; i < width; i++) {                                   \
-                    size_t index = r * channels + c0 + i;                              \
+                    size_t index = r * stride + c0 + i;                                \
                     partial[i] += (term);                                              \
                 }                                                                      \
             for (size_t i = 0; i < width; i++) sums[c0 + i] += partial[i];             \
@@ -32,14 +33,14 @@ KERNEL(void, imprint_broadcast_row,
     }
 
 KERNEL(void, imprint_channel_sums,
-       (const float *x, double *sums, size_t rows, size_t channels),
-       (x, sums, rows, channels)) {
+       (const float *x, size_t stride, double *sums, size_t rows, size_t channels),
+       (x, stride, sums, rows, channels)) {
     CHANNEL_SUMS(x[index])
 }
 
 KERNEL(void, imprint_prelu_slope_sums,
-       (const float *x, const float *dy, double *sums, size_t rows, size_t channels),
-       (x, dy, sums, rows, channels)) {
+       (const float *x, const float *dy, size_t stride, double *sums, size_t rows, size_t channels),
+       (x, dy, stride, sums, rows, channels)) {
     CHANNEL_SUMS((x[index] > 0 ? 0 : x[index]) * dy[index])
 }
 

@@ -23,9 +23,9 @@ static void test_affine(void) {
         }
         imprint_prelu_forward(x, scale, y, rows, n);
         expect_close("PReLU", y, expected, rows * n, 1e-6);
-        imprint_prelu_slope_sums(x, dy, found, rows, n);
+        imprint_prelu_slope_sums(x, dy, n, found, rows, n);
         for (size_t c = 0; c < n; c++) expect(fabs(found[c] - sums[c]) < 1e-5, "slope sum %g, expected %g", found[c], sums[c]);
-        imprint_channel_sums(x, found, rows, n);
+        imprint_channel_sums(x, n, found, rows, n);
         for (size_t c = 0; c < n; c++) expect(fabs(found[c] - sums[n + c]) < 1e-5, "sum %g, expected %g", found[c], sums[n + c]);
         for (size_t i = 0; i < rows * n; i++) expected[i] = x[i] > 0 ? dy[i] : (double)scale[i % n] * dy[i];
         imprint_prelu_backward(x, dy, scale, x, rows, n);

@@ -51,8 +51,8 @@ double imprint_softmax_cross_entropy(const imprint_cross_entropy_options *option
 
 // y[r][c] = row[c] for every row.
 void imprint_broadcast_row(const float *row, float *y, size_t rows, size_t channels);
-// sums[c] = sum over r of x[r][c].
-void imprint_channel_sums(const float *x, double *sums, size_t rows, size_t channels);
+// sums[c] = sum over r of x[r][c]. Rows are `stride` floats apart.
+void imprint_channel_sums(const float *x, size_t stride, double *sums, size_t rows, size_t channels);
 
 // y[r][c] = scale[c] * x[r][c] + shift[c]; scale or shift may be null, which means 1 or 0. y may be x.
 void imprint_affine(const float *x, const float *scale, const float *shift, float *y, size_t rows, size_t channels);
@@ -62,7 +62,7 @@ void imprint_prelu_forward(const float *x, const float *slope, float *y, size_t 
 void imprint_prelu_backward(const float *x, const float *dy, const float *slope, float *dx, size_t rows,
                             size_t channels);
 // sums[c] = sum over the rows r with x[r][c] <= 0 of x[r][c] * dy[r][c].
-void imprint_prelu_slope_sums(const float *x, const float *dy, double *sums, size_t rows, size_t channels);
+void imprint_prelu_slope_sums(const float *x, const float *dy, size_t stride, double *sums, size_t rows, size_t channels);
 
 // y = (x - mean) / sqrt(variance + epsilon) * scale + shift, with mean and variance of each row. y may be x.
 void imprint_layer_norm_forward(const float *x, const float *scale, const float *shift, float *y, size_t rows,

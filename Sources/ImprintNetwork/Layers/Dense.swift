@@ -189,8 +189,9 @@ extension LayerContext {
         into result: UnsafeMutablePointer<Float>
     ) {
         let reduction = ChannelReduction(channels: channels, rowsPerImage: rowsPerImage)
-        let sums = reduction.run(self) { rows, sums in
-            imprint_channel_sums(values + rows.lowerBound * channels, sums, rows.count, channels)
+        let sums = reduction.runByChannels(self) { rows, part, sums in
+            imprint_channel_sums(
+                values + rows.lowerBound * channels + part.lowerBound, channels, sums, rows.count, part.count)
         }
         worker.onFirstThread { for channel in 0..<channels { result[channel] = Float(sums[channel]) } }
     }

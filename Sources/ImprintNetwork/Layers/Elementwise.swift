@@ -48,15 +48,43 @@ struct ChannelReduction {
     func run(
         _ context: LayerContext, _ sum: (_ rows: Range<Int>, _ sums: UnsafeMutablePointer<Double>) -> Void
     ) -> UnsafePointer<Double> {
+        run(context, channelBlocks: 1) { rows, _, sums in sum(rows, sums) }
+    }
+
+    /// Calls `sum(rows, channels, sums)` for every leaf that has images and for all channels, and returns the sum of all leaves, in the scratch
+    /// memory.
+    ///
+    /// If the batch has fewer images than leaves, threads also share the channels of a leaf. The sum of a channel must not depend on the other
+    /// channels of a call.
+    func runByChannels(
+        _ context: LayerContext,
+        _ sum: (_ rows: Range<Int>, _ channels: Range<Int>, _ sums: UnsafeMutablePointer<Double>) -> Void
+    ) -> UnsafePointer<Double> {
+        run(context, channelBlocks: channelBlocks(images: context.part.total), sum)
+    }
+
+    /// The number of parts of a leaf's channels: with more, a part would be smaller than a cache line, or take less time than its start.
+    func channelBlocks(images: Int) -> Int {
+        let leaves = Self.leaves(channels)
+        guard (1..<leaves).contains(images) else { return 1 }
+        let most = min((channels + 15) / 16, rowsPerImage * channels / (1 << 14))
+        return max(1, min((leaves + images - 1) / images, most))
+    }
+
+    private func run(
+        _ context: LayerContext, channelBlocks blocks: Int,
+        _ sum: (_ rows: Range<Int>, _ channels: Range<Int>, _ sums: UnsafeMutablePointer<Double>) -> Void
+    ) -> UnsafePointer<Double> {
         let (worker, sums) = (context.worker, context.scratch.assumingMemoryBound(to: Double.self))
         let tree = ImageSum(leaves: Self.leaves(channels), of: context.part)
-        worker.forEachChunk(tree.leaves) { leaf in
-            let images = tree.images(leaf)
-            let target = sums + leaf * channels
+        worker.forEachChunk(tree.leaves * blocks) { chunk in
+            let (leaf, block) = chunk.quotientAndRemainder(dividingBy: blocks)
+            let (images, part) = (tree.images(leaf), chunkRange(block, of: blocks, total: channels))
+            let target = sums + leaf * channels + part.lowerBound
             if images.isEmpty {
-                target.update(repeating: 0, count: channels)
+                target.update(repeating: 0, count: part.count)
             } else {
-                sum((images.lowerBound * rowsPerImage)..<(images.upperBound * rowsPerImage), target)
+                sum((images.lowerBound * rowsPerImage)..<(images.upperBound * rowsPerImage), part, target)
             }
         }
         forEachRange(channels * tree.leaves, worker) { range in

@@ -25,7 +25,7 @@ public struct GlobalAveragePool: Layer {
         let channels = context.input.shape.channels
         context.forEachImage(batch) { image in
             let sums = context.scratch.assumingMemoryBound(to: Double.self) + image * channels
-            imprint_channel_sums(context.input.at(image), sums, pixels, channels)
+            imprint_channel_sums(context.input.at(image), channels, sums, pixels, channels)
             let y = context.output.at(image)
             for channel in 0..<channels { y[channel] = Float(sums[channel] / Double(pixels)) }
         }

@@ -58,9 +58,9 @@ public struct PReLU: Layer, LayerKernel {
         // First, because dx may overwrite x.
         if let dSlope = context.parameterGradients[0] {
             let reduction = ChannelReduction(channels: channels, rowsPerImage: context.output.shape.pixels)
-            let sums = reduction.run(context) { rows, sums in
-                let start = rows.lowerBound * channels
-                imprint_prelu_slope_sums(x + start, dy + start, sums, rows.count, channels)
+            let sums = reduction.runByChannels(context) { rows, part, sums in
+                let start = rows.lowerBound * channels + part.lowerBound
+                imprint_prelu_slope_sums(x + start, dy + start, channels, sums, rows.count, part.count)
             }
             context.worker.onFirstThread {
                 if isShared {
