@@ -55,12 +55,13 @@ extension ModelImporter {
             let known = try description.parameters(from: graph, parameters, rule: channelNormalization)
         {
             (network, parameters) = (description.network, known)
+            parts.quantization.removeNormalization(of: graph, for: network)
             preprocessing = description.preprocessing
             if let cropAndScale { preprocessing.cropAndScale = cropAndScale }
         } else {
             headNotes += self.notes(on: ending, of: map)
         }
-        if let note = found.quantization.apply(to: parameters, of: network) { notes.append(note) }
+        if let note = parts.quantization.apply(to: parameters, of: network) { notes.append(note) }
         let labels = try self.labels(for: network.output.count, found.labels ?? found.description?.labels, &headNotes)
         return ImportedModel(
             model: ModelFile(

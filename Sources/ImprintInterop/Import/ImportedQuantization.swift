@@ -32,6 +32,17 @@ struct ImportedQuantization {
         if node != other, integerLayers.contains(node) { add(layers[node], of: other) }
     }
 
+    /// Gives the network's input the quantization of the normalized image, if the graph of the file normalizes the image and the network does not.
+    mutating func removeNormalization(of graph: Network, for network: Network) {
+        let names = Set(network.nodes.map(\.name))
+        var image = Network.inputName
+        for node in graph.nodes where node.layer is Affine && node.inputs == [image] && !names.contains(node.name) {
+            image = node.name
+        }
+        guard image != Network.inputName else { return }
+        activations[Network.inputName] = activations.removeValue(forKey: image)
+    }
+
     /// Quantizes the layers of a network whose weights are integers, if the quantization of all their inputs is known.
     ///
     /// - Returns: A note if some layers with integer weights compute in float32.
