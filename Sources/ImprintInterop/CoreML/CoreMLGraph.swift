@@ -9,10 +9,22 @@ struct CoreMLGraph {
     var assembler: NetworkAssembler
     /// The tensors that earlier layers computed, by name.
     private(set) var values: [String: SourceTensor]
+    /// The names of the layers whose weights have 8 bits or fewer.
+    private var quantizedLayers: Set<String> = []
 
     init(assembler: NetworkAssembler, values: [String: SourceTensor]) {
         self.assembler = assembler
         self.values = values
+    }
+
+    /// A note on quantized weights; nil if there are none.
+    var quantizationNote: String? {
+        guard !quantizedLayers.isEmpty else { return nil }
+        let (count, verb) =
+            quantizedLayers.count == 1
+            ? ("1 layer has", "It computes") : ("\(quantizedLayers.count) layers have", "They compute")
+        return
+            "\(count) weights of 8 bits or fewer. \(verb) in float32, because a Core ML model does not contain the ranges of activations."
     }
 
     /// Starts another network of a pipeline with these inputs.
@@ -87,7 +99,10 @@ extension CoreMLGraph {
         }
         let weights = CoreMLWeights(message, of: layer.name)
         let floats = try weights.floats(count)
-        if try weights.isQuantized() { assembler.allow(elements: count) }
+        if try weights.isQuantized() {
+            assembler.allow(elements: count)
+            quantizedLayers.insert(layer.name)
+        }
         return floats
     }
 

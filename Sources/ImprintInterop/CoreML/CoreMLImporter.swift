@@ -90,6 +90,7 @@ enum CoreMLImporter {
             default: break
             }
         }
+        if let note = graph.quantizationNote { notes.append(note) }
         return ImportedParts(
             name: name, assembler: graph.assembler, output: output, labels: labels,
             normalization: image.normalization, notes: notes,

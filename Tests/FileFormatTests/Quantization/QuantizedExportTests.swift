@@ -101,7 +101,14 @@ import Testing
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "model.mlmodel")
             try model.writeCoreML(to: url)
-            let imported = try ModelImporter().read(url).model
+            let result = try ModelImporter().read(url)
+            let imported = result.model
+            let layers = try #require(model.parameters.quantization?.weights.count)
+            #expect(
+                result.notes.first
+                    == "\(layers) layers have weights of 8 bits or fewer. They compute in float32, because a Core ML model does not contain the "
+                    + "ranges of activations.")
+            #expect(imported.parameters.quantization == nil)
             let image = item.image(30)
             let (found, expected) = (
                 try imported.prediction(image, precision: .float32), try model.prediction(image, precision: .float32)
