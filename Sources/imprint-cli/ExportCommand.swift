@@ -112,6 +112,11 @@ struct ExportCommand: ParsableCommand {
         do {
             switch format {
             case .onnx:
+                if preprocessingInGraph && model.head.locatesObjects {
+                    Terminal.note(
+                        "--preprocessing-in-graph has no effect: the graph of a detector always includes preprocessing."
+                    )
+                }
                 let options = ONNXOptions(precision: tensorPrecision, containsPreprocessing: preprocessingInGraph)
                 try model.writeONNX(to: target, options: options)
             case .coreml:

@@ -100,7 +100,7 @@ struct JoinCommand: AsyncParsableCommand {
 
     func run() async throws {
         guard let url else { return }
-        let classifier = try ImageClassifier(namedModel(model, copies: true))
+        let classifier = try ImageClassifier(namedModel(model))
         let client = try FleetClient(
             url, classifier: classifier, photos: ImageFolder(at: URL(filePath: photos), minimumClasses: 1),
             validation: try validation.map { try ImageFolder(at: URL(filePath: $0), minimumClasses: 1) },

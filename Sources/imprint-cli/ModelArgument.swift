@@ -8,16 +8,16 @@ internal import ImprintTraining
 let builtInBaseName = "built-in"
 
 /// Returns the model of an argument: a file or, if there is no such file, the installed or built-in model with this name.
-/// - Parameter copies: Whether to copy the parameters of a file, which another program may overwrite while this process runs.
+///
+/// The parameters of a file are copied: another program may overwrite the file while this process runs.
 /// - Throws: `ValidationError` if the text is a name that is not installed; the errors of `BaseModels` and `ModelFile`.
-func namedModel(_ text: String, copies: Bool = false) throws -> ModelFile {
+func namedModel(_ text: String) throws -> ModelFile {
     if let model = try modelWithName(text, prefix: "") { return model }
     if isUnknownName(text) {
         throw ValidationError(
             "\(text) is neither a file nor an installed model. imprint models list shows the installed models.")
     }
-    let file = URL(filePath: text)
-    return copies ? try ModelFile(copyingContentsOf: file) : try ModelFile(contentsOf: file)
+    return try ModelFile(copyingContentsOf: URL(filePath: text))
 }
 
 /// Returns the base model of --base: a file, or the name of an installed or built-in base model.
@@ -29,7 +29,6 @@ func baseModel(_ text: String) throws -> ModelFile {
             "--base: \(text) is neither a file nor an installed base model. imprint models list shows the base models."
         )
     }
-    // Another program may overwrite the file during the training run.
     return try ModelFile(copyingContentsOf: URL(filePath: text))
 }
 

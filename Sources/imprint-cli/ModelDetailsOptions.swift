@@ -23,10 +23,12 @@ struct ModelDetailsOptions: ParsableArguments {
         if let modelVersion { try require(modelVersion, "--model-version", in: ModelDetails.versionRange) }
         for (option, text) in [("--license", license), ("--intended-use", intendedUse)] {
             guard let text else { continue }
-            let length = text.utf8.count
-            guard length <= ModelDetails.maximumTextLength, text.contains(where: { !$0.isWhitespace }) else {
-                throw ValidationError(
-                    "\(option) has \(length) bytes, expected a text of at most \(ModelDetails.maximumTextLength).")
+            let (length, maximum) = (text.utf8.count, ModelDetails.maximumTextLength)
+            if !text.contains(where: { !$0.isWhitespace }) {
+                throw ValidationError("\(option) is empty, expected a text of 1 to \(maximum) bytes.")
+            }
+            if length > maximum {
+                throw ValidationError("\(option) has \(length) bytes, expected a text of 1 to \(maximum) bytes.")
             }
         }
     }

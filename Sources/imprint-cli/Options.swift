@@ -81,9 +81,8 @@ struct ClassifierOptions: ParsableArguments {
     func validate() throws { try requirePaths([personalization].compactMap { $0 }) }
 
     /// Returns the classifier of a model.
-    /// - Parameter copies: Whether to copy the parameters of a file, for commands that run for hours.
-    func classifier(_ model: String, threads: Int, copies: Bool = false) throws -> ImageClassifier {
-        let file = try namedModel(model, copies: copies)
+    func classifier(_ model: String, threads: Int) throws -> ImageClassifier {
+        let file = try namedModel(model)
         let precision = precisionOptions.checked()
         let base = try naming(model) {
             try ImageClassifier(file, threads: threads, averagesFlipped: mirror, precision: precision)

@@ -89,7 +89,7 @@ struct ServeCommand: AsyncParsableCommand {
         options.maximumConnectionCount = maxConnections
         let isNewToken = tokenFile == nil && !NetworkAddress.isLoopback(host)
         options.token = try tokenFile.map(token) ?? (isNewToken ? randomToken(words: 4) : nil)
-        let classifier = try classifierOptions.classifier(model, threads: common.threadCount, copies: true)
+        let classifier = try classifierOptions.classifier(model, threads: common.threadCount)
         // Leaves all threads of Swift concurrency free, because starting and stopping block.
         let server = try await onDedicatedThread { [options] in try InferenceServer(classifier, options: options) }
         let interrupt = Interrupt([SIGINT, SIGTERM, SIGHUP])

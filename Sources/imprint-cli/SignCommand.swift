@@ -31,7 +31,8 @@ struct SignCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "A file or folder in the folder of the model that is not signed; repeat it for several.", valueName: "path")
+            "A file or folder that is not signed, in the folder of the model; repeat it for several. The path is relative to the "
+                + "current folder.", valueName: "path")
     )
     var ignore: [String] = []
 
@@ -42,12 +43,39 @@ struct SignCommand: ParsableCommand {
         try checkOutputs(
             [OutputFile(option: "--output", path: output, kind: .signature)],
             inputs: [("the model to sign", model), ("the private key", privateKey)])
+        if isInModel(privateKey) {
+            throw ValidationError(
+                "--private-key: \(privateKey): the private key is in the folder of the model and would be published with it. "
+                    + "Move it to another folder.")
+        }
+        for path in ignore {
+            guard isInModel(path) else {
+                throw ValidationError("--ignore: \(path): is not in the folder \(model). Give a path in this folder.")
+            }
+            guard FileManager.default.fileExists(atPath: path) else {
+                throw ValidationError("--ignore: \(path): there is no such file or folder.")
+            }
+        }
+    }
+
+    /// Returns whether a path leads into the folder of the model.
+    private func isInModel(_ path: String) -> Bool {
+        let folder = URL(filePath: resolvedPath(model)).pathComponents
+        let components = URL(filePath: resolvedPath(path)).pathComponents
+        return components.count > folder.count && components.starts(with: folder)
     }
 
     func run() throws {
         let (model, target) = (URL(filePath: model), URL(filePath: output))
         try AtomicFile.checkWritable(target)
         let key = try SigningKey(contentsOf: URL(filePath: privateKey))
+        if let replaced = try? ModelSignature(contentsOf: target), let name = replaced.modelName,
+            name != model.absoluteURL.standardizedFileURL.lastPathComponent
+        {
+            throw ValidationError(
+                "--output: \(output): the file is the signature of \(name), so it is not replaced. Choose another name."
+            )
+        }
         let signature = try ModelSignature(
             signing: model, with: key, ignoring: [target] + ignore.map { URL(filePath: $0) })
         try signature.write(to: target)

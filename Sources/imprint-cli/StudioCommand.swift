@@ -72,7 +72,7 @@ struct StudioCommand: AsyncParsableCommand {
 
     func run() async throws {
         let classifier = try model.map {
-            try classifierOptions.classifier($0, threads: common.threadCount, copies: true)
+            try classifierOptions.classifier($0, threads: common.threadCount)
         }
         let name = model.map {
             ([$0] + [classifierOptions.personalization].compactMap(\.self)).map {

@@ -1,6 +1,7 @@
 import Foundation
 import ImprintModel
 import ImprintNetwork
+import ImprintTraining
 import TestSupport
 import Testing
 
@@ -79,20 +80,33 @@ import Testing
         }
     }
 
-    @Test("A card leaves out unknown facts, and names a license that is not a common identifier") func unknown() throws
-    {
+    @Test("A card leaves out unknown facts") func unknown() throws {
         try withTemporaryFolder { folder in
-            var model = try brightnessModel(labels: ["bright", "dark"], weights: alternatingWeights(1, labels: 2))
+            let model = try brightnessModel(labels: ["bright", "dark"], weights: alternatingWeights(1, labels: 2))
             try model.write(to: folder.appending(path: "m.imprint"))
             let component = try card("m.imprint", folder).component
             for key in ["version", "licenses", "pedigree"] { #expect(component[key] == nil) }
             let parts = try #require(component["modelCard"] as? [String: Any])
             #expect(parts.keys.sorted() == ["modelParameters", "properties"])
-            model.details.license = "Our own terms"
-            try model.write(to: folder.appending(path: "m.imprint"))
-            let licenses = try card("m.imprint", folder).component["licenses"] as? [[String: [String: String]]]
-            #expect(licenses == [["license": ["name": "Our own terms"]]])
         }
+    }
+
+    @Test(
+        "A license is an identifier, an expression, or a name",
+        arguments: [
+            ("MIT", "license.id"), ("Apache-2.0 OR MIT", "expression"),
+            ("Apache-2.0 WITH LLVM-exception AND MIT", "expression"), ("Our own terms", "license.name"),
+            ("apache-2.0", "license.name"), ("MIT OR", "license.name"), ("MIT WITH MIT", "license.name"),
+            ("MIT OR Ours", "license.name"),
+        ])
+    func license(text: String, kind: String) throws {
+        var model = try brightnessModel(labels: ["bright", "dark"], weights: alternatingWeights(1, labels: 2))
+        model.details.license = text
+        let json = String(decoding: try ModelCard(model, name: "m").json(isPretty: false), as: UTF8.self)
+        let value =
+            kind == "expression"
+            ? "{\"expression\":\"\(text)\"}" : "{\"license\":{\"\(kind.dropFirst(8))\":\"\(text)\"}}"
+        #expect(json.contains("\"licenses\":[\(value)]"), "\(json)")
     }
 
     @Test(
@@ -108,7 +122,7 @@ import Testing
             let trained = try shell(
                 """
                 $imprint train photos --output trained.imprint --epochs 1 --input-size 16 --validation 0.25 \
-                --model-version 2 --license 'Our terms' --intended-use 'Tests' &&
+                --model-version 2 --license 'Apache-2.0 OR MIT' --intended-use 'Tests' &&
                 $imprint export trained.imprint --to imprint --precision int8 --output small.imprint
                 """, folder: folder)
             try #require(trained.status == 0, "\(trained.errors)")

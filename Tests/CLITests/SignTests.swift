@@ -123,6 +123,44 @@ struct SignTests {
         }
     }
 
+    @Test(
+        "sign does not publish the private key, replace the signature of another model, or ignore paths outside the folder",
+        arguments: [
+            (
+                "cp key.pem model/k.pem; $imprint sign model --private-key model/k.pem",
+                "model/k.pem: the private key is in the folder of the model and would be published with it."
+            ),
+            (
+                "ln -s model link; cp key.pem model/k.pem; $imprint sign link --private-key model/k.pem",
+                "model/k.pem: the private key is in the folder of the model"
+            ),
+            ("$imprint sign m.imprint --private-key key.pem", "model.sig: the file is the signature of model,"),
+            (
+                "$imprint sign model --private-key key.pem --ignore card.json",
+                "--ignore: card.json: is not in the folder model."
+            ),
+            (
+                "$imprint sign model --private-key key.pem --ignore model/cart.json",
+                "--ignore: model/cart.json: there is no such file or folder."
+            ),
+            (
+                "$imprint sign m.imprint -o x.sig --private-key key.pem --ignore key.pem",
+                "is not in the folder m.imprint."
+            ),
+        ])
+    func protection(command: String, message: String) throws {
+        try withModel { folder in
+            let prepared = try shell(
+                "mkdir model && echo card > model/card.json && $imprint sign model --private-key key.pem",
+                folder: folder)
+            #expect(prepared.status == 0, "\(prepared.errors)")
+            let signature = try Data(contentsOf: folder.appending(path: "model.sig"))
+            let run = try shell(command, folder: folder)
+            #expect(run.status == 64 && run.errors.contains(message), "\(run.errors)")
+            #expect(try Data(contentsOf: folder.appending(path: "model.sig")) == signature)
+        }
+    }
+
     @Test("sign fails for a missing or encrypted key, and for symbolic links") func signFailures() throws {
         try withModel { folder in
             for (key, message) in [
@@ -161,7 +199,7 @@ struct SignTests {
         arguments: [
             ("--to onnx --model-version 1", "--model-version is only for imprint"),
             ("--to imprint --model-version 0", "--model-version is 0, expected 1 to 9007199254740991"),
-            ("--to imprint --license ' '", "--license has 1 bytes, expected a text of at most 10000"),
+            ("--to imprint --license ' '", "--license is empty, expected a text of 1 to 10000 bytes."),
         ])
     func invalidDetails(options: String, message: String) throws {
         let run = try shell("$imprint export m.imprint --output x \(options)", folder: packageFolder)

@@ -97,6 +97,9 @@ public struct ModelSignature: Sendable {
         (self.name, file) = (name, nil)
     }
 
+    /// The name of the signed model, which is not verified; nil if the statement is not valid.
+    package var modelName: String? { try? SignedStatement(payload, named: name).subject[0].name }
+
     /// The content of the signature file.
     public var bytes: Data {
         get throws { try SignatureBundle.encoded(SignatureBundle(payload, signature, hint: keyIdentifier)) }

@@ -93,7 +93,7 @@ private struct Component: Encodable {
         reference = "model"
         version = model.details.version.map(String.init)
         hashes = sha256.map { [Hash(content: $0)] }
-        licenses = model.details.license.map { [LicenseChoice(License($0))] }
+        licenses = model.details.license.map { [LicenseChoice($0)] }
         pedigree = model.base.map { Pedigree(ancestors: [Component(base: $0)]) }
         modelCard = Card(model)
         properties = model.digest.map { [Property("tensorDigest", $0)] }
@@ -107,32 +107,54 @@ private struct Component: Encodable {
 }
 
 private struct LicenseChoice: Encodable {
-    let license: License
-
-    init(_ license: License) { self.license = license }
-}
-
-/// A license by its SPDX identifier, or by its name if it is not a common identifier.
-private struct License: Encodable {
-    var id: String?
-    var name: String?
-
-    init(_ text: String) {
-        if Self.identifiers.contains(text) { id = text } else { name = text }
+    struct License: Encodable {
+        var id: String?
+        var name: String?
     }
 
+    var license: License?
+    var expression: String?
+
+    /// Creates a choice from an SPDX identifier, an SPDX expression, or another text, which is the name of the license.
+    init(_ text: String) {
+        if SPDX.identifiers.contains(text) {
+            license = License(id: text)
+        } else if SPDX.isExpression(text) {
+            expression = text
+        } else {
+            license = License(name: text)
+        }
+    }
+}
+
+/// The license expressions of SPDX.
+private enum SPDX {
     /// The common identifiers of the SPDX License List for code, models and data.
-    private static let identifiers: Set = [
+    static let identifiers: Set = [
         "0BSD", "AGPL-3.0-only", "AGPL-3.0-or-later", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0",
-        "CC-BY-4.0",
-        "CC-BY-NC-4.0", "CC-BY-NC-ND-4.0", "CC-BY-NC-SA-4.0", "CC-BY-ND-4.0", "CC-BY-SA-4.0", "CC0-1.0",
-        "CDLA-Permissive-1.0",
-        "CDLA-Permissive-2.0", "CDLA-Sharing-1.0", "EPL-2.0", "EUPL-1.2", "GPL-2.0-only", "GPL-2.0-or-later",
-        "GPL-3.0-only",
-        "GPL-3.0-or-later", "ISC", "LGPL-2.1-only", "LGPL-2.1-or-later", "LGPL-3.0-only", "LGPL-3.0-or-later", "MIT",
-        "MIT-0",
-        "MPL-2.0", "ODbL-1.0", "ODC-By-1.0", "PDDL-1.0", "Unlicense", "Zlib",
+        "CC-BY-4.0", "CC-BY-NC-4.0", "CC-BY-NC-ND-4.0", "CC-BY-NC-SA-4.0", "CC-BY-ND-4.0", "CC-BY-SA-4.0", "CC0-1.0",
+        "CDLA-Permissive-1.0", "CDLA-Permissive-2.0", "CDLA-Sharing-1.0", "EPL-2.0", "EUPL-1.2", "GPL-2.0-only",
+        "GPL-2.0-or-later", "GPL-3.0-only", "GPL-3.0-or-later", "ISC", "LGPL-2.1-only", "LGPL-2.1-or-later",
+        "LGPL-3.0-only", "LGPL-3.0-or-later", "MIT", "MIT-0", "MPL-2.0", "ODbL-1.0", "ODC-By-1.0", "PDDL-1.0",
+        "Unlicense", "Zlib",
     ]
+    private static let exceptions: Set = [
+        "Classpath-exception-2.0", "GCC-exception-3.1", "LLVM-exception", "Swift-exception",
+    ]
+
+    /// Returns whether a text combines common identifiers with AND, OR and WITH; parentheses are not supported.
+    static func isExpression(_ text: String) -> Bool {
+        let words = text.split(separator: " ", omittingEmptySubsequences: false).map(String.init)
+        guard words.count > 1, words.count % 2 == 1, identifiers.contains(words[0]) else { return false }
+        return stride(from: 1, to: words.count, by: 2).allSatisfy { index in
+            switch words[index] {
+            case "AND", "OR": identifiers.contains(words[index + 1])
+            // An exception belongs to one license.
+            case "WITH": exceptions.contains(words[index + 1]) && identifiers.contains(words[index - 1])
+            default: false
+            }
+        }
+    }
 }
 
 private struct Card: Encodable {
@@ -236,7 +258,8 @@ private struct Metric: Encodable {
     /// - Parameter isSingleLabel: Whether each photo has one label, so that the accuracy is a share of photos.
     static func all(_ record: TrainingRecord, isSingleLabel: Bool) -> [Metric] {
         let count = record.validationImages.values.reduce(0, +)
-        let slice = count > 0 ? "validation set" : "training set"
+        let slice =
+            count > 0 ? "validation set" : record.trainingImages.isEmpty ? "composites of the artwork" : "training set"
         var metrics: [Metric] = []
         if let accuracy = record.accuracy.map(Double.init), accuracy.isFinite {
             let interval =
