@@ -17,10 +17,7 @@ trap clean_up EXIT
 
 # Installs pip and the module venv, which functions in the background need: apt cannot run twice at the same time.
 prepare_pip() {
-    if ! { install_pip && { python3 -c 'import ensurepip' 2>/dev/null || apt_install python3-venv; }; }; then
-        echo "Python 3 cannot be installed with pip and venv; the tests that need it are skipped." >&2
-        [ "${CI:-}" != true ]
-    fi
+    install_pip && { python3 -c 'import ensurepip' 2>/dev/null || apt_install python3-venv; }
 }
 
 # Runs a function in the background. Its messages go to a file, so that they do not mix with those of a build.
@@ -74,10 +71,20 @@ install_python_packages() {
     return "$status"
 }
 
+# Reports that tests are skipped, and fails with CI=true: skip_tests REASON
+skip_tests() {
+    echo "$1; the tests that need this are skipped." >&2
+    [ "${CI:-}" != true ]
+}
+
 # Lets the tests use the Python packages.
 use_python_packages() {
+    local group
     # Base models that the user has installed would change the results.
     export IMPRINT_HOME=$temporary/home
+    for group in "${python_packages[@]}"; do
+        has_packages "$group" || skip_tests "Python cannot import ${group%:*}" || return
+    done
     if has_packages "${python_packages[0]}"; then
         IMPRINT_PYTHON=$(command -v python3)
         export IMPRINT_PYTHON PYTHONPATH="$PWD/.build-python${PYTHONPATH:+:$PYTHONPATH}"
@@ -116,13 +123,20 @@ install_signing() {
 
 # Lets the tests use these environments.
 use_environments() {
-    if [ -z "${IMPRINT_FLOWER:-}" ] && has_modules .build-flower "$flower_modules"; then
-        IMPRINT_FLOWER=$PWD/.build-flower/bin/python
+    if [ -z "${IMPRINT_FLOWER:-}" ]; then
+        if has_modules .build-flower "$flower_modules"; then
+            export IMPRINT_FLOWER=$PWD/.build-flower/bin/python
+        else
+            skip_tests "Python cannot import $flower_modules" || return
+        fi
     fi
-    if [ -z "${IMPRINT_SIGNING:-}" ] && has_modules .build-signing "$signing_modules"; then
-        IMPRINT_SIGNING=$PWD/.build-signing/bin/python
+    if [ -z "${IMPRINT_SIGNING:-}" ]; then
+        if has_modules .build-signing "$signing_modules"; then
+            export IMPRINT_SIGNING=$PWD/.build-signing/bin/python
+        else
+            skip_tests "Python cannot import $signing_modules" || return
+        fi
     fi
-    export IMPRINT_FLOWER IMPRINT_SIGNING
 }
 
 # Installs Open MPI for the tests of several processes; without it, these tests are skipped.

@@ -8,6 +8,8 @@ internal import Synchronization
 struct Download: Sendable {
     static let fileName = "download.partial"
     static let recordName = "download.json"
+    /// The largest record that is read, in bytes; it contains a URL and a version of the file on the server.
+    private static let maximumRecordByteCount = 1 << 20
 
     private struct ResumeRecord: Codable {
         let source: String
@@ -60,7 +62,8 @@ struct Download: Sendable {
     private func resumableRecord() throws -> ResumeRecord? {
         guard let size = try files.size(of: Self.fileName), size > 0, try files.size(of: Self.recordName) != nil,
             // Without a readable record the file is downloaded from the start.
-            let record = try? JSONDecoder().decode(ResumeRecord.self, from: files.contents(of: Self.recordName)),
+            let bytes = try? files.contents(of: Self.recordName, limit: Self.maximumRecordByteCount),
+            let record = try? JSONDecoder().decode(ResumeRecord.self, from: bytes),
             !record.version.hasControlCharacter
         else { return nil }
         return record.source == fetch.url.redacted ? record : nil

@@ -72,10 +72,11 @@ struct StoreIndex: Codable, Equatable {
 
     /// - Throws: `StoreError` if the file is damaged or has a newer format, `FileError` if it cannot be read.
     init?(in files: some StoreFiles) throws {
-        guard let byteCount = try files.size(of: Self.fileName) else { return nil }
+        guard try files.size(of: Self.fileName) != nil else { return nil }
         let path = files.path(of: Self.fileName)
-        guard byteCount <= Self.maximumByteCount else { throw StoreError.damagedIndex(file: path) }
-        let bytes = try files.contents(of: Self.fileName)
+        guard let bytes = try files.contents(of: Self.fileName, limit: Self.maximumByteCount) else {
+            throw StoreError.damagedIndex(file: path)
+        }
         do {
             let decoder = JSONDecoder()
             decoder.dateDecodingStrategy = .iso8601

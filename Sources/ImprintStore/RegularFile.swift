@@ -76,8 +76,8 @@ final class RegularFile {
 
 /// The identity, the size and the times of a file.
 ///
-/// Each change of a file also changes its stamp, unless the clock of the computer is set back, or the file system records times so coarsely
-/// that two changes have the same time.
+/// A change of a file also changes its stamp, unless the clock of the computer is set back, the file system records times so coarsely that
+/// two changes have the same time, or a program changes the file through memory that it has already mapped and written.
 struct FileStamp: Equatable {
     private let device: Int
     private let index: UInt64

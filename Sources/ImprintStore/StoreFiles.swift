@@ -35,10 +35,18 @@ protocol StoreFiles: Sendable {
 protocol StoreLock: Sendable {}
 
 extension StoreFiles {
-    /// Reads a small file into memory.
-    func contents(of name: String) throws -> Data {
+    /// Reads a small file into memory; nil if it has more than `limit` bytes.
+    func contents(of name: String, limit: Int) throws -> Data? {
+        struct TooLarge: Error {}
         var bytes = Data()
-        try read(name) { bytes.append(contentsOf: $0) }
+        do {
+            try read(name) { chunk in
+                guard bytes.count + chunk.count <= limit else { throw TooLarge() }
+                bytes.append(contentsOf: chunk)
+            }
+        } catch is TooLarge {
+            return nil
+        }
         return bytes
     }
 

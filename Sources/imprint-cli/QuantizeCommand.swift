@@ -80,18 +80,17 @@ struct QuantizeCommand: ParsableCommand {
             if let steps { fineTuning.steps = steps }
             options.fineTuning = fineTuning
         }
-        let result: QuantizedModel
-        do {
-            result = try model.quantized(for: files, options: options, threads: common.threadCount) {
-                step, done, total in
-                bar.draw(step, done: done, of: total)
+        let result = try naming(self.model) {
+            do {
+                return try model.quantized(for: files, options: options, threads: common.threadCount) {
+                    step, done, total in
+                    bar.draw(step, done: done, of: total)
+                }
+            } catch ImprintError.invalidSetting("photos", let found, let expected) {
+                throw LocatedError(
+                    location: photos,
+                    error: ImprintError.invalidSetting(name: "photos", found: found, expected: expected))
             }
-        } catch ImprintError.invalidSetting("photos", let found, let expected) {
-            throw LocatedError(
-                location: photos,
-                error: ImprintError.invalidSetting(name: "photos", found: found, expected: expected))
-        } catch let error where error is ImprintError || error is NetworkError {
-            throw LocatedError(location: self.model, error: error)
         }
         bar.clear()
         for image in result.skipped { Terminal.warn("Skipped: \(image.reason)") }

@@ -51,12 +51,12 @@ check_swift() {
 # Type-checks the HTTP client of ImprintStore with the files that it uses. They use only ImprintCore and the error type of Imprint.
 # URLSession is in FoundationNetworking on Linux, and in Foundation on Apple platforms.
 check_http() {
-    local folder=$work/macOS files=(DownloadLimits Fetch HTTPExchange HTTPMessage HTTPTransfer SessionTransfer SignatureError StoreError)
+    local folder=$work/macOS files=(DownloadLimits Fetch HTTPExchange HTTPMessage HTTPTransfer RegularFile SessionTransfer SignatureError StoreError)
     files=("${files[@]/#/$folder/ImprintStore/}")
     frontend -emit-module -module-name Imprint -I "$folder" -o "$folder/Imprint.swiftmodule" Sources/Imprint/ImprintError.swift
     copy_sources macOS ImprintStore
     frontend -D IS_macOS -module-name ImprintStore -import-module Darwin -import-module FoundationNetworking -I "$folder" -typecheck \
-        "${files[@]/%/.swift}" Tests/AppleTypes/Stubs/RegularFile.swift
+        "${files[@]/%/.swift}"
 }
 
 # Checks the C sources for an architecture, with traits that are on by default: check_c ARCHITECTURE

@@ -23,7 +23,7 @@ import Testing
     ]
 
     @Test(
-        "The sums have the same bits for any number of threads, and do not depend on the other channels",
+        "The sums are bitwise reproducible for any number of threads, and do not depend on the other channels",
         arguments: examples, [1, 3, 8, 15, 16])
     func threads(_ example: Example, images: Int) throws {
         var builder = NetworkBuilder(

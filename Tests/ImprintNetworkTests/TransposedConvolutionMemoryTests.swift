@@ -52,7 +52,8 @@ import Testing
     ]
 
     @Test(
-        "A prediction plan reserves less memory than a training plan, and gives the same bits", arguments: examples,
+        "A prediction plan reserves less memory than a training plan, and its output is bitwise identical",
+        arguments: examples,
         [1, 2, 3])
     func memory(_ example: Example, threads: Int) throws {
         let network = try example.network()

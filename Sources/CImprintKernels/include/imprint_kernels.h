@@ -61,7 +61,7 @@ void imprint_prelu_forward(const float *x, const float *slope, float *y, size_t 
 // dx[r][c] = dy[r][c] if x[r][c] > 0, else slope[c] * dy[r][c]. dx may be x.
 void imprint_prelu_backward(const float *x, const float *dy, const float *slope, float *dx, size_t rows,
                             size_t channels);
-// sums[c] = sum over the rows r with x[r][c] <= 0 of x[r][c] * dy[r][c].
+// sums[c] = sum over the rows r with x[r][c] <= 0 of x[r][c] * dy[r][c]. Rows of x and dy are `stride` floats apart.
 void imprint_prelu_slope_sums(const float *x, const float *dy, size_t stride, double *sums, size_t rows, size_t channels);
 
 // y = (x - mean) / sqrt(variance + epsilon) * scale + shift, with mean and variance of each row. y may be x.

@@ -69,8 +69,9 @@ public struct ModelSignature: Sendable {
     ///   - key: The private key.
     ///   - ignoredFiles: Files and folders that are not signed, such as the signature file in the folder of the model. They may be
     ///     added, changed and removed without invalidating the signature.
-    /// - Throws: `FileError` if a file cannot be read; `SignatureError.unsignable` if a folder contains a symbolic link, a device or a
-    ///   name that is not UTF-8, or no files.
+    /// - Throws: `FileError` if a file cannot be read; `SignatureError.unsignable` if a folder contains a symbolic link, a device, a
+    ///   name that is not UTF-8, two equivalent names, more than 200 nested folders, or no files; `SignatureError.changing` if another
+    ///   program changes the model.
     public init(signing model: URL, with key: SigningKey, ignoring ignoredFiles: [URL] = []) throws {
         var ignoredPaths = Set(SignedFiles.defaultIgnoredPaths)
         ignoredPaths.formUnion(ignoredFiles.compactMap { SignedFiles.path(of: $0, within: model) })

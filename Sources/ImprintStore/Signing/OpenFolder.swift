@@ -68,7 +68,7 @@ final class OpenFolder {
             closing: try folder.opened(name, RegularFile.flags | O_NOFOLLOW), folder.path(of: name))
     }
 
-    private func path(of name: String) -> String { path + "/" + name }
+    private func path(of name: String) -> String { name == "." ? path : path + "/" + name }
 
     private func opened(_ name: String, _ flags: Int32) throws -> Int32 {
         let found = retryingInterrupts { openat(descriptor, name, flags | O_CLOEXEC) }

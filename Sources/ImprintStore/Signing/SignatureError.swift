@@ -80,6 +80,11 @@ public struct SignatureMismatch: Sendable, Equatable, CustomStringConvertible {
     /// Returns the name of a file within a sentence; the file of a model of one file has no name.
     private static func subject(_ path: String) -> String {
         if path == "." { return "it" }
-        return path.hasPrefix(".:") ? "its part \(path.dropFirst(2))" : path
+        let parts = path.split(separator: ":")
+        let isPart = parts.count == 3 && parts[0] == "." && parts.dropFirst().allSatisfy { Int($0) != nil }
+        return isPart ? "its part \(path.dropFirst(2))" : path
     }
 }
+
+/// Returns a text from an untrusted source in quotes, at most 80 characters long.
+func quoted(_ text: String) -> String { String(text.prefix(80)).debugDescription }

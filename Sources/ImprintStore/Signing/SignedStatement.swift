@@ -207,9 +207,6 @@ func decoded<Value: Decodable>(_ bytes: Data, _ item: String, _ name: String) th
     }
 }
 
-/// Returns a text from an untrusted source in quotes, at most 80 characters long.
-func quoted(_ text: String) -> String { String(text.prefix(80)).debugDescription }
-
 extension Data {
     /// Reads pairs of hexadecimal digits.
     fileprivate init?(hexadecimal text: String) {

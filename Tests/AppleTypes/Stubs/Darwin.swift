@@ -24,4 +24,5 @@ public func getrusage(_ who: Int32, _ usage: UnsafeMutablePointer<rusage>!) -> I
 
 extension stat {
     public var st_mtimespec: timespec { fatalError() }
+    public var st_ctimespec: timespec { fatalError() }
 }
