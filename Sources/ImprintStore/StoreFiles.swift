@@ -34,10 +34,12 @@ protocol StoreFiles: Sendable {
 /// A lock that is held until this object is released or the process ends.
 protocol StoreLock: Sendable {}
 
+/// The end of reading a file that exceeds a limit.
+private struct TooLarge: Error {}
+
 extension StoreFiles {
     /// Reads a small file into memory; nil if it has more than `limit` bytes.
     func contents(of name: String, limit: Int) throws -> Data? {
-        struct TooLarge: Error {}
         var bytes = Data()
         do {
             try read(name) { chunk in
