@@ -48,13 +48,9 @@ struct SignCommand: ParsableCommand {
                 "--private-key: \(privateKey): the private key is in the folder of the model and would be published with it. "
                     + "Move it to another folder.")
         }
-        for path in ignore {
-            guard isInModel(path) else {
-                throw ValidationError("--ignore: \(path): is not in the folder \(model). Give a path in this folder.")
-            }
-            guard FileManager.default.fileExists(atPath: path) else {
-                throw ValidationError("--ignore: \(path): there is no such file or folder.")
-            }
+        // The path may not exist yet: it can be another signature.
+        if let path = ignore.first(where: { !isInModel($0) }) {
+            throw ValidationError("--ignore: \(path): is not in the folder \(model). Give a path in this folder.")
         }
     }
 

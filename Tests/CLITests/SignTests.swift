@@ -140,10 +140,6 @@ struct SignTests {
                 "--ignore: card.json: is not in the folder model."
             ),
             (
-                "$imprint sign model --private-key key.pem --ignore model/cart.json",
-                "--ignore: model/cart.json: there is no such file or folder."
-            ),
-            (
                 "$imprint sign m.imprint -o x.sig --private-key key.pem --ignore key.pem",
                 "is not in the folder m.imprint."
             ),

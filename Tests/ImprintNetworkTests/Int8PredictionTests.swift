@@ -211,7 +211,12 @@ import Testing
         #expect(all.relativeError > 0)
         let same = try quantizer.limitingError(of: quantized, on: images, to: all.relativeError)
         #expect(same.floatLayers == [] && same.error == all)
-        let half = try quantizer.limitingError(of: quantized, on: images, to: all.relativeError / 2)
+        var progress: [Int] = []
+        let half = try quantizer.limitingError(of: quantized, on: images, to: all.relativeError / 2) { done, total in
+            progress.append(done)
+            #expect(total == quantized.quantization?.weights.count)
+        }
+        #expect(progress.count > 1 && progress == Array(progress.indices))
         #expect(half.error.relativeError <= all.relativeError / 2)
         #expect(!half.floatLayers.isEmpty && half.floatLayers.count < 28)
         #expect(try quantizer.error(of: half.parameters, on: images) == half.error)

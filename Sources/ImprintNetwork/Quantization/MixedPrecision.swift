@@ -37,6 +37,7 @@ extension Quantizer {
         let names = quantization.weights.keys.sorted()
         var errors: [String: Double] = [:]
         for (done, name) in names.enumerated() {
+            onProgress(done, names.count)
             let alone = try parameters(quantized, only: [name])
             errors[name] = try self.error(of: alone, on: few, reference: Array(reference.prefix(few.count)))
                 .relativeError
