@@ -80,7 +80,7 @@ struct SignTests {
             ("rm model.sig", "model.sig: cannot be read (No such file or directory)"),
             ("rm m.imprint", "m.imprint: cannot be read (No such file or directory)"),
             ("cp key.pem public.pem", "found \"PRIVATE KEY\", expected a public key in PEM format."),
-            ("$imprint sign key.pem --private-key key.pem", "the model differs from the signed one"),
+            ("rm model.sig; $imprint sign key.pem --private-key key.pem", "the model differs from the signed one"),
         ])
     func failures(change: String, message: String) throws {
         try withModel { folder in
