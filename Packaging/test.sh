@@ -125,10 +125,10 @@ test_deb() {
     root=$work/deb
     cp -a "$work/base" "$root"
     files "$root" >"$work/before"
-    cp "$deb" "$root/root/imprint.deb"
+    cp "$deb" "$root/srv/imprint.deb"
     check "apt installs the Debian package with its dependencies" \
-        in_root "$root" apt-get install -y -qq --no-install-recommends /root/imprint.deb
-    rm "$root/root/imprint.deb"
+        in_root "$root" apt-get install -y -qq --no-install-recommends /srv/imprint.deb
+    rm "$root/srv/imprint.deb"
     check "the installed program prints its version" in_root "$root" imprint --version
     check "the demo runs" demo "$root" imprint
     check "the program reads HEIC" classify_heic "$root" imprint
@@ -172,8 +172,8 @@ test_archive() {
     check "the bill of materials describes the unpacked files" check_sbom "$archive.cdx.json" "$root/opt/imprint"
     ln -s ../../../opt/imprint/bin/imprint "$root/usr/local/bin/imprint"
     check "a symbolic link runs the program, which finds its recipes" \
-        in_root "$root" sh -c 'cd / && imprint draw shapes --output /root/shapes --count 6 --seed 1'
-    rm -rf "$root/root/shapes" "$root/usr/local/bin/imprint" "$root/opt/imprint" "$root/srv/a folder"
+        in_root "$root" sh -c 'cd / && imprint draw shapes --output /srv/shapes --count 6 --seed 1'
+    rm -rf "$root/srv/shapes" "$root/usr/local/bin/imprint" "$root/opt/imprint" "$root/srv/a folder"
     check "no file of the archive remains" same_files "$root" "$work/before"
     rm -rf "$root"
 }
