@@ -36,7 +36,7 @@ import Testing
 
     // MARK: Names
 
-    @Test("A second file with an equivalent name is rejected, whatever it contains", arguments: ["model", "other", ""])
+    @Test("A second file with an equivalent name is rejected for any content", arguments: ["model", "other", ""])
     func equivalentFile(content: String) throws {
         #expect(Self.composed == Self.decomposed)
         let keys = try keys.get()
