@@ -63,7 +63,9 @@ struct LiveRun {
         history = start.resumed?.history ?? []
         phase = "Starting training"
         if !start.skipped.isEmpty {
-            notes.append("\(start.skipped.count) photos are unreadable; the first: \(start.skipped[0].reason)")
+            notes.append(
+                "\(start.skipped.count == 1 ? "1 photo is" : "\(start.skipped.count) photos are") unreadable; the first: \(start.skipped[0].reason)"
+            )
         }
         if let resumed = start.resumed, !resumed.hasSameImages {
             notes.append("The photos have changed since the checkpoint.")

@@ -116,7 +116,8 @@ struct AuditCommand: ParsableCommand {
     private func text(_ audit: Audit) -> String {
         var lines =
             annotations == nil
-            ? ["\(audit.images) photos of \(audit.labels.count) labels"] + photoCounts(audit) : objectCounts(audit)
+            ? ["\(TextTable.counted(audit.images, "photo")) of \(TextTable.counted(audit.labels.count, "label"))"]
+                + photoCounts(audit) : objectCounts(audit)
         if annotations == nil, let imbalance = audit.imbalance, imbalance >= 2 {
             lines.append(
                 String(format: "the largest label has %.1f times as many photos as the smallest", imbalance)

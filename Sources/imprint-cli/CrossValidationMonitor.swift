@@ -39,7 +39,7 @@ struct CrossValidationMonitor {
         started = start
         let similar = start.images - start.groups
         Terminal.note(
-            "Cross-validation of \(start.images) images of \(start.labels.count) labels (\(TextTable.list(start.labels))): \(start.folds) folds, "
+            "Cross-validation of \(start.images) images of \(TextTable.counted(start.labels.count, "label")) (\(TextTable.list(start.labels))): \(start.folds) folds, "
                 + (similar > 0
                     ? "\(start.groups) groups of near-duplicates and bursts, each in one fold."
                     : "no near-duplicates or bursts."))

@@ -43,7 +43,6 @@ func hint(for error: any Error) -> String? {
     case ImprintError.featuresExceedMemoryLimit: "--memory sets the limit."
     case ImprintError.invalidSetting("averagesFlipped", _, _): "Leave out --mirror."
     case ImprintError.invalidSetting("precision", _, _): "imprint quantize writes a model that computes in int8."
-    case ImprintError.invalidSetting("errorLimit", _, _): "--error-limit sets the limit."
     case ImprintError.unfinishedCheckpoint, ImprintError.stoppedTooEarly(_?): "--resume continues the run."
     case ImprintError.stoppedTooEarly(nil): "--checkpoint saves a run, so that --resume can continue it."
     case ImprintError.checkpointMismatch(_, let setting, _, _):

@@ -19,7 +19,7 @@ struct EvaluationTable {
     private var summary: String {
         let interval = evaluation.accuracyInterval
         var lines = [
-            "accuracy \(Terminal.percent(evaluation.accuracy)) on \(evaluation.results.count) images "
+            "accuracy \(Terminal.percent(evaluation.accuracy)) on \(TextTable.counted(evaluation.results.count, "image")) "
                 + "(95 % confidence interval \(Terminal.percent(interval.lowerBound)) to \(Terminal.percent(interval.upperBound)))",
             "balanced accuracy \(Terminal.percent(evaluation.balancedAccuracy)), "
                 + "macro F1 \(Terminal.percent(evaluation.macroAverages.f1))",

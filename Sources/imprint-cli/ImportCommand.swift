@@ -132,8 +132,8 @@ struct ImportCommand: ParsableCommand {
                         labels: imported.model.labels, notes: notes))
             } else {
                 Terminal.note(
-                    "\(output) has \(imported.model.network.nodes.count) layers and "
-                        + (imported.model.labels.count == 1 ? "1 label." : "\(imported.model.labels.count) labels.")
+                    "\(output) has \(TextTable.counted(imported.model.network.nodes.count, "layer")) and "
+                        + "\(TextTable.counted(imported.model.labels.count, "label"))."
                 )
             }
         } catch let error as ImportError {

@@ -132,15 +132,17 @@ struct InspectCommand: ParsableCommand {
         let preprocessing = model.preprocessing
         var lines = [
             "format       \(inspection.format)",
-            "network      \(shown(model.network.name)), \(model.network.nodes.count) layers, "
-                + "\(model.parameters.layout.trainableCount) parameters",
+            "network      \(shown(model.network.name)), \(TextTable.counted(model.network.nodes.count, "layer")), "
+                + TextTable.counted(model.parameters.layout.trainableCount, "parameter"),
             "input        \(model.network.input), \(preprocessing.cropAndScale.rawValue)",
             "labels       \(TextTable.list(model.labels))",
             "digest       \(model.digest ?? "–")",
         ]
         if let base = model.base { lines.append("base         \(shown(base))") }
         if let rehearsal = model.rehearsal {
-            lines.append("rehearsal    features of \(rehearsal.labels.count) training photos, for imprint personalize")
+            lines.append(
+                "rehearsal    features of \(TextTable.counted(rehearsal.labels.count, "training photo")), for imprint personalize"
+            )
         }
         if let novelty = model.novelty {
             lines.append(
@@ -158,7 +160,8 @@ struct InspectCommand: ParsableCommand {
         if let license = details.license { lines.append("licence      \(shown(license))") }
         if let intendedUse = details.intendedUse { lines.append("use          \(shown(intendedUse))") }
         if let quantization = model.parameters.quantization {
-            lines.append("precision    int8 in \(quantization.weights.count) layers, float32 in others")
+            lines.append(
+                "precision    int8 in \(TextTable.counted(quantization.weights.count, "layer")), float32 in others")
         }
         lines.append("file         \(TextTable.bytes(inspection.fileByteCount)), \(model.storage.rawValue)")
         lines.append("memory       \(LayerTable.memory(inspection.network.memory))")

@@ -86,7 +86,9 @@ struct MergeCommand: ParsableCommand {
 
     private func printSummary(of merge: Merge, isQuantized: Bool) {
         let users = merge.userCount == 1 ? "1 user" : "\(merge.userCount) users"
-        Terminal.note("Merged the changes of \(users), learned from \(merge.exampleCount) photos. Wrote \(output).")
+        Terminal.note(
+            "Merged the changes of \(users), learned from \(TextTable.counted(merge.exampleCount, "photo")). Wrote \(output)."
+        )
         if isQuantized {
             Terminal.note(
                 "The new model computes in float32, because merging changes its parameters. Quantize it again.")

@@ -5,7 +5,8 @@ internal import ImprintModel
 struct ModelDetailsOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The version to store in the model, a whole number that rises with each model that you publish. A store refuses to replace a "
+            "The version to store in the model, a whole number from \(ModelDetails.versionRange.lowerBound) to "
+                + "\(ModelDetails.versionRange.upperBound) that rises with each model that you publish. A store refuses to replace a "
                 + "signed model with an older version.",
             valueName: "number"))
     var modelVersion: Int?

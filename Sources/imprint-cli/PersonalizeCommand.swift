@@ -232,12 +232,13 @@ struct PersonalizeCommand: ParsableCommand {
         }
         if result.omittedCount > 0 {
             Terminal.warn(
-                "\(result.omittedCount) photos were left out: the \(result.ending == .timeLimit ? "time" : "memory") limit was reached."
+                "\(TextTable.counted(result.omittedCount, "photo")) \(result.omittedCount == 1 ? "was" : "were") left out: the \(result.ending == .timeLimit ? "time" : "memory") limit was reached."
             )
         }
         let seconds = String(format: "%.1f", result.seconds)
         Terminal.note(
-            "Learned from \(result.exampleCount) photos in \(seconds) s. Wrote \(output), \(TextTable.bytes(bytes)).")
+            "Learned from \(TextTable.counted(result.exampleCount, "photo")) in \(seconds) s. Wrote \(output), \(TextTable.bytes(bytes))."
+        )
         if let accuracy = result.accuracy {
             Terminal.always(
                 "Accuracy on these photos: \(Terminal.percent(accuracy.before)) before, \(Terminal.percent(accuracy.after)) after "

@@ -51,7 +51,7 @@ struct PrepareCommand: ParsableCommand {
         for image in outcome.skipped { Terminal.warn("Skipped: \(image.reason)") }
         if let stray = outcome.strays.first {
             Terminal.warn(
-                "\(outcome.strays.count) images in \(output) have no original in \(data), such as "
+                "\(TextTable.counted(outcome.strays.count, "image")) in \(output) \(outcome.strays.count == 1 ? "has" : "have") no original in \(data), such as "
                     + "\(stray.path(percentEncoded: false)); remove them, or training will use them.")
         }
         let seconds = (clock.now - start).seconds

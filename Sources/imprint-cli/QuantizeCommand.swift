@@ -90,6 +90,8 @@ struct QuantizeCommand: ParsableCommand {
                 throw LocatedError(
                     location: photos,
                     error: ImprintError.invalidSetting(name: "photos", found: found, expected: expected))
+            } catch ImprintError.invalidSetting("errorLimit", let found, let expected) {
+                throw ImprintError.invalidSetting(name: "--error-limit", found: found, expected: expected)
             }
         }
         bar.clear()

@@ -61,7 +61,7 @@ struct ServeCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    func validate() throws {
+    mutating func validate() throws {
         try requirePaths([model] + [tokenFile].compactMap { $0 })
         try require(port, "--port", in: 0...65535)
         try require(maxBatch, "--max-batch", in: 1...1024)
@@ -69,11 +69,12 @@ struct ServeCommand: AsyncParsableCommand {
         try require(maxQueue, "--max-queue", in: 1...65536)
         try require(maxRequestSize, "--max-request-size", in: 1...2048)
         try require(maxConnections, "--max-connections", in: 1...16384)
-        guard NetworkAddress.isValid(host) else {
+        guard let address = NetworkAddress.address(host) else {
             throw ValidationError(
-                "--host: \(shown(host)) is not an IP address. Name an address of this machine, such as 127.0.0.1, or 0.0.0.0 for "
-                    + "all of its addresses.")
+                "--host: \(shown(host)) is not an IP address. Expected localhost or an address of this machine, such as 127.0.0.1, or "
+                    + "0.0.0.0 for all of its addresses.")
         }
+        host = address
         if let name, name.isEmpty || name.contains("/") {
             throw ValidationError("--name is \(shown(name).debugDescription), expected a name without /.")
         }

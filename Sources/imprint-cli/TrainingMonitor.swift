@@ -65,7 +65,7 @@ struct TrainingMonitor {
         Terminal.note(
             imageCount == 0
                 ? "There are no photos; all training images are composites of the artwork."
-                : "Read \(imageCount) images of \(event.labels.count) labels (\(TextTable.list(event.labels))): "
+                : "Read \(TextTable.counted(imageCount, "image")) of \(TextTable.counted(event.labels.count, "label")) (\(TextTable.list(event.labels))): "
                     + "\(event.trainingImages) for training, \(event.validationImages) for validation.")
         Terminal.detail("Labels: \(shown(event.labels)).")
         for image in event.skipped { Terminal.warn("Skipped: \(image.reason)") }

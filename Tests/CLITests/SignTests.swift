@@ -196,6 +196,7 @@ struct SignTests {
             ("--to onnx --model-version 1", "--model-version is only for imprint"),
             ("--to imprint --model-version 0", "--model-version is 0, expected 1 to 9007199254740991"),
             ("--to imprint --license ' '", "--license is empty, expected a text of 1 to 10000 bytes."),
+            ("--to imprint --model-version abc", "a whole number from 1 to 9007199254740991"),
         ])
     func invalidDetails(options: String, message: String) throws {
         let run = try shell("$imprint export m.imprint --output x \(options)", folder: packageFolder)

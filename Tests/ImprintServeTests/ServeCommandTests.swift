@@ -40,6 +40,12 @@ import Testing
         }
     }
 
+    @Test("The host localhost is the loopback address, without a token") func localhost() throws {
+        try withTool(["--host", "localhost"]) { _, line in
+            #expect(line.token == nil && line.url.host() == "127.0.0.1")
+        }
+    }
+
     @Test(
         "For other machines, the server prints a new token, or reads it from a file",
         arguments: [[], ["--token-file", "token.txt"]])
@@ -75,7 +81,7 @@ import Testing
     @Test(
         "Invalid options are usage errors",
         arguments: [
-            (["--host", "example.org"], "--host: example.org is not an IP address"),
+            (["--host", "example.org"], "--host: example.org is not an IP address. Expected localhost or an address"),
             (["--port", "65536"], "--port is 65536, expected 0 to 65535"),
             (["--max-batch", "0"], "--max-batch is 0, expected 1 to 1024"),
             (["--max-delay", "-1"], "--max-delay is -1.0, expected 0.0 to 10000.0"),

@@ -175,6 +175,19 @@ func withServer<Value>(
         }
     }
 
+    @Test(
+        "A picture that is sent with another media type is an error that names the header field",
+        arguments: [["Content-Type": "application/x-www-form-urlencoded"], [:]])
+    func mediaType(fields: [String: String]) throws {
+        let photo = try greyPhoto(1)
+        try withServer { _, port in
+            let answer = try TestClient(port: port).request(
+                "POST", "/v2/models/light/infer", host(port).merging(fields) { $1 }, body: photo)
+            #expect(answer.status == 415)
+            #expect(answer.error?.contains("Send the header field Content-Type: image/") == true)
+        }
+    }
+
     @Test("Compressed bodies and values that are not finite are errors") func unsupported() throws {
         try withServer { _, port in
             let client = try TestClient(port: port)

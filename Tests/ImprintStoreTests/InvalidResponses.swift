@@ -182,7 +182,7 @@ struct InvalidResponse: Sendable, CustomTestStringConvertible {
         ]
         + [
             "HTTP/1.1 OK", "HTTP/1.1", "HTTP/9.9 200 OK", "HTTP/1.1 -200 OK", "HTTP/1.1 099 OK", "HTTP/1.1 000 OK",
-            "HTTP/1.1 20 OK", "ICY 200 OK", "HTTP/1.1\t200 OK", "HTTP 200 OK", "200 OK",
+            "HTTP/1.1 20 OK", "ICY 200 OK", "XTTP/1.1 200 OK", "HTTP 200 OK", "200 OK",
         ].map {
             InvalidResponse(
                 "the status line \"\($0)\"", .invalidResponse, .interrupted,

@@ -188,7 +188,7 @@ import Testing
             }
             let empty = parent.appending(path: "empty/inner")
             try FileManager.default.createDirectory(at: empty, withIntermediateDirectories: true)
-            expectError("a folder without files") {
+            expectError("the folder contains no files to sign") {
                 _ = try ModelSignature(signing: empty.deletingLastPathComponent(), with: keys.signing)
             }
         }

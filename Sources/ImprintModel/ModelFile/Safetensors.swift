@@ -181,7 +181,10 @@ public struct SafetensorsError: DescribedError, Equatable {
             case .noHeaderLength(let length):
                 "is neither an Imprint model nor another safetensors file: it has \(length) bytes, expected at least the 8 bytes of the header length"
             case .headerTooLong(let length):
-                "is neither an Imprint model nor another safetensors file: its header length is \(length), expected at most \(limit)"
+                "is neither an Imprint model nor another safetensors file: "
+                    + (Self.fileKind(firstBytes: length).map { "it seems to be \($0)" }
+                        ?? "its first 8 bytes are not the length of a header of at most \(limit) bytes")
+                    + ". Expected a model file"
             case .headerBeyondEnd(let headerLength, let fileLength):
                 "is not a safetensors file or was cut off: a header of \(headerLength) bytes does not fit into \(fileLength) bytes"
             case .malformedHeader(let offset, let expected):
@@ -208,6 +211,23 @@ public struct SafetensorsError: DescribedError, Equatable {
                 "there is not enough memory to read it: it needs \(SystemMemory.text(byteCount))"
             }
         return "\(path): \(text). \(remedy)."
+    }
+
+    /// Returns the kind of a foreign file from its first 8 bytes, which were read as a little-endian header length; nil if it is unknown.
+    private static func fileKind(firstBytes word: UInt64) -> String? {
+        let bytes = (0..<8).map { UInt8(truncatingIfNeeded: word >> (8 * UInt64($0))) }
+        let kinds: [(offset: Int, signature: [UInt8], kind: String)] = [
+            (0, [0xFF, 0xD8, 0xFF], "a JPEG image"), (0, [0x89, 0x50, 0x4E, 0x47], "a PNG image"),
+            (0, Array("GIF8".utf8), "a GIF image"), (4, Array("ftyp".utf8), "a HEIC image or a video"),
+            (0, Array("RIFF".utf8), "a WebP image, or a sound or video"), (0, Array("%PDF".utf8), "a PDF document"),
+            (0, [0x50, 0x4B, 3, 4], "a ZIP archive"), (0, [0x1F, 0x8B], "a gzip archive"),
+            (0, [0x7F, 0x45, 0x4C, 0x46], "a program"),
+        ]
+        if let match = kinds.first(where: { bytes.dropFirst($0.offset).starts(with: $0.signature) }) {
+            return match.kind
+        }
+        let isText = bytes.allSatisfy { (0x20...0x7E).contains($0) || (0x09...0x0D).contains($0) }
+        return isText ? "a text file" : nil
     }
 
     private var remedy: String {

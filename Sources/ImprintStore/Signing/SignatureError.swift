@@ -16,6 +16,8 @@ public enum SignatureError: DescribedError, Equatable {
     case wrongKind(model: String, isFolder: Bool, signedName: String)
     /// A model contains an entry that cannot be signed, such as a symbolic link.
     case unsignable(path: String, reason: String)
+    /// A model is a folder without files to sign.
+    case noFiles(model: String)
     /// A file or folder changed while the model was read.
     case changing(path: String)
 
@@ -37,6 +39,8 @@ public enum SignatureError: DescribedError, Equatable {
         case .wrongKind(let model, let isFolder, let signedName):
             "\(model): is a \(isFolder ? "folder" : "file"), but the signature is for \(isFolder ? "one file" : "a folder") with "
                 + "the name \(quoted(signedName)). Expected the \(isFolder ? "file" : "folder") that was signed."
+        case .noFiles(let model):
+            "\(model): the folder contains no files to sign. Expected a folder with the files of a model."
         case .changing(let path):
             "\(path): changed while the model was read. Stop the program that writes to the model, and try again."
         case .unsignable(let path, let reason):

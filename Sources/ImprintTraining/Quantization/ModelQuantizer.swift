@@ -98,7 +98,7 @@ extension ModelFile {
         }
         guard images.count >= 4 else {
             throw ImprintError.invalidSetting(
-                name: "photos", found: "\(images.count) readable files", expected: "at least 4 photos")
+                name: "photos", found: counted(images.count, "readable file"), expected: "at least 4 photos")
         }
         let measured = images.indices.filter { $0 % 4 == 3 }.flatMap { images[$0] }
         let calibrating = images.indices.filter { $0 % 4 != 3 }.flatMap { images[$0] }
