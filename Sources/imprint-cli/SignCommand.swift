@@ -113,15 +113,30 @@ struct VerifyCommand: ParsableCommand {
     @Option(help: ArgumentHelp("The public key of the signer in PEM format.", valueName: "file"))
     var publicKey: String
 
+    @Option(
+        help: ArgumentHelp(
+            "The minimum version of the model, a whole number from 1 to \(ModelDetails.versionRange.upperBound). A model file with a lower "
+                + "version is rejected, and so is one without a version. (default: any version)", valueName: "number"))
+    var minimumVersion: Int?
+
     @OptionGroup var common: CommonOptions
 
-    func validate() throws { try requirePaths([model, signature, publicKey]) }
+    func validate() throws {
+        try requirePaths([model, signature, publicKey])
+        guard let minimumVersion else { return }
+        try require(minimumVersion, "--minimum-version", in: ModelDetails.versionRange)
+        var isFolder: ObjCBool = false
+        if FileManager.default.fileExists(atPath: model, isDirectory: &isFolder), isFolder.boolValue {
+            throw ValidationError("--minimum-version: \(shown(model)): is a folder, expected a model file.")
+        }
+    }
 
     func run() throws {
         let key = try VerificationKey(contentsOf: URL(filePath: publicKey))
         do {
             let signature = try ModelSignature(contentsOf: URL(filePath: self.signature))
             let signed = try signature.verify(URL(filePath: model), with: key)
+            if let minimumVersion { try requireVersion(atLeast: minimumVersion) }
             if common.json {
                 try Terminal.emit(VerificationLine(model, key, signed))
             } else {
@@ -134,7 +149,29 @@ struct VerifyCommand: ParsableCommand {
         } catch let error as SignatureError {
             if common.json { try Terminal.emit(VerificationLine(model, key, error)) }
             throw error
+        } catch let error as OutdatedModel {
+            if common.json { try Terminal.emit(VerificationLine(model, key, error)) }
+            throw error
         }
+    }
+
+    /// Checks the version in the model file, which the signature covers; a model without one counts as version 0, as in a model store.
+    private func requireVersion(atLeast minimum: Int) throws {
+        let version = try ModelFile(contentsOf: URL(filePath: model)).details.version
+        if version ?? 0 < minimum { throw OutdatedModel(model: model, version: version, minimum: minimum) }
+    }
+}
+
+/// The error of a model with a valid signature whose version is too low.
+private struct OutdatedModel: DescribedError {
+    let model: String
+    /// The version in the model file, if it has one.
+    let version: Int?
+    let minimum: Int
+
+    var description: String {
+        "\(shown(model)): the signature is valid, but the model has \(version.map { "version \($0)" } ?? "no version"). Expected at "
+            + "least version \(minimum) (--minimum-version). Get the newest model and its signature from the signer."
     }
 }
 
@@ -173,10 +210,10 @@ private struct VerificationLine: Encodable {
         (changed, missing, unsigned) = ([], [], [])
     }
 
-    init(_ model: String, _ key: VerificationKey, _ error: SignatureError) {
+    init(_ model: String, _ key: VerificationKey, _ error: any Error) {
         (self.model, verified, self.key, self.error) = (model, false, key.identifier, "\(error)")
         (name, digest, files, ignored) = (nil, nil, nil, [])
-        if case .mismatch(_, let mismatch) = error {
+        if case SignatureError.mismatch(_, let mismatch) = error {
             changed = mismatch.changed.map { Change(file: $0.path, sha256: $0.found, expected: $0.expected) }
             (missing, unsigned) = (mismatch.missing, mismatch.unsigned)
         } else {

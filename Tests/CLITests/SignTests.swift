@@ -65,6 +65,25 @@ struct SignTests {
     }
 
     @Test(
+        "verify rejects a model with a lower version than the minimum",
+        arguments: [
+            ("--minimum-version 2", 0, ""), ("--minimum-version 3", 0, ""),
+            ("--minimum-version 4", 1, "the model has version 3. Expected at least version 4"),
+            ("--minimum-version 0", 64, "--minimum-version is 0, expected 1 to 9007199254740991"),
+        ] as [(String, Int32, String)])
+    func minimumVersion(option: String, status: Int32, message: String) throws {
+        try withModel { folder in
+            #expect(try shell(sign, folder: folder).status == 0)
+            let run = try shell("\(verify) --json \(option)", folder: folder)
+            #expect(
+                run.status == status && run.errors.contains(message) || message.isEmpty && run.status == 0,
+                "\(run.errors)")
+            let line = run.lines.first
+            #expect(line?["verified"] as? Bool == (status == 64 ? nil : status == 0))
+        }
+    }
+
+    @Test(
         "A model or signature that does not verify is a failure that names the problem",
         arguments: [
             ("printf x >> m.imprint", "m.imprint: the model differs from the signed one: it has the SHA-256"),

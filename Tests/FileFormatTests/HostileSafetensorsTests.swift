@@ -207,6 +207,7 @@ import Testing
             ([0xFF, 0xD8, 0xFF, 0xE0, 0, 0x10, 0x4A, 0x46], "it seems to be a JPEG image. Expected a model file."),
             ([0x89, 0x50, 0x4E, 0x47, 0xD, 0xA, 0x1A, 0xA], "it seems to be a PNG image. Expected a model file."),
             ([0x50, 0x4B, 3, 4, 20, 0, 0, 8], "it seems to be a ZIP archive. Expected a model file."),
+            ([], "is empty. Expected a model file."),
             (Array("# Photos".utf8), "it seems to be a text file. Expected a model file."),
             ([UInt8](repeating: 254, count: 8), "its first 8 bytes are not the length of a header"),
         ] as [([UInt8], String)])

@@ -184,7 +184,9 @@ import Testing
             let descriptor = open(name, O_CREAT | O_WRONLY, 0o600)
             close(descriptor)
             if descriptor >= 0 {
-                expectError("its name is not UTF-8") { try signature.verify(folder, with: keys.verification) }
+                expectError(
+                    "its name is not UTF-8. Expected only files and folders with different names in UTF-8. Rename"
+                ) { try signature.verify(folder, with: keys.verification) }
             }
             let empty = parent.appending(path: "empty/inner")
             try FileManager.default.createDirectory(at: empty, withIntermediateDirectories: true)

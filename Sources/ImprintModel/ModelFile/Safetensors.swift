@@ -178,6 +178,8 @@ public struct SafetensorsError: DescribedError, Equatable {
         let limit = Safetensors.maximumHeaderLength
         let text =
             switch problem {
+            case .noHeaderLength(fileLength: 0):
+                "is empty. Expected a model file"
             case .noHeaderLength(let length):
                 "is neither an Imprint model nor another safetensors file: it has \(length) bytes, expected at least the 8 bytes of the header length"
             case .headerTooLong(let length):

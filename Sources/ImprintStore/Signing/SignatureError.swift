@@ -44,7 +44,8 @@ public enum SignatureError: DescribedError, Equatable {
         case .changing(let path):
             "\(path): changed while the model was read. Stop the program that writes to the model, and try again."
         case .unsignable(let path, let reason):
-            "\(path): cannot be part of a signed model: \(reason). Expected only files and folders. Remove it."
+            "\(path): cannot be part of a signed model: \(reason). Expected only files and folders "
+                + "with different names in UTF-8. Rename or remove it."
         }
     }
 }

@@ -145,7 +145,8 @@ private struct Listing {
         var names: Set<String> = []
         for path in files.keys.sorted() + ignored where !names.insert(path.text).inserted {
             throw SignatureError.unsignable(
-                path: folder.path + "/" + path.text, reason: "another file has an equivalent name")
+                path: folder.path + "/" + path.text,
+                reason: "another file has an equivalent name in Unicode; this name is \(escaped(path.text))")
         }
     }
 
@@ -174,4 +175,9 @@ private struct Listing {
         files.keys.filter { files[$0] != other.files[$0] }.min()
             ?? other.files.keys.filter { files[$0] == nil }.min()
     }
+}
+
+/// Returns a name with `\u{301}` for other characters than ASCII, because equivalent names look the same.
+private func escaped(_ name: String) -> String {
+    name.unicodeScalars.map { $0.escaped(asASCII: true) }.joined()
 }
