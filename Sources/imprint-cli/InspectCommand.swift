@@ -82,7 +82,8 @@ struct InspectCommand: ParsableCommand {
             }
         }
         let card = ModelCard(
-            model, name: file.deletingPathExtension().lastPathComponent, sha256: isFile ? hash.hexadecimal : nil)
+            model, name: file.deletingPathExtension().lastPathComponent, sha256: isFile ? hash.hexadecimal : nil,
+            tool: ModelCard.Tool(version: ImprintCommand.configuration.version))
         try Terminal.put(String(decoding: card.json(isPretty: !common.json), as: UTF8.self))
     }
 

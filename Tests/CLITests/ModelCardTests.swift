@@ -1,4 +1,5 @@
 import Foundation
+import ImprintImages
 import ImprintModel
 import ImprintNetwork
 import ImprintTraining
@@ -38,6 +39,9 @@ import Testing
         let document = try #require(JSONSerialization.jsonObject(with: Data(run.output.utf8)) as? [String: Any])
         #expect(document["bomFormat"] as? String == "CycloneDX" && document["specVersion"] as? String == "1.6")
         let metadata = try #require(document["metadata"] as? [String: Any])
+        let tools = try #require((metadata["tools"] as? [String: [[String: String]]])?["components"])
+        #expect(tools.count == 1 && tools[0]["name"] == "Imprint" && tools[0]["type"] == "application")
+        #expect("\(tools[0]["version"] ?? "")\n" == (try imprint("--version").output))
         return (run.output, try #require(metadata["component"] as? [String: Any]))
     }
 
@@ -89,6 +93,34 @@ import Testing
             let parts = try #require(component["modelCard"] as? [String: Any])
             #expect(parts.keys.sorted() == ["modelParameters", "properties"])
         }
+    }
+
+    @Test(
+        "The card of a detector names the logos of its composites",
+        arguments: [Float(0.4), 0])
+    func composites(share: Float) throws {
+        let names = share > 0 ? ["composites of the artwork"] : nil
+        let network = try Network.logoDetector(logos: 1)
+        var hyperparameters = DetectorHyperparameters()
+        hyperparameters.phases = [
+            DetectorPhase(
+                steps: 1, learningRate: 0.1, composites: share, hardNegatives: 0, background: 1 - share, mined: 0,
+                located: 0)
+        ]
+        let model = ModelFile(
+            network: network, parameters: try Parameters(network, seed: 1), labels: ["leaf", "other"],
+            preprocessing: Preprocessing(width: 96, height: 96, cropAndScale: .scaleFill),
+            detector: DetectorHead(levels: [96], stride: 16, span: 44, logos: [.init(label: "leaf")]),
+            training: TrainingRecord(.detector(hyperparameters)))
+        let json = try ModelCard(model, name: "m").json()
+        let document = try #require(JSONSerialization.jsonObject(with: json) as? [String: Any])
+        var value: Any? = document
+        for key in ["metadata", "component", "modelCard", "modelParameters", "datasets"] {
+            value = (value as? [String: Any])?[key]
+        }
+        let datasets = value as? [[String: Any]]
+        #expect(datasets?.map { $0["name"] as? String } == names)
+        #expect(String(decoding: json, as: UTF8.self).contains(#""name" : "imprint:logo""#) == (names != nil))
     }
 
     @Test(

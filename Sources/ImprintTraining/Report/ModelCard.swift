@@ -24,8 +24,23 @@ public struct ModelCard: Sendable {
     ///   - model: The model.
     ///   - name: The name of the model.
     ///   - sha256: The SHA-256 digest of the model file, as 64 hexadecimal digits; nil to leave it out.
-    public init(_ model: ModelFile, name: String, sha256: String? = nil) {
-        document = Document(metadata: .init(component: Component(model, name: name, sha256: sha256)))
+    ///   - tool: The program that makes the card; nil for Imprint without a version.
+    public init(_ model: ModelFile, name: String, sha256: String? = nil, tool: Tool = Tool()) {
+        document = Document(
+            metadata: .init(
+                tools: .init(components: [tool]), component: Component(model, name: name, sha256: sha256)))
+    }
+
+    /// A program that makes cards.
+    public struct Tool: Encodable, Hashable, Sendable {
+        private let type = "application"
+        /// The name of the program.
+        public var name: String
+        /// The version of the program; nil if it is unknown.
+        public var version: String?
+
+        /// Creates the description of a program.
+        public init(name: String = "Imprint", version: String? = nil) { (self.name, self.version) = (name, version) }
     }
 
     /// Returns the JSON of the document.
@@ -39,7 +54,12 @@ public struct ModelCard: Sendable {
 }
 
 private struct Document: Encodable {
-    struct Metadata: Encodable { let component: Component }
+    struct Metadata: Encodable {
+        struct Tools: Encodable { let components: [ModelCard.Tool] }
+
+        let tools: Tools
+        let component: Component
+    }
 
     let schema = "http://cyclonedx.org/schema/bom-1.6.schema.json"
     let bomFormat = "CycloneDX"
@@ -191,7 +211,8 @@ private struct Card: Encodable {
         modelParameters = Parameters(
             approach: record == nil ? nil : Parameters.Approach(),
             task: locatesObjects ? "object-detection" : "image-classification",
-            modelArchitecture: model.network.name, datasets: record.flatMap(Self.datasets),
+            modelArchitecture: model.network.name,
+            datasets: record.flatMap { Self.datasets($0, logos: model.head.detector?.logos.map(\.label) ?? []) },
             inputs: [Parameters.Format(format: "image, \(model.network.input)")],
             outputs: [
                 Parameters.Format(format: locatesObjects ? "bounding boxes with labels" : "a confidence for each label")
@@ -212,14 +233,24 @@ private struct Card: Encodable {
             ] + (record.map(Self.hyperparameters) ?? [])
     }
 
-    /// Returns the training and the validation set; nil if both are unknown.
-    private static func datasets(_ record: TrainingRecord) -> [Dataset]? {
+    /// Returns the composites that a detector was trained with, the training and the validation set; nil if there are none.
+    private static func datasets(_ record: TrainingRecord, logos: [String]) -> [Dataset]? {
+        var composites: [Dataset] = []
+        if case .detector(let detector) = record.hyperparameters,
+            detector.phases?.contains(where: { $0.composites > 0 }) == true
+        {
+            let properties = logos.map { Property("logo", $0) }
+            composites = [
+                Dataset(name: "composites of the artwork", contents: Dataset.Contents(properties: properties))
+            ]
+        }
         let sets = [("training set", record.trainingImages), ("validation set", record.validationImages)]
-        let datasets = sets.filter { !$0.1.isEmpty }.map { name, images in
+        let photos = sets.filter { !$0.1.isEmpty }.map { name, images in
             let counts = images.sorted { precedes($0.key, $1.key) }.map { Property("images.\($0.key)", $0.value) }
             let digest = record.dataDigest.map { [Property("dataDigest", $0)] } ?? []
             return Dataset(name: name, contents: Dataset.Contents(properties: digest + counts))
         }
+        let datasets = composites + photos
         return datasets.isEmpty ? nil : datasets
     }
 
