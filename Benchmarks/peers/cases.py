@@ -22,8 +22,10 @@ PREDICT = {
     "logonet-96": ("logonet", 96, 3, 1, 2),
 }
 
-# Cases without a peer: logo detection on an image pyramid, and workloads of apps.
+# Cases without a peer: logo detection on an image pyramid, whose peers need a model file, and workloads of apps.
 DETECTION = ("logospot-299x532",)
+# The height and width of the photo in which detectors are measured.
+PHOTO_SIZE = (532, 299)
 APPS = ("requests/1-task", "requests/16-tasks", "stream-30-fps")
 WITHOUT_PEERS = (*DETECTION, *APPS)
 
@@ -87,12 +89,19 @@ PRECISIONS = {"bfloat16": ("openvino",), "int8": ("onnxruntime", "openvino")}
 
 
 def is_file(case):
-    """Returns whether a case is an ONNX file."""
-    return case.endswith(".onnx")
+    """Returns whether a case is an ONNX file, or a model file of a detector."""
+    return case.endswith(".onnx") or is_detector(case)
+
+
+def is_detector(case):
+    """Returns whether a case is a model file of a detector, which the peers run as an ONNX file."""
+    return case.endswith(".imprint")
 
 
 def peers(suite, case):
-    """Returns the peers that support a case: ncnn has no batches, and PyTorch does not read ONNX."""
+    """Returns the peers that support a case: ncnn has no batches and no detectors, and PyTorch does not read ONNX."""
+    if is_detector(case):
+        return ["onnxruntime", "openvino"]
     if is_file(case):
         return [peer for peer in PEERS[suite] if peer not in TORCH]
     if case in WITHOUT_PEERS:

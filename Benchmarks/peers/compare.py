@@ -4,6 +4,7 @@
     ./run bench --peers train logonet-96           # a suite, or the cases whose names begin with a prefix
     ./run bench --peers conv3x3-64 --peer torch-tuned --rounds 5 --json
     ./run bench --peers mobilenet_v2.onnx          # an ONNX file, which Imprint imports first
+    ./run bench --peers logo.imprint               # a detector, which Imprint exports to ONNX for the peers
     ./run bench --peers resnet-50 --precision int8 # predictions in int8, with peers that have it
 """
 
@@ -81,7 +82,7 @@ class Comparison:
         self.cores = physical_cores()
         self.versions = {}
         self.missing = []
-        self.imported = {}
+        self.converted_files = {}
 
     def run(self, command, threads):
         """Runs a command on the first `threads` cores, and returns the JSON object that it printed."""
@@ -104,22 +105,37 @@ class Comparison:
         options += ["--data", self.options.data] if suite == "data" else []
         options += ["--precision", self.options.precision] if suite == "predict" else []
         if peer == "imprint" and cases.is_file(case):
-            return [self.options.imprint, "bench", suite, "--model", self.imported_model(case), "--json", *options]
+            model = case if cases.is_detector(case) else self.imported_model(case)
+            return [self.options.imprint, "bench", suite, "--model", model, "--json", *options]
         if peer == "imprint":
             return [self.options.imprint, "bench", suite, "--case", case, "--json", *options]
         script = SCRIPTS.get(peer.partition("-")[0], "runtimes_peer.py")
         python = os.environ.get("IMPRINT_TENSORFLOW_PYTHON", sys.executable) if peer == "tensorflow" else sys.executable
-        return [python, str(FOLDER / script), peer, suite, case, *options]
+        return [python, str(FOLDER / script), peer, suite, self.exported_model(case) if cases.is_detector(case) else case, *options]
 
     def imported_model(self, file):
         """Imports an ONNX file, unless that is done, and returns the path of the model file."""
-        if file not in self.imported:
-            self.imported[file] = f"{self.options.folder}/{len(self.imported)}-{pathlib.Path(file).stem}.imprint"
-            command = [self.options.imprint, "import", file, "--output", self.imported[file]]
-            done = subprocess.run(command, capture_output=True, text=True)
-            if done.returncode:
-                sys.exit(done.stderr.strip())
-        return self.imported[file]
+        return self.converted(file, ".imprint", lambda target: [[self.options.imprint, "import", file, "--output", target]])
+
+    def exported_model(self, file):
+        """Exports a detector for photos of one size, unless that is done, and returns the path of the ONNX file.
+
+        With a fixed size, the peers are faster, and OpenVINO 2026.4 finds the same objects as ONNX Runtime.
+        """
+        return self.converted(file, ".onnx", lambda target: [
+            [self.options.imprint, "export", file, "--to", "onnx", "--output", target],
+            [sys.executable, str(FOLDER / "fix_size.py"), target, *map(str, cases.PHOTO_SIZE)]])
+
+    def converted(self, file, ending, commands):
+        """Converts a file to another format, unless that is done, and returns the path of the new file."""
+        if file not in self.converted_files:
+            target = f"{self.options.folder}/{len(self.converted_files)}-{pathlib.Path(file).stem}{ending}"
+            for command in commands(target):
+                done = subprocess.run(command, capture_output=True, text=True)
+                if done.returncode:
+                    sys.exit(done.stderr.strip())
+            self.converted_files[file] = target
+        return self.converted_files[file]
 
     def available(self, peers):
         """Returns the selected peers, without those that are known to be missing."""
@@ -249,7 +265,8 @@ def select_cases(names, suites):
             if not pathlib.Path(name).is_file():
                 note(f"There is no file {name}.")
                 sys.exit(66)
-            files += [(suite, str(pathlib.Path(name).resolve())) for suite in ("predict", "load") if suite in suites]
+            file_suites = ["predict"] if cases.is_detector(name) else ["predict", "load"]
+            files += [(suite, str(pathlib.Path(name).resolve())) for suite in file_suites if suite in suites]
             continue
         named = [pair for pair in every if name in pair] or [pair for pair in every if pair[1].startswith(name)]
         if not named:
@@ -263,7 +280,7 @@ def select_cases(names, suites):
 def main():
     parser = argparse.ArgumentParser(
         prog="./run bench --peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("case", nargs="*", help="suites, prefixes of case names, or ONNX files (default: train, predict, load and data)")
+    parser.add_argument("case", nargs="*", help="suites, prefixes of case names, ONNX files, or model files of detectors (default: train, predict, load and data)")
     parser.add_argument("--imprint", default=".build/release/imprint", help="the command-line tool")
     parser.add_argument("--peer", action="append", help="a peer to compare with (default: all peers of a case)")
     parser.add_argument("--threads", type=int, action="append", help="a number of threads (default: 1, then 2)")

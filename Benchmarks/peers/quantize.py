@@ -18,26 +18,35 @@ LOWEST_SIMILARITY = 0.9
 
 
 def input_of(model):
-    """Returns the name and shape of the input of an ONNX file."""
+    """Returns the name and shape of the input of an ONNX file, and whether it takes the samples 0 to 255 of a detector of Imprint."""
     import onnx
 
-    graph = onnx.load(model, load_external_data=False).graph
+    model = onnx.load(model, load_external_data=False)
+    graph = model.graph
     weights = {tensor.name for tensor in graph.initializer}
     image = next(value for value in graph.input if value.name not in weights)
-    return image.name, [dimension.dim_value or 1 for dimension in image.type.tensor_type.shape.dim]
+    is_detector = any(entry.key == "imprint.spotting" for entry in model.metadata_props)
+    return image.name, [dimension.dim_value or 1 for dimension in image.type.tensor_type.shape.dim], is_detector
 
 
-def random_batches(shape, count, seed):
+def random_batch(generator, shape, is_detector):
+    """Returns random images with a normal distribution, or for a detector with uniform samples from 0 to 255."""
+    import numpy
+
+    return generator.integers(0, 256, shape).astype(numpy.float32) if is_detector else generator.standard_normal(shape, numpy.float32)
+
+
+def random_batches(shape, is_detector, count, seed):
     """Returns `count` images or a few more, because the last batch is complete."""
     import numpy
 
     generator = numpy.random.default_rng(seed)
-    return [generator.standard_normal(shape, numpy.float32) for _ in range(0, count, shape[0])]
+    return [random_batch(generator, shape, is_detector) for _ in range(0, count, shape[0])]
 
 
 class ONNXRuntime:
     @staticmethod
-    def quantize(model, name, batches, file):
+    def quantize(model, name, batches, file, is_detector):
         from onnxruntime import quantization
         from onnxruntime.quantization.shape_inference import quant_pre_process
 
@@ -50,10 +59,12 @@ class ONNXRuntime:
                 return None if batch is None else {name: batch}
 
         prepared = file.with_name("prepared.onnx")
-        quant_pre_process(model, prepared)
+        # In a detector, the symbolic shape inference does not support the pyramid, and int8 in other operators gives wrong confidences.
+        quant_pre_process(model, prepared, skip_symbolic_shape=is_detector)
         quantization.quantize_static(
             prepared, file, Reader(), quant_format=quantization.QuantFormat.QDQ, per_channel=True,
-            activation_type=quantization.QuantType.QUInt8, weight_type=quantization.QuantType.QInt8)
+            activation_type=quantization.QuantType.QUInt8, weight_type=quantization.QuantType.QInt8,
+            op_types_to_quantize=["Conv"] if is_detector else None)
         prepared.unlink()
 
     @staticmethod
@@ -61,12 +72,12 @@ class ONNXRuntime:
         import onnxruntime
 
         session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
-        return [session.run(None, {name: batch})[0] for batch in batches]
+        return [session.run(None, {name: batch})[-1] for batch in batches]
 
 
 class OpenVINO:
     @staticmethod
-    def quantize(model, name, batches, file):
+    def quantize(model, name, batches, file, is_detector):
         # NNCF sends usage statistics unless this variable is set.
         os.environ["NNCF_CI"] = "1"
         import nncf
@@ -84,7 +95,7 @@ class OpenVINO:
         # As in runtimes_peer.py: the quantized network in the default precision of its other operators.
         settings = {"INFERENCE_PRECISION_HINT": "f32"} if pathlib.Path(model).suffix == ".onnx" else {}
         compiled = openvino.Core().compile_model(model, "CPU", settings)
-        return [compiled({0: batch})[0].copy() for batch in batches]
+        return [compiled({0: batch})[len(compiled.outputs) - 1].copy() for batch in batches]
 
 
 def similarities(first, second):
@@ -100,12 +111,12 @@ def main(peer, model, file):
     file = pathlib.Path(file).resolve()
     file.parent.mkdir(parents=True, exist_ok=True)
     runtime = {"onnxruntime": ONNXRuntime, "openvino": OpenVINO}[peer]
-    name, shape = input_of(model)
+    name, shape, is_detector = input_of(model)
     # On the file system of FILE, because the files are moved.
     with tempfile.TemporaryDirectory(dir=file.parent) as folder:
         quantized = pathlib.Path(folder) / file.name
-        runtime.quantize(model, name, random_batches(shape, CALIBRATION_IMAGES, seed=1), quantized)
-        check = random_batches(shape, CHECK_IMAGES, seed=2)
+        runtime.quantize(model, name, random_batches(shape, is_detector, CALIBRATION_IMAGES, seed=1), quantized, is_detector)
+        check = random_batches(shape, is_detector, CHECK_IMAGES, seed=2)
         lowest = similarities(runtime.outputs(model, name, check), runtime.outputs(quantized, name, check)).min()
         print(f"{file.name}: cosine similarity of the outputs in int8 and float32: at least {lowest:.4f}")
         # Also fails for NaN.

@@ -14,7 +14,7 @@ import tempfile
 
 from cases import PREDICT, is_file
 from measure import arguments, measure, missing
-from quantize import input_of
+from quantize import input_of, random_batch
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 
@@ -125,12 +125,12 @@ try:
     import numpy
 
     if is_file(options.case):
-        name, shape = input_of(options.case)
+        name, shape, is_detector = input_of(options.case)
         batch = shape[0]
     else:
         _, size, channels, batch, _ = PREDICT[options.case]
-        name, shape = "images", (batch, channels, size, size)
-    images = numpy.random.default_rng(0).standard_normal(shape, numpy.float32)
+        name, shape, is_detector = "images", (batch, channels, size, size), False
+    images = random_batch(numpy.random.default_rng(0), shape, is_detector)
     step, version = {"onnxruntime": onnxruntime, "openvino": openvino, "ncnn": ncnn}[options.peer]()
 except ModuleNotFoundError as error:
     missing(error)

@@ -55,11 +55,12 @@ struct PredictionCase {
 }
 
 extension BenchmarkCase {
-    /// Creates a case that predicts one image with the network of a model file.
+    /// Creates a case that predicts one image with the network of a model file, or detects logos in a photo.
     static func prediction(of file: URL) -> BenchmarkCase {
         let name = file.lastPathComponent
         return BenchmarkCase(suite: .predict, name: name) { options in
             let model = try ModelFile(contentsOf: file)
+            guard model.detector == nil else { return try model.detectionBenchmark(named: name, options) }
             let measurement = try forwardPasses(
                 of: model.network, parameters: model.parameters, batchSize: 1, options)
             var result = BenchmarkResult(

@@ -1,4 +1,7 @@
 import Foundation
+import ImprintImages
+import ImprintModel
+import ImprintNetwork
 import TestSupport
 import Testing
 
@@ -150,6 +153,26 @@ private let python = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
             #expect(result.case == known.name && result.threads == 2 && result.batch == 16)
             #expect(0 < result.min && result.min <= result.median && result.median <= result.max)
             #expect((result.percentOfSgemm != nil) == (result.unit == "GFLOP/s"))
+        }
+    }
+
+    @Test(
+        "The model file of a detector is measured on a photo and one thread", arguments: [Precision.float32, .int8])
+    func detector(precision: Precision) throws {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "d.imprint")
+            let network = try Network.logoDetector()
+            try ModelFile(
+                network: network, parameters: try Parameters(network, seed: 1), labels: ["leaf", "other"],
+                preprocessing: Preprocessing(width: 96, height: 96, cropAndScale: .scaleFill),
+                detector: DetectorHead(levels: [96, 136], stride: 16, span: 44, logos: [.init(label: "leaf")])
+            ).write(to: file)
+            var options = BenchmarkOptions(threads: 2, seconds: 0.001)
+            options.precision = precision
+            var benchmark = Benchmark(options)
+            let result = try benchmark.measure(try #require(BenchmarkSuite.predict.benchmark(of: file)))
+            #expect(result.case == "d.imprint" && result.threads == 1 && result.precision == precision)
+            #expect(result.unit == "ms" && result.batch == 1 && 0 < result.min && result.min <= result.median)
         }
     }
 
