@@ -61,7 +61,7 @@ struct ExportCommand: ParsableCommand {
             valueName: "file"))
     var categories: String?
 
-    @OptionGroup(title: "Details of the model, for imprint")
+    @OptionGroup(title: "Details of the model")
     var details: ModelDetailsOptions
 
     @OptionGroup var common: CommonOptions
@@ -89,10 +89,6 @@ struct ExportCommand: ParsableCommand {
         if categories != nil && format != .imprint {
             throw ValidationError(
                 "--categories is only for imprint: the other formats cannot store categories. Leave it out.")
-        }
-        if let option = details.arguments.first, format != .imprint {
-            throw ValidationError(
-                "\(option) is only for imprint: the other formats cannot store it. Leave it out.")
         }
         try checkOutputs(
             [OutputFile(option: "--output", path: output, kind: format.kind)],

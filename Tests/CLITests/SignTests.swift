@@ -210,11 +210,10 @@ struct SignTests {
     }
 
     @Test(
-        "Details of a model are wrong usage for other formats, out of range, or empty",
+        "Details of a model are wrong usage if they are out of range or empty",
         arguments: [
-            ("--to onnx --model-version 1", "--model-version is only for imprint"),
             ("--to imprint --model-version 0", "--model-version is 0, expected 1 to 9007199254740991"),
-            ("--to imprint --license ' '", "--license is empty, expected a text of 1 to 10000 bytes."),
+            ("--to onnx --license ' '", "--license is empty, expected a text of 1 to 10000 bytes."),
             ("--to imprint --model-version abc", "a whole number from 1 to 9007199254740991"),
         ])
     func invalidDetails(options: String, message: String) throws {

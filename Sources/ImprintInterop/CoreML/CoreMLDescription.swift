@@ -1,3 +1,5 @@
+internal import ImprintModel
+
 extension CoreMLModel {
     /// The inputs, outputs and metadata of a model.
     struct Description {
@@ -7,6 +9,8 @@ extension CoreMLModel {
         private(set) var probabilities = ""
         /// The user-defined metadata.
         private(set) var userDefined: [String: String] = [:]
+        private var version: String?
+        private var license: String?
 
         init() {}
 
@@ -24,10 +28,22 @@ extension CoreMLModel {
 
         private mutating func readMetadata(_ message: WireMessage) throws {
             try message.forEachField { field in
-                guard field.number == 100 else { return }
-                userDefined.merge(try [field.message().stringPair()]) { $1 }
-                if userDefined.count > 4096 { throw WireError.tooMany(item: "entries in its metadata", limit: 4096) }
+                switch field.number {
+                case 2: version = try? field.string()
+                case 4: license = try? field.string()
+                case 100:
+                    userDefined.merge(try [field.message().stringPair()]) { $1 }
+                    if userDefined.count > 4096 {
+                        throw WireError.tooMany(item: "entries in its metadata", limit: 4096)
+                    }
+                default: break
+                }
             }
+        }
+
+        /// The version, license and intended use that the file states.
+        var details: ModelDetails {
+            ModelDetails(importedVersion: version.flatMap { Int($0) }, license: license, metadata: userDefined)
         }
     }
 

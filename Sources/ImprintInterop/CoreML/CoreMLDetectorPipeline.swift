@@ -17,12 +17,10 @@ extension CoreMLDetectorExporter {
         pipeline.add(1, suppressionModel)
         for name in ["network", "suppression"] { pipeline.add(2, name) }
 
-        var metadata = MessageBuilder()
-        metadata.add(1, "Logo detector \(file.network.name), exported by Imprint.")
         let model = ExportedModel(file, precision: options.precision)
-        for (key, value) in try model.metadata() + [(ModelFileKey.detector, try json(detector))] {
-            metadata.add(100, key: key, value: value)
-        }
+        let metadata = ExportedDetails.coreML(
+            file.details, kind: "Logo detector \(file.network.name), exported by Imprint.",
+            userDefined: try model.metadata() + [(ModelFileKey.detector, try json(detector))])
         var description = MessageBuilder()
         for input in [imageFeature] + thresholdFeatures { description.add(1, input) }
         for output in outputFeatures { description.add(10, output) }

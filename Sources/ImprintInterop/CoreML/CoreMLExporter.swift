@@ -202,10 +202,11 @@ struct CoreMLExporter {
             message.add(50, input)
             message.add(50, label)
         }
-        var metadata = MessageBuilder()
-        metadata.add(1, "Image classifier \(model.network.name), exported by Imprint.")
-        for (key, value) in try model.metadata() { metadata.add(100, key: key, value: value) }
-        message.add(100, metadata)
+        message.add(
+            100,
+            ExportedDetails.coreML(
+                model.file.details, kind: "Image classifier \(model.network.name), exported by Imprint.",
+                userDefined: try model.metadata()))
         return message
     }
 

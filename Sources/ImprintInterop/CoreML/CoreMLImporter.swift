@@ -94,7 +94,7 @@ enum CoreMLImporter {
         return ImportedParts(
             name: name, assembler: graph.assembler, output: output, labels: labels,
             normalization: image.normalization, notes: notes,
-            description: ExportedDescription(model.description.userDefined))
+            description: ExportedDescription(model.description.userDefined), details: model.description.details)
     }
 
     private static func axes(

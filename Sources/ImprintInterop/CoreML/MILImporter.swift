@@ -48,7 +48,7 @@ struct MILImporter {
         }
         return ImportedParts(
             name: package.name, assembler: run.assembler, output: output, labels: run.labels,
-            normalization: image.normalization, notes: image.notes)
+            normalization: image.normalization, notes: image.notes, details: description.details)
     }
 
     /// - Throws: `ImportError.Problem.unsupported` with all operations that Imprint does not support.

@@ -75,11 +75,12 @@ extension ModelImporter {
         let (network, parameters) = try assembler.finish(output, named: name)
         var notes: [String] = []
         let rule = normalization ?? InputNormalization(mean: [0], scale: [1])
-        let imported = ModelFile(
+        var imported = ModelFile(
             network: network, parameters: parameters, labels: try labels(for: labelCount, kind.labels, &notes),
             preprocessing: try preprocessing(for: network, rule, cropAndScale: .scaleFill),
             centerPoints: CenterPointHead(
                 stride: size.height / rows, sideMultiple: sideMultiple, maximumOverlap: 0.3))
+        imported.details = model.details
         do throws(ModelFileError.Problem) {
             try checkFit(network, imported.labels, imported.preprocessing, imported.head)
         } catch {

@@ -18,6 +18,8 @@ struct ImportedParts {
     var quantization = ImportedQuantization()
     /// The metadata of Imprint, if it wrote the file.
     var description: ExportedDescription?
+    /// The version, license and intended use that the file states.
+    var details = ModelDetails()
 }
 
 extension ModelImporter {
@@ -63,10 +65,10 @@ extension ModelImporter {
         }
         if let note = parts.quantization.apply(to: parameters, of: network) { notes.append(note) }
         let labels = try self.labels(for: network.output.count, found.labels ?? found.description?.labels, &headNotes)
-        return ImportedModel(
-            model: ModelFile(
-                network: network, parameters: parameters, labels: labels, preprocessing: preprocessing),
-            notes: notes + headNotes, headNotes: headNotes)
+        var model = ModelFile(
+            network: network, parameters: parameters, labels: labels, preprocessing: preprocessing)
+        model.details = found.details
+        return ImportedModel(model: model, notes: notes + headNotes, headNotes: headNotes)
     }
 
     /// Returns the preprocessing with an input normalization for a network.
@@ -176,7 +178,7 @@ extension ModelImporter {
                 : [
                     "The model has \(model.graph.outputs.count) outputs. "
                         + "Imprint uses the first, \(model.graph.outputs[0].name.debugDescription)."
-                ], quantization: importer.quantization, description: description)
+                ], quantization: importer.quantization, description: description, details: model.details)
         let isMap = description == nil && !output.isFlat
         do {
             let model = try finish(parts)

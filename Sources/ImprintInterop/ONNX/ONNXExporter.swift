@@ -124,6 +124,9 @@ struct ONNXExporter {
         var message = MessageBuilder()
         message.add(1, 8)
         message.add(2, "Imprint")
+        let details = model.file.details
+        if let version = details.version { message.add(5, version) }
+        if let intendedUse = details.intendedUse { message.add(6, intendedUse) }
         message.add(7, graph)
         var operators = MessageBuilder()
         operators.add(1, "")
@@ -131,6 +134,7 @@ struct ONNXExporter {
         message.add(8, operators)
         let metadata =
             [("imprint.input", options.containsPreprocessing ? "samples" : "normalized")] + (try model.metadata())
+            + (details.license.map { [(ExportedDetails.onnxLicense, $0)] } ?? []) + ExportedDetails.metadata(details)
             + extra
         for (key, value) in metadata { message.add(14, key: key, value: value) }
         return message

@@ -14,6 +14,8 @@ struct ONNXModel {
     private(set) var graph = Graph()
     /// The file's metadata.
     private(set) var metadata: [String: String] = [:]
+    /// The version of the model; 0 if it is unknown.
+    private(set) var version = 0
     private let size: Int
 
     /// Parses a file.
@@ -24,6 +26,7 @@ struct ONNXModel {
         size = file.count
         try WireMessage(file).forEachField { field in
             switch field.number {
+            case 5: version = (try? field.integer()) ?? 0
             case 7:
                 try graph.read(field.message())
                 hasGraph = true
@@ -50,6 +53,11 @@ struct ONNXModel {
                 advice: "Expected an opset from \(Self.knownOpsets.lowerBound) to \(Self.knownOpsets.upperBound). "
                     + "Export the model with opset_version=17, or convert it with onnx.version_converter")
         }
+    }
+
+    /// The version, license and intended use that the file states.
+    var details: ModelDetails {
+        ModelDetails(importedVersion: version, license: metadata[ExportedDetails.onnxLicense], metadata: metadata)
     }
 
     /// Returns the total size of the file and its external data files.

@@ -12,6 +12,8 @@ struct ExportCase: Sendable, CustomTestStringConvertible {
     let network: Network
     var testDescription: String { name }
 
+    /// The details of the exported models in float16; check_exports.py expects them.
+    static let details = ModelDetails(version: 7, license: "Apache-2.0", intendedUse: "Tests of Imprint.")
     /// The number of images.
     static let batch = 2
 

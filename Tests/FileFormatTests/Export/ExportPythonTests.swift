@@ -39,7 +39,8 @@ struct ExportPythonTests {
             .write(to: file(".shape"))
         try Data(item.samples).write(to: file(".samples"))
         for (rounded, ending) in [(false, ""), (true, "-half")] {
-            let model = try item.model(rounded: rounded)
+            var model = try item.model(rounded: rounded)
+            if rounded { model.details = ExportCase.details }
             let precision: Safetensors.Precision = rounded ? .float16 : .float32
             let (inputs, outputs) = try item.predictions(model)
             try data(inputs).write(to: file(".normalized"))

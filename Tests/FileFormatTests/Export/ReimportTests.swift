@@ -26,6 +26,7 @@ import Testing
         #expect(imported.model.network == model.network, sourceLocation: sourceLocation)
         #expect(imported.model.labels == model.labels, sourceLocation: sourceLocation)
         #expect(imported.model.preprocessing == model.preprocessing, sourceLocation: sourceLocation)
+        #expect(imported.model.details == model.details, sourceLocation: sourceLocation)
         #expect(imported.notes.isEmpty, "\(imported.notes)", sourceLocation: sourceLocation)
         for entry in model.parameters.layout.entries {
             #expect(
@@ -41,7 +42,8 @@ import Testing
         expectEqual(try reimported(as: "m.onnx") { try model.writeONNX(to: $0) }, model)
         let withPreprocessing = ONNXOptions(containsPreprocessing: true)
         expectEqual(try reimported(as: "m.onnx") { try model.writeONNX(to: $0, options: withPreprocessing) }, model)
-        let rounded = try item.model(rounded: true)
+        var rounded = try item.model(rounded: true)
+        rounded.details = ExportCase.details
         let half = ONNXOptions(precision: .float16)
         expectEqual(try reimported(as: "m.onnx") { try rounded.writeONNX(to: $0, options: half) }, rounded)
     }
@@ -50,7 +52,8 @@ import Testing
     func coreML(_ item: ExportCase) throws {
         let model = try item.model()
         expectEqual(try reimported(as: "m.mlmodel") { try model.writeCoreML(to: $0) }, model)
-        let rounded = try item.model(rounded: true)
+        var rounded = try item.model(rounded: true)
+        rounded.details = ExportCase.details
         let half = CoreMLOptions(precision: .float16)
         expectEqual(
             try reimported(as: "m.mlmodel") { try rounded.writeCoreML(to: $0, options: half) }, rounded)
@@ -79,6 +82,35 @@ import Testing
         #expect(imported.model.network != model.network)
         #expect(imported.model.network.nodes.contains { $0.layer is Tanh })
         #expect(imported.model.labels == model.labels)
+    }
+
+    @Test(
+        "Details that Imprint cannot store are ignored",
+        arguments: [
+            (
+                Data("model_license".utf8), Data("model_licence".utf8),
+                ModelDetails(version: 7, intendedUse: "Tests of Imprint.")
+            ),
+            (
+                Data("Apache-2.0".utf8), Data([UInt8](repeating: 32, count: 10)),
+                ModelDetails(version: 7, intendedUse: "Tests of Imprint.")
+            ),
+            (
+                Data([5 << 3, 7]), Data([5 << 3, 0]),
+                ModelDetails(license: "Apache-2.0", intendedUse: "Tests of Imprint.")
+            ),
+        ])
+    func invalidDetails(_ found: Data, _ replacement: Data, expected: ModelDetails) throws {
+        let item = try #require(ExportCase.all.first { $0.name == "lenet" })
+        var model = try item.model()
+        model.details = ExportCase.details
+        let imported = try reimported(as: "m.onnx") { url in
+            try model.writeONNX(to: url)
+            var data = try Data(contentsOf: url)
+            data.replaceSubrange(try #require(data.range(of: found)), with: replacement)
+            try data.write(to: url)
+        }
+        #expect(imported.model.details == expected)
     }
 
     @Test("Weights that were changed after the export are imported")

@@ -21,6 +21,8 @@ from google.protobuf.json_format import MessageToDict
 from run_core_ml import confidences
 
 KEYS = {"imprint.labels", "imprint.network", "imprint.preprocessing"}
+# The version, license and intended use of the models in float16; the other models have none.
+DETAILS = ("7", "Apache-2.0", "Tests of Imprint.")
 
 
 def onnx_problems(path):
@@ -32,6 +34,10 @@ def onnx_problems(path):
     if model.ir_version != 8 or [(o.domain, o.version) for o in model.opset_import] != [("", version)]:
         found.append(f"IR {model.ir_version}, operators {model.opset_import}")
     metadata = {entry.key: entry.value for entry in model.metadata_props}
+    has_details = path.stem.endswith("-half")
+    details = (str(model.model_version), metadata.pop("model_license", ""), model.doc_string)
+    if details != (DETAILS if has_details else ("0", "", "")) or metadata.pop("imprint.intendedUse", "") != details[2]:
+        found.append(f"details {details}")
     if set(metadata) != KEYS | {"imprint.input"}:
         found.append(f"metadata {sorted(metadata)}")
     for key in KEYS:
@@ -77,7 +83,14 @@ def core_ml_problems(path, spec):
         found.append(f"outputs {types}")
     if description.output[1].type.dictionaryType.WhichOneof("KeyType") != "stringKeyType":
         found.append("the keys of the probabilities are not strings")
-    metadata = dict(description.metadata.userDefined)
+    stated = description.metadata
+    metadata = dict(stated.userDefined)
+    has_details = path.stem.endswith("-half")
+    details = (stated.versionString, stated.license, stated.shortDescription)
+    if metadata.pop("imprint.intendedUse", None) != (DETAILS[2] if has_details else None):
+        found.append("another intended use")
+    if details != DETAILS if has_details else any(details[:2]) or not details[2].endswith(", exported by Imprint."):
+        found.append(f"details {details}")
     if set(metadata) != KEYS or json.loads(metadata["imprint.labels"]) != list(network.stringClassLabels.vector):
         found.append(f"metadata {sorted(metadata)}")
     if network.preprocessing[0].featureName != "image" or not network.preprocessing[0].scaler.channelScale:
