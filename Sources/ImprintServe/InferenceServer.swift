@@ -160,16 +160,6 @@ extension InferenceServer {
     /// JSON texts up to this size are decoded without waiting for others.
     private static let smallJSONByteCount = 64 << 10
 
-    /// Returns the media type of a body that begins like an encoded picture; nil for other bodies, such as JSON texts.
-    private static func pictureType(_ body: Data) -> String? {
-        let signatures: [(offset: Int, bytes: [UInt8], type: String)] = [
-            (0, [0xFF, 0xD8, 0xFF], "image/jpeg"), (0, [0x89, 0x50, 0x4E, 0x47], "image/png"),
-            (0, Array("GIF8".utf8), "image/gif"), (8, Array("WEBP".utf8), "image/webp"),
-            (4, Array("ftyp".utf8), "image/heic"),
-        ]
-        return signatures.first { body.dropFirst($0.offset).starts(with: $0.bytes) }?.type
-    }
-
     private func request(_ head: RequestHead, _ body: Data) throws(HTTPError) -> InferenceRequest {
         guard head.fields["content-encoding"] ?? "identity" == "identity" else {
             throw HTTPError(.unsupportedMediaType, "the body is compressed. Send it without Content-Encoding")
@@ -179,7 +169,7 @@ extension InferenceServer {
             return InferenceRequest(picture: body, interface)
         }
         let jsonByteCount = try InferenceRequest.jsonByteCount(head)
-        if jsonByteCount == nil, let type = Self.pictureType(body) {
+        if jsonByteCount == nil, let type = ImageFile.mediaType(of: body) {
             let found = head.mediaType.map { "its Content-Type is \(String($0.prefix(60)).debugDescription)" }
             throw HTTPError(
                 .unsupportedMediaType,

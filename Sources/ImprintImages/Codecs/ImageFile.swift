@@ -5,6 +5,12 @@ internal import ImprintCore
 ///
 /// `ImageFormat` lists the formats that it reads.
 package enum ImageFile {
+    /// Returns the media type of the content of an image file, such as image/jpeg; nil if it is not an image in a supported format.
+    package static func mediaType(of data: Data) -> String? {
+        guard case .image(let format) = FileKind([UInt8](data.prefix(FileKind.prefixLength))) else { return nil }
+        return "image/\(format.rawValue.lowercased())"
+    }
+
     /// Decodes the image file at `url`, upright and in sRGB.
     ///
     /// Colours that cannot be converted are treated as sRGB; `information(of:)` reports the reason.
