@@ -157,7 +157,7 @@ struct VerifyCommand: ParsableCommand {
 
     /// Checks the version in the model file, which the signature covers; a model without one counts as version 0, as in a model store.
     private func requireVersion(atLeast minimum: Int) throws {
-        let version = try ModelFile(contentsOf: URL(filePath: model)).details.version
+        let version = try ModelFile(copyingContentsOf: URL(filePath: model)).details.version
         if version ?? 0 < minimum { throw OutdatedModel(model: model, version: version, minimum: minimum) }
     }
 }
