@@ -76,7 +76,7 @@ func hint(for error: any Error) -> String? {
     case let error as SafetensorsError:
         if case .headerTooLong = error.problem {
             (try? ImageFile.information(of: URL(filePath: error.path))) != nil
-                ? "The file is an image. Name the model before the photos."
+                ? "If the command takes photos, name the model before them."
                 : "imprint import converts ONNX, Core ML, Caffe and PyTorch models to model files."
         } else {
             nil

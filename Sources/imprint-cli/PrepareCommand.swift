@@ -50,9 +50,10 @@ struct PrepareCommand: ParsableCommand {
         bar.clear()
         for image in outcome.skipped { Terminal.warn("Skipped: \(image.reason)") }
         if let stray = outcome.strays.first {
+            let (verb, pronoun) = outcome.strays.count == 1 ? ("has", "it") : ("have", "them")
             Terminal.warn(
-                "\(TextTable.counted(outcome.strays.count, "image")) in \(output) \(outcome.strays.count == 1 ? "has" : "have") no original in \(data), such as "
-                    + "\(stray.path(percentEncoded: false)); remove them, or training will use them.")
+                "\(TextTable.counted(outcome.strays.count, "image")) in \(output) \(verb) no original in \(data), such as "
+                    + "\(stray.path(percentEncoded: false)); remove \(pronoun), or training will use \(pronoun).")
         }
         let seconds = (clock.now - start).seconds
         if common.json {
