@@ -40,7 +40,9 @@ struct ONNXModel {
                     }
                 }
                 if domain.isEmpty || domain == "ai.onnx" { opset = version }
-            case 14: metadata.merge(try [field.message().stringPair()]) { $1 }
+            case 14:
+                metadata.merge(try [field.message().stringPair()]) { $1 }
+                if metadata.count > 4096 { throw WireError.tooMany(item: "entries in its metadata", limit: 4096) }
             default: break
             }
         }

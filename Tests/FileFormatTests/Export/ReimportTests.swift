@@ -1,4 +1,5 @@
 import Foundation
+import ImprintImages
 import ImprintNetwork
 import TestSupport
 import Testing
@@ -85,32 +86,53 @@ import Testing
     }
 
     @Test(
-        "Details that Imprint cannot store are ignored",
-        arguments: [
+        "Details that Imprint cannot store are ignored", arguments: ["m.onnx", "m.mlmodel"],
+        [
+            ("Apache-2.0", "          ", ModelDetails(version: 7, intendedUse: "Tests of Imprint.")),
             (
-                Data("model_license".utf8), Data("model_licence".utf8),
-                ModelDetails(version: 7, intendedUse: "Tests of Imprint.")
+                "Apache-2.0", "Apache 2.0",
+                ModelDetails(version: 7, license: "Apache 2.0", intendedUse: "Tests of Imprint.")
             ),
-            (
-                Data("Apache-2.0".utf8), Data([UInt8](repeating: 32, count: 10)),
-                ModelDetails(version: 7, intendedUse: "Tests of Imprint.")
-            ),
-            (
-                Data([5 << 3, 7]), Data([5 << 3, 0]),
-                ModelDetails(license: "Apache-2.0", intendedUse: "Tests of Imprint.")
-            ),
+            ("imprint.intendedUse", "imprint.otherPurpose", ModelDetails(version: 7, license: "Apache-2.0")),
         ])
-    func invalidDetails(_ found: Data, _ replacement: Data, expected: ModelDetails) throws {
+    func invalidDetails(name: String, _ change: (found: String, replacement: String, expected: ModelDetails)) throws {
         let item = try #require(ExportCase.all.first { $0.name == "lenet" })
         var model = try item.model()
         model.details = ExportCase.details
-        let imported = try reimported(as: "m.onnx") { url in
-            try model.writeONNX(to: url)
+        let imported = try reimported(as: name) { url in
+            if name == "m.onnx" { try model.writeONNX(to: url) } else { try model.writeCoreML(to: url) }
             var data = try Data(contentsOf: url)
-            data.replaceSubrange(try #require(data.range(of: found)), with: replacement)
+            let replacement = Data(change.replacement.utf8.prefix(change.found.utf8.count))
+            data.replaceSubrange(try #require(data.range(of: Data(change.found.utf8))), with: replacement)
             try data.write(to: url)
         }
-        #expect(imported.model.details == expected)
+        #expect(imported.model.details == change.expected)
+    }
+
+    @Test(
+        "Versions that are not positive whole numbers are ignored, and texts that are too long",
+        arguments: [-1, 0, 1 << 53, .min, 3] as [Int])
+    func invalidValues(version: Int) {
+        let long = String(repeating: "x", count: 10_001)
+        let details = ModelDetails(
+            importedVersion: version, license: long, metadata: ["imprint.intendedUse": long])
+        #expect(details == ModelDetails(version: version == 3 ? 3 : nil))
+    }
+
+    @Test("Exported detectors state their details in the fields of both formats") func detectorDetails() throws {
+        let network = try Network.logoDetector()
+        var model = ModelFile(
+            network: network, parameters: try Parameters(network, seed: 1), labels: ["leaf", "other"],
+            preprocessing: Preprocessing(width: 96, height: 96, cropAndScale: .scaleFill),
+            detector: DetectorHead(levels: [96], stride: 16, span: 44, logos: [.init(label: "leaf")]))
+        model.details = ExportCase.details
+        try withTemporaryFolder { folder in
+            let (onnx, coreML) = (folder.appending(path: "m.onnx"), folder.appending(path: "m.mlmodel"))
+            try model.writeONNX(to: onnx)
+            try model.writeCoreML(to: coreML)
+            #expect(try ONNXModel(MappedFile(contentsOf: onnx)).details == model.details)
+            #expect(try CoreMLModel(MappedFile(contentsOf: coreML)).description.details == model.details)
+        }
     }
 
     @Test("Weights that were changed after the export are imported")
