@@ -7,11 +7,12 @@ from measure import missing
 
 def main(file, height, width):
     import onnx
-    from onnxruntime.tools.onnx_model_utils import make_dim_param_fixed
 
     model = onnx.load(file)
-    for name, length in (("height", height), ("width", width)):
-        make_dim_param_fixed(model.graph, name, int(length))
+    lengths = {"height": int(height), "width": int(width)}
+    for dimension in model.graph.input[0].type.tensor_type.shape.dim:
+        if dimension.dim_param in lengths:
+            dimension.dim_value = lengths[dimension.dim_param]
     onnx.save(model, file)
 
 

@@ -1,5 +1,3 @@
-internal import ImprintModel
-
 extension CoreMLModel {
     /// The inputs, outputs and metadata of a model.
     struct Description {
@@ -42,9 +40,7 @@ extension CoreMLModel {
         }
 
         /// The version, license and intended use that the file states.
-        var details: ModelDetails {
-            ModelDetails(importedVersion: version.flatMap { Int($0) }, license: license, metadata: userDefined)
-        }
+        var details: ImportedDetails { ImportedDetails(version: version, license: license, metadata: userDefined) }
     }
 
     /// An input or output.

@@ -32,18 +32,40 @@ enum ExportedDetails {
     }
 }
 
-extension ModelDetails {
-    /// Creates the details that a file of another format states.
-    ///
-    /// Invalid values are ignored, because the model can be used without them: a version that is not a positive whole number, and a text
-    /// that is blank or too long.
-    init(importedVersion: Int?, license: String?, metadata: [String: String]) {
-        func valid(_ details: ModelDetails) -> Bool { details.problem == nil }
-        self.init(
-            version: importedVersion.flatMap { valid(ModelDetails(version: $0)) ? $0 : nil },
-            license: license.flatMap { valid(ModelDetails(license: $0)) ? $0 : nil },
-            intendedUse: metadata[ExportedDetails.intendedUse].flatMap {
-                valid(ModelDetails(intendedUse: $0)) ? $0 : nil
-            })
+/// The version, license and intended use that a file of another format states.
+struct ImportedDetails {
+    /// The details that Imprint can store.
+    private(set) var details = ModelDetails()
+    /// A sentence for each detail that Imprint cannot store, because the model can be used without it.
+    private(set) var notes: [String] = []
+
+    init() {}
+
+    /// - Parameters:
+    ///   - version: The version as a text; blank if it is unknown.
+    ///   - license: The license; blank if it is unknown.
+    ///   - metadata: The metadata of the file, which may contain the intended use.
+    init(version: String?, license: String?, metadata: [String: String]) {
+        if let version = stated(version) {
+            if let number = Int(version) {
+                set(\.version, number)
+            } else {
+                note("the version is \(version.prefix(40).debugDescription), expected a whole number")
+            }
+        }
+        set(\.license, stated(license))
+        set(\.intendedUse, stated(metadata[ExportedDetails.intendedUse]))
+    }
+
+    private func stated(_ text: String?) -> String? { text.flatMap { $0.allSatisfy(\.isWhitespace) ? nil : $0 } }
+
+    private mutating func set<Value>(_ detail: WritableKeyPath<ModelDetails, Value?>, _ value: Value?) {
+        var other = ModelDetails()
+        other[keyPath: detail] = value
+        if let problem = other.problem { note(problem) } else { details[keyPath: detail] = value }
+    }
+
+    private mutating func note(_ problem: String) {
+        notes.append("Imprint leaves out a detail of the file: \(problem).")
     }
 }

@@ -80,7 +80,7 @@ extension ModelImporter {
             preprocessing: try preprocessing(for: network, rule, cropAndScale: .scaleFill),
             centerPoints: CenterPointHead(
                 stride: size.height / rows, sideMultiple: sideMultiple, maximumOverlap: 0.3))
-        imported.details = model.details
+        imported.details = model.details.details
         do throws(ModelFileError.Problem) {
             try checkFit(network, imported.labels, imported.preprocessing, imported.head)
         } catch {
@@ -89,7 +89,7 @@ extension ModelImporter {
                 found: "no \(kind.rawValue), because it has \(reason)", advice: "Import it as another kind of model",
                 setting: .detector)
         }
-        return ImportedModel(model: imported, notes: notes, headNotes: [])
+        return ImportedModel(model: imported, notes: notes + model.details.notes, headNotes: [])
     }
 }
 

@@ -19,7 +19,7 @@ struct ImportedParts {
     /// The metadata of Imprint, if it wrote the file.
     var description: ExportedDescription?
     /// The version, license and intended use that the file states.
-    var details = ModelDetails()
+    var details = ImportedDetails()
 }
 
 extension ModelImporter {
@@ -67,8 +67,9 @@ extension ModelImporter {
         let labels = try self.labels(for: network.output.count, found.labels ?? found.description?.labels, &headNotes)
         var model = ModelFile(
             network: network, parameters: parameters, labels: labels, preprocessing: preprocessing)
-        model.details = found.details
-        return ImportedModel(model: model, notes: notes + headNotes, headNotes: headNotes)
+        model.details = found.details.details
+        return ImportedModel(
+            model: model, notes: notes + found.details.notes + headNotes, headNotes: headNotes)
     }
 
     /// Returns the preprocessing with an input normalization for a network.

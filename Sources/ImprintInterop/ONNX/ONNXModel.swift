@@ -58,8 +58,10 @@ struct ONNXModel {
     }
 
     /// The version, license and intended use that the file states.
-    var details: ModelDetails {
-        ModelDetails(importedVersion: version, license: metadata[ExportedDetails.onnxLicense], metadata: metadata)
+    var details: ImportedDetails {
+        ImportedDetails(
+            version: version == 0 ? nil : "\(version)", license: metadata[ExportedDetails.onnxLicense],
+            metadata: metadata)
     }
 
     /// Returns the total size of the file and its external data files.

@@ -70,7 +70,7 @@ public struct ModelSignature: Sendable {
     ///   - ignoredFiles: Files and folders that are not signed, such as the signature file in the folder of the model. They may be
     ///     added, changed and removed without invalidating the signature.
     /// - Throws: `FileError` if a file cannot be read; `SignatureError.unsignable` if a folder contains a symbolic link, a device, a
-    ///   name that is not UTF-8, two equivalent names, more than 200 nested folders; `SignatureError.noFiles` if it contains no
+    ///   name that is not UTF-8, two equivalent names, or more than 200 nested folders; `SignatureError.noFiles` if it contains no
     ///   files; `SignatureError.changing` if another program changes the model.
     public init(signing model: URL, with key: SigningKey, ignoring ignoredFiles: [URL] = []) throws {
         var ignoredPaths = Set(SignedFiles.defaultIgnoredPaths)

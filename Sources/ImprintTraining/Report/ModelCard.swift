@@ -24,7 +24,7 @@ public struct ModelCard: Sendable {
     ///   - model: The model.
     ///   - name: The name of the model.
     ///   - sha256: The SHA-256 digest of the model file, as 64 hexadecimal digits; nil to leave it out.
-    ///   - tool: The program that makes the card; nil for Imprint without a version.
+    ///   - tool: The program that makes the card. The default is Imprint without a version.
     public init(_ model: ModelFile, name: String, sha256: String? = nil, tool: Tool = Tool()) {
         document = Document(
             metadata: .init(
