@@ -5,8 +5,9 @@
 /// the number of threads, so it can change between runs.
 ///
 /// Durations are averaged over windows of runs. If threads slept at barriers for more than `suspiciousShare` of a window, the next window
-/// tries fewer threads; below the limit, a window from time to time tries more. The faster number stays. While no other program
-/// uses the cores, threads hardly sleep at barriers, so nothing is tried.
+/// tries fewer threads; below the limit, a window from time to time tries more. The faster number stays. Fewer threads must be faster than the
+/// window before and the window after the trial, because a short disturbance may have ended before the trial. While no other program uses the
+/// cores, threads hardly sleep at barriers, so nothing is tried.
 struct ThreadAdaptation {
     /// The shortest window: many time slices of the scheduler, in which a delayed thread is stopped and continued.
     static let windowSeconds = 0.1
@@ -29,6 +30,8 @@ struct ThreadAdaptation {
     private var level = 0
     /// The level that the current window tries.
     private var trial: Int?
+    /// A level with fewer threads that was faster than the window before, and its average duration; the current window confirms it.
+    private var candidate: (level: Int, mean: Double)?
     private var window = Window()
     /// The average duration of a run in the last window of `level`.
     private var lastMean = 0.0
@@ -62,7 +65,9 @@ struct ThreadAdaptation {
     var workSize = 0 {
         didSet {
             guard workSize != oldValue else { return }
-            (window, trial) = (Window(), nil)
+            // Without the confirmation, the trial is repeated soon.
+            if candidate != nil { (nextTrial, pause) = (elapsedSeconds, Self.pauseSeconds.lowerBound) }
+            (window, trial, candidate) = (Window(), nil, nil)
         }
     }
 
@@ -89,7 +94,12 @@ struct ThreadAdaptation {
     }
 
     private mutating func finish(_ trial: Int) {
-        if window.mean <= Self.requiredRatio * lastMean { level = trial }
+        let isFaster = window.mean <= Self.requiredRatio * lastMean
+        if isFaster, trial > level {
+            candidate = (trial, window.mean)
+        } else if isFaster {
+            level = trial
+        }
         self.trial = nil
         nextTrial = elapsedSeconds + max(pause, Self.pauseWindows * window.seconds)
         pause = min(2 * pause, Self.pauseSeconds.upperBound)
@@ -97,6 +107,11 @@ struct ThreadAdaptation {
 
     private mutating func finishWindow() {
         lastMean = window.mean
+        if let candidate {
+            self.candidate = nil
+            if candidate.mean <= Self.requiredRatio * lastMean { level = candidate.level }
+            return
+        }
         let sleepsLong = window.sleepSeconds > Self.suspiciousShare * window.seconds * Double(threads)
         if level == 0, !sleepsLong { pause = Self.pauseSeconds.lowerBound }
         guard elapsedSeconds >= nextTrial else { return }

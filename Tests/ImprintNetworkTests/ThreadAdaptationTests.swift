@@ -46,6 +46,19 @@ import Testing
         #expect(Double(3 * counts[2, default: 0]) <= 0.1 * 60 / seconds)
     }
 
+    @Test("A short disturbance does not reduce the number of threads", arguments: [0.05, 0.1, 0.15, 0.2])
+    func shortDisturbance(seconds: Double) {
+        var adaptation = ThreadAdaptation(limit: 2)
+        func calm(seconds: Double) -> [Int: Int] {
+            simulate(&adaptation, seconds: seconds) { $0 == 2 ? (0.002, 0.05) : (0.003, 0) }
+        }
+        _ = calm(seconds: 1)
+        _ = simulate(&adaptation, seconds: seconds) { $0 == 2 ? (0.008, 0.4) : (0.003, 0) }
+        // At most one trial.
+        #expect(calm(seconds: 1)[1, default: 0] <= 36)
+        #expect(adaptation.threads == 2)
+    }
+
     @Test("All threads are used again within six seconds after the other program ends")
     func recovery() {
         var adaptation = ThreadAdaptation(limit: 2)
@@ -68,6 +81,18 @@ import Testing
         let counts = simulate(&adaptation, seconds: 60) { $0 == 8 ? (0.003, 0.5) : (0.008 / Double($0), 0.02) }
         #expect(counts.max { $0.value < $1.value }?.key == 7)
         #expect(counts[4, default: 0] < 100)
+    }
+
+    @Test("Fewer threads are also found if the work changes often")
+    func changingWork() {
+        var adaptation = ThreadAdaptation(limit: 2)
+        // Epochs of ten large batches and a small one, beside a busy core.
+        for index in 0..<110 {
+            adaptation.workSize = index % 11 == 10 ? 1 : 32
+            let seconds = adaptation.threads == 2 ? 0.12 : 0.04
+            adaptation.record(seconds: seconds, sleepSeconds: adaptation.threads == 2 ? 0.1 : 0)
+        }
+        #expect(adaptation.threads == 1)
     }
 
     @Test("A change of the work does not compare different work")
