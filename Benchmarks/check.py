@@ -12,7 +12,8 @@ METRICS = {"allocations": "allocations per step", "peakMemory": "bytes of peak m
 
 
 def name(line):
-    return f"{line['case']} on {line['threads']} thread{'s' if line['threads'] > 1 else ''}"
+    precision = f" in {line['precision']}" if "precision" in line else ""
+    return f"{line['case']}{precision} on {line['threads']} thread{'s' if line['threads'] > 1 else ''}"
 
 
 def problems(thresholds, lines):

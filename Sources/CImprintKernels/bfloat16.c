@@ -75,6 +75,17 @@ KERNEL(void, imprint_pack_bfloat16,
     }
 }
 
+KERNEL(void, imprint_pack_transposed_bfloat16,
+       (const float *w, size_t stride, size_t inner, size_t columns, uint16_t *panel), (w, stride, inner, columns, panel)) {
+    pair *pairs = (pair *)panel;
+    for (size_t i = 0; i < inner; i += 2, pairs += columns) {
+        for (size_t c = 0; c < columns; c++) {
+            const float *source = w + c * stride + i;
+            pairs[c] = rounded(source[0]) | (i + 1 < inner ? rounded(source[1]) << 16 : 0);
+        }
+    }
+}
+
 typedef struct {
     const pair *x;
     size_t x_stride;

@@ -63,7 +63,7 @@ package struct BenchmarkOptions: Sendable {
     package var seconds: Double
     /// The folder of photos to read, one sub-folder per label; nil for drawn images.
     package var photos: URL?
-    /// The precision of the suites `predict` and `apps`.
+    /// The precision of the suites `train`, `predict` and `apps`.
     package var precision = Precision.automatic
     /// The processes that train together in the suite `train`; nil for a single process.
     package var processes: ProcessGroup?
@@ -99,7 +99,7 @@ package struct BenchmarkResult: Codable, Sendable {
     package let milliseconds: Double
     /// The median as a percentage of the maximum rate of `cblas_sgemm` with the same number of threads.
     package internal(set) var percentOfSgemm: Double?
-    /// The precision of the predictions, never `automatic`; nil for suites other than `predict` and `apps`.
+    /// The precision of the predictions, never `automatic`, or of training steps for which it is chosen; nil for other suites.
     package internal(set) var precision: Precision?
     /// The number of allocations in a training step; nil if they are not counted.
     package let allocations: Double?
@@ -122,7 +122,7 @@ package struct BenchmarkResult: Codable, Sendable {
         self.batch = batch
         milliseconds = rounded(measurement.times(factor: 1e3).median)
         allocations = suite == .train ? measurement.allocations.map(rounded) : nil
-        if suite == .predict || suite == .apps {
+        if suite == .predict || suite == .apps || suite == .train && options.precision != .automatic {
             precision = options.precision == .automatic ? .float32 : options.precision
         }
     }

@@ -30,11 +30,10 @@ struct TrainingCase {
         let network = try Network.named(network, labels: labels, inputSize: inputSize, width: width).logits()
         let parameters = try Parameters(network, seed: 1)
         let batchSize = batchSize * (options.processes?.count ?? 1)
-        let plan = try ExecutionPlan(
-            network, parameters: parameters,
-            options: ExecutionPlan.Options(
-                batchSize: batchSize, mode: .training,
-                workers: Workers(options.threads, processes: options.processes)))
+        var planOptions = ExecutionPlan.Options(
+            batchSize: batchSize, mode: .training, workers: Workers(options.threads, processes: options.processes))
+        planOptions.precision = options.precision == .bfloat16 ? .bfloat16 : .float32
+        let plan = try ExecutionPlan(network, parameters: parameters, options: planOptions)
         let objective = SyntheticObjective(plan, labels: (0..<batchSize).map { $0 % labels })
         let phase = TrainingLoop.Rounds.Phase(
             steps: .max, learningRate: 0.001, schedule: LearningRateSchedule(.constant))

@@ -29,9 +29,12 @@ public final class ExecutionPlan {
         public var inputGradient: Bool
         /// The seed of the random numbers in a pass (dropout).
         public var seed: UInt64
-        /// The precision of predictions; training uses float32.
+        /// The precision of matrix products.
         ///
-        /// With `int8`, the parameters must be quantized.
+        /// In predictions, `int8` requires quantized parameters. In training, `int8` and `automatic` mean float32, and `bfloat16` is mixed precision:
+        /// convolutions that are matrix products compute y = x·W and dx = dy·Wᵀ with operands that are rounded to bfloat16, except for few rows.
+        /// Sums, the gradients of the weights, the parameters and all other layers are float32 (Kalamkar et al., "A study of BFLOAT16 for deep
+        /// learning training", 2019).
         public var precision = Precision.float32
         /// Whether `ExecutionPlan.headInput` can be read after a pass; its memory is then not reused.
         package var keepsHeadInput = false
@@ -73,8 +76,8 @@ public final class ExecutionPlan {
         /// as the parameters, so it pays off only if more passes follow. The results are the same.
         var delaysPacking: Bool { mode == .prediction && batchSize == 1 }
 
-        /// Whether products of packed weights use bfloat16.
-        var usesBFloat16: Bool { mode == .prediction && precision == .bfloat16 }
+        /// Whether products of convolutions use bfloat16.
+        var usesBFloat16: Bool { precision == .bfloat16 }
 
         /// Whether quantized layers compute in int8.
         var usesInt8: Bool { mode == .prediction && (precision == .int8 || precision == .automatic) }

@@ -94,7 +94,7 @@ public struct MemoryRequest {
     public let training: Bool
     /// Whether the first pass may run before `LayerKernel.packWeights`.
     package let delaysPacking: Bool
-    /// Whether products of packed weights use bfloat16.
+    /// Whether products of convolutions use bfloat16.
     package var usesBFloat16 = false
     /// The threads that share the work.
     package let workers: Workers
@@ -166,7 +166,7 @@ public struct LayerContext {
     let nodeIndex: Int
     /// Whether the layer is frozen: its parameters and statistics do not change.
     public let frozen: Bool
-    /// Whether products of packed weights use bfloat16.
+    /// Whether products of convolutions use bfloat16.
     let usesBFloat16: Bool
     let randomness: Randomness
     let packingState: PackingState

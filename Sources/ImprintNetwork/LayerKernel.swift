@@ -87,6 +87,9 @@ package enum Algorithm: String, Codable, Sendable {
     case im2col
     /// Winograd F(4x4, 3x3): transformed 4x4 tiles and 36 matrix products.
     case winograd
+
+    /// Whether one product of matrices computes the operation.
+    var isMatrixProduct: Bool { self == .matrixProduct || self == .im2col }
 }
 
 /// The state from which a layer derives its random stream for each step, node and image.

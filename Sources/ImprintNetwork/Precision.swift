@@ -1,6 +1,6 @@
 internal import CImprintKernels
 
-/// The numeric format of matrix products in predictions.
+/// The numeric format of matrix products.
 public enum Precision: String, CaseIterable, Codable, Sendable {
     /// Int8 if the model is quantized, otherwise float32.
     case automatic

@@ -45,8 +45,12 @@ struct BenchCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
-        if precisionOptions.precision != nil, suite != .predict, suite != .apps {
-            throw ValidationError("--precision is for \"bench predict\" and \"bench apps\". Leave it out.")
+        if precisionOptions.precision != nil, suite != .predict, suite != .apps, suite != .train {
+            throw ValidationError(
+                "--precision is for \"bench train\", \"bench predict\" and \"bench apps\". Leave it out.")
+        }
+        if suite == .train, precisionOptions.precision == .int8 {
+            throw ValidationError("Training is not possible in int8. Use --precision bfloat16, or leave it out.")
         }
         if let model {
             try requirePaths([model])

@@ -53,13 +53,16 @@ struct PrecisionOptions: ParsableArguments {
         }
     }
 
+    /// Warns if this processor has no instructions for a precision.
+    static func warnIfSlow(_ precision: Precision) {
+        guard !precision.isFast else { return }
+        Terminal.warn("This processor has no fast instructions for \(precision.rawValue), so float32 may be faster.")
+    }
+
     /// Returns a precision, after a warning if this processor has no instructions for it.
     static func checked(_ chosen: ChosenPrecision?) -> Precision {
         let precision = Precision(rawValue: chosen?.rawValue ?? "") ?? .automatic
-        if precision != .int8, !precision.isFast {
-            Terminal.warn(
-                "This processor has no fast instructions for \(precision.rawValue), so float32 may be faster.")
-        }
+        if precision != .int8 { warnIfSlow(precision) }
         return precision
     }
 }

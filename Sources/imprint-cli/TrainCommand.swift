@@ -35,6 +35,7 @@ struct TrainCommand: AsyncParsableCommand {
 
     func run() async throws {
         try runOptions.joinProcesses()
+        if options.optimization.mixedPrecision { PrecisionOptions.warnIfSlow(.bfloat16) }
         let photos = try labelledPhotos(at: URL(filePath: data), minimumLabels: 2)
         try runOptions.prepare(photoFolders: [photos.folder, options.dataset.validationFolder])
         var configuration = try options.configuration(threads: runOptions.common.threadCount)

@@ -83,6 +83,12 @@ struct OptimizationOptions: ParsableArguments {
     @Flag(help: "Do not calibrate confidences on the validation set.")
     var noCalibration = false
 
+    @Flag(
+        help: ArgumentHelp(
+            "Mixed precision: compute the outputs and input gradients of convolutions from operands rounded to bfloat16. This is faster for "
+                + "networks with many 1x1 convolutions, on processors with AVX512-BF16 or BFDOT (arm64)."))
+    var mixedPrecision = false
+
     func set(_ values: inout ClassifierHyperparameters) {
         if let batchSize { values.batchSize = batchSize }
         if let learningRate { values.learningRate = learningRate.rate }
@@ -92,6 +98,7 @@ struct OptimizationOptions: ParsableArguments {
         values.classWeights = classWeights
         values.isMultiLabel = multiLabel
         values.calibrates = !noCalibration
+        values.usesMixedPrecision = mixedPrecision
     }
 
     var arguments: [String] {
@@ -100,6 +107,7 @@ struct OptimizationOptions: ParsableArguments {
             + option("--label-smoothing", labelSmoothing)
             + option("--class-weights", classWeights.rawValue, default: Self.defaults.classWeights.rawValue)
             + flag("--multi-label", multiLabel) + flag("--no-calibration", noCalibration)
+            + flag("--mixed-precision", mixedPrecision)
     }
 }
 

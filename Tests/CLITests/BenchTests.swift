@@ -38,6 +38,15 @@ import Testing
         }
     }
 
+    @Test("The lines of training steps contain a precision that was chosen", arguments: ["float32", "bfloat16"])
+    func trainingPrecision(precision: String) throws {
+        let run = try run(
+            tool,
+            ["bench", "train", "--case", "lenet-28", "--seconds", "0.01", "--json", "--precision", precision])
+        #expect(run.status == 0, "\(run.errors)")
+        #expect(run.lines.map { $0["precision"] as? String } == [precision])
+    }
+
     @Test("Without --json, bench prints a table with a line per case")
     func table() throws {
         let run = try imprint("bench", "layers", "--case", "softmax", "--case", "dense", "--seconds", "0.01")
@@ -69,6 +78,8 @@ import Testing
             (["predict", "--case", "lenet-28"], "Choose from mobilenet-v1-224, mobilenet-v1-224/batch-32"),
             (["train", "--case", ""], "No case begins with \"\""), (["train", "--seconds", "0"], "--seconds is 0.0"),
             (["train", "--data", "photos"], "Leave it out"), (["sleep"], "sleep"),
+            (["load", "--precision", "bfloat16"], "--precision is for \"bench train\", "),
+            (["train", "--precision", "int8"], "Training is not possible in int8."),
         ])
     func invalidArguments(arguments: [String], message: String) throws {
         let run = try run(tool, ["bench"] + arguments)

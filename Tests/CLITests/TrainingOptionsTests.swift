@@ -18,7 +18,7 @@ import Testing
             "--validation 0.25 --random-split --network lenet --width 0.5 --input-size 40 --crop-and-scale scale-fit",
             "--validation photos --augment flip,noise --label-smoothing 0.1 --class-weights auto --no-calibration",
             "--epochs 20 --batch-size 32 --augment none --learning-rate 0.02 --label-smoothing 0",
-            "--batch-size 7 --precision float16 --memory 2GB", "--base BASE",
+            "--batch-size 7 --precision float16 --memory 2GB --mixed-precision", "--base BASE",
             "--base BASE --unfreeze all --layer-decay 0.3",
             "--base BASE --unfreeze head-first --stage-epochs 3 --batch-statistics", "--base BASE --unfreeze gradual",
         ])

@@ -105,7 +105,7 @@ import Testing
                 "fineTuning": {"keepsStatistics": true, "layerDecay": 0.4, "stageEpochs": 1},
                 "isMultiLabel": false, "keepsGroupsTogether": true, "labelSmoothing": 0, "learningRate": 0.02, "momentum": 0.9,
                 "optimizer": "sgd", "poolsMaximum": false, "rehearsalImages": 512, "schedule": {"cosine": {"final": 0.01}}, "seed": 0,
-                "validation": {"automatic": {}}, "weightDecay": 0.0001\(optionals)
+                "usesMixedPrecision": false, "validation": {"automatic": {}}, "weightDecay": 0.0001\(optionals)
             }}
             """
         }

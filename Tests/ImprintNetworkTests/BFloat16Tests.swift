@@ -121,7 +121,19 @@ import Testing
         }
     }
 
-    @Test("Training, and other layers, do not change") func unchanged() throws {
+    @Test("A matrix and its transpose are packed into the same pairs", arguments: products)
+    func transposedPacking(_ product: Product) {
+        let (inner, columns) = (product.inner, product.columns)
+        let w = randomValues(inner * columns, "w")
+        let transpose = (0..<columns).flatMap { column in (0..<inner).map { w[$0 * columns + column] } }
+        var expected = [UInt16](repeating: 1, count: (inner + inner % 2) * columns)
+        var panel = expected
+        imprint_pack_bfloat16(w, columns, nil, inner, columns, &expected)
+        imprint_pack_transposed_bfloat16(transpose, inner, inner, columns, &panel)
+        #expect(panel == expected)
+    }
+
+    @Test("Other layers do not change") func unchanged() throws {
         var builder = NetworkBuilder(name: "others", input: TensorShape(height: 12, width: 12, channels: 32))
         builder.add(Convolution(outputChannels: 32, kernelSize: 3, padding: .same))
         builder.add(Convolution(outputChannels: 32, kernelSize: 3, padding: .same, groups: 32))
@@ -131,15 +143,101 @@ import Testing
         let network = try builder.network()
         expectBitwiseEqual(
             try Self.outputs(network, .bfloat16), try Self.outputs(network, .float32), "other layers")
-        let resNet = try Network.named("resnet-18", labels: 4, inputSize: 32)
-        func trained(_ precision: Precision) throws -> [Float] {
-            var options = ExecutionPlan.Options(batchSize: 2, mode: .training)
-            options.precision = precision
-            let plan = try ExecutionPlan(resNet, parameters: Parameters(resNet, seed: 1), options: options)
-            _ = plan.input.update(fromContentsOf: randomValues(2 * resNet.input.count, "input"))
-            plan.forward(count: 2)
-            return Array(plan.output)
+        expectBitwiseEqual(
+            try Self.trainingStep(network, .bfloat16, batch: 8), try Self.trainingStep(network, .float32, batch: 8),
+            "training of other layers")
+    }
+
+    /// Returns the outputs and all gradients of a training step on random images.
+    private static func trainingStep(
+        _ network: Network, _ precision: Precision, threads: Int = 1, batch: Int, frozen: Set<String> = [],
+        inputGradient: Bool = true
+    ) throws -> [Float] {
+        var options = ExecutionPlan.Options(
+            batchSize: batch, mode: .training, threads: threads, frozen: frozen, inputGradient: inputGradient)
+        options.precision = precision
+        let parameters = try Parameters(network, seed: 2)
+        let plan = try ExecutionPlan(network, parameters: parameters, options: options)
+        _ = plan.input.update(fromContentsOf: randomValues(batch * network.input.count, "input"))
+        plan.parameterGradients.update(repeating: 0)
+        var results: [Float] = []
+        // The second step reads weights of frozen layers that the first step packed.
+        for _ in 0..<2 {
+            plan.forward(count: batch)
+            results += plan.output
+            _ = plan.outputGradient.update(fromContentsOf: randomValues(plan.output.count, "gradient"))
+            plan.backward(count: batch)
+            results += plan.parameterGradients
+            if let gradient = plan.inputGradient { results += gradient }
         }
-        expectBitwiseEqual(try trained(.bfloat16), try trained(.float32), "training")
+        return results
+    }
+
+    /// Expects a training step in bfloat16 that is close to float32, and equal for any number of threads.
+    /// - Parameter tolerance: The largest Euclidean norm of the difference, relative to the norm in float32.
+    private static func checkTraining(
+        _ network: Network, batch: Int, frozen: Set<String> = [], inputGradient: Bool = true, tolerance: Float
+    ) throws {
+        func step(_ precision: Precision, threads: Int = 1) throws -> [Float] {
+            try trainingStep(
+                network, precision, threads: threads, batch: batch, frozen: frozen, inputGradient: inputGradient)
+        }
+        let exact = try step(.float32)
+        let rounded = try step(.bfloat16)
+        func norm(_ values: some Sequence<Float>) -> Float { values.reduce(0) { $0 + $1 * $1 }.squareRoot() }
+        let error = norm(zip(exact, rounded).map { $0 - $1 }) / norm(exact)
+        #expect(error > 0 && error < tolerance, "\(error)")
+        for threads in [2, 5] {
+            expectBitwiseEqual(try step(.bfloat16, threads: threads), rounded, "\(threads) threads")
+        }
+    }
+
+    @Test(
+        "A training step is close to float32, and bitwise equal for any number of threads",
+        arguments: ["mobilenet-v1", "resnet-50", "efficientnet-lite0", "squeezenet-1.1"])
+    func trainingStep(name: String) throws {
+        // Random layers amplify rounding errors, and statistics of small batches amplify them more; wrong products have an error above 1.
+        let network = try Network.named(name, labels: 10, inputSize: 64).logits().withFrozenStatistics()
+        try Self.checkTraining(network, batch: 4, tolerance: 0.5)
+        let first = Set(network.nodes.prefix(network.nodes.count / 2).map(\.name))
+        try Self.checkTraining(network, batch: 4, frozen: first, inputGradient: false, tolerance: 0.5)
+    }
+
+    @Test("A training step with statistics of the batch is bitwise equal for any number of threads")
+    func batchStatistics() throws {
+        let network = try Network.named("mobilenet-v1", labels: 10, inputSize: 64).logits()
+        let expected = try Self.trainingStep(network, .bfloat16, batch: 4)
+        #expect(try Self.trainingStep(network, .float32, batch: 4) != expected)
+        for threads in [2, 3, 8] {
+            expectBitwiseEqual(
+                try Self.trainingStep(network, .bfloat16, threads: threads, batch: 4), expected, "\(threads) threads")
+        }
+    }
+
+    // The transpose of a weight has as many columns as a window has values: 7 times the size of the kernel.
+    @Test("Trained convolutions may have any number of outputs", arguments: [16, 24, 65, 73, 79, 80, 137])
+    func trainedOutputCounts(channels: Int) throws {
+        for (kernel, size, stride) in [(1, 24, 1), (5, 25, 1), (3, 33, 2)] {
+            var builder = NetworkBuilder(
+                name: "convolutions", input: TensorShape(height: size, width: size, channels: 7))
+            builder.add(
+                Convolution(
+                    outputChannels: channels, kernelSize: Size2D(integerLiteral: kernel),
+                    stride: Size2D(integerLiteral: stride)))
+            builder.add(Convolution(outputChannels: 33, kernelSize: 1))
+            let network = try builder.network()
+            try Self.checkTraining(network, batch: 3, tolerance: 0.01)
+            try Self.checkTraining(network, batch: 3, frozen: [network.nodes[1].name], tolerance: 0.01)
+        }
+    }
+
+    @Test("A training step with few rows computes in float32") func fewRows() throws {
+        var builder = NetworkBuilder(name: "rows", input: TensorShape(height: 8, width: 8, channels: 16))
+        builder.add(Convolution(outputChannels: 32, kernelSize: 1))
+        let network = try builder.network()
+        expectBitwiseEqual(
+            try Self.trainingStep(network, .bfloat16, batch: 1), try Self.trainingStep(network, .float32, batch: 1),
+            "64 rows")
+        try Self.checkTraining(network, batch: 2, tolerance: 0.01)
     }
 }

@@ -107,12 +107,12 @@ import Testing
         },
     ]
 
-    private static func run(_ network: Network, batch: Int, workers: Workers) throws -> Run {
+    private static func run(_ network: Network, batch: Int, _ precision: Precision, workers: Workers) throws -> Run {
         let parameters = try Parameters(network, seed: 3)
         func plan(_ mode: ExecutionPlan.Mode) throws -> ExecutionPlan {
-            try ExecutionPlan(
-                network, parameters: parameters,
-                options: ExecutionPlan.Options(batchSize: batch, mode: mode, workers: workers))
+            var options = ExecutionPlan.Options(batchSize: batch, mode: mode, workers: workers)
+            options.precision = precision
+            return try ExecutionPlan(network, parameters: parameters, options: options)
         }
         let training = try plan(.training)
         let input = repeatedValues(batch * network.input.count, "input")
@@ -147,13 +147,14 @@ import Testing
 
     @Test(
         "Outputs, gradients and parameters are bitwise equal for any number of processes and threads",
-        arguments: examples, [32, 37])
-    func equal(_ example: Example, batch: Int) async throws {
-        let expected = try Self.run(example.network, batch: batch, workers: Workers(1))
+        arguments: examples, [(32, Precision.float32), (37, .float32), (37, .bfloat16)])
+    func equal(_ example: Example, pass: (batch: Int, precision: Precision)) async throws {
+        let (batch, precision) = pass
+        let expected = try Self.run(example.network, batch: batch, precision, workers: Workers(1))
         #expect(expected.outputs.allSatisfy { $0.isFinite })
         for (count, threads) in [(2, 1), (4, 1), (8, 1), (2, 3)] {
             let runs = try await inProcesses(count) { group in
-                try Self.run(example.network, batch: batch, workers: Workers(threads, processes: group))
+                try Self.run(example.network, batch: batch, precision, workers: Workers(threads, processes: group))
             }
             for (rank, run) in runs.enumerated() {
                 let name = "process \(rank) of \(count) with \(threads) threads"

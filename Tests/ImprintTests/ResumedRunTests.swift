@@ -139,6 +139,7 @@ import Testing
                 expectError("learning rate") { $0.learningRate = nil }
                 expectError("augmentation") { $0.augmentation = Augmentation([.blur]) }
                 expectError("EMA decay") { $0.emaDecay = 0.9 }
+                expectError("uses mixed precision") { $0.usesMixedPrecision = true }
                 expectError("class weights") { $0.classWeights = .automatic }
                 expectError("input size") { $0.inputSize = 32 }
                 expectError("network") { $0.start = .network("logonet", width: 0.25) }

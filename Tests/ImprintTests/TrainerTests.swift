@@ -95,6 +95,24 @@ import Testing
         }
     }
 
+    @Test("Mixed precision changes the parameters") func mixedPrecision() throws {
+        try withImages(perLabel: 5) { folder in
+            func model(usesMixedPrecision: Bool) throws -> Data {
+                try bytes(
+                    of: train(
+                        folder,
+                        quickTraining(epochs: 1) {
+                            $0.start = .network("mobilenet-v1", width: 0.25)
+                            $0.inputSize = 64
+                            $0.usesMixedPrecision = usesMixedPrecision
+                        }))
+            }
+            let mixed = try model(usesMixedPrecision: true)
+            #expect(try model(usesMixedPrecision: true) == mixed)
+            #expect(try model(usesMixedPrecision: false) != mixed)
+        }
+    }
+
     @Test("A different seed leads to different parameters") func seeds() throws {
         try withImages(perLabel: 4) { folder in
             let first = try train(folder, quickTraining(epochs: 1))

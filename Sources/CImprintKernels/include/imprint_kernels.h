@@ -200,6 +200,8 @@ void imprint_to_bfloat16(const float *x, size_t x_stride, size_t rows, size_t in
 // Packs a matrix w[i][c] * factors[c] into pairs, panel[i / 2][c][i % 2], with a zero after an odd `inner`; factors may be null.
 void imprint_pack_bfloat16(const float *w, size_t stride, const float *factors, size_t inner, size_t columns,
                            uint16_t *panel);
+// The same for the transpose of w[c][i], without factors; stride is the distance between the rows of w.
+void imprint_pack_transposed_bfloat16(const float *w, size_t stride, size_t inner, size_t columns, uint16_t *panel);
 // imprint_multiply_panel for bfloat16 numbers: x has an even stride and zeros after `inner`, the panel has pairs. Sums are float.
 void imprint_multiply_panel_bfloat16(const uint16_t *x, size_t x_stride, const uint16_t *panel, size_t inner,
                                      size_t columns, float *y, size_t y_stride, size_t rows,

@@ -55,6 +55,12 @@ public struct ClassifierHyperparameters: Codable, Hashable, Sendable {
     public var isMultiLabel = false
     /// The rule for the weight of each label in the loss.
     public var classWeights = ClassWeights.none
+    /// Mixed precision: whether training steps round the operands of two products of convolutions to bfloat16: of their outputs, and of the gradients
+    /// of their inputs.
+    ///
+    /// Sums, parameters, their gradients and validation are float32; see `ExecutionPlan.Options.precision`. The model then depends on whether the
+    /// processor has instructions for bfloat16 (`Precision.isFast`), which round sums or subnormal numbers differently.
+    public var usesMixedPrecision = false
     /// The decay of an exponential moving average (EMA) of the parameters, 0 < x < 1, such as 0.99; nil for none.
     ///
     /// If it is set, validation and the model use the averaged parameters.

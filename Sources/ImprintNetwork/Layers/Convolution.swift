@@ -94,12 +94,20 @@ public struct Convolution: Layer, LayerKernel {
             case .im2col, .matrixProduct:
                 ConvolutionProduct.scratchCount(
                     self, over: input, algorithm: request.algorithm, batch: request.batch, workers: workers,
-                    training: request.training)
+                    training: request.training, usesBFloat16: request.training && request.usesBFloat16)
             }
         return LayerMemory(
             scratch: max(
                 count * MemoryLayout<Float>.stride,
                 request.training ? ChannelReduction.scratchByteCount(channels: outputChannels) : 0))
+    }
+
+    /// The precision of a training step; without gradients, `PrepackedConvolution` replaces this layer.
+    package func precision(_ request: MemoryRequest) -> Precision {
+        let isRounded =
+            request.usesBFloat16 && request.algorithm.isMatrixProduct
+            && ConvolutionProduct.fitsBFloat16(self, rows: request.batch * request.output.pixels)
+        return isRounded ? .bfloat16 : .float32
     }
 
     /// The scratch memory, in bytes, of a backward pass that only computes the gradient of the input.

@@ -9,8 +9,8 @@ internal import ImprintCore
 struct ConvolutionProduct {
     let layer: Convolution
     let context: LayerContext
-    private let window: imprint_window
-    private let inputChannels: Int
+    let window: imprint_window
+    let inputChannels: Int
     let outputChannels: Int
     /// The length of a row of X: kernel height · kernel width · input channels of one group.
     let rowLength: Int
@@ -46,7 +46,7 @@ struct ConvolutionProduct {
     }
 
     /// The number of output blocks of a forward pass over `rows` windows.
-    private static func blockCount(_ layer: Convolution, over input: TensorShape, rows: Int) -> Int {
+    private static func outputBlockCount(_ layer: Convolution, over input: TensorShape, rows: Int) -> Int {
         blocks(rows, of: blockRows(layer, over: input))
     }
 
@@ -90,7 +90,7 @@ struct ConvolutionProduct {
     /// The output blocks of a forward pass with packed weights over some windows.
     func outputBlocks(_ all: Range<Int>) -> OutputBlocks {
         context.outputMoments == nil && keepsRows
-            ? .equal(count: blockCount(all), rows: all.count) : .units(rowBlocks)
+            ? .equal(count: outputBlockCount(rows: all.count), rows: all.count) : .units(rowBlocks)
     }
 
     private var keepsRows: Bool { GEMM.keepsRows(columns: outputChannels) }
@@ -101,9 +101,13 @@ struct ConvolutionProduct {
     }
 
     /// The number of output pixels of all processes, on which the choice of an algorithm depends.
-    private var totalRows: Int { context.part.total * pixels }
+    var totalRows: Int { context.part.total * pixels }
     /// Whether there are few blocks, so that the threads share the output channels instead.
-    var sharesChannels: Bool { Self.blocks(totalRows, of: blockRows) < Self.fewestBlocks }
+    var sharesChannels: Bool { outputBlockCount(rows: totalRows) < Self.fewestBlocks }
+
+    private func outputBlockCount(rows: Int) -> Int {
+        Self.outputBlockCount(layer, over: context.input.shape, rows: rows)
+    }
 
     /// The minimum number of blocks for sharing blocks among threads; with fewer, threads share the output channels instead.
     static let fewestBlocks = 4
@@ -129,12 +133,14 @@ struct ConvolutionProduct {
 
     /// The number of floats of scratch memory: windows, and panels of the weights or buffers for dW.
     static func scratchCount(
-        _ layer: Convolution, over input: TensorShape, algorithm: Algorithm, batch: Int, workers: Int, training: Bool
+        _ layer: Convolution, over input: TensorShape, algorithm: Algorithm, batch: Int, workers: Int, training: Bool,
+        usesBFloat16: Bool
     ) -> Int {
         let windows = windowCount(layer, over: input, algorithm: algorithm, workers: workers)
         guard training else { return windows }
         let shared = algorithm == .im2col ? sharedRows(layer, over: input, batch: batch) : 0
-        return max(windows, shared * rowLength(layer, over: input))
+        let rounded = usesBFloat16 ? bfloat16RowsCount(layer, over: input, workers: workers) : 0
+        return max(windows + rounded, shared * rowLength(layer, over: input))
             + weightScratchCount(layer, over: input, copies: algorithm == .im2col, workers: workers)
     }
 
@@ -151,7 +157,7 @@ struct ConvolutionProduct {
         _ layer: Convolution, over input: TensorShape, algorithm: Algorithm, workers: Int, rows: Int
     ) -> Int {
         let columns =
-            blockCount(layer, over: input, rows: rows) < fewestBlocks
+            outputBlockCount(layer, over: input, rows: rows) < fewestBlocks
             ? workers * GEMM.Panels.maximumWidth(columns: layer.outputChannels) : layer.outputChannels
         return windowCount(layer, over: input, algorithm: algorithm, workers: workers)
             + rowLength(layer, over: input) * columns
@@ -168,6 +174,11 @@ struct ConvolutionProduct {
         case .packedWeights(let panels): forward(UnsafePointer(panels), all, clamp, finish)
         case .packedBFloat16(let panels): forward(panels, all, clamp, finish)
         case .plain(let weight):
+            if usesBFloat16 {
+                let panels = context.scratch
+                BFloat16Product(layer, over: context.input.shape).pack(weight, into: panels, worker: context.worker)
+                return forward(UnsafePointer(panels.assumingMemoryBound(to: UInt16.self)), all, clamp, finish)
+            }
             guard Self.fitsPanels(layer) && totalRows >= Self.rowsForPanels else {
                 return forward(plain: weight, all, clamp, finish)
             }
@@ -270,66 +281,6 @@ struct ConvolutionProduct {
         context.worker.forEachChunk(blocks.count) { index in finish(blocks[index], index) }
     }
 
-    /// Computes dX = dY·Wᵀ and adds its rows into dx at their windows.
-    func backwardInput(_ dx: UnsafeMutablePointer<Float>, batch: Int) {
-        let panels = transposedPanels(rows: totalRows)
-        func multiply(_ rows: Range<Int>, group: Int, into result: UnsafeMutablePointer<Float>) {
-            let dy = outputGradient(rows, group: group)
-            if let panels {
-                for panel in 0..<GEMM.Panels.count(columns: rowLength) {
-                    GEMM.multiply(rows: rows.count, dy, panels[panel], into: result, stride: rowLength)
-                }
-            } else {
-                GEMM.multiply(
-                    rows: rows.count, columns: rowLength, inner: outputChannels, dy,
-                    columns(context.parameters[0], of: group).transpose, into: result, stride: rowLength)
-            }
-        }
-        guard copies else {
-            let blocks = rowBlocks
-            context.worker.forEachChunk(blocks.count) { index in
-                let rows = blocks[index]
-                if !rows.isEmpty { multiply(rows, group: 0, into: dx + rows.lowerBound * rowLength) }
-            }
-            return
-        }
-        // Windows overlap, so one worker computes an image; small images are combined into larger matrices.
-        let count = context.input.shape.count
-        let chunks = RowBlocks(context.part, rowsPerImage: 1, blockRows: max(1, 256 / pixels))
-        context.worker.forEachChunk(chunks.count) { chunk in
-            let images = chunks[chunk]
-            (dx + images.lowerBound * count).update(repeating: 0, count: images.count * count)
-            let all = (images.lowerBound * pixels)..<(images.upperBound * pixels)
-            for index in 0..<blockCount(all) {
-                let rows = block(index, of: all)
-                for group in 0..<layer.groups {
-                    let dColumns = columnBlock
-                    multiply(rows, group: group, into: dColumns)
-                    forEachImage(in: rows) { image, first, count, offset in
-                        withUnsafePointer(to: window) {
-                            imprint_col2im(
-                                $0, dColumns + offset * rowLength, group * inputChannels, inputChannels, first, count,
-                                dx + image * context.input.shape.count)
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// Packs Wᵀ into panels; returns nil if `rows` rows of dY are too few for packing to pay off.
-    private func transposedPanels(rows: Int) -> GEMM.Panels? {
-        guard Self.fitsPanels(layer) && rows >= Self.rowsForPanels else { return nil }
-        let copy = context.scratch.assumingMemoryBound(to: Float.self)
-        context.worker.forEachChunk(GEMM.Panels.count(columns: rowLength)) { panel in
-            let range = GEMM.Panels.range(panel, columns: rowLength)
-            _ = GEMM.Panel(
-                copying: range, of: columns(context.parameters[0], of: 0).transpose, inner: outputChannels,
-                to: copy + range.lowerBound * outputChannels)
-        }
-        return GEMM.Panels(values: copy, inner: outputChannels, columns: rowLength)
-    }
-
     /// Runs `body` over pieces of `rows` that OpenBLAS multiplies without packing, or over all rows at once.
     func forEachPiece(of rows: Range<Int>, _ body: (Range<Int>) -> Void) {
         let length = GEMM.blockLength(multiplicationsPerRow: rowLength * outputChannels, minimum: 32) ?? rows.count
@@ -367,7 +318,7 @@ struct ConvolutionProduct {
     }
 
     /// Calls `body(image, first pixel of the image, pixel count, offset from the first row)` for each image that `rows` overlap.
-    private func forEachImage(in rows: Range<Int>, _ body: (Int, Int, Int, Int) -> Void) {
+    func forEachImage(in rows: Range<Int>, _ body: (Int, Int, Int, Int) -> Void) {
         var row = rows.lowerBound
         while row < rows.upperBound {
             let image = row / pixels
@@ -378,7 +329,7 @@ struct ConvolutionProduct {
     }
 
     /// The columns of W that belong to a group.
-    private func columns(_ weight: UnsafePointer<Float>, of group: Int) -> GEMM.Matrix {
+    func columns(_ weight: UnsafePointer<Float>, of group: Int) -> GEMM.Matrix {
         GEMM.Matrix(weight + group * outputChannels, stride: layer.outputChannels)
     }
 

@@ -8,7 +8,9 @@ extension ConvolutionProduct {
         guard context.parameterGradients[0] == nil else {
             return weightScratchCount(layer, over: input, copies: context.algorithm == .im2col, workers: workers)
         }
-        return packedCount(layer, over: input, rows: context.part.total * context.output.shape.pixels)
+        return context.usesBFloat16
+            ? rowLength(layer, over: input) * layer.outputChannels
+            : packedCount(layer, over: input, rows: context.part.total * context.output.shape.pixels)
     }
 
     /// The number of floats of scratch memory of a pass that only computes the gradient of the input: windows, and packed weights.

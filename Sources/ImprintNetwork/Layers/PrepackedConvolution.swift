@@ -52,8 +52,7 @@ struct PrepackedConvolution: Layer, LayerKernel {
         let passes = convolution.memory(
             MemoryRequest(
                 inputs: [input], output: request.output, batch: request.batch, training: request.training,
-                delaysPacking: request.delaysPacking, usesBFloat16: request.usesBFloat16, workers: request.workers,
-                algorithm: request.algorithm))
+                delaysPacking: request.delaysPacking, workers: request.workers, algorithm: request.algorithm))
         let (size, factors) = (MemoryLayout<Float>.stride, normalization == nil ? 0 : channelCount)
         guard packsWeights(request.algorithm) else {
             let folded = normalization == nil ? 0 : weightCount(over: input)
@@ -85,7 +84,7 @@ struct PrepackedConvolution: Layer, LayerKernel {
 
     /// Whether the products use bfloat16, if the plan does.
     private func usesBFloat16(_ algorithm: Algorithm, _ planDoes: Bool) -> Bool {
-        planDoes && [.im2col, .matrixProduct].contains(algorithm) && BFloat16Product.isPossible(convolution)
+        planDoes && algorithm.isMatrixProduct && BFloat16Product.isPossible(convolution)
     }
 
     /// The number of output channels, rounded up to a whole cache line.

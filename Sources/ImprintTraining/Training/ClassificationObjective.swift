@@ -58,12 +58,12 @@ final class ClassificationObjective: TrainingObjective {
     private func makePlan() throws -> ExecutionPlan {
         let logits = try start.trainablePart.network.logits()
         let network = try start.freezesStatistics ? logits.withFrozenStatistics() : logits
+        var options = ExecutionPlan.Options(
+            batchSize: min(hyperparameters.batchSize, images.training.count), mode: .training,
+            workers: workers, frozen: start.stages.frozen[stage], seed: hyperparameters.seed)
+        options.precision = hyperparameters.usesMixedPrecision ? .bfloat16 : .float32
         return try ExecutionPlan(
-            network, parameters: start.trainablePart.parameters,
-            options: ExecutionPlan.Options(
-                batchSize: min(hyperparameters.batchSize, images.training.count), mode: .training,
-                workers: workers, frozen: start.stages.frozen[stage], seed: hyperparameters.seed
-            ).limitingThreads(for: network))
+            network, parameters: start.trainablePart.parameters, options: options.limitingThreads(for: network))
     }
 
     // MARK: Steps

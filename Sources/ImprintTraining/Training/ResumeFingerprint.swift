@@ -30,8 +30,9 @@ extension ClassifierConfiguration {
     func fingerprint(baseDigest: String?) -> [String: String] {
         var excluded: Set = ["epochs", "patience", "timeLimit", "calibrates", "rehearsalImages"]
         if usedFineTuning == nil { excluded.insert("fineTuning") }
-        // Older checkpoints lack this hyperparameter.
+        // Older checkpoints lack these hyperparameters.
         if !hyperparameters.isMultiLabel { excluded.insert("isMultiLabel") }
+        if !hyperparameters.usesMixedPrecision { excluded.insert("usesMixedPrecision") }
         var values = entries(of: hyperparameters, without: excluded)
         values["network"] = startDescription(baseDigest: baseDigest)
         if hyperparameters.learningRate == nil { values["learning rate"] = "auto" }
