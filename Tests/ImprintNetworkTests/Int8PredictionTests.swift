@@ -46,7 +46,7 @@ import Testing
         let error = zip(exact, result).map { abs($0 - $1) }.max() ?? 0
         #expect(error > 0 && error < tolerance * spread, "\(error) of \(spread)")
         expectBitwiseEqual(try outputs(network, quantized, .automatic), result, "int8 is automatic")
-        for threads in [2, 5] {
+        for threads in [2, 3, 5, 8] {
             expectBitwiseEqual(try outputs(network, quantized, .int8, threads: threads), result, "\(threads) threads")
         }
         expectBitwiseEqual(try outputs(network, quantized, .int8, batch: 1), result, "one image at a time")

@@ -16,6 +16,7 @@ struct ConvolutionProduct {
     let rowLength: Int
     let weightCount: Int
     private let blockRows: Int
+    private let minimumBlocks: Int
     let columns: UnsafeMutablePointer<Float>
     /// Whether windows are copied.
     var copies: Bool { context.algorithm == .im2col }
@@ -30,6 +31,7 @@ struct ConvolutionProduct {
         rowLength = Self.rowLength(layer, over: context.input.shape)
         weightCount = rowLength * layer.outputChannels
         blockRows = Self.blockRows(layer, over: context.input.shape)
+        minimumBlocks = Self.minimumBlocks(layer, over: context.input.shape)
         columns =
             context.scratch.assumingMemoryBound(to: Float.self)
             + Self.windowOffset(layer, context, workers: context.worker.threadPool.count)
@@ -47,22 +49,37 @@ struct ConvolutionProduct {
 
     /// The number of output blocks of a forward pass over `rows` windows.
     private static func outputBlockCount(_ layer: Convolution, over input: TensorShape, rows: Int) -> Int {
-        blocks(rows, of: blockRows(layer, over: input))
+        rounded(
+            (rows + blockRows(layer, over: input) - 1) / blockRows(layer, over: input),
+            atLeast: minimumBlocks(layer, over: input))
     }
-
-    private static func blocks(_ rows: Int, of size: Int) -> Int { rounded((rows + size - 1) / size) }
 
     /// Rounds small block counts up to a multiple of four, which two or four threads share evenly.
-    private static func rounded(_ blocks: Int) -> Int {
-        (fewestBlocks...16).contains(blocks) ? roundedUp(blocks, to: 4) : blocks
+    private static func rounded(_ blocks: Int, atLeast minimum: Int) -> Int {
+        let blocks = max(blocks, minimum)
+        return (fewestBlocks...16).contains(blocks) ? roundedUp(blocks, to: 4) : blocks
     }
+
+    /// The minimum number of blocks: threads share the rows of an image if there are too few panels of output channels to share.
+    private static func minimumBlocks(_ layer: Convolution, over input: TensorShape) -> Int {
+        let window = layer.window.kernelWindow(over: input)
+        let rows = Int(window.output_height * window.output_width)
+        return rows >= minimumSharedRows && GEMM.Panels.count(columns: layer.outputChannels) < fewestPanels
+            ? fewestBlocks : 1
+    }
+
+    /// The minimum number of panels of output channels that threads share evenly enough.
+    private static let fewestPanels = 4
+    /// The minimum number of rows of an image for sharing its rows instead of the output channels.
+    private static let minimumSharedRows = 96
 
     // Matrix products must have the same rows for any number of processes if their bits depend on the number of rows (`GEMM.keepsRows`).
 
     /// The maximum number of output blocks in which a pass records moments.
     static func momentBlocks(_ layer: Convolution, over input: TensorShape, batch: Int, pixels: Int) -> Int {
         RowBlocks.maximumCount(
-            batch: batch, rowsPerImage: pixels, blockRows: blockRows(layer, over: input), rounding: rounded)
+            batch: batch, rowsPerImage: pixels, blockRows: blockRows(layer, over: input),
+            rounding: { rounded($0, atLeast: minimumBlocks(layer, over: input)) })
     }
 
     /// The output blocks of a forward pass with packed weights.
@@ -97,7 +114,9 @@ struct ConvolutionProduct {
 
     /// The blocks that do not depend on the number of processes.
     var rowBlocks: RowBlocks {
-        RowBlocks(context.part, rowsPerImage: pixels, blockRows: blockRows, rounding: Self.rounded)
+        RowBlocks(
+            context.part, rowsPerImage: pixels, blockRows: blockRows,
+            rounding: { Self.rounded($0, atLeast: minimumBlocks) })
     }
 
     /// The number of output pixels of all processes, on which the choice of an algorithm depends.
@@ -289,7 +308,7 @@ struct ConvolutionProduct {
         }
     }
 
-    func blockCount(_ rows: Range<Int>) -> Int { Self.blocks(rows.count, of: blockRows) }
+    func blockCount(_ rows: Range<Int>) -> Int { Self.rounded((rows.count + blockRows - 1) / blockRows, atLeast: 0) }
 
     func block(_ block: Int, of rows: Range<Int>) -> Range<Int> {
         let part = chunkRange(block, of: blockCount(rows), total: rows.count)

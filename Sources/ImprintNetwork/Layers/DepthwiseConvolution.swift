@@ -41,17 +41,30 @@ struct DepthwiseConvolution {
             finish(((first + rows.lowerBound) * shape.width)..<((first + rows.upperBound) * shape.width), image)
         }
         // In prediction, the threads share a large image; in training, moments are recorded per image.
-        let size = max(Self.minimumRows, (1 << 15) / (shape.width * shape.channels) / 2 * 2)
-        let parts = context.training ? 1 : (shape.height + size - 1) / size
+        let parts = context.training ? 1 : partCount
         guard parts > 1 else { return context.forEachImage(batch) { convolve(0..<shape.height, of: $0) } }
+        // The kernel computes two rows at once.
+        let pairs = (shape.height + 1) / 2
         context.worker.forEachChunk(batch * parts) { index in
             let (image, part) = index.quotientAndRemainder(dividingBy: parts)
-            convolve((part * size)..<min((part + 1) * size, shape.height), of: image)
+            let range = chunkRange(part, of: parts, total: pairs)
+            convolve((2 * range.lowerBound)..<min(2 * range.upperBound, shape.height), of: image)
         }
+    }
+
+    /// The number of parts of an image in prediction, rounded so that two or four threads share them evenly.
+    private var partCount: Int {
+        let shape = context.output.shape
+        let size = max(Self.minimumRows, (1 << 15) / (shape.width * shape.channels))
+        let parts = (shape.height + size - 1) / size
+        guard parts > 1 else { return shape.height > 2 && shape.count >= Self.minimumSharedValues ? 2 : 1 }
+        return roundedUp(parts, to: parts < 4 ? 2 : 4)
     }
 
     /// The minimum number of rows per part of an image: rows at the border of two parts are read twice.
     private static let minimumRows = 8
+    /// The minimum number of outputs of an image that two threads share, if its rows are few.
+    private static let minimumSharedValues = 1 << 15
 
     func backwardWeight(_ dWeight: UnsafeMutablePointer<Float>) {
         defer { context.sumOverProcessesInBackground(dWeight, count: weightCount) }

@@ -14,6 +14,8 @@ extension QuantizedConvolution {
 
     /// The smallest number of windows per block, several tiles of the kernel.
     private static let fewestWindows = 48
+    /// The smallest average number of windows per block if more blocks divide the work evenly among the threads.
+    private static let minimumSharedWindows = 24
     /// The number of windows per block with a smooth activation, whose float32 sums stay in cache.
     private static let curveWindows = 96
 
@@ -24,6 +26,16 @@ extension QuantizedConvolution {
         if layer.curve != nil { return min(max(Self.curveWindows / width, 1), height) }
         let rows = (1 << 16) / (Int(image.window.stride_height) * image.rowStep)
         return min(max(rows, (Self.fewestWindows + width - 1) / width), height)
+    }
+
+    /// The number of blocks of an image; a few more than necessary if the threads then have the same number of blocks.
+    private func blockCount(_ image: PaddedImage, batch: Int, threads: Int) -> Int {
+        let (height, width) = (Int(image.window.output_height), Int(image.window.output_width))
+        let rows = blockRows(image)
+        let fewest = (height + rows - 1) / rows
+        guard fewest * batch < 4 * threads else { return fewest }
+        let most = isDepthwise ? height / 2 : height * width / Self.minimumSharedWindows
+        return (fewest...max(fewest, min(most, height))).first { $0 * batch % threads == 0 } ?? fewest
     }
 
     /// The size of the copied input of a block.
@@ -49,10 +61,9 @@ extension QuantizedConvolution {
         let image = paddedImage(over: context.input.shape)
         let constants = constants(context, image)
         let height = context.output.shape.height
-        let rows = blockRows(image)
-        let blocks = (height + rows - 1) / rows
-        // Threads share the output channels if there are few blocks.
         let threads = context.worker.threadPool.count
+        let blocks = blockCount(image, batch: batch, threads: threads)
+        // Threads share the output channels if there are few blocks.
         let wanted = threads == 1 ? 1 : (4 * threads + batch * blocks - 1) / (batch * blocks)
         let parts = layer.curve == nil && !isDepthwise ? min(wanted, panelCount) : 1
         context.worker.forEachChunk(batch * blocks * parts) { index in
