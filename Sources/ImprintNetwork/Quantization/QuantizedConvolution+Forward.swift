@@ -28,14 +28,22 @@ extension QuantizedConvolution {
         return min(max(rows, (Self.fewestWindows + width - 1) / width), height)
     }
 
-    /// The number of blocks of an image; a few more than necessary if the threads then have the same number of blocks.
+    /// The number of blocks of an image; a few more than necessary if the threads then have the same number of chunks.
     private func blockCount(_ image: PaddedImage, batch: Int, threads: Int) -> Int {
         let (height, width) = (Int(image.window.output_height), Int(image.window.output_width))
         let rows = blockRows(image)
         let fewest = (height + rows - 1) / rows
         guard fewest * batch < 4 * threads else { return fewest }
         let most = isDepthwise ? height / 2 : height * width / Self.minimumSharedWindows
-        return (fewest...max(fewest, min(most, height))).first { $0 * batch % threads == 0 } ?? fewest
+        return (fewest...max(fewest, min(most, height))).first {
+            $0 * batch * partCount(blocks: $0 * batch, threads: threads) % threads == 0
+        } ?? fewest
+    }
+
+    /// The number of parts of the output channels that threads share, if there are few blocks.
+    private func partCount(blocks: Int, threads: Int) -> Int {
+        guard threads > 1, layer.curve == nil, !isDepthwise else { return 1 }
+        return min((4 * threads + blocks - 1) / blocks, panelCount)
     }
 
     /// The size of the copied input of a block.
@@ -63,9 +71,7 @@ extension QuantizedConvolution {
         let height = context.output.shape.height
         let threads = context.worker.threadPool.count
         let blocks = blockCount(image, batch: batch, threads: threads)
-        // Threads share the output channels if there are few blocks.
-        let wanted = threads == 1 ? 1 : (4 * threads + batch * blocks - 1) / (batch * blocks)
-        let parts = layer.curve == nil && !isDepthwise ? min(wanted, panelCount) : 1
+        let parts = partCount(blocks: batch * blocks, threads: threads)
         context.worker.forEachChunk(batch * blocks * parts) { index in
             let (block, part) = index.quotientAndRemainder(dividingBy: parts)
             let (number, blockOfImage) = block.quotientAndRemainder(dividingBy: blocks)
