@@ -1,4 +1,4 @@
-"""Measures how often int8 models of ONNX Runtime and OpenVINO keep the first label of the float32 model.
+"""Measures how often int8 models of ONNX Runtime and OpenVINO keep the top-1 label of the float32 model.
 
     python3 Benchmarks/accuracy/int8_peers.py MODEL.onnx PHOTOS
 
@@ -32,7 +32,7 @@ def main():
     session = onnxruntime.InferenceSession(model)
     name = session.get_inputs()[0].name
     first = labels(lambda image: session.run(None, {name: image})[0], images)
-    print("| program | photos with the same first label |")
+    print("| program | photos with the same top-1 label |")
     print("|---|---|")
 
     def report(program, predict):

@@ -146,7 +146,7 @@ private struct Line: Encodable {
     private var fineTuning: String {
         guard let relativeErrorBeforeFineTuning else { return "" }
         let agreement = topAgreementBeforeFineTuning.map {
-            ", and the first label was the same for \(Terminal.percent($0))"
+            ", and the top-1 label was the same for \(Terminal.percent($0))"
         }
         return "\nBefore fine-tuning, with all layers in int8, they differed by "
             + "\(Terminal.percent(relativeErrorBeforeFineTuning))\(agreement ?? "")."
@@ -155,7 +155,7 @@ private struct Line: Encodable {
     var text: String {
         let floats =
             float32Layers.isEmpty ? "" : ", the others in float32 (\(TextTable.list(float32Layers)))"
-        let agreement = topAgreement.map { ", and the first label is the same for \(Terminal.percent($0))" } ?? ""
+        let agreement = topAgreement.map { ", and the top-1 label is the same for \(Terminal.percent($0))" } ?? ""
         return """
             Wrote \(output): \(int8Layers.count) of \(int8Layers.count + float32Layers.count) layers compute in int8\(floats).
             On \(measuredPhotos) photos that were not used for calibration, the outputs differ by \
