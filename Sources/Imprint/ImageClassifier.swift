@@ -106,7 +106,7 @@ public final class ImageClassifier: Sendable {
 
     /// Whether the confidences of an image sum to 1.
     ///
-    /// It is false for center-point detectors, and for multi-label models, which predict an independent probability for each label.
+    /// It is false for center-point and anchor-based detectors, and for multi-label models, which predict an independent probability for each label.
     public var confidencesSumToOne: Bool { model.head.confidencesSumToOne }
 
     /// Classifies the image in a file.

@@ -136,6 +136,10 @@ enum Terminal {
                 bytes = bytes.dropFirst(count)
             } else if errno == EPIPE {
                 return false
+            } else if errno == EAGAIN {
+                // The parent process has made the pipe non-blocking, and the reader is slower.
+                var output = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
+                poll(&output, 1, -1)
             } else if errno != EINTR {
                 throw FileError.cannotWrite(
                     path: "standard output", reason: String(cString: strerror(errno)), remedy: "Check where it leads.")

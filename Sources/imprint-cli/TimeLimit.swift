@@ -19,7 +19,8 @@ struct TimeLimit: ExpressibleByArgument, CustomStringConvertible {
     func duration() throws -> Duration {
         guard seconds > 0 && seconds < 1e9 else {
             throw ValidationError(
-                "--time-limit is \(description), expected more than 0 seconds, such as 90s, 30m or 2h.")
+                "--time-limit is \(description), expected more than 0 seconds and less than 1000000000, such as 90s, 30m or 2h."
+            )
         }
         return .seconds(seconds)
     }

@@ -69,6 +69,33 @@ import Testing
         }
     }
 
+    @Test("Results are complete if standard output is a non-blocking pipe with a slow reader")
+    func nonBlockingOutput() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 8)
+            #expect(try shell(Self.training, folder: folder).status == 0)
+            let photo = folder.appending(path: "photos/dark/0.png").path
+            try String(repeating: photo + "\n", count: 2000).write(
+                to: folder.appending(path: "list"), atomically: true, encoding: .utf8)
+            let script = """
+                python3 - "$imprint" <<'END'
+                import os, subprocess, sys, time
+                reader, writer = os.pipe()
+                os.set_blocking(writer, False)
+                command = [sys.argv[1], "classify", "m.imprint", "--files-from", "list", "--json"]
+                process = subprocess.Popen(command, stdout=writer)
+                os.close(writer)
+                time.sleep(2)
+                with os.fdopen(reader) as results: lines = results.read().splitlines()
+                assert process.wait() == 0, process.returncode
+                assert len(lines) == 2000, len(lines)
+                END
+                """
+            let run = try shell(script, folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+        }
+    }
+
     @Test("Without validation, the validation metrics of an epoch are null")
     func unvalidatedEpochs() throws {
         try withTemporaryFolder { folder in

@@ -71,6 +71,24 @@ import Testing
     }
 
     @Test(
+        "A training record with impossible counts or accuracies is rejected",
+        arguments: [
+            ("trainingImages has the count 9223372036854775807", { $0.trainingImages = ["a": .max, "b": 1] }),
+            ("validationImages has the count -1", { $0.validationImages = ["a": -1] }),
+            ("found the accuracy 2.0, expected 0 to 1", { $0.startAccuracy = 2 }),
+            (
+                "found the accuracy 1e+30",
+                { $0.history = [EpochMetrics(epoch: 1, loss: 1, accuracy: 1e30, learningRate: 1)] }
+            ),
+        ] as [(String, @Sendable (inout TrainingRecord) -> Void)])
+    func invalidTraining(text: String, change: @Sendable (inout TrainingRecord) -> Void) throws {
+        var record = TrainingRecord(.classifier(ClassifierHyperparameters()))
+        change(&record)
+        let description = try error(metadata: ["imprint.training": json(record)])?.description
+        #expect(description?.contains(text) == true, "\(description ?? "no error")")
+    }
+
+    @Test(
         "An invalid network is rejected with its reason",
         arguments: [
             ("\"kernelSize\":{\"height\":3,", "\"kernelSize\":{\"height\":0,", "kernelSize is 0x3"),

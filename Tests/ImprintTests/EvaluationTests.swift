@@ -113,6 +113,14 @@ import Testing
         #expect(abs(evaluation.calibrationError - (0.4 + 0.25 + 2 * 0.5) / 4) < 1e-6)
     }
 
+    @Test("A confidence that is not a number counts as 0 in the reliability diagram")
+    func undefinedConfidence() {
+        let evaluation = Evaluation(
+            labels: ["a"],
+            results: [Evaluation.Result(url: URL(filePath: "/0.png"), label: 0, confidences: [.nan])], skipped: [])
+        #expect(evaluation.reliability[0].count == 1 && evaluation.calibrationError == 1)
+    }
+
     @Test("The log loss of a confidence of 0 in the true label is finite")
     func logLoss() {
         #expect(evaluation([(1, 0)]).logLoss == -log(Double.ulpOfOne))

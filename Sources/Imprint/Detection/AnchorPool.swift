@@ -5,6 +5,8 @@ internal import ImprintNetwork
 
 /// A predictor for anchor-based detectors, with a thread-safe pool of networks.
 final class AnchorPool: HeadPredictor {
+    /// The maximum number of objects of one label in an image.
+    private static let maximumCount = 1000
     /// The maximum number of anchors of one label that become boxes; the limit bounds the time of non-maximum suppression.
     private static let maximumCandidateCount = 5000
     /// Anchors below this confidence are never objects.
@@ -110,7 +112,7 @@ final class AnchorPool: HeadPredictor {
     private func suppressed(_ candidates: [Candidate]) -> [Candidate] {
         var rest = candidates.filter { $0.box.width > 0 && $0.box.height > 0 }
         var kept: [Candidate] = []
-        while let best = rest.first {
+        while kept.count < Self.maximumCount, let best = rest.first {
             var averaged = [best]
             rest = rest.dropFirst().filter { other in
                 guard other.box.overlap(with: best.box) >= head.maximumOverlap else { return true }

@@ -13,6 +13,7 @@ final class DetectorFeatures {
 
     private let scanner: PyramidScanner
     private let detector: DetectorHead
+    private let networkName: String
     /// The weights of the head, [channels, logos].
     private let weight: [Float]
     /// The biases of the head, [logos].
@@ -31,6 +32,7 @@ final class DetectorFeatures {
         parameters.load(from: model.parameters)
         self.weight = weight
         self.detector = detector
+        networkName = model.network.name
         bias = model.parameters["\(head).bias"] ?? detector.logos.map { _ in 0 }
         scanner = PyramidScanner(
             parts.features, parameters: parameters, preprocessing: model.preprocessing, detector: detector)
@@ -38,10 +40,13 @@ final class DetectorFeatures {
 
     /// Computes the features at the local maxima with the highest scores, over all levels of the image pyramid.
     /// - Returns: The features by descending score, [positions, channels]; the last maximum is repeated if there are fewer than `positions`.
+    /// - Throws: `ImprintError.nonFiniteOutput` if a score is not finite.
     func features(of image: RasterImage) throws -> [Float] {
         var candidates: [Candidate] = []
-        try scanner.forEachLevel(of: image) { map, _ in
+        try scanner.forEachLevel(of: image) { map, _ throws(ImprintError) in
             let scores = self.scores(map)
+            // Activations can overflow even though the parameters are finite.
+            guard scores.allSatisfy(\.isFinite) else { throw .nonFiniteOutput(network: networkName) }
             for row in 0..<map.shape.height {
                 for column in 0..<map.shape.width where isPeak(scores, map.shape, row, column) {
                     let start = (row * map.shape.width + column) * map.shape.channels

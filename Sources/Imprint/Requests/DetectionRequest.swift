@@ -32,7 +32,7 @@ public struct DetectionRequest: Sendable {
     ///
     /// Use `RequestHandler` to perform several requests on the same image.
     /// - Parameter source: The image.
-    /// - Returns: The objects by descending confidence: at most 100 per label (1,000 with a center-point detector), each with a confidence
+    /// - Returns: The objects by descending confidence: at most 100 per label (1,000 with an imported detector), each with a confidence
     ///   of at least 0.01. Their boxes are relative to the whole image.
     /// - Throws: The errors of `RequestHandler.detect(_:)`.
     public func perform(on source: ImageSource) async throws -> [DetectedObject] {
@@ -77,7 +77,7 @@ extension ImageClassifier {
     ///   - url: A JPEG, PNG, WebP or HEIC file.
     ///   - minimumConfidence: The minimum confidence of an object, 0…1; nil for the model's threshold of each label, or 0.5 for a label
     ///     without one.
-    /// - Returns: The objects by descending confidence: at most 100 per label (1,000 with a center-point detector), each with a confidence
+    /// - Returns: The objects by descending confidence: at most 100 per label (1,000 with an imported detector), each with a confidence
     ///   of at least 0.01.
     /// - Throws: `ImprintError.notADetector` if the model classifies whole images, `ImprintError.invalidSetting` if the confidence is not
     ///   within 0…1, `ImageError` if the file cannot be read as an image, `ImprintError.nonFiniteOutput`,
@@ -93,7 +93,7 @@ extension ImageClassifier {
     ///   - image: The image, upright and in sRGB.
     ///   - minimumConfidence: The minimum confidence of an object, 0…1; nil for the model's threshold of each label, or 0.5 for a label
     ///     without one.
-    /// - Returns: The objects by descending confidence: at most 100 per label (1,000 with a center-point detector), each with a confidence
+    /// - Returns: The objects by descending confidence: at most 100 per label (1,000 with an imported detector), each with a confidence
     ///   of at least 0.01.
     /// - Throws: The errors of `detect(_:minimumConfidence:)` for a file, except `ImageError`.
     public func detect(

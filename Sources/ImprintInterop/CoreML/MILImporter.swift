@@ -70,6 +70,7 @@ struct MILImporter {
             }
             labels = texts
         } else if operation.type.hasPrefix("constexpr_") {
+            // Each element that is read gives at most eight, so the limit of the reads also limits the result.
             computed[operation.name] = .tensor(try decompressed(operation))
         } else if let compute = MILOperations.all[operation.type] {
             let results = try compute(operation, &self)
@@ -97,6 +98,11 @@ extension MILImporter {
             }
             throw malformed(operation, "reads \(name.debugDescription), which no earlier operation computes")
         }
+        return try decoded(message, name, operation)
+    }
+
+    /// Decodes a value, and counts its elements.
+    private func decoded(_ message: WireMessage, _ name: String, _ operation: Operation) throws -> MILValue {
         let value = try MILValue(message, in: package, for: name)
         try limit.read(value.constant?.count ?? 0, for: operation.name)
         return value
@@ -106,8 +112,8 @@ extension MILImporter {
     func value(_ parameter: String, _ operation: Operation) throws -> MILValue? {
         switch operation.inputs[parameter]?.first {
         case .name(let name): return try named(name, operation)
-        case .value(let message): return try MILValue(message, in: package, for: parameter)
-        case nil: return try operation.attributes[parameter].map { try MILValue($0, in: package, for: parameter) }
+        case .value(let message): return try decoded(message, parameter, operation)
+        case nil: return try operation.attributes[parameter].map { try decoded($0, parameter, operation) }
         }
     }
 
@@ -119,7 +125,7 @@ extension MILImporter {
             case .name(let name):
                 if let activation = activations[name] { return .activation(activation) }
                 value = try named(name, operation)
-            case .value(let message): value = try MILValue(message, in: package, for: parameter)
+            case .value(let message): value = try decoded(message, parameter, operation)
             }
             guard let constant = value.constant else { throw malformed(operation, "has a string instead of a tensor") }
             return .constant(constant)

@@ -68,6 +68,7 @@ extension MILImporter {
             throw malformed(
                 operation, "has a lookup table of \(table.count) values and codes that do not match \(shape)")
         }
+        try ImportError.Problem.checkMemory(forElements: count)
         return Constant(
             shape: shape,
             floats: (0..<count).map { index in

@@ -282,6 +282,7 @@ extension ModelFile {
         }
         let head = ModelHead(network, detector, centerPoints, anchors)
         training = metadata[Key.training] == nil ? nil : try value(Key.training, in: metadata) as TrainingRecord
+        try checkTraining(training)
         base = metadata[Key.base]
         categories = metadata[Key.categories] == nil ? nil : try value(Key.categories, in: metadata) as Categories
         // Earlier versions wrote empty categories.

@@ -13,6 +13,12 @@ func checkCategories(_ categories: Categories?, _ labels: [String]) throws(Model
     }
 }
 
+/// Checks that the numbers of photos and the accuracies of a training record are in their ranges.
+func checkTraining(_ training: TrainingRecord?) throws(ModelFileError.Problem) {
+    guard let problem = training?.problem else { return }
+    throw .invalidMetadata(key: ModelFileKey.training, reason: problem)
+}
+
 /// Checks the version and the texts of the details.
 func checkDetails(_ details: ModelDetails) throws(ModelFileError.Problem) {
     if let problem = details.problem { throw .invalidMetadata(key: ModelFileKey.details, reason: problem) }

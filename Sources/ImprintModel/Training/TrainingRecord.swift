@@ -85,6 +85,28 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
 }
 
 extension TrainingRecord {
+    /// The largest number of photos of a label. Sums over all labels of a file do not overflow.
+    private static let maximumCount = Int(Int32.max)
+
+    /// What is wrong with the numbers of photos and the accuracies; nil if they are in their ranges.
+    var problem: String? {
+        for (name, counts) in [("trainingImages", trainingImages), ("validationImages", validationImages)] {
+            if let count = counts.values.first(where: { !(0...Self.maximumCount).contains($0) }) {
+                return "\(name) has the count \(count), expected 0 to \(Self.maximumCount)"
+            }
+        }
+        let fractions = history.flatMap {
+            [$0.accuracy, $0.validationAccuracy, $0.validationAveragePrecision].compactMap { $0 }
+        }
+        // A diverged training run can have values that are not finite.
+        if let value = (fractions + [startAccuracy].compactMap { $0 }).first(where: {
+            $0.isFinite && !(0...1).contains($0)
+        }) {
+            return "found the accuracy \(value), expected 0 to 1"
+        }
+        return nil
+    }
+
     /// Whether the model is the frozen base model with the fitted head, because fine-tuning was less accurate.
     public var keepsStart: Bool { keptEpoch == 0 }
 

@@ -109,7 +109,8 @@ final class DetectorObjective: TrainingObjective {
 
     // MARK: State
 
-    private struct State: Codable {
+    /// The detections in the photos, which a checkpoint stores.
+    struct State: Codable {
         let mined: [DetectorPatches.Detection]
         let located: [DetectorPatches.Detection]
 
@@ -118,6 +119,24 @@ final class DetectorObjective: TrainingObjective {
             // The name in checkpoints of version 1.
             case located = "found"
         }
+
+        /// Reads the state of a checkpoint.
+        /// - Parameters:
+        ///   - negatives: The number of photos without a logo, in which `mined` was found.
+        ///   - positives: The number of photos of a logo, in which `located` was found.
+        /// - Throws: `TrainingStateError` if the text is damaged or refers to other photos.
+        static func decoded(_ text: String, negatives: Int, positives: Int) throws(TrainingStateError) -> State {
+            guard let state = try? JSONDecoder().decode(State.self, from: Data(text.utf8)) else {
+                throw TrainingStateError(reason: "the detections are damaged")
+            }
+            for (detections, count) in [(state.mined, negatives), (state.located, positives)] {
+                if let detection = detections.first(where: { !(0..<count).contains($0.imageIndex) }) {
+                    throw TrainingStateError(
+                        reason: "a detection is in photo \(detection.imageIndex), expected 0 to \(count - 1)")
+                }
+            }
+            return state
+        }
     }
 
     func encodeState() throws -> String? {
@@ -125,7 +144,8 @@ final class DetectorObjective: TrainingObjective {
     }
 
     func restoreState(_ text: String) throws {
-        let state = try JSONDecoder().decode(State.self, from: Data(text.utf8))
+        let state = try State.decoded(
+            text, negatives: patches.negatives.count, positives: patches.positives.count)
         (patches.mined, patches.located) = (state.mined, state.located)
     }
 }

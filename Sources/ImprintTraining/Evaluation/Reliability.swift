@@ -17,15 +17,17 @@ extension Evaluation {
 
     /// The reliability diagram: the images in 15 bins of equal width by their highest confidence, in ascending order.
     ///
-    /// If the confidences are calibrated, the accuracy of each bin is near its mean confidence.
+    /// If the confidences are calibrated, the accuracy of each bin is near its mean confidence. A confidence that is not a number counts as
+    /// 0.
     public var reliability: [ReliabilityBin] {
         let bins = 15
         var counts = Array(repeating: (count: 0, correct: 0, confidence: 0.0), count: bins)
         for result in results {
             let predicted = result.predicted
-            let confidence = Double(result.confidences[predicted])
+            let found = Double(result.confidences[predicted])
+            let confidence = found.isNaN ? 0 : min(max(found, 0), 1)
             // No Float lies exactly between two bins: among the multiples of 1/15, only 0 and 1 are Floats.
-            let bin = min(max(Int(confidence * Double(bins)), 0), bins - 1)
+            let bin = min(Int(confidence * Double(bins)), bins - 1)
             counts[bin].count += 1
             counts[bin].correct += predicted == result.label ? 1 : 0
             counts[bin].confidence += confidence

@@ -165,9 +165,9 @@ extension ClassifierConfiguration {
         set(.labelSmoothing, \.labelSmoothing, 0.1)
         set(.gradientClipping, \.gradientClipping, 5)
         let photos = decision.evidence?.trainingPhotos ?? 0
-        let steps = original.epochs * max((photos + configuration.batchSize - 1) / configuration.batchSize, 1)
+        let steps = Double(original.epochs) * max((Double(photos) / Double(configuration.batchSize)).rounded(.up), 1)
         // The EMA covers about the last tenth of the steps.
-        set(.emaDecay, \.emaDecay, Float(min(max(1 - 10 / Double(steps), 0.9), 0.99)))
+        set(.emaDecay, \.emaDecay, Float(min(max(1 - 10 / steps, 0.9), 0.99)))
         return configuration
     }
 }

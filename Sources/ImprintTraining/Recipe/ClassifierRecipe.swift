@@ -146,7 +146,7 @@ extension RecipeDecision {
                     ? "" : "; logistic regression fits the head and ignores: \(unused.joined(separator: ", "))")
             return
         }
-        let most = secondsLeft.map { max(Int($0 / max(secondsPerEpoch, 1e-3)), 1) } ?? .max
+        let most = secondsLeft.map { Int(min(max($0 / max(secondsPerEpoch, 1e-3), 1), 1e6)) } ?? .max
         epochs = givenEpochs ?? min(Self.epochs(forPhotos: evidence.trainingPhotos), most)
         let doesNotMirror = givenAugmentation == nil && evidence.dependsOnDirection
         augmentation =

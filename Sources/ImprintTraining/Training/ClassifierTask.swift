@@ -85,7 +85,7 @@ struct ClassifierTask: TrainingTask {
         options.learningRateFactors = start.learningRateFactors
         options.patience = configuration.patience
         options.firstPatientRound = start.stages.lastStageStart
-        options.timeLimit = configuration.timeLimit.map { $0 - .seconds(recipe?.secondsOfProbe ?? 0) }
+        options.timeLimit = timeLimit
         options.evaluatesStart = recipe?.decision.recipe == .fineTuning
         return (objective, options)
     }
@@ -116,8 +116,13 @@ struct ClassifierTask: TrainingTask {
         }
     }
 
+    /// The time limit of the training loop; the choice of the recipe has used a part of the limit of the run.
+    private var timeLimit: Duration? {
+        configuration.timeLimit.map { $0 - .seconds(recipe?.secondsOfProbe ?? 0) }
+    }
+
     private func isOutOfTime(_ loop: TrainingLoop) -> Bool {
-        configuration.timeLimit.map { loop.seconds >= $0.seconds } ?? false
+        timeLimit.map { loop.seconds >= $0.seconds } ?? false
     }
 
     func describe() -> (recipe: TrainingRecipe, parameterCount: Int, trainableParameterCount: Int, roundCount: Int) {

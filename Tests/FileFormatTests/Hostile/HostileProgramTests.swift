@@ -284,6 +284,17 @@ import Testing
                     "conv", ["x": .name("image"), "weight": .name("w\(index)")], readsLast: false, to: ["c\(index)"])
             }
         },
+        program("1,000 lookup tables with the codes of one record", .exceedsLimit, "already read too many times") {
+            sample in
+            let offset = sample.store(Array(repeating: 0, count: 1 << 20))
+            let lookup: KeyValuePairs<String, ProgramSample.Argument> = [
+                "indices": .stored(.uint8, [1 << 20], at: offset), "lut": .floats([2], ones(2)),
+                "shape": .integers([1 << 23]),
+            ]
+            for index in 0..<1000 {
+                sample.add("constexpr_lut_to_dense", lookup, readsLast: false, to: ["w\(index)"])
+            }
+        },
         program("a large constant that 2,000 operations read", .exceedsLimit, "already read too many times") { sample in
             sample.constant("many", .floats([1 << 18], ones(1 << 18)))
             for index in 0..<2000 { sample.add("leaky_relu", ["alpha": .name("many")], to: ["r\(index)"]) }

@@ -6,11 +6,11 @@ import Testing
 
 /// Anchor-based detectors: decoding, averages and padding.
 @Suite struct AnchorTests {
-    /// Returns a detector for images of 64x64 pixels with one anchor in each cell of 16x16 pixels.
+    /// Returns a detector for square images with one anchor in each cell of 16x16 pixels.
     ///
     /// The logit of a cell is −10 + 20 · red. Its box is a square of 24 pixels, whose centre green moves to the right by up to 16 pixels.
-    private func detector(size: Float = 24) throws -> ImageClassifier {
-        var net = NetworkBuilder(name: "anchors", input: TensorShape(height: 64, width: 64, channels: 3))
+    private func detector(size: Float = 24, side: Int = 64) throws -> ImageClassifier {
+        var net = NetworkBuilder(name: "anchors", input: TensorShape(height: side, width: side, channels: 3))
         let cells = net.add(AveragePool(kernelSize: 16, stride: 16), named: "cells")
         net.add(Convolution(outputChannels: 1, kernelSize: 1), named: "logits", to: [cells])
         net.add(Flatten(), named: "scores")
@@ -25,7 +25,7 @@ import Testing
         parameters["values.weight"] =
             [Float](repeating: 0, count: 5) + [16, 0, 0, 0, 0] + [Float](repeating: 0, count: 5)
         parameters["values.bias"] = [0, 0, size, size, 7]
-        var preprocessing = Preprocessing(width: 64, height: 64, cropAndScale: .scaleFit)
+        var preprocessing = Preprocessing(width: side, height: side, cropAndScale: .scaleFit)
         (preprocessing.mean, preprocessing.scale) = ([0, 0, 0], [1 / 255, 1 / 255, 1 / 255])
         return try ImageClassifier(
             ModelFile(
@@ -75,6 +75,12 @@ import Testing
         try #require(objects.count == 1)
         #expect(isClose(objects[0].box, [28, 0, 24, 20], height: 32))
         #expect(try detector().detect(cellImage(width: 1, height: 3000, [])).isEmpty)
+    }
+
+    @Test("At most 1,000 objects of a label are returned") func limit() throws {
+        var image = RasterImage(width: 640, height: 640)
+        for pixel in 0..<(640 * 640) { image.samples[3 * pixel] = 255 }
+        #expect(try detector(size: 8, side: 640).detect(image).count == 1000)
     }
 
     @Test("A box without a positive size, or one that overflows, is never returned with invalid values") func extremes()

@@ -72,4 +72,19 @@ import Testing
             try classify(nodes)
         }
     }
+
+    @Test("A detector whose scores are not finite cannot be personalized") func overflow() throws {
+        let model = try detectorModel(logos: ["logo"])
+        let parameters = try model.parameters.copy()
+        for name in parameters.layout.entries.map(\.name) where name.hasSuffix(".weight") {
+            parameters[name] = parameters[name]?.map { $0 * 1e30 }
+        }
+        let overflowing = ModelFile(
+            network: model.network, parameters: parameters, labels: model.labels, preprocessing: model.preprocessing,
+            detector: model.detector)
+        let session = try PersonalizationSession(ImageClassifier(overflowing))
+        #expect(throws: ImprintError.nonFiniteOutput(network: model.network.name)) {
+            try session.teach(stripes(2, count: 1)[0], as: "logo")
+        }
+    }
 }

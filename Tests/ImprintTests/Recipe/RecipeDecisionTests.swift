@@ -49,7 +49,7 @@ import Testing
 
     @Test(
         "Fewer photos take more epochs, and a time limit takes away those that do not fit",
-        arguments: [(100, nil, 8), (700, nil, 5), (1000, nil, 4), (100_000, nil, 4), (100, 65, 3)]
+        arguments: [(100, nil, 8), (700, nil, 5), (1000, nil, 4), (100_000, nil, 4), (100, 65, 3), (100, 1e300, 8)]
             as [(Int, Double?, Int)])
     func epochs(photos: Int, secondsLeft: Double?, expected: Int) {
         #expect(decision(photos: photos, secondsLeft: secondsLeft).epochs == expected)
