@@ -70,22 +70,34 @@ import Testing
         #expect(!reason.isEmpty)
     }
 
+    /// A training record with an impossible value, and a part of the error.
+    struct InvalidRecord: CustomTestStringConvertible {
+        let text: String
+        let record: TrainingRecord
+        var testDescription: String { text }
+
+        init(_ text: String, _ change: (inout TrainingRecord) -> Void) {
+            var record = TrainingRecord(.classifier(ClassifierHyperparameters()))
+            change(&record)
+            (self.text, self.record) = (text, record)
+        }
+    }
+
     @Test(
         "A training record with impossible counts or accuracies is rejected",
         arguments: [
-            ("trainingImages has the count 9223372036854775807", { $0.trainingImages = ["a": .max, "b": 1] }),
-            ("validationImages has the count -1", { $0.validationImages = ["a": -1] }),
-            ("found the accuracy 2.0, expected 0 to 1", { $0.startAccuracy = 2 }),
-            (
-                "found the accuracy 1e+30",
-                { $0.history = [EpochMetrics(epoch: 1, loss: 1, accuracy: 1e30, learningRate: 1)] }
-            ),
-        ] as [(String, @Sendable (inout TrainingRecord) -> Void)])
-    func invalidTraining(text: String, change: @Sendable (inout TrainingRecord) -> Void) throws {
-        var record = TrainingRecord(.classifier(ClassifierHyperparameters()))
-        change(&record)
-        let description = try error(metadata: ["imprint.training": json(record)])?.description
-        #expect(description?.contains(text) == true, "\(description ?? "no error")")
+            InvalidRecord("trainingImages has the count 9223372036854775807") {
+                $0.trainingImages = ["a": .max, "b": 1]
+            },
+            InvalidRecord("validationImages has the count -1") { $0.validationImages = ["a": -1] },
+            InvalidRecord("found the accuracy 2.0, expected 0 to 1") { $0.startAccuracy = 2 },
+            InvalidRecord("found the accuracy 1e+30") {
+                $0.history = [EpochMetrics(epoch: 1, loss: 1, accuracy: 1e30, learningRate: 1)]
+            },
+        ])
+    func invalidTraining(_ invalid: InvalidRecord) throws {
+        let description = try error(metadata: ["imprint.training": json(invalid.record)])?.description
+        #expect(description?.contains(invalid.text) == true, "\(description ?? "no error")")
     }
 
     @Test(
