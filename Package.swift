@@ -259,7 +259,7 @@ let package = Package(
             name: "ImprintTests",
             dependencies: [
                 "Imprint", "ImprintTraining", "ImprintInterop", "ImprintStore", "ImprintBaseModels", "ImprintFleet",
-                "TestSupport",
+                "CHeapMeter", "TestSupport",
             ],
             exclude: ["Fixtures"],
             swiftSettings: settings),

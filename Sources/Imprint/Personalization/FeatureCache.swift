@@ -44,12 +44,17 @@ final class FeatureCache {
         }
     }
 
-    /// Returns the name of a photo in the cache: the SHA-256 digest of its bytes.
-    static func name(of photo: URL) throws -> String {
-        SHA256.hexadecimal(of: Array(try Data(contentsOf: photo)))
+    /// Computes the name of a photo in the cache: the SHA-256 digest of its bytes.
+    ///
+    /// It is nil if the file cannot be read, or cannot be decoded because it is too large or not a regular file.
+    static func name(of photo: URL) -> String? {
+        guard let status = FileStatus(photo), status.isFile, status.size <= ImageFile.byteLimit else { return nil }
+        return try? FileDigest.sha256(of: photo)
     }
 
     /// Returns the cached features of each view of a photo; nil if there are none.
+    ///
+    /// Several threads may call this method at the same time, but not during a call of `add(_:_:)`.
     func features(_ name: String) -> [[Float]]? {
         guard let all = views[name], all.allSatisfy(\.isFinite) else { return nil }
         return (0..<viewCount).map { Array(all[($0 * length)..<(($0 + 1) * length)]) }

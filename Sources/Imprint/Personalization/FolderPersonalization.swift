@@ -150,21 +150,24 @@ extension PersonalizationSession {
     private func features(
         _ photos: [(photo: URL, evidence: Evidence)], _ store: FeatureCache?, _ workers: Workers
     ) throws -> [Result<Example, ImageError>] {
-        // A photo that cannot be read has no name here; decoding it below reports the error.
-        let names = photos.map { item in store == nil ? nil : try? FeatureCache.name(of: item.photo) }
-        let known = names.map { name in name.flatMap { store?.features($0) } }
-        let outcomes = try workers.parallelMap(photos.count) { index throws -> Result<Example, ImageError> in
-            if let views = known[index] { return .success(Example(evidence: photos[index].evidence, views: views)) }
+        let outcomes = try workers.parallelMap(photos.count) {
+            index throws -> (newName: String?, outcome: Result<Example, ImageError>) in
+            let (photo, evidence) = photos[index]
+            // A photo that cannot be read has no name; decoding it reports the error.
+            let name = store == nil ? nil : FeatureCache.name(of: photo)
+            if let name, let views = store?.features(name) {
+                return (nil, .success(Example(evidence: evidence, views: views)))
+            }
             do {
-                return .success(try example(.file(photos[index].photo), photos[index].evidence))
+                return (name, .success(try example(.file(photo), evidence)))
             } catch let error as ImageError {
-                return .failure(error)
+                return (name, .failure(error))
             }
         }
-        for (name, outcome) in zip(names, outcomes) {
-            if let name, let example = try? outcome.get() { store?.add(name, example.views) }
+        for (newName, outcome) in outcomes {
+            if let newName, case .success(let example) = outcome { store?.add(newName, example.views) }
         }
-        return outcomes
+        return outcomes.map(\.outcome)
     }
 }
 

@@ -1,3 +1,4 @@
+import CHeapMeter
 import Foundation
 import ImprintImages
 import ImprintModel
@@ -141,6 +142,35 @@ import Testing
             }
             try Safetensors.write([], to: cache) { _ in [:] }
             #expect(throws: ImprintError.notAFeatureCache(file: cache.path)) { try personalize(folder, cache: cache) }
+        }
+    }
+
+    @Test("Computing the name of a photo in the cache takes less memory than the file")
+    func cacheNames() throws {
+        try withTemporaryFolder { folder in
+            let photo = folder.appending(path: "photo.png")
+            try Data(count: 2 << 20).write(to: photo)
+            heap_meter_start()
+            let name = FeatureCache.name(of: photo)
+            let peak = heap_meter_stop()
+            #expect(name == "5647f05ec18958947d32874eeb788fa396a05d0bab7c1b71f112ceb7e9b31eee")
+            #expect(peak < 1 << 20, "\(peak) bytes")
+            #expect(FeatureCache.name(of: folder) == nil)
+            #expect(FeatureCache.name(of: folder.appending(path: "missing.png")) == nil)
+        }
+    }
+
+    @Test("Personalization with a cache skips a pipe instead of waiting for its writer", .timeLimit(.minutes(1)))
+    func pipe() throws {
+        try withPhotos { folder in
+            let pipe = folder.appending(path: "pipe.png")
+            try #require(mkfifo(pipe.path, 0o600) == 0)
+            let photos = try ImageFolder.images(in: folder.appending(path: "photos/left"))
+            let session = try PersonalizationSession(leftOrRightClassifier())
+            let result = try session.teach(
+                nil, corrections: (photos + [pipe]).map { (photo: $0, isNot: "right") },
+                cache: folder.appending(path: "features"))
+            #expect(result.exampleCount == 4 && result.skipped.map(\.url) == [pipe])
         }
     }
 
