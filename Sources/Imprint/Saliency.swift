@@ -26,10 +26,12 @@ public struct SaliencyMap: Sendable, Hashable {
 extension ImageClassifier {
     /// Computes a saliency map by occlusion.
     ///
-    /// A grey square of one fifth of the network's shorter input side slides over the preprocessed image in steps of half its side. The map
-    /// assigns the drop in confidence to the centre of the square, and interpolates linearly between the centres (Zeiler and Fergus,
-    /// "Visualizing and understanding convolutional networks", 2014, section 4.2). The map of a square input takes 81 predictions and one
-    /// more for the whole image. It explains the model without the personalization and without test-time augmentation.
+    /// A grey square of one fifth of the network's shorter input side slides over the preprocessed image in steps of at most half its side,
+    /// rounded to pixels. The map assigns the drop in confidence to the centre of the square, and interpolates linearly between the centres
+    /// (Zeiler and Fergus, "Visualizing and understanding convolutional networks", 2014, section 4.2). It takes one prediction for each
+    /// position of the square and one for the whole image. For a square input, that is 82 predictions if its side is a multiple of 5
+    /// pixels, and usually 101 otherwise, for example with 224 pixels. The map explains the model without the personalization and without
+    /// test-time augmentation.
     /// - Parameters:
     ///   - image: The image, upright and in sRGB.
     ///   - label: One of `model.labels`; nil for the label with the highest confidence.
@@ -70,8 +72,8 @@ package struct Occlusion {
                 for: model.network))
     }
 
-    /// Returns evenly spaced ranges of `side` pixels from the first to the last pixel, which overlap by half.
-    private static func squares(_ side: Int, along length: Int) -> [Range<Int>] {
+    /// Returns evenly spaced ranges of `side` pixels from the first to the last pixel, in steps of at most half of `side`, rounded to pixels.
+    static func squares(_ side: Int, along length: Int) -> [Range<Int>] {
         let steps = max((2 * (length - side) + side - 1) / side, 1)
         return (0...steps).map { step in
             let start = (length - side) * step / steps

@@ -1,8 +1,9 @@
-import Imprint
 import ImprintImages
 import ImprintModel
 import ImprintNetwork
 import Testing
+
+@testable import Imprint
 
 @Suite("Saliency") struct SaliencyTests {
     /// Returns a model whose confidence in "bright" increases with the brightness of the pixels in `block`, and depends on no others.
@@ -61,6 +62,19 @@ import Testing
             of: RasterImage(width: 64, height: 64, filledWith: 255), for: "dark")
         #expect(map.label == "dark" && abs(map.confidence - 0.01799) < 1e-4)
         #expect(map.values.allSatisfy { $0 == 0 } && map.maximum == 0)
+    }
+
+    @Test(
+        "A side has 9 positions of the square if it is a multiple of 5 pixels, and 10 for other common sizes",
+        arguments: [(20, 9), (25, 9), (160, 9), (300, 9), (96, 10), (224, 10), (299, 10)])
+    func positions(length: Int, count: Int) {
+        let side = length / 5
+        let squares = Occlusion.squares(side, along: length)
+        #expect(squares.count == count)
+        #expect(squares.first?.lowerBound == 0 && squares.last?.upperBound == length)
+        let steps = zip(squares, squares.dropFirst()).map { $1.lowerBound - $0.lowerBound }
+        // Half of the side, rounded up to a pixel.
+        #expect(squares.allSatisfy { $0.count == side } && steps.allSatisfy { $0 <= (side + 1) / 2 })
     }
 
     @Test("The map is bitwise identical for any number of threads") func threads() throws {
