@@ -90,7 +90,7 @@ extension PersonalizationSession {
         let chunkSize = 2 * workers.count
         for start in stride(from: 0, to: all.count, by: chunkSize) {
             try control.check()
-            if isTimeUp(0.8) && !examples.isEmpty {
+            if isTimeUp(0.8) && !learnable(examples, folder).isEmpty {
                 ending = .timeLimit
                 break
             }
@@ -116,6 +116,7 @@ extension PersonalizationSession {
             }
         }
         try store?.save()
+        if ending != .completed { examples = learnable(examples, folder) }
         if examples.isEmpty && ending == .memoryLimit {
             throw ImprintError.featuresExceedMemoryLimit(
                 byteCount: configuration.memoryLimit + 1, limit: configuration.memoryLimit)
@@ -144,6 +145,14 @@ extension PersonalizationSession {
             exampleCount: examples.count, skipped: skipped,
             omittedCount: all.count - skipped.count - examples.count,
             ending: ending, seconds: clock.seconds, accuracy: accuracy)
+    }
+
+    /// Returns the examples without the corrections of new labels of the folder that have no photo yet.
+    ///
+    /// A limit may omit all readable photos of a label, but not its corrections.
+    private func learnable(_ examples: [Example], _ folder: ImageFolder?) -> [Example] {
+        let missing = Set(folder?.labels ?? []).subtracting(classifier.labels + examples.positiveLabels)
+        return examples.filter { !missing.contains($0.evidence.label) }
     }
 
     /// Returns the example of each photo, from the cache if possible, or the reason why it cannot be read.

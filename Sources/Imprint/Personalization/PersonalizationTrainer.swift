@@ -22,16 +22,13 @@ struct PersonalizationTrainer {
         self.configuration = configuration
         model = base.model
         let known = model.labels + (data.initial?.addedLabels ?? [])
-        var new: [String] = []
-        for example in data.examples where !(known + new).contains(example.evidence.label) {
-            guard example.evidence.isPositive else {
-                throw ImprintError.unknownLabel(example.evidence.label, known: known)
-            }
-            guard base.learnsNewLabels else {
-                throw ImprintError.cannotAddLabel(example.evidence.label, known: known)
-            }
-            new.append(example.evidence.label)
+        // A correction may precede the first photo of its label.
+        let new = data.examples.positiveLabels.filter { !known.contains($0) }
+        let all = Set(known + new)
+        if let unknown = data.examples.first(where: { !all.contains($0.evidence.label) }) {
+            throw ImprintError.unknownLabel(unknown.evidence.label, known: known)
         }
+        if let label = new.first, !base.learnsNewLabels { throw ImprintError.cannotAddLabel(label, known: known) }
         newLabels = new
         outputs = model.headLabels + (data.initial?.addedLabels ?? []) + new
     }

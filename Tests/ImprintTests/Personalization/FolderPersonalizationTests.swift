@@ -64,6 +64,24 @@ import Testing
         }
     }
 
+    @Test("A new label is learned with corrections if its first photo is unreadable", arguments: [false, true])
+    func unreadableFirstPhoto(hasTimeLimit: Bool) throws {
+        try withPhotos { folder in
+            let corrections = try ImageFolder.images(in: folder.appending(path: "photos/left"))
+            try write(stripes(2, count: 6), label: "new", in: folder.appending(path: "others"))
+            try Data("no image".utf8).write(to: folder.appending(path: "others/new/0.png"))
+            var configuration = PersonalizationConfiguration()
+            if hasTimeLimit { configuration.timeLimit = .nanoseconds(1) }
+            let session = try PersonalizationSession(leftOrRightClassifier(), configuration: configuration)
+            let others = try ImageFolder(at: folder.appending(path: "others"), minimumClasses: 1)
+            let result = try session.teach(others, corrections: corrections.map { (photo: $0, isNot: "new") })
+            #expect(session.classifier.labels == ["left", "right", "new"] && result.skipped.count == 1)
+            #expect(result.ending == (hasTimeLimit ? .timeLimit : .completed))
+            #expect(result.exampleCount + result.omittedCount == 9)
+            #expect(hasTimeLimit == (result.omittedCount > 0))
+        }
+    }
+
     @Test("If the memory limit is exceeded, photos are omitted evenly from all labels")
     func memory() throws {
         try withPhotos { folder in

@@ -153,6 +153,20 @@ import Testing
         #expect(session.exampleCount == 1)
     }
 
+    @Test("Cross-validation works if a correction of a new label precedes its first photo in a fold")
+    func correctionFirst() throws {
+        let session = try PersonalizationSession(leftOrRightClassifier())
+        try session.teach(photos[0], as: "stripes")
+        try session.correct(photos[4], isNot: "stripes")
+        try session.correct(photos[5], isNot: "stripes")
+        try session.teach(photos[1], as: "stripes")
+        for (index, photo) in stripes(9, count: 6).enumerated() {
+            try session.teach(photo, as: index % 2 == 0 ? "left" : "right")
+        }
+        let accuracy = try #require(try session.crossValidated(folds: 5))
+        #expect((0...1).contains(accuracy.before) && (0...1).contains(accuracy.after))
+    }
+
     @Test("forget() removes a label, and undo() restores it")
     func forget() throws {
         let session = try PersonalizationSession(leftOrRightClassifier())
