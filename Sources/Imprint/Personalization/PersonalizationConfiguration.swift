@@ -23,9 +23,11 @@ public struct PersonalizationConfiguration: Hashable, Sendable {
     ///
     /// The result does not depend on it.
     public var threads = 1
-    /// The maximum number of bytes for the features of the user's photos.
+    /// The maximum number of bytes for the features of the user's photos, including forgotten photos that `PersonalizationSession.undo()` can
+    /// restore.
     ///
-    /// Training with a folder omits photos beyond the limit; the other methods throw an error.
+    /// Training with a folder omits photos beyond the limit; the other methods throw an error. Forgotten photos do not count for this: the
+    /// session drops the oldest of them, so that the calls up to then can no longer be undone.
     public var memoryLimit = 64 << 20
     /// The maximum duration of training with a folder; nil for no limit.
     ///

@@ -28,23 +28,8 @@ public final class PersonalizationSession: Sendable {
     public let base: ImageClassifier
     /// The hyperparameters and limits.
     public let configuration: PersonalizationConfiguration
-    private let state: Mutex<State>
+    private let history: Mutex<TrainingHistory>
     private let published: LiveClassifier
-
-    /// The training data: an initial personalization and examples.
-    struct TrainingData: Sendable {
-        /// The personalization that the session started with.
-        var initial: Personalization?
-        var examples: [Example] = []
-
-        var byteCount: Int { examples.reduce(0) { $0 + $1.byteCount } }
-    }
-
-    private struct State {
-        var data: TrainingData
-        /// The previous states for `undo()`, the latest at the end.
-        var history: [TrainingData] = []
-    }
 
     /// Creates a session.
     /// - Parameters:
@@ -70,7 +55,7 @@ public final class PersonalizationSession: Sendable {
                 name: "blocks", found: "\(configuration.blocks)",
                 expected: "at least \(minimum), the number of blocks that the initial personalization changes")
         }
-        state = Mutex(State(data: TrainingData(initial: classifier.personalization)))
+        history = Mutex(TrainingHistory(TrainingData(initial: classifier.personalization)))
         published = LiveClassifier(classifier)
     }
 
@@ -81,7 +66,10 @@ public final class PersonalizationSession: Sendable {
     public var personalization: Personalization? { classifier.personalization }
 
     /// The number of photos in the session, without those that were undone or forgotten.
-    public var exampleCount: Int { state.withLock { $0.data.examples.count } }
+    public var exampleCount: Int { history.withLock { $0.data.examples.count } }
+
+    /// The number of bytes of all features in the session, including those of forgotten photos.
+    var byteCount: Int { history.withLock { $0.byteCount } }
 
     /// Adds a photo of a label and trains.
     ///
@@ -138,7 +126,7 @@ public final class PersonalizationSession: Sendable {
             }
             // Checked for every chunk, because features may take many times the bytes of their photos.
             if let each = examples.first?.byteCount, examples.count > capacity(for: each) {
-                let byteCount = state.withLock { $0.data.byteCount } + examples.reduce(0) { $0 + $1.byteCount }
+                let byteCount = history.withLock { $0.data.byteCount } + examples.reduce(0) { $0 + $1.byteCount }
                 throw ImprintError.featuresExceedMemoryLimit(byteCount: byteCount, limit: configuration.memoryLimit)
             }
             onProgress(.extractedFeatures(done: examples.count, of: photos.count))
@@ -152,15 +140,18 @@ public final class PersonalizationSession: Sendable {
     }
 
     /// Undoes the last call of `teach`, `correct` or `forget` that has not been undone.
+    ///
+    /// For this, the session keeps the features of forgotten photos. If they and the features of its photos exceed
+    /// `PersonalizationConfiguration.memoryLimit`, the session drops the oldest forgotten photos. You can then no longer undo that call of
+    /// `forget` and the calls before it. The last call can always be undone.
     /// - Returns: Whether there was a call to undo.
     /// - Throws: The errors of training; the session then stays unchanged.
     @discardableResult
     public func undo() throws -> Bool {
-        try state.withLock { state in
-            guard let data = state.history.last else { return false }
+        try history.withLock { history in
+            guard let data = history.previousData else { return false }
             try publish(data)
-            state.data = data
-            state.history.removeLast()
+            history.undo()
             return true
         }
     }
@@ -169,15 +160,14 @@ public final class PersonalizationSession: Sendable {
     ///
     /// The call removes an added label from the classifier, and undoes the change that earlier sessions made to the label's column
     /// in the head. It does not undo the effect of earlier sessions on the columns of other labels and on the layers before the
-    /// head.
+    /// head. The session keeps the features of the photos for `undo()`, which describes when it drops them.
     /// - Throws: `ImprintError.unknownLabel` if the classifier does not have the label.
     public func forget(_ label: String) throws {
         try change { data in
             guard classifier.labels.contains(label) else {
                 throw ImprintError.unknownLabel(label, known: classifier.labels)
             }
-            data.examples.removeAll { $0.evidence.label == label }
-            data.initial = data.initial?.without(label)
+            return data.forget(label)
         }
     }
 
@@ -207,31 +197,31 @@ public final class PersonalizationSession: Sendable {
         onStep: ((PersonalizationProgress.Step) -> Void)? = nil
     ) throws {
         try change(shouldStop: shouldStop, onStep: onStep) { data in
-            data.examples += examples
+            let step = data.add(examples)
             if data.byteCount > configuration.memoryLimit {
                 throw ImprintError.featuresExceedMemoryLimit(
                     byteCount: data.byteCount, limit: configuration.memoryLimit)
             }
+            return step
         }
     }
 
-    /// Returns the number of further examples of a size that fit within the memory limit.
+    /// Returns the number of further examples of a size that fit within the memory limit; undo steps are dropped for them.
     func capacity(for byteCount: Int) -> Int {
-        let free = configuration.memoryLimit - state.withLock { $0.data.byteCount }
+        let free = configuration.memoryLimit - history.withLock { $0.data.byteCount }
         return max(free, 0) / max(byteCount, 1)
     }
 
-    /// Changes the training data, trains, and records the previous data for `undo()`.
+    /// Changes the training data, trains, and records the step that reverts the change for `undo()`.
     private func change(
         shouldStop: () throws -> Bool = { false }, onStep: ((PersonalizationProgress.Step) -> Void)? = nil,
-        _ body: (inout TrainingData) throws -> Void
+        _ body: (inout TrainingData) throws -> UndoStep
     ) throws {
-        try state.withLock { state in
-            var data = state.data
-            try body(&data)
+        try history.withLock { history in
+            var data = history.data
+            let step = try body(&data)
             try publish(data, shouldStop: shouldStop, onStep: onStep)
-            state.history.append(state.data)
-            state.data = data
+            history.change(to: data, revertedBy: step, limit: configuration.memoryLimit)
         }
     }
 
@@ -267,7 +257,7 @@ public final class PersonalizationSession: Sendable {
     /// Measures the accuracy; the result is also nil if `shouldStop` returns true.
     func crossValidated(folds: Int, shouldStop: () throws -> Bool) throws -> Accuracy? {
         precondition(folds >= 2, "cross-validation needs at least 2 folds, not \(folds)")
-        let data = state.withLock { $0.data }
+        let data = history.withLock { $0.data }
         return try PersonalizationTrainer.crossValidated(
             base, data, configuration, folds: folds, shouldStop: shouldStop)
     }
