@@ -57,7 +57,7 @@ public struct ConfidenceRule: Hashable, Sendable {
 
     /// Checks that a classifier has the metrics that the rule needs, for each of its labels.
     ///
-    /// Labels that a personalization added do not have metrics.
+    /// Labels that a personalization added do not have metrics, and neither do models without a training record, such as imported ones.
     /// - Throws: `ImprintError.missingMetric` if a metric is missing, `ImprintError.invalidSetting` if a value of the rule is not in 0…1.
     public func check(_ classifier: ImageClassifier) throws(ImprintError) {
         if case .confidence(let minimum) = threshold { try Self.check(Double(minimum), "threshold") }
@@ -65,8 +65,16 @@ public struct ConfidenceRule: Hashable, Sendable {
         try minimumRecall.map { value throws(ImprintError) in try Self.check(value, "minimumRecall") }
         let model = classifier.model
         func require(_ metric: String, _ isKnown: (String) -> Bool) throws(ImprintError) {
-            let labels = classifier.labels.filter { !isKnown($0) }
-            guard labels.isEmpty else { throw .missingMetric(metric, labels: labels) }
+            let labels = model.labels.filter { !isKnown($0) }
+            guard labels.isEmpty else {
+                throw .missingMetric(
+                    metric, labels: labels,
+                    reason: model.training == nil ? .noTrainingRecord : .noValidationPhotos)
+            }
+            let added = (classifier.personalization?.addedLabels ?? []).filter { !isKnown($0) }
+            guard added.isEmpty else {
+                throw .missingMetric(metric, labels: added, reason: .addedByPersonalization)
+            }
         }
         if threshold == .perLabel {
             try require("threshold") { model.training?.thresholds?[$0] != nil }

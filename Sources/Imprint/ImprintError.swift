@@ -26,8 +26,8 @@ public enum ImprintError: DescribedError, Equatable {
     case unsupportedImageSize(network: String, width: Int, height: Int, reason: String)
     /// There is not enough memory for a prediction.
     case outOfMemory(byteCount: Int)
-    /// The model lacks a validation metric for some labels.
-    case missingMetric(String, labels: [String])
+    /// The classifier lacks a metric for some labels.
+    case missingMetric(String, labels: [String], reason: MissingMetricReason)
     /// The time limit is too short to measure the photos for the choice of a recipe, which takes about `expected` seconds.
     case timeLimitTooShort(seconds: Double, expected: Double)
     /// Training was stopped before the end of its first epoch.
@@ -123,9 +123,8 @@ public enum ImprintError: DescribedError, Equatable {
         case .outOfMemory(let byteCount):
             "a prediction needs \(byteCount / 1_048_576 + 1) MB of memory, which is not available. "
                 + "Use fewer threads, or free memory"
-        case .missingMetric(let metric, let labels):
-            "the model has no \(metric) for \(abbreviated(labels)), because no validation photo had these labels. "
-                + "Choose a threshold yourself, or train again with validation photos of every label"
+        case .missingMetric(let metric, let labels, let reason):
+            "the model has no \(metric) for \(abbreviated(labels)), \(reason.text)"
         case .timeLimitTooShort(let seconds, let expected):
             "the time limit of \(Int(seconds.rounded(.up))) s was reached before the photos were measured, which takes about "
                 + "\(Int(min(expected, 1e9).rounded(.up))) s. Allow more time, or use fewer photos"
@@ -202,6 +201,33 @@ public enum ImprintError: DescribedError, Equatable {
             "the session has no personalization to save. Add photos first"
         case .unusableCheckpoint(let reason):
             "\(reason.sentence) Remove this checkpoint to start a new run"
+        }
+    }
+}
+
+extension ImprintError {
+    /// The reason why a classifier lacks a metric.
+    public enum MissingMetricReason: Hashable, Sendable {
+        /// No validation photo had these labels.
+        case noValidationPhotos
+        /// A personalization added these labels; metrics come only from training.
+        case addedByPersonalization
+        /// The model has no training record, for example because it was imported.
+        case noTrainingRecord
+
+        /// The reason and the fix, as the end of a message.
+        fileprivate var text: String {
+            switch self {
+            case .noValidationPhotos:
+                "because no validation photo had these labels. Choose a threshold yourself, or train again with validation photos of "
+                    + "every label"
+            case .addedByPersonalization:
+                "because a personalization adds labels without metrics. Choose one confidence as the threshold of all labels, or train a "
+                    + "model with these labels"
+            case .noTrainingRecord:
+                "because it has no training record, like an imported model. Choose one confidence as the threshold of all labels, or "
+                    + "train a model with validation photos"
+            }
         }
     }
 }

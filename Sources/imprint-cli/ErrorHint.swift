@@ -36,6 +36,7 @@ func hint(for error: any Error) -> String? {
     switch error {
     case ImprintError.noHead: "--base adds a head to networks that end in global average pooling or sigmoids."
     case ImprintError.needsBoxes: "--annotations names a file or folder of boxes."
+    case ImprintError.missingMetric: "--threshold 0.5 requires a confidence of at least 0.5 for all labels."
     case ImprintError.noAveragePooling: "Leave out --pool-maximum."
     case ImprintError.tooFewReadablePhotos: "A larger --memory keeps more photos in memory."
     case ImprintError.notADetector: "imprint train-detector trains a detector; imprint classify runs other models."

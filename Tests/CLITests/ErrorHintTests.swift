@@ -15,6 +15,10 @@ import Testing
         arguments: [
             (.invalidSetting(name: "averagesFlipped", found: "true", expected: "false"), "Leave out --mirror."),
             (.invalidSetting(name: "epochs", found: "0", expected: "1 to 100000"), nil),
+            (
+                .missingMetric("threshold", labels: ["Ring"], reason: .addedByPersonalization),
+                "--threshold 0.5 requires a confidence of at least 0.5 for all labels."
+            ),
             (.unfinishedCheckpoint(file: "run/checkpoint.safetensors", epoch: 1, of: 2), "--resume continues the run."),
             (.stoppedTooEarly(checkpoint: "run/checkpoint.safetensors"), "--resume continues the run."),
             (.stoppedTooEarly(checkpoint: nil), "--checkpoint saves a run, so that --resume can continue it."),

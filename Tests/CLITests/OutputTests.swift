@@ -146,7 +146,8 @@ import Testing
         arguments: [
             ("--threshold auto", "no threshold for bright, dark"),
             ("--minimum-precision 0.9", "no precision–recall curve for bright, dark"),
-            ("--minimum-recall 0.9", "train again with validation photos of every label"),
+            ("--minimum-recall 0.9", "because it has no training record, like an imported model."),
+            ("--threshold auto", "--threshold 0.5 requires a confidence of at least 0.5 for all labels."),
         ])
     func unvalidatedModel(options: String, message: String) throws {
         try withTemporaryFolder { folder in

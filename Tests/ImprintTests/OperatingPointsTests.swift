@@ -144,23 +144,48 @@ import Testing
                 preprocessing: Preprocessing(width: 16, height: 16), training: record)
         }
         var record = TrainingRecord(.classifier(ClassifierHyperparameters()))
-        #expect(throws: ImprintError.missingMetric("threshold", labels: labels)) {
+        #expect(throws: ImprintError.missingMetric("threshold", labels: labels, reason: .noTrainingRecord)) {
             try ConfidenceRule(threshold: .perLabel).check(try ImageClassifier(model(nil)))
         }
         record.thresholds = Dictionary(uniqueKeysWithValues: labels.dropLast().map { ($0, 0.5) })
-        #expect(throws: ImprintError.missingMetric("threshold", labels: ["label 7"])) {
+        #expect(throws: ImprintError.missingMetric("threshold", labels: ["label 7"], reason: .noValidationPhotos)) {
             try ConfidenceRule(threshold: .perLabel).check(try ImageClassifier(model(record)))
         }
         record.thresholds?["label 7"] = 0.5
         try ConfidenceRule(threshold: .perLabel).check(try ImageClassifier(model(record)))
         for rule in [ConfidenceRule(minimumPrecision: 0.5), ConfidenceRule(minimumRecall: 0.5)] {
             let error = #expect(throws: ImprintError.self) { try rule.check(try ImageClassifier(model(record))) }
-            #expect(error == .missingMetric("precision–recall curve", labels: labels))
+            #expect(error == .missingMetric("precision–recall curve", labels: labels, reason: .noValidationPhotos))
             #expect(error?.description.contains("label 4, label 5 and 2 more labels") == true)
         }
         for label in labels { record.precisionRecall[label] = curve }
         try ConfidenceRule(minimumPrecision: 0.5, minimumRecall: 0.5).check(try ImageClassifier(model(record)))
         try ConfidenceRule(threshold: .confidence(0.5)).check(try ImageClassifier(model(nil)))
+
+        let base = try model(record)
+        let weights = [Float](repeating: 0, count: try #require(network.headChannels))
+        let personalization = Personalization(
+            base: try base.identity, addedLabels: ["new"],
+            columns: [Personalization.Column(label: "new", weights: weights, bias: 0)],
+            record: Personalization.Record(examples: ["new": 1]))
+        let personalized = try ImageClassifier(base).personalized(with: personalization)
+        #expect(throws: ImprintError.missingMetric("threshold", labels: ["new"], reason: .addedByPersonalization)) {
+            try ConfidenceRule(threshold: .perLabel).check(personalized)
+        }
+        try ConfidenceRule(threshold: .confidence(0.5)).check(personalized)
+    }
+
+    @Test(
+        "The message about a missing metric gives its reason and a fix",
+        arguments: [
+            (.noValidationPhotos, "no validation photo had these labels", "train again with validation photos"),
+            (.addedByPersonalization, "a personalization adds labels without metrics", "Choose one confidence"),
+            (.noTrainingRecord, "it has no training record", "Choose one confidence"),
+        ] as [(ImprintError.MissingMetricReason, String, String)])
+    func missingMetricMessage(reason: ImprintError.MissingMetricReason, cause: String, fix: String) {
+        let message = ImprintError.missingMetric("threshold", labels: ["Ring"], reason: reason).description
+        #expect(message.hasPrefix("the model has no threshold for Ring, because \(cause)"), "\(message)")
+        #expect(message.contains(fix) && message.hasSuffix(".") && !message.hasSuffix(".."), "\(message)")
     }
 
     @Test("A classifier adds the curve and threshold of the label to each classification")

@@ -102,7 +102,9 @@ import Testing
         let request = ClassificationRequest(classifier, rule: rule)
         #expect(try await request.perform(on: .image(testImage())) == Array(all[...1]))
         let withoutMetrics = ClassificationRequest(classifier, rule: ConfidenceRule(threshold: .perLabel))
-        await #expect(throws: ImprintError.missingMetric("threshold", labels: ["a", "b", "c"])) {
+        await #expect(
+            throws: ImprintError.missingMetric("threshold", labels: ["a", "b", "c"], reason: .noTrainingRecord)
+        ) {
             try await withoutMetrics.perform(on: .image(testImage()))
         }
     }
