@@ -69,6 +69,9 @@ public struct TrainingStateError: DescribedError, Hashable {
     /// The problem, with the found and the expected value.
     public let reason: String
 
+    /// Creates an error, also for objectives whose own state does not fit.
+    public init(reason: String) { self.reason = reason }
+
     /// A sentence with the problem, the expected state and the fix.
     public var description: String {
         "cannot restore the training state: \(reason). Use the network and options that the state was saved with."

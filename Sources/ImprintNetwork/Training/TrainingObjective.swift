@@ -52,6 +52,7 @@ public protocol TrainingObjective: AnyObject {
     func encodeState() throws -> String?
 
     /// Restores the state that `encodeState` encoded.
+    /// - Throws: `TrainingStateError` if the state is damaged or does not fit the objective.
     func restoreState(_ text: String) throws
 }
 
