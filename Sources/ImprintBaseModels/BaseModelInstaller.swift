@@ -228,10 +228,10 @@ extension BaseModelInstaller {
     }
 
     /// Waits until this installation may change the folder.
-    private func lock(_ onEvent: (BaseInstallationEvent) -> Void) async throws -> LockedFolder {
+    private func lock(_ onEvent: (BaseInstallationEvent) -> Void) async throws -> FileLock {
         var isWaiting = false
         while true {
-            if let lock = try LockedFolder(bases.folder) { return lock }
+            if let lock = try FileLock(folder: bases.folder) { return lock }
             if !isWaiting { onEvent(.waiting) }
             isWaiting = true
             try await Task.sleep(for: .milliseconds(50))

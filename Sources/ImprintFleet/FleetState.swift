@@ -90,21 +90,16 @@ private func stored<Message>(_ read: () throws -> Message) throws -> Message {
 /// The file of a key's state, beside the key, which one process at a time may use.
 final class FleetStateFile: Sendable {
     private let url: URL
-    private let lock: Int32
+    /// The lock of the key.
+    private let lock: FileLock
 
     /// Locks the key for this process.
-    /// - Throws: `FleetError.keyInUse`, `FileError`.
+    /// - Throws: `FleetError.keyInUse`, or `FileError` if the key cannot be locked.
     init(key: URL) throws {
+        guard let lock = try FileLock(file: key) else { throw FleetError.keyInUse(path: key.path) }
+        self.lock = lock
         url = key.appendingPathExtension("state")
-        lock = open(key.path, O_RDONLY | O_CLOEXEC)
-        guard lock >= 0 else { throw FileError.cannotRead(key.path, errno: errno) }
-        guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
-            close(lock)
-            throw FleetError.keyInUse(path: key.path)
-        }
     }
-
-    deinit { close(lock) }
 
     /// Reads the state; a new one if there is no file.
     func read() throws -> FleetState {

@@ -91,21 +91,8 @@ struct Disk: StoreFiles {
         let path = path(of: name)
         let descriptor = retryingInterrupts { open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644) }
         guard descriptor >= 0 else { throw FileError.cannotWrite(path, errno: errno) }
-        let lock = FileLock(descriptor: descriptor)
-        guard retryingInterrupts({ flock(descriptor, LOCK_EX | LOCK_NB) }) != 0 else { return lock }
-        if errno == EWOULDBLOCK { return nil }
-        throw FileError.cannotWrite(path, errno: errno)
+        return try FileLock(closing: descriptor, path)
     }
 }
 
-private final class FileLock: StoreLock {
-    private let descriptor: Int32
-
-    init(descriptor: Int32) { self.descriptor = descriptor }
-
-    deinit {
-        // Closing is not enough if another process was started meanwhile and briefly inherits the open file.
-        flock(descriptor, LOCK_UN)
-        close(descriptor)
-    }
-}
+extension FileLock: StoreLock {}

@@ -17,7 +17,7 @@ final class BoxStore: Sendable {
 
     private struct State {
         /// The lock of the folder; nil until the folder exists.
-        var lock: LockedFolder?
+        var lock: FileLock?
         var photos: [BoxPhoto] = []
         /// The number of changes, so that a page can ignore an older response that arrives late.
         var version = 0
@@ -58,7 +58,7 @@ final class BoxStore: Sendable {
     /// Locks the folder, and reads it if this is not yet done.
     private func open(_ state: inout State) throws {
         guard state.lock == nil else { return }
-        guard let lock = try LockedFolder(folder) else {
+        guard let lock = try FileLock(folder: folder) else {
             throw RequestError(
                 "Another studio is using the photos with boxes in \(folder.path). Stop that studio, or use it instead.",
                 .conflict)

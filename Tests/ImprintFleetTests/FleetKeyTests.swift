@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -96,6 +97,26 @@ import Testing
             #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
             try Data("{".utf8).write(to: URL(filePath: path))
             #expect(throws: FleetError.damagedState(path: path)) { _ = try first.read() }
+        }
+    }
+
+    @Test("A client that finds its key in use does not close a file of another thread") func closing() throws {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "key.pem")
+            _ = try FleetKey(creatingIfMissing: file)
+            let first = try FleetStateFile(key: file)
+            let closed = Mutex(0)
+            DispatchQueue.concurrentPerform(iterations: 2) { index in
+                for _ in 0..<20_000 {
+                    if index == 0 {
+                        _ = try? FleetStateFile(key: file)
+                    } else if close(open("/dev/null", O_RDONLY | O_CLOEXEC)) != 0 {
+                        closed.withLock { $0 += 1 }
+                    }
+                }
+            }
+            #expect(closed.withLock { $0 } == 0)
+            withExtendedLifetime(first) {}
         }
     }
 }

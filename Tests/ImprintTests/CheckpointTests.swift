@@ -207,6 +207,27 @@ import Testing
         }
     }
 
+    @Test(
+        "A run does not start without the lock of its checkpoint folder",
+        .disabled(if: geteuid() == 0, "root can open every folder"))
+    func unreadableFolder() throws {
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { scratch in
+                func setPermissions(_ permissions: Int) throws {
+                    try FileManager.default.setAttributes([.posixPermissions: permissions], ofItemAtPath: scratch.path)
+                }
+                // Files in the folder can be written, but the folder cannot be opened.
+                try setPermissions(0o300)
+                defer { try? setPermissions(0o700) }
+                #expect(throws: FileError.cannotRead(scratch.path, errno: EACCES)) {
+                    try train(
+                        folder, quickTraining(epochs: 1),
+                        checkpoints: CheckpointOptions(folder: scratch, interval: .zero))
+                }
+            }
+        }
+    }
+
     @Test("Training continues if checkpoints cannot be written, and reports the first failure once")
     func failing() throws {
         try withImages(perLabel: 8) { folder in

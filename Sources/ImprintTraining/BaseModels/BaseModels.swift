@@ -200,7 +200,7 @@ extension BaseModels {
         guard try exists() else { throw BaseModelError.notInstalled(name: name, folder: folder.path) }
         let end = ContinuousClock.now + .seconds(10)
         while true {
-            if let lock = try LockedFolder(folder) {
+            if let lock = try FileLock(folder: folder) {
                 defer { withExtendedLifetime(lock) {} }
                 guard try exists() else { throw BaseModelError.notInstalled(name: name, folder: folder.path) }
                 // The record first: without it, the base model is not installed.

@@ -1,26 +1,6 @@
 package import Foundation
 internal import ImprintCore
 
-/// A lock that lets one process or thread at a time change a folder; the system releases it when the process ends.
-package final class LockedFolder: Sendable {
-    private let descriptor: Int32
-
-    /// Locks an existing folder, if its file system has locks; nil if another owner has the lock.
-    /// - Throws: `FileError` if the folder cannot be opened.
-    package init?(_ folder: URL) throws {
-        descriptor = retryingInterrupts { open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        guard descriptor >= 0 else { throw FileError.cannotRead(folder.path, errno: errno) }
-        if retryingInterrupts({ flock(descriptor, LOCK_EX | LOCK_NB) }) != 0 && errno == EWOULDBLOCK { return nil }
-    }
-
-    deinit {
-        guard descriptor >= 0 else { return }
-        // Closing is not enough if another process was started in the meantime and briefly inherits the open file.
-        flock(descriptor, LOCK_UN)
-        close(descriptor)
-    }
-}
-
 /// The folder `NAME.partial`, in which a base model is downloaded and converted before it is installed.
 ///
 /// After an installation that failed or was killed, it holds at most a download that can be resumed: `download.partial` and its record

@@ -33,7 +33,8 @@ final class CheckpointStore {
     let resumed: Checkpoint?
     /// Whether the run replaces the checkpoint of a finished run.
     let replacesFinished: Bool
-    private let folder: FolderLock?
+    /// The lock of the folder; nil if another process has it.
+    private let lock: FileLock?
     private let interval: Duration
     private let clock = ContinuousClock()
     /// The time of the last attempt to write a checkpoint.
@@ -42,19 +43,22 @@ final class CheckpointStore {
 
     /// Creates and locks the folder, and reads its checkpoint.
     /// - Parameter isReadOnly: Whether another process creates and locks the folder, and writes the checkpoints.
-    /// - Throws: `ImprintError` if the checkpoint is unusable, or if a new run would replace the checkpoint of an unfinished run; `FileError` if the
-    ///   folder is not writable.
+    /// - Throws: `ImprintError` if the checkpoint is unusable, if another process uses the folder, or if a new run would replace the checkpoint
+    ///   of an unfinished run; `FileError` if the folder cannot be written or locked.
     init(_ options: CheckpointOptions, isReadOnly: Bool = false) throws {
         let folder = options.folder
         file = folder.appending(path: CheckpointOptions.fileName)
         interval = options.interval
         lastAttempt = clock.now
         if isReadOnly {
-            self.folder = nil
+            lock = nil
         } else {
             try AtomicFile.makeFolder(folder)
             try AtomicFile.checkWritable(file)
-            self.folder = try FolderLock(folder)
+            guard let lock = try FileLock(folder: folder) else {
+                throw ImprintError.checkpointInUse(folder: folder.path)
+            }
+            self.lock = lock
             AtomicFile.removeUnfinished(in: folder)
         }
         guard FileManager.default.fileExists(atPath: file.path) else {
@@ -122,21 +126,4 @@ extension Checkpoint {
         }
         guard network == self.network else { throw mismatch("network", network.name, self.network.name) }
     }
-}
-
-/// A lock that keeps other processes from using a folder; the system releases it when the process ends.
-private final class FolderLock {
-    private let descriptor: Int32
-
-    /// Locks a folder, if its file system has locks.
-    /// - Throws: `ImprintError.checkpointInUse` if another process holds the lock.
-    init(_ folder: URL) throws(ImprintError) {
-        descriptor = open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        if flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK {
-            close(descriptor)
-            throw .checkpointInUse(folder: folder.path)
-        }
-    }
-
-    deinit { close(descriptor) }
 }
