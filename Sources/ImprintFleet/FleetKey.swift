@@ -1,6 +1,7 @@
 internal import Crypto
 public import Foundation
 internal import ImprintCore
+internal import ImprintStore
 
 /// The private key that identifies a device to a SuperLink.
 ///
@@ -33,13 +34,7 @@ public struct FleetKey: Sendable {
     /// Reads a private key in PEM format, on the curve P-256 or P-384.
     /// - Throws: `FileError` if the file cannot be read, `FleetError.invalidKey` if it does not contain such a key.
     public init(contentsOf url: URL) throws {
-        let data: Data
-        do {
-            data = try Data(contentsOf: url)
-        } catch {
-            throw FileError.cannotRead(path: url.path, reason: reason(of: error))
-        }
-        guard data.count <= 1 << 16, let text = String(data: data, encoding: .utf8) else {
+        guard let text = try PEMFile.text(of: url) else {
             throw FleetError.invalidKey(path: url.path, reason: "it is not a PEM file")
         }
         if let key = try? P384.Signing.PrivateKey(pemRepresentation: text) {

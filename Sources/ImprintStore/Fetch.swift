@@ -1,5 +1,6 @@
 internal import Dispatch
 package import Foundation
+internal import ImprintCore
 internal import Synchronization
 
 extension URL {

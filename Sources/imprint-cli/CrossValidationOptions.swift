@@ -113,14 +113,16 @@ struct CrossValidationOptions: ParsableArguments {
     }
 
     private static func readGroups(_ path: String) throws -> [[String]] {
-        do {
-            return try JSONDecoder().decode([[String]].self, from: Data(contentsOf: URL(filePath: path)))
-        } catch is DecodingError {
+        let limit = 256 << 20
+        guard let data = try RegularFile(path).contents(limit: limit) else {
+            throw ValidationError(
+                "--groups: \(path): it has more than \(limit) bytes, expected a smaller list of lists of paths.")
+        }
+        guard let groups = try? JSONDecoder().decode([[String]].self, from: data) else {
             throw ValidationError(
                 "--groups: \(path): it is not a JSON list of lists of paths, expected [[\"label/1.jpg\", \"label/2.jpg\"], …]."
             )
-        } catch {
-            throw FileError.cannotRead(path: path, reason: reason(of: error))
         }
+        return groups
     }
 }

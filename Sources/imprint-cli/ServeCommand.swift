@@ -123,13 +123,8 @@ struct ServeCommand: AsyncParsableCommand {
 
     /// Reads the token in a file.
     private func token(_ path: String) throws -> String {
-        let text: String
-        do {
-            text = try String(contentsOf: URL(filePath: path), encoding: .utf8)
-        } catch {
-            throw FileError.cannotRead(path: path, reason: reason(of: error))
-        }
-        let token = text.trimmingCharacters(in: .whitespacesAndNewlines)
+        let text = try RegularFile(path).text(limit: 1 << 16)
+        let token = text?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
         guard token.utf8.count >= 16, token.utf8.allSatisfy({ (33...126).contains($0) }) else {
             throw ValidationError(
                 "--token-file: \(shown(path)) does not have a token, expected at least 16 printable ASCII characters without spaces. "

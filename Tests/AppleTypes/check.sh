@@ -51,7 +51,7 @@ check_swift() {
 # Type-checks the HTTP client of ImprintStore with the files that it uses. They use only ImprintCore and the error type of Imprint.
 # URLSession is in FoundationNetworking on Linux, and in Foundation on Apple platforms.
 check_http() {
-    local folder=$work/macOS files=(DownloadLimits Fetch HTTPExchange HTTPMessage HTTPTransfer RegularFile SessionTransfer SignatureError StoreError)
+    local folder=$work/macOS files=(DownloadLimits Fetch HTTPExchange HTTPMessage HTTPTransfer SessionTransfer SignatureError StoreError)
     files=("${files[@]/#/$folder/ImprintStore/}")
     frontend -emit-module -module-name Imprint -I "$folder" -o "$folder/Imprint.swiftmodule" Sources/Imprint/ImprintError.swift
     copy_sources macOS ImprintStore

@@ -93,6 +93,18 @@ import Testing
         }
     }
 
+    @Test("A record that is a device is damaged, and is not read") func recordDevice() async throws {
+        try await withBases { bases, folder in
+            _ = try await install(bases, folder)
+            let record = bases.recordFile("mine")
+            try FileManager.default.removeItem(at: record)
+            // Reading /dev/zero would not end.
+            try FileManager.default.createSymbolicLink(atPath: record.path, withDestinationPath: "/dev/null")
+            let damage = try #require(bases.installed(named: "mine")?.damage)
+            #expect(damage.hasPrefix("its record cannot be read: it is a folder, device or pipe"))
+        }
+    }
+
     @Test("Another architecture converts an installed file again, and the same one keeps it")
     func architecture() async throws {
         try await withBases { bases, folder in

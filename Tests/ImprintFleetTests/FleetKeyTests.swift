@@ -83,6 +83,13 @@ import Testing
         }
     }
 
+    @Test("A key file that is a device is an error before it is read") func device() throws {
+        // Reading /dev/zero would not end.
+        let error = #expect(throws: (any Error).self) { try FleetKey(contentsOf: URL(filePath: "/dev/null")) }
+        let text = "\(try #require(error))"
+        #expect(text.hasPrefix("/dev/null: cannot be read (it is a folder, device or pipe"))
+    }
+
     @Test("Only one client at a time uses a key") func lock() throws {
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "key.pem")

@@ -96,4 +96,16 @@ import Testing
             #expect(run.status == 64 && run.errors.contains(message), "\(run.errors)")
         }
     }
+
+    @Test("A token file that is a device is an error before it is read", .timeLimit(.minutes(1)))
+    func tokenDevice() throws {
+        try withTemporaryFolder { folder in
+            try brightnessModel().write(to: folder.appending(path: "light.imprint"))
+            // Reading /dev/zero would not end.
+            let options = ["light.imprint", "--port", "0", "--token-file", "/dev/null"]
+            let run = try run(Self.tool, ["serve"] + options, folder: folder)
+            #expect(run.status == 1, "\(run.errors)")
+            #expect(run.errors.contains("/dev/null: cannot be read (it is a folder, device or pipe"), "\(run.errors)")
+        }
+    }
 }

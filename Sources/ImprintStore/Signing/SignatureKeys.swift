@@ -1,6 +1,6 @@
 internal import Crypto
 public import Foundation
-internal import ImprintCore
+package import ImprintCore
 
 /// A private key that signs models, on the elliptic curve P-256, P-384 or P-521.
 ///
@@ -157,15 +157,24 @@ private enum Curve: Sendable, CaseIterable {
     }
 }
 
-/// The blocks of a PEM file (RFC 7468).
-private enum PEMBlock {
-    /// The largest PEM file that is read; a file of keys and certificates is much smaller.
+/// A PEM file (RFC 7468).
+package enum PEMFile {
+    /// The largest file that is read; a file of keys and certificates is much smaller.
     private static let maximumByteCount = 1 << 16
 
+    /// Returns the text of a PEM file; nil if it is too large or not UTF-8.
+    /// - Throws: `FileError` if the file cannot be read.
+    package static func text(of url: URL) throws(FileError) -> String? {
+        try RegularFile(url.path).text(limit: maximumByteCount)
+    }
+}
+
+/// The blocks of a PEM file.
+private enum PEMBlock {
     static func text(of url: URL) throws -> String {
-        guard let bytes = try RegularFile(url.path).contents(limit: maximumByteCount),
-            let text = String(data: bytes, encoding: .utf8)
-        else { throw SignatureError.invalidKey(name: url.path, reason: "it is not a PEM file") }
+        guard let text = try PEMFile.text(of: url) else {
+            throw SignatureError.invalidKey(name: url.path, reason: "it is not a PEM file")
+        }
         return text
     }
 

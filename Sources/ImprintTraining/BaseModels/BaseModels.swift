@@ -160,12 +160,16 @@ extension BaseModels {
 
     /// Returns the bytes of a record, or nil if it does not exist.
     private func record(of name: String) -> Result<Data, FileError>? {
-        let file = recordFile(name)
-        do {
-            return .success(try Data(contentsOf: file))
+        let path = recordFile(name).path
+        do throws(FileError) {
+            guard let bytes = try RegularFile(path).contents(limit: Self.maximumRecordByteCount) else {
+                let reason = "it has more than \(Self.maximumRecordByteCount) bytes"
+                return .failure(.cannotRead(path: path, reason: reason))
+            }
+            return .success(bytes)
         } catch {
-            guard FileManager.default.fileExists(atPath: file.path) else { return nil }
-            return .failure(.cannotRead(path: file.path, reason: reason(of: error)))
+            guard FileManager.default.fileExists(atPath: path) else { return nil }
+            return .failure(error)
         }
     }
 }
@@ -174,6 +178,8 @@ extension BaseModels {
 
 extension BaseModels {
     private static let recordSuffix = ".json"
+    /// The largest record that is read; a record is much smaller.
+    private static let maximumRecordByteCount = 1 << 20
 
     /// Whether a name is valid: 1 to 64 ASCII letters, digits, dots, underscores and hyphens; the first is a letter or digit.
     public static func isValid(_ name: String) -> Bool { name.wholeMatch(of: /[A-Za-z0-9][A-Za-z0-9._-]{0,63}/) != nil }

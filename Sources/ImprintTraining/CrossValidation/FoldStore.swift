@@ -8,6 +8,8 @@ internal import ImprintModel
 struct FoldStore {
     /// The file with the settings.
     static let settingsName = "cross-validation.json"
+    /// The largest file that is read: enough for 40,000 photos with 1,000 labels.
+    private static let maximumByteCount = 4 << 30
 
     private let folder: URL
     private let photos: any TrainingSource
@@ -153,12 +155,21 @@ struct FoldStore {
     }
 
     private static func read<Value: Decodable>(_ file: URL) throws -> Value {
-        do {
-            return try JSONDecoder().decode(Value.self, from: Data(contentsOf: file))
-        } catch {
-            let reason = error is DecodingError ? "it is not JSON as Imprint writes it" : reason(of: error)
-            throw CrossValidationError.unusableFold(file: file.displayPath, reason: reason)
+        func unusable(_ reason: String) -> CrossValidationError {
+            .unusableFold(file: file.displayPath, reason: reason)
         }
+        let contents: Data?
+        do throws(FileError) {
+            contents = try RegularFile(file.path).contents(limit: maximumByteCount)
+        } catch {
+            guard case .cannotRead(_, let reason) = error else { throw error }
+            throw unusable(reason)
+        }
+        guard let bytes = contents else { throw unusable("it has more than \(maximumByteCount) bytes") }
+        guard let value = try? JSONDecoder().decode(Value.self, from: bytes) else {
+            throw unusable("it is not JSON as Imprint writes it")
+        }
+        return value
     }
 }
 

@@ -165,6 +165,12 @@ import Testing
                     let text = "\(try #require(error))"
                     #expect(text.contains("seed-0-fold-1.json is not a usable fold"))
                 }
+                let file = kept.appending(path: "seed-0-fold-1.json")
+                try FileManager.default.removeItem(at: file)
+                try FileManager.default.createSymbolicLink(atPath: file.path, withDestinationPath: "/dev/null")
+                let device = #expect(throws: CrossValidationError.self) { try run() }
+                let problem = "\(try #require(device))"
+                #expect(problem.contains("seed-0-fold-1.json is not a usable fold: it is a folder, device or pipe"))
             }
         }
     }

@@ -1,20 +1,19 @@
-internal import Foundation
-internal import ImprintCore
+package import Foundation
 
 /// A regular file opened for reading; folders, devices and pipes are rejected.
-final class RegularFile {
+package final class RegularFile {
     /// The flags to open a file: without O_NONBLOCK, opening a pipe without a writer would block forever.
-    static let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK
+    package static let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK
 
     private let descriptor: Int32
     private let path: String
     /// The state of the file when it was opened.
-    let stamp: FileStamp
+    package let stamp: FileStamp
     /// The size in bytes when the file was opened.
-    var byteCount: Int { stamp.byteCount }
+    package var byteCount: Int { stamp.byteCount }
 
     /// Opens a file; symbolic links are followed.
-    convenience init(_ path: String) throws(FileError) {
+    package convenience init(_ path: String) throws(FileError) {
         let descriptor = retryingInterrupts { open(path, Self.flags) }
         guard descriptor >= 0 else { throw .cannotRead(path, errno: errno) }
         try self.init(closing: descriptor, path)
@@ -24,7 +23,7 @@ final class RegularFile {
     /// - Parameters:
     ///   - descriptor: The descriptor of the file, which this object closes, also after an error.
     ///   - path: The path in error messages.
-    init(closing descriptor: Int32, _ path: String) throws(FileError) {
+    package init(closing descriptor: Int32, _ path: String) throws(FileError) {
         (self.descriptor, self.path) = (descriptor, path)
         // An initializer that throws runs `deinit` only after all properties are set.
         var status = stat()
@@ -39,14 +38,14 @@ final class RegularFile {
     deinit { close(descriptor) }
 
     /// Returns the state of the file now.
-    func currentStamp() throws(FileError) -> FileStamp {
+    package func currentStamp() throws(FileError) -> FileStamp {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw .cannotRead(path, errno: errno) }
         return FileStamp(status)
     }
 
     /// Returns the content of a small file; nil if it has more than `limit` bytes.
-    func contents(limit: Int) throws -> Data? {
+    package func contents(limit: Int) throws(FileError) -> Data? {
         struct TooLarge: Error {}
         var bytes = Data()
         do {
@@ -54,14 +53,23 @@ final class RegularFile {
                 guard bytes.count + chunk.count <= limit else { throw TooLarge() }
                 bytes.append(contentsOf: chunk)
             }
-        } catch is TooLarge {
+        } catch let error as FileError {
+            throw error
+        } catch {
+            // Only the closure throws other errors.
             return nil
         }
         return bytes
     }
 
+    /// Returns the text of a small file; nil if it has more than `limit` bytes or is not UTF-8.
+    package func text(limit: Int) throws(FileError) -> String? {
+        guard let bytes = try contents(limit: limit) else { return nil }
+        return String(data: bytes, encoding: .utf8)
+    }
+
     /// Reads the file from start to end and passes each chunk to `body`.
-    func read(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+    package func read(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         guard lseek(descriptor, 0, SEEK_SET) == 0 else { throw FileError.cannotRead(path, errno: errno) }
         try withUnsafeTemporaryAllocation(byteCount: 1 << 18, alignment: 64) { chunk in
             while true {
@@ -78,14 +86,14 @@ final class RegularFile {
 ///
 /// A change of a file also changes its stamp, unless the clock of the computer is set back, the file system records times so coarsely that
 /// two changes have the same time, or a program changes the file through memory that it has already mapped and written.
-struct FileStamp: Equatable {
+package struct FileStamp: Equatable, Sendable {
     private let device: Int
     private let index: UInt64
-    let byteCount: Int
+    package let byteCount: Int
     /// The times of the last change of the content, and of the content, name or permissions.
     private let times: [Int]
 
-    init(_ status: stat) {
+    package init(_ status: stat) {
         device = Int(truncatingIfNeeded: status.st_dev)
         index = UInt64(status.st_ino)
         byteCount = Int(status.st_size)
