@@ -14,6 +14,8 @@ public enum FleetError: DescribedError, Equatable {
     case keyInUse(path: String)
     /// The state file beside a key is damaged.
     case damagedState(path: String)
+    /// A newer version of Imprint has written the state file beside a key.
+    case newerState(path: String, found: Int, newest: Int)
     /// Earlier answers with the key had no noise, so no noise can limit ε.
     case unlimitedLoss(path: String)
     /// The server does not know the public key, and does not accept registrations.
@@ -56,6 +58,9 @@ public enum FleetError: DescribedError, Equatable {
             "\(path): another process uses this key. Each device needs its own key. End the other process, or name another key."
         case .damagedState(let path):
             "\(path): the state of the key is damaged. Delete the file; the privacy budget then starts again from zero."
+        case .newerState(let path, let found, let newest):
+            "\(path): the state of the key needs a newer version of Imprint: it has format \(found), expected at most \(newest). "
+                + "Update Imprint. Keep the file, because it records the privacy loss."
         case .unlimitedLoss(let path):
             "\(path): noise is set, but earlier answers with this key had no noise, so ε has no limit. Use a new key and photos that "
                 + "no answer was computed from, or no noise."

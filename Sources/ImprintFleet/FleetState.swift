@@ -89,6 +89,9 @@ private func stored<Message>(_ read: () throws -> Message) throws -> Message {
 
 /// The file of a key's state, beside the key, which one process at a time may use.
 final class FleetStateFile: Sendable {
+    /// The largest file that is read: enough for a reply of 200 million values.
+    private static let maximumByteCount = 2 << 30
+
     private let url: URL
     /// The lock of the key.
     private let lock: FileLock
@@ -102,11 +105,22 @@ final class FleetStateFile: Sendable {
     }
 
     /// Reads the state; a new one if there is no file.
+    /// - Throws: `FleetError.damagedState` if its content is invalid, `FleetError.newerState`, or `FileError` if the file cannot be read.
     func read() throws -> FleetState {
-        guard FileManager.default.fileExists(atPath: url.path) else { return FleetState() }
-        guard let data = try? Data(contentsOf: url), let state = try? JSONDecoder().decode(FleetState.self, from: data),
+        let path = url.path
+        // Only a missing file means a new state: with any other, the privacy loss would start again from zero.
+        if access(path, F_OK) != 0 && errno == ENOENT { return FleetState() }
+        guard let bytes = try RegularFile(path).contents(limit: Self.maximumByteCount) else {
+            throw FileError.cannotRead(
+                path: path, reason: "it has more than \(Self.maximumByteCount) bytes, the maximum of a state")
+        }
+        struct Version: Decodable { let format: Int }
+        if let found = try? JSONDecoder().decode(Version.self, from: bytes).format, found > FleetState.newestFormat {
+            throw FleetError.newerState(path: path, found: found, newest: FleetState.newestFormat)
+        }
+        guard let state = try? JSONDecoder().decode(FleetState.self, from: bytes),
             state.format == FleetState.newestFormat, state.squaredLoss ?? 0 >= 0
-        else { throw FleetError.damagedState(path: url.path) }
+        else { throw FleetError.damagedState(path: path) }
         return state
     }
 

@@ -107,6 +107,34 @@ import Testing
         }
     }
 
+    @Test("A state that cannot be read, or is newer, is neither damaged nor a new state")
+    func unreadableState() throws {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "key.pem")
+            _ = try FleetKey(creatingIfMissing: file)
+            let state = try FleetStateFile(key: file)
+            #expect(try state.read() == FleetState())
+            let path = file.path + ".state"
+            try Data(#"{"format": 2, "budget": 3}"#.utf8).write(to: URL(filePath: path))
+            let newer = FleetError.newerState(path: path, found: 2, newest: 1)
+            #expect(throws: newer) { _ = try state.read() }
+            #expect(newer.description.contains("needs a newer version of Imprint"))
+            // The system cannot follow a link to itself, and a folder cannot be read.
+            for destination in [path, folder.path] {
+                #expect(unlink(path) == 0)
+                try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: destination)
+                let error = #expect(throws: (any Error).self) { _ = try state.read() }
+                let text = "\(try #require(error))"
+                #expect(text.hasPrefix("\(path): cannot be read ("))
+            }
+            #expect(unlink(path) == 0)
+            for content in ["{", #"{"format": 0}"#, #"{"format":1,"server":"","node":1,"squaredLoss":-1}"#] {
+                try Data(content.utf8).write(to: URL(filePath: path))
+                #expect(throws: FleetError.damagedState(path: path)) { _ = try state.read() }
+            }
+        }
+    }
+
     @Test("A client that finds its key in use does not close a file of another thread") func closing() throws {
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "key.pem")
