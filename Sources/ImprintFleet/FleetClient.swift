@@ -80,7 +80,7 @@ public final class FleetClient: Sendable {
             throw FleetError.unlimitedLoss(path: key.path)
         }
         if state.server != server.absoluteString {
-            (state.server, state.node, state.pending) = (server.absoluteString, 0, nil)
+            (state.server, state.node, state.pending, state.waiting) = (server.absoluteString, 0, nil, nil)
         }
         self.state = Mutex(state)
     }
@@ -178,16 +178,21 @@ public final class FleetClient: Sendable {
         if isAnswering { onEvent(.resumed) }
         var rejections = 0
         while true {
-            try Task.checkCancellation()
             do {
-                if isAnswering { try await answerPending(onEvent) }
+                while isAnswering {
+                    try Task.checkCancellation()
+                    try await answerPending(onEvent)
+                    rejections = 0
+                }
+                try Task.checkCancellation()
                 let messages = try await retrying(onEvent) { try await self.connection.pullMessages(node: self.node) }
                 rejections = 0
-                for message in messages {
-                    try change { $0.pending = FleetState.Pending(message) }
-                    try await answerPending(onEvent)
+                if messages.isEmpty {
+                    try await Task.sleep(for: configuration.pollInterval)
+                } else {
+                    // Before the first answer, because an error must not lose the others.
+                    try change { $0.add(messages) }
                 }
-                if messages.isEmpty { try await Task.sleep(for: configuration.pollInterval) }
             } catch FleetError.rejectedSignature(let url) {
                 // A server that was restarted does not know the node any more.
                 rejections += 1
@@ -205,7 +210,7 @@ public final class FleetClient: Sendable {
 
     // MARK: Answers
 
-    /// Answers the message in progress, and forgets it.
+    /// Answers the message in progress, and continues with the next one.
     private func answerPending(_ onEvent: @escaping @Sendable (FleetEvent) -> Void) async throws {
         do {
             guard let pending = state.withLock(\.pending) else { return }
@@ -218,7 +223,7 @@ public final class FleetClient: Sendable {
         } catch let error as FleetError where error.endsMessage {
             onEvent(.dropped(reason: error.description))
         }
-        try change { $0.pending = nil }
+        try change { $0.startNext() }
     }
 
     /// Computes and stores the reply to a message.
@@ -369,10 +374,10 @@ extension FleetError {
         }
     }
 
-    /// Whether the server does not accept an answer to the message any more.
+    /// Whether the server does not accept an answer to the message any more, or its response to the answer cannot be used.
     fileprivate var endsMessage: Bool {
         switch self {
-        case .rejected, .malformed: !isTransient
+        case .rejected, .malformed, .oversized: !isTransient
         default: false
         }
     }

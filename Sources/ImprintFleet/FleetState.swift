@@ -2,9 +2,10 @@ internal import Foundation
 internal import ImprintCore
 internal import ImprintInterop
 
-/// The state of a device that survives the end of its process: its node, the message in progress, and the privacy loss of its answers.
+/// The state of a device that survives the end of its process: its node, the messages to answer, and the privacy loss of its answers.
 ///
-/// A device that is killed while it answers a message finishes the answer when it joins again with the same key.
+/// A device that is killed while it answers a message finishes the answer when it joins again with the same key, and then answers the other
+/// messages that it had received: a server delivers each message only once.
 struct FleetState: Codable, Equatable {
     static let newestFormat = 1
 
@@ -17,6 +18,21 @@ struct FleetState: Codable, Equatable {
     var squaredLoss: Double? = 0
     /// The message in progress.
     var pending: Pending?
+    /// The messages to answer after the one in progress; nil if there are none.
+    var waiting: [Pending]?
+
+    /// Adds messages that the server has delivered.
+    mutating func add(_ messages: [IncomingMessage]) {
+        waiting = (waiting ?? []) + messages.map { Pending($0) }
+        if pending == nil { startNext() }
+    }
+
+    /// Forgets the message in progress, and continues with the next one.
+    mutating func startNext() {
+        var rest = waiting ?? []
+        pending = rest.isEmpty ? nil : rest.removeFirst()
+        waiting = rest.isEmpty ? nil : rest
+    }
 
     struct Pending: Codable, Equatable {
         /// The metadata and the object tree of the message, in the protobuf format.

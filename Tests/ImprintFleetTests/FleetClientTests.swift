@@ -123,6 +123,58 @@ func run(
         }
     }
 
+    /// Sends three messages that the server delivers in one response, and returns their IDs.
+    private func sendBatch(_ server: SimulatedSuperLink, _ fixture: FleetFixture) throws -> [String] {
+        server.deliver(3)
+        return [
+            server.send("query", RecordDictionary()), server.send("train", try fixture.content()),
+            server.send("evaluate", try fixture.content()),
+        ]
+    }
+
+    @Test("A client that must join again answers all messages of a batch") func rejectedInBatch() async throws {
+        try await withTemporaryFolder { folder in
+            let fixture = try FleetFixture(folder)
+            let server = SimulatedSuperLink()
+            let messages = try sendBatch(server, fixture)
+            server.fail("push-messages", status: 401)
+            let events = try await run(try fixture.client(server)) { _ in server.confirmed == messages }
+            #expect(events.count { if case .joined = $0 { true } else { false } } == 2)
+        }
+    }
+
+    @Test("A client drops the answer to which the response is oversized, and answers the other messages of a batch")
+    func oversizedInBatch() async throws {
+        try await withTemporaryFolder { folder in
+            let fixture = try FleetFixture(folder)
+            let server = SimulatedSuperLink()
+            let others = Array(try sendBatch(server, fixture).dropFirst())
+            server.fail("push-messages", status: 200, body: String(repeating: " ", count: 1 << 20))
+            let events = try await run(try fixture.client(server)) { _ in server.confirmed == others }
+            #expect(events.count { if case .dropped = $0 { true } else { false } } == 1)
+        }
+    }
+
+    @Test("A client that is killed answers all messages of a batch with the same key")
+    func killedInBatch() async throws {
+        try await withTemporaryFolder { folder in
+            let fixture = try FleetFixture(folder)
+            let server = SimulatedSuperLink()
+            let messages = try sendBatch(server, fixture)
+            server.freeze("push-messages")
+            server.fail("deactivate-node", status: 500)
+            try await run(try fixture.client(server)) { _ in
+                server.requests.contains { $0.name == "push-messages" }
+            }
+            server.unfreeze()
+            let events = try await run(try fixture.client(server)) { _ in server.confirmed == messages }
+            #expect(events.contains(.resumed))
+            let stored = try JSONDecoder().decode(
+                FleetState.self, from: Data(contentsOf: fixture.key.appendingPathExtension("state")))
+            #expect(stored.pending == nil && stored.waiting == nil)
+        }
+    }
+
     @Test("A rejected signature and an unknown key end the client") func wrongKey() async throws {
         try await withTemporaryFolder { folder in
             let fixture = try FleetFixture(folder)

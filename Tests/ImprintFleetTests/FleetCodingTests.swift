@@ -266,6 +266,17 @@ private func store(_ parts: FlowerMessages.Parts) -> ObjectStore {
         #expect(throws: WireError.self) { _ = try ObjectTree(wire(deep.wire.immediateBytes), budget: &budget) }
     }
 
+    @Test("A response with too many messages is rejected") func tooManyMessages() {
+        var response = MessageBuilder()
+        for _ in 0...PulledMessages.maximumMessages {
+            response.add(2, MessageBuilder())
+            response.add(3, ObjectTree(objectID: String(repeating: "a", count: 64)).wire)
+        }
+        expectMalformed("257 messages, expected at most 256") {
+            _ = try PulledMessages(wire(response.immediateBytes))
+        }
+    }
+
     @Test("Random damage to a response throws an error or reads a message, but never crashes") func damage() {
         let response = bytes(messages.pulledMessages)
         for seed in 0..<2000 {

@@ -22,6 +22,7 @@ final class SimulatedSuperLink: FleetTransport {
     private struct State {
         var requests: [Request] = []
         var queue: [OutgoingMessage] = []
+        var batchSize = 1
         var objects: [String: [UInt8]] = [:]
         var pushed: [(metadata: MessageMetadata, error: MessageError?, tree: ObjectTree)] = []
         var isOnline = false
@@ -67,6 +68,9 @@ final class SimulatedSuperLink: FleetTransport {
         }
         return message.metadata.messageID
     }
+
+    /// Sets the number of messages in one response.
+    func deliver(_ count: Int) { state.withLock { $0.batchSize = count } }
 
     /// Lets the next requests of a name fail.
     func fail(_ name: String, status: Int, body: String = "{\"detail\": \"failed\"}", times: Int = 1) {
@@ -138,12 +142,14 @@ final class SimulatedSuperLink: FleetTransport {
             return (200, [])
         case "pull-messages":
             guard !state.queue.isEmpty else { return (200, []) }
-            let message = state.queue.removeFirst()
             var response = MessageBuilder()
-            var pulled = MessageBuilder()
-            pulled.add(1, message.metadata.wire)
-            response.add(2, pulled)
-            response.add(3, message.tree.wire)
+            for message in state.queue.prefix(state.batchSize) {
+                var pulled = MessageBuilder()
+                pulled.add(1, message.metadata.wire)
+                response.add(2, pulled)
+                response.add(3, message.tree.wire)
+            }
+            state.queue.removeFirst(min(state.batchSize, state.queue.count))
             return (200, response.immediateBytes)
         case "pull-object":
             var response = MessageBuilder()

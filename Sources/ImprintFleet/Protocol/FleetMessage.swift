@@ -154,6 +154,9 @@ struct IncomingMessage: Equatable, Sendable {
 
 /// The response to `pull-messages`.
 struct PulledMessages {
+    /// The maximum number of messages; a SuperLink delivers them one by one.
+    static let maximumMessages = 256
+
     var messages: [IncomingMessage] = []
 
     init(_ response: WireMessage) throws {
@@ -172,6 +175,10 @@ struct PulledMessages {
         }
         guard metadata.count == trees.count else {
             throw FleetError.malformed(reason: "there are \(metadata.count) messages and \(trees.count) object trees")
+        }
+        guard metadata.count <= Self.maximumMessages else {
+            throw FleetError.malformed(
+                reason: "there are \(metadata.count) messages, expected at most \(Self.maximumMessages)")
         }
         messages = zip(metadata, trees).map { IncomingMessage(metadata: $0, tree: $1) }
     }
