@@ -174,6 +174,17 @@ private func store(_ parts: FlowerMessages.Parts) -> ObjectStore {
         #expect(try FleetArray(tree.objectID, in: store, budget: &budget) == array && budget == 0)
     }
 
+    @Test("An array repeats the index of a chunk that occurs twice, as in Flower") func repeatedChunks() throws {
+        let count = 4_000_000
+        let array = FleetArray(shape: [count], values: [Float](repeating: 0, count: count))
+        var store = ObjectStore()
+        let tree = array.add(to: &store)
+        let body = String(decoding: try store.object(tree.objectID, type: "Array").body, as: UTF8.self)
+        #expect(body.hasSuffix("\"arraychunk_ids\": [0, 1, 1, 2]}") && tree.children.count == 3)
+        var budget = count
+        #expect(try FleetArray(tree.objectID, in: store, budget: &budget) == array && budget == 0)
+    }
+
     @Test(
         "Strings in JSON have the escapes of Python",
         arguments: [("a", "\"a\""), ("\"\\\n", "\"\\\"\\\\\\u000a\""), ("é🙂", "\"\\u00e9\\ud83d\\ude42\"")])
@@ -240,6 +251,43 @@ private func store(_ parts: FlowerMessages.Parts) -> ObjectStore {
         expectMalformed("larger than the head") {
             _ = try RecordDictionary(pulled.tree.children[0], in: store(messages.instruction), maximumValues: 7)
         }
+    }
+
+    /// Returns the ID of an array of one value with these chunks and indices, which may be invalid.
+    private func array(_ chunks: [String], _ indices: [Int], in store: inout ObjectStore) -> String {
+        let body = #"{"dtype":"float32","shape":[1],"stype":"numpy.ndarray","arraychunk_ids":\#(indices)}"#
+        let bytes = FleetObject(type: "Array", childIDs: chunks, body: Array(body.utf8)).bytes
+        let id = FleetObject.id(of: bytes)
+        store.insert(bytes, id: id)
+        return id
+    }
+
+    @Test("A chunk that is empty or listed twice is rejected") func invalidChunks() {
+        let file = FleetArray(shape: [1], values: [1]).npy
+        var store = ObjectStore()
+        let whole = store.add("ArrayChunk", body: file).objectID
+        let empty = store.add("ArrayChunk", body: []).objectID
+        for (chunks, indices, reason) in [
+            ([whole, empty], [0, 1, 1], "an empty chunk"), ([whole, whole], [0], "a chunk twice"),
+            ([whole], [0, 1], "a chunk that does not exist"), ([whole], [-1], "a chunk that does not exist"),
+        ] {
+            var budget = 1
+            let id = array(chunks, indices, in: &store)
+            expectMalformed(reason) { _ = try FleetArray(id, in: store, budget: &budget) }
+        }
+    }
+
+    @Test("A chunk with a long header is parsed once, however often it is repeated", .timeLimit(.minutes(1)))
+    func repeatedHeaders() {
+        // 60,000 times 64 KB would take minutes to hash.
+        let children = (0..<1000).map { FleetObject.id(of: Array("\($0)".utf8)) }
+        let bytes = FleetObject(type: "ArrayChunk", childIDs: children, body: [0]).bytes
+        let chunk = FleetObject.id(of: bytes)
+        var store = ObjectStore()
+        store.insert(bytes, id: chunk)
+        let id = array([chunk], [Int](repeating: 0, count: 60_000), in: &store)
+        var budget = 1
+        expectMalformed("not a .npy file") { _ = try FleetArray(id, in: store, budget: &budget) }
     }
 
     @Test("A message without one of its objects is rejected") func missing() throws {

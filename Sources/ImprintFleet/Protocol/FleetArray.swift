@@ -38,15 +38,24 @@ struct FleetArray: Equatable, Sendable {
         }
         // The header of the file has at most a few hundred bytes; 8 bytes per value allow float64.
         let limit = 8 * max(budget, 0) + (64 << 10)
+        // Each chunk is parsed once: Flower lists equal chunks once, for example of zeros, and repeats their index.
+        guard Set(object.childIDs).count == object.childIDs.count else {
+            throw FleetError.malformed(reason: "an array lists a chunk twice")
+        }
+        let chunks = try object.childIDs.map { try store.object($0, type: "ArrayChunk").body }
+        // Without this, the limit would not bound the number of indices.
+        guard !chunks.contains(where: \.isEmpty) else {
+            throw FleetError.malformed(reason: "an array has an empty chunk")
+        }
         var bytes: [UInt8] = []
         for index in metadata.chunkIndices {
-            guard object.childIDs.indices.contains(index) else {
+            guard chunks.indices.contains(index) else {
                 throw FleetError.malformed(reason: "an array refers to a chunk that does not exist")
             }
-            bytes += try store.object(object.childIDs[index], type: "ArrayChunk").body
-            guard bytes.count <= limit else {
+            guard bytes.count + chunks[index].count <= limit else {
                 throw FleetError.malformed(reason: "the arrays are larger than the head of the model")
             }
+            bytes += chunks[index]
         }
         try self.init(npy: bytes)
         budget -= values.count
