@@ -150,6 +150,10 @@ package enum AtomicFile {
     }
 
     /// Removes the temporary files of processes that ended while they wrote to a folder.
+    ///
+    /// The name of a temporary file has the identifier of its process, which this method looks up on this machine. A process on another machine
+    /// or in another container that writes to the same folder therefore seems to have ended, and its write fails. Call this method only while the
+    /// folder is locked.
     package static func removeUnfinished(in folder: URL) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
         for name in names where name.hasPrefix(".imprint-") && name.hasSuffix(".partial") {

@@ -44,7 +44,8 @@ public struct CrossValidation: Sendable {
         public var averagesFlipped = false
         /// The folder in which the run saves the model and the predictions of each finished fold; nil to save nothing.
         ///
-        /// A later run with the same photos and settings reads the finished folds and trains only the others.
+        /// A later run with the same photos and settings reads the finished folds and trains only the others. Only one run at a time uses the
+        /// folder.
         public var keptFolds: URL?
 
         /// Creates the default options.

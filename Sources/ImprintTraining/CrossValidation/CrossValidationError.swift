@@ -8,6 +8,8 @@ public enum CrossValidationError: DescribedError, Equatable {
     case labelInOneFold(label: String, fold: Int, seed: UInt64)
     /// A group names a photo that the folder or list does not have.
     case unknownPhoto(path: String, source: String)
+    /// Another process uses the folder of finished folds.
+    case folderInUse(folder: String)
     /// The folder of finished folds belongs to a cross-validation with other settings.
     case otherSettings(folder: String, setting: String, found: String, expected: String)
     /// A file of a finished fold cannot be used.
@@ -32,6 +34,8 @@ public enum CrossValidationError: DescribedError, Equatable {
         case .unknownPhoto(let path, let source):
             "a group of photos has \(path.debugDescription), which is not a photo in \(source). Expected paths relative to the folder, or as "
                 + "in the list. Correct the path or remove it"
+        case .folderInUse(let folder):
+            "the folder of finished folds \(folder) is locked by another process. Wait until it ends, or choose another folder"
         case .otherSettings(let folder, let setting, let found, let expected):
             "\(folder) has the finished folds of a cross-validation with another setting of \(setting): it was \(expected) and is now "
                 + "\(found). Set it back to continue, or choose another folder"

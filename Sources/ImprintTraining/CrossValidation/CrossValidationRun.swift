@@ -5,7 +5,7 @@
 /// - `CrossValidationError`: a label has too few groups of photos, or the folder of finished folds cannot be used.
 /// - `ImageError`: too few photos can be read.
 /// - `NetworkError`: the network and the photos do not fit together.
-/// - `FileError`: the folder of finished folds cannot be written.
+/// - `FileError`: the folder of finished folds cannot be written or locked.
 ///
 /// `stop()` ends the run after the current training step. The last event is `finished`, with the folds that are complete.
 ///

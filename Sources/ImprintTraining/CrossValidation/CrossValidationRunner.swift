@@ -31,6 +31,8 @@ struct CrossValidationRunner {
                 $0, settings: self.settings(settings), photos: photos, kind: training.kind,
                 annotations: training.annotations)
         }
+        // The folder stays locked until the run ends.
+        defer { withExtendedLifetime(store) {} }
         let groups = try PhotoGroups(
             photos, additional: options.groups, keepsGroupsTogether: training.keepsGroupsTogether,
             workers: Workers(training.threads)

@@ -12,6 +12,8 @@ struct FoldStore {
     private static let maximumByteCount = 4 << 30
 
     private let folder: URL
+    /// The lock of the folder, which other processes cannot use at the same time.
+    private let lock: FileLock
     private let photos: any TrainingSource
     private let kind: FoldEvaluation.Kind
     /// The annotated photos by their file URLs, if detectors are evaluated on boxes.
@@ -21,21 +23,24 @@ struct FoldStore {
     /// The indices of the photos by their paths.
     private let indices: [String: Int]
 
-    /// Opens or creates the folder.
-    /// - Throws: `CrossValidationError.otherSettings` if the folder has other settings; `CrossValidationError.unusableFold` if its settings
-    ///   cannot be read; `FileError`.
+    /// Opens or creates the folder, and locks it.
+    /// - Throws: `CrossValidationError.folderInUse` if another process uses the folder; `CrossValidationError.otherSettings` if it has other
+    ///   settings; `CrossValidationError.unusableFold` if its settings cannot be read; `FileError`.
     init(
         _ folder: URL, settings: [String: String], photos: any TrainingSource, kind: FoldEvaluation.Kind,
         annotations: BoxAnnotations? = nil
     ) throws {
-        self.folder = folder
+        try AtomicFile.makeFolder(folder)
+        guard let lock = try FileLock(folder: folder) else {
+            throw CrossValidationError.folderInUse(folder: folder.displayPath)
+        }
+        (self.folder, self.lock) = (folder, lock)
         self.photos = photos
         self.kind = kind
         annotated = Dictionary(
             (annotations?.photos ?? []).map { ($0.url, $0) }, uniquingKeysWith: { first, _ in first })
         paths = photos.pathsByURL
         indices = Dictionary(photos.items.enumerated().map { (photos.path(of: $1), $0) }) { first, _ in first }
-        try AtomicFile.makeFolder(folder)
         AtomicFile.removeUnfinished(in: folder)
         let file = folder.appending(path: Self.settingsName)
         guard FileManager.default.fileExists(atPath: file.path) else {

@@ -175,6 +175,31 @@ import Testing
         }
     }
 
+    @Test("Only one run at a time uses the folder of finished folds") func lock() throws {
+        try withImages(perLabel: 4) { folder in
+            try withTemporaryFolder { root in
+                func run(
+                    onEvent: @escaping (CrossValidationEvent) -> Void = { _ in }
+                ) throws -> CrossValidationResult {
+                    try validation(folder) { options in
+                        options.folds = 2
+                        options.keptFolds = root.appending(path: "kept", directoryHint: .isDirectory)
+                    }.run(onEvent: onEvent)
+                }
+                var error: CrossValidationError?
+                let first = try run { event in
+                    guard case .fold = event, error == nil else { return }
+                    error = #expect(throws: CrossValidationError.self) { try run() }
+                }
+                let text = "\(try #require(error))"
+                #expect(text.contains("/kept") && text.contains("is locked by another process. Wait until it ends"))
+                #expect(first.isComplete && !first.folds.contains(where: \.isKept))
+                let second = try run()
+                #expect(second.folds.allSatisfy(\.isKept) && predictions(second) == predictions(first))
+            }
+        }
+    }
+
     @Test("Finished folds of another recipe are an error") func recipes() throws {
         let base = try withImages(perLabel: 4) { try train($0, quickTraining(epochs: 1)) }
         try withImages(perLabel: 4) { folder in
