@@ -82,6 +82,22 @@ package final class RegularFile {
     }
 }
 
+/// Returns the content of a small file or pipe, such as `/dev/stdin`; nil if it has more than `limit` bytes.
+package func contents(ofFileOrPipe path: String, limit: Int) throws(FileError) -> Data? {
+    let descriptor = retryingInterrupts { open(path, O_RDONLY | O_CLOEXEC) }
+    guard descriptor >= 0 else { throw .cannotRead(path, errno: errno) }
+    defer { close(descriptor) }
+    var bytes: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 1 << 16)
+    while true {
+        let count = retryingInterrupts { read(descriptor, &chunk, chunk.count) }
+        if count < 0 { throw .cannotRead(path, errno: errno) }
+        if count == 0 { return Data(bytes) }
+        guard bytes.count + count <= limit else { return nil }
+        bytes += chunk[..<count]
+    }
+}
+
 /// The identity, the size and the times of a file.
 ///
 /// A change of a file also changes its stamp, unless the clock of the computer is set back, the file system records times so coarsely that

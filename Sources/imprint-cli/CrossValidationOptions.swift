@@ -114,7 +114,7 @@ struct CrossValidationOptions: ParsableArguments {
 
     private static func readGroups(_ path: String) throws -> [[String]] {
         let limit = 256 << 20
-        guard let data = try RegularFile(path).contents(limit: limit) else {
+        guard let data = try contents(ofFileOrPipe: path, limit: limit) else {
             throw ValidationError(
                 "--groups: \(path): it has more than \(limit) bytes, expected a smaller list of lists of paths.")
         }

@@ -123,7 +123,7 @@ struct ServeCommand: AsyncParsableCommand {
 
     /// Reads the token in a file.
     private func token(_ path: String) throws -> String {
-        let text = try RegularFile(path).text(limit: 1 << 16)
+        let text = try contents(ofFileOrPipe: path, limit: 1 << 16).map { String(decoding: $0, as: UTF8.self) }
         let token = text?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
         guard token.utf8.count >= 16, token.utf8.allSatisfy({ (33...126).contains($0) }) else {
             throw ValidationError(

@@ -162,11 +162,10 @@ import Testing
                     folder: folder)
                 #expect(run.status != 0 && run.errors.contains(message), "\(run.errors)")
             }
-            let device = try shell("$imprint train photos --folds 2 --groups /dev/null", folder: folder)
+            let pipe = try shell("echo '{}' | $imprint train photos --folds 2 --groups /dev/stdin", folder: folder)
             #expect(
-                device.status == 1
-                    && device.errors.contains("/dev/null: cannot be read (it is a folder, device or pipe"),
-                "\(device.errors)")
+                pipe.status == 64 && pipe.errors.contains("--groups: /dev/stdin: it is not a JSON list"),
+                "\(pipe.errors)")
             let many = try shell("$imprint train photos --folds 7 \(Self.options)", folder: folder)
             #expect(
                 many.status == 1 && many.errors.contains("the label \"bright\" has 6 photos in 6 groups"),
