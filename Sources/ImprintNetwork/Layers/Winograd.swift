@@ -15,6 +15,8 @@ internal import ImprintCore
 struct Winograd {
     /// The approximate number of tiles per block.
     private static let tilesPerBlock = 56
+    /// The minimum number of tiles of a block that is made smaller, so that the threads have equal shares.
+    private static let fewestTilesPerBlock = 9
     /// The minimum number of elements of U for which the threads share V, instead of each thread reading all of U for each block.
     private static let sharedWeights = 1 << 20
     /// The maximum number of elements of shared V and dM.
@@ -136,8 +138,10 @@ struct Winograd {
             GEMM.keepsRows(columns: panelRange(panelCount - 1).count)
             && blockTiles * panelWidth * inputs <= GEMM.maximumUnpackedMultiplications
         let crossesUnits = keepsRows && (!isRecording || units.rowsPerUnit < blockRows)
+        let rows = batch * Int(tiles.tile_rows)
         let blocks: Blocks =
-            crossesUnits ? .whole(self, 0..<(batch * Int(tiles.tile_rows))) : .units(units)
+            crossesUnits
+            ? .even(count: blockCount(rows: rows, threads: worker.threadPool.count), rows: rows) : .units(units)
         let isSeparate = isRecording && crossesUnits
         let finishBlock = isSeparate ? { _, _ in } : finish
         if sharesTiles {
@@ -152,22 +156,33 @@ struct Winograd {
     private enum Blocks {
         /// Blocks that do not depend on the number of processes, and in which a pass can record moments.
         case units(RowBlocks)
-        /// Blocks of the same size, except the last one.
-        case whole(Winograd, Range<Int>)
+        /// Blocks of about the same number of rows.
+        case even(count: Int, rows: Int)
 
         var count: Int {
             switch self {
             case .units(let blocks): blocks.count
-            case .whole(let winograd, let rows): winograd.blockCount(rows)
+            case .even(let count, _): count
             }
         }
 
         subscript(block: Int) -> Range<Int> {
             switch self {
             case .units(let blocks): blocks[block]
-            case .whole(let winograd, let rows): winograd.tileRows(block, of: rows)
+            case .even(let count, let rows): chunkRange(block, of: count, total: rows)
             }
         }
+    }
+
+    /// Returns the number of blocks in which a pass computes rows of tiles whose bits do not depend on the blocks.
+    ///
+    /// A single image can have so few blocks that some threads would be idle: one, or three for two threads. Smaller blocks then balance
+    /// the threads, although each block reads all of U.
+    func blockCount(rows: Int, threads: Int) -> Int {
+        let fewest = (rows + blockRows - 1) / blockRows
+        guard !sharesTiles, fewest < 4 * threads else { return fewest }
+        let most = min(rows, rows * Int(tiles.tile_columns) / Self.fewestTilesPerBlock)
+        return max(fewest, min(roundedUp(fewest, to: threads), most))
     }
 
     /// The blocks in which a pass records moments.
