@@ -15,16 +15,12 @@ let logoDetection = BenchmarkCase(suite: .predict, name: "logospot-299x532") { o
 
 extension ModelFile {
     /// Measures the detection of logos in a synthetic photo of 299x532 pixels, from the image in memory to the detections.
-    ///
-    /// It runs on one thread, because apps process several photos in parallel.
     func detectionBenchmark(named name: String, _ options: BenchmarkOptions) throws -> BenchmarkResult {
         guard let detector else { preconditionFailure("the model is not a logo detector") }
-        var options = options
-        options.threads = 1
         let photo = RasterImage.synthetic(width: 299, height: 532)
         let levels = detector.levels.map { AnySizeNetwork.level($0, of: photo, stride: detector.stride) }
         let model = parameters.quantization == nil ? try options.quantized(self, for: levels) : self
-        let classifier = try ImageClassifier(model, precision: options.precision)
+        let classifier = try ImageClassifier(model, threads: options.threads, precision: options.precision)
         let measurement = try Measurement(seconds: options.seconds) { _ = try classifier.classify(photo) }
         var result = BenchmarkResult(
             .predict, name, options, measurement.times(factor: 1e3), .milliseconds, of: measurement, batch: 1)

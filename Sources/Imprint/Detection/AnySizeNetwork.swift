@@ -36,7 +36,9 @@ package final class AnySizeNetwork {
     private let planLimit: Int
 
     /// Creates a network for images of any size.
-    /// - Parameter plans: The maximum number of cached plans; each takes up to dozens of megabytes.
+    /// - Parameters:
+    ///   - plans: The maximum number of cached plans; each takes up to dozens of megabytes.
+    ///   - threads: The maximum number of threads; small images use fewer.
     package init(
         _ network: Network, parameters: Parameters, preprocessing: Preprocessing, plans: Int, threads: Int = 1,
         precision: Precision = .automatic
@@ -107,7 +109,8 @@ package final class AnySizeNetwork {
         do throws(NetworkError) {
             var options = ExecutionPlan.Options(batchSize: 1, threads: threads)
             options.precision = precision
-            plan = try ExecutionPlan(resized, parameters: parameters, options: options)
+            plan = try ExecutionPlan(
+                resized, parameters: parameters, options: options.limitingThreads(for: resized))
         } catch .outOfMemory(let bytes) {
             throw .outOfMemory(byteCount: bytes)
         } catch {

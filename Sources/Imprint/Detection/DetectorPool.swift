@@ -6,13 +6,17 @@ package import ImprintNetwork
 package final class DetectorPool: HeadPredictor {
     private let model: ModelFile
     private let detector: DetectorHead
+    private let threads: Int
     private let precision: Precision
     /// The minimum confidence of a detection of each logo.
     private let thresholds: [Double]
     private let scanners = IdlePool<PyramidScanner>()
 
-    package init(_ model: ModelFile, _ detector: DetectorHead, precision: Precision = .automatic) {
+    package init(
+        _ model: ModelFile, _ detector: DetectorHead, threads: Int = 1, precision: Precision = .automatic
+    ) {
         self.model = model
+        self.threads = threads
         self.precision = precision
         self.detector = detector
         thresholds = detector.logos.map { model.detectionThreshold(of: $0.label) }
@@ -31,7 +35,7 @@ package final class DetectorPool: HeadPredictor {
         let scans = try scanners.withValue { () throws(ImprintError) in
             PyramidScanner(
                 model.network, parameters: model.parameters, preprocessing: model.preprocessing, detector: detector,
-                precision: precision)
+                threads: threads, precision: precision)
         } _: { scanner throws(ImprintError) in
             try scanner.allPeaks(image)
         }

@@ -43,15 +43,16 @@ package final class PyramidScanner {
     private let network: AnySizeNetwork
     private let detector: DetectorHead
 
-    /// - Parameter shapes: The number of image shapes whose plans are cached for all pyramid levels; each shape takes a few dozen
-    ///   megabytes.
+    /// - Parameters:
+    ///   - shapes: The number of image shapes whose plans are cached for all pyramid levels; each shape takes a few dozen megabytes.
+    ///   - threads: The maximum number of threads; the results do not depend on it.
     package init(
         _ network: Network, parameters: Parameters, preprocessing: Preprocessing, detector: DetectorHead,
-        shapes: Int = 4, precision: Precision = .automatic
+        shapes: Int = 4, threads: Int = 1, precision: Precision = .automatic
     ) {
         self.network = AnySizeNetwork(
             network, parameters: parameters, preprocessing: preprocessing, plans: shapes * detector.levels.count,
-            precision: precision)
+            threads: threads, precision: precision)
         self.detector = detector
     }
 

@@ -8,21 +8,27 @@ internal import ImprintNetwork
 final class DetectorRuntime: HeadRuntime {
     let model: ModelFile
     private let detector: DetectorHead
+    private let threads: Int
     private let precision: Precision
     private let extractors = IdlePool<DetectorFeatures>()
 
-    init(_ model: ModelFile, _ detector: DetectorHead, precision: Precision) {
+    init(_ model: ModelFile, _ detector: DetectorHead, threads: Int, precision: Precision) {
         self.model = model
+        self.threads = threads
         self.precision = precision
         self.detector = detector
     }
 
     func predictor(with personalization: Personalization?, averagesFlipped: Bool) throws -> any HeadPredictor {
-        guard let personalization else { return DetectorPool(model, detector, precision: precision) }
+        guard let personalization else { return pool(model, detector) }
         let personalized = try model.predictor(with: personalization)
         personalized.parameters.quantization = model.parameters.quantization?.removing(
             Set(personalization.factors.compactMap { model.parameters.layout[$0.parameter]?.node }), in: model.network)
-        return DetectorPool(personalized, personalized.detector ?? detector, precision: precision)
+        return pool(personalized, personalized.detector ?? detector)
+    }
+
+    private func pool(_ model: ModelFile, _ detector: DetectorHead) -> DetectorPool {
+        DetectorPool(model, detector, threads: threads, precision: precision)
     }
 
     var positions: Int { DetectorFeatures.positions }

@@ -82,7 +82,7 @@ extension ModelHead {
     func runtime(_ model: ModelFile, workers: Workers, precision: Precision = .automatic) -> any HeadRuntime {
         switch self {
         case .softmax, .sigmoid: ClassifierRuntime(model, workers: workers, precision: precision)
-        case .detector(let detector): DetectorRuntime(model, detector, precision: precision)
+        case .detector(let detector): DetectorRuntime(model, detector, threads: workers.count, precision: precision)
         case .centerPoints(let head):
             ImportedDetectorRuntime(model: model) {
                 CenterPointPool(model, head, threads: workers.count, precision: precision)

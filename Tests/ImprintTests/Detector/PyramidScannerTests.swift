@@ -1,9 +1,9 @@
 import ImprintImages
 import ImprintModel
-import ImprintNetwork
 import Testing
 
 @testable import Imprint
+@testable import ImprintNetwork
 
 @Suite("Pyramid scanner") struct PyramidScannerTests {
     /// The only pyramid level of a square image.
@@ -70,6 +70,24 @@ import Testing
                 network: "maps", width: 48, height: 48, reason: "its parameters have other shapes for this size")
         ) {
             try classify(nodes)
+        }
+    }
+
+    @Test("Large levels of a pyramid use several threads, small ones a single one, with the same results")
+    func threads() throws {
+        let model = try detectorModel(logos: ["logo"])
+        var image = RasterImage(width: 300, height: 200)
+        for index in image.samples.indices { image.samples[index] = UInt8(index / 3 * 7919 % 251) }
+        var expected: [PyramidScanner.Scan]?
+        for threads in 1...3 {
+            let scanner = PyramidScanner(
+                model.network, parameters: model.parameters, preprocessing: .logoDetector,
+                detector: DetectorHead(levels: [32, 384], stride: 16, span: 44, logos: [.init(label: "logo")]),
+                threads: threads)
+            let scans = try scanner.scan(image, peaks: 10)
+            #expect(scans == expected ?? scans)
+            expected = scans
+            #expect(Set(scanner.plans.values.map(\.threadPool.count)) == [1, threads])
         }
     }
 
