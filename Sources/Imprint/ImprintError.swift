@@ -222,10 +222,10 @@ extension ImprintError {
                 "because no validation photo had these labels. Choose a threshold yourself, or train again with validation photos of "
                     + "every label"
             case .addedByPersonalization:
-                "because a personalization adds labels without metrics. Choose one confidence as the threshold of all labels, or train a "
+                "because a personalization adds labels without metrics. Use one threshold for all labels, or train a "
                     + "model with these labels"
             case .noTrainingRecord:
-                "because it has no training record, like an imported model. Choose one confidence as the threshold of all labels, or "
+                "because it has no training record, like an imported model. Use one threshold for all labels, or "
                     + "train a model with validation photos"
             }
         }

@@ -32,8 +32,9 @@ package final class FileLock: Sendable {
     /// - Parameters:
     ///   - descriptor: The descriptor, which this object closes, also after an error.
     ///   - path: The path in error messages.
-    ///   - isOptional: Whether a missing lock of the file system is no error.
+    ///   - isOptional: Whether to continue without a lock on a file system that does not support locks.
     package init?(closing descriptor: Int32, _ path: String, isOptional: Bool = false) throws(FileError) {
+        precondition(descriptor >= 0, "the file must be open")
         // `deinit` runs also if this initializer fails, because all properties are set.
         self.descriptor = descriptor
         guard retryingInterrupts({ flock(descriptor, LOCK_EX | LOCK_NB) }) != 0 else { return }

@@ -46,6 +46,7 @@ package final class RegularFile {
 
     /// Returns the content of a small file; nil if it has more than `limit` bytes.
     package func contents(limit: Int) throws(FileError) -> Data? {
+        guard byteCount <= limit else { return nil }
         struct TooLarge: Error {}
         var bytes = Data()
         do {

@@ -124,8 +124,9 @@ final class FleetStateFile: Sendable {
     /// - Throws: `FleetError.damagedState` if its content is invalid, `FleetError.newerState`, or `FileError` if the file cannot be read.
     func read() throws -> FleetState {
         let path = url.path
-        // Only a missing file means a new state: with any other, the privacy loss would start again from zero.
-        if access(path, F_OK) != 0 && errno == ENOENT { return FleetState() }
+        // Only a missing file means a new state, not a link to a missing file: with any other, the privacy loss would start again from zero.
+        var status = stat()
+        if lstat(path, &status) != 0 && errno == ENOENT { return FleetState() }
         guard let bytes = try RegularFile(path).contents(limit: Self.maximumByteCount) else {
             throw FileError.cannotRead(
                 path: path, reason: "it has more than \(Self.maximumByteCount) bytes, the maximum of a state")

@@ -12,6 +12,9 @@
         /// The name for reports, because Accelerate does not report the kernels that it selects.
         static let kernels = "Accelerate"
 
+        /// Whether the kernels are those of OpenBLAS for AVX-512.
+        static let usesAVX512 = false
+
         /// Whether unpacked products allocate memory if the number of columns modulo the vector width is 1 to 8; this concerns only OpenBLAS.
         static let allocatesForSmallRemainder = false
 
@@ -51,6 +54,11 @@
 
         /// The CPU whose kernels OpenBLAS uses, such as "SkylakeX".
         static var kernels: String { String(cString: openblas_get_corename()) }
+
+        private static let avx512Kernels = ["SkylakeX", "Cooperlake", "SapphireRapids", "Zen5"]
+
+        /// Whether OpenBLAS uses its kernels for AVX-512.
+        static var usesAVX512: Bool { avx512Kernels.contains(kernels) }
 
         /// Whether the AVX-512 kernels of OpenBLAS for unpacked products allocate memory in each call, if the number of columns modulo the
         /// vector width is 1 to 8.
@@ -94,8 +102,7 @@
         /// OpenBLAS selects kernels with half the vector width if it does not know the CPU, or if OPENBLAS_CORETYPE names an older one. It
         /// reads this variable each time it selects kernels, so this function sets the variable and makes OpenBLAS select again.
         private static func chooseKernels() {
-            let avx512Kernels = ["SkylakeX", "Cooperlake", "SapphireRapids", "Zen5"]
-            guard imprint_kernels_use_avx512() != 0, !avx512Kernels.contains(kernels),
+            guard imprint_kernels_use_avx512() != 0, !usesAVX512,
                 let quit = dlsym(nil, "gotoblas_dynamic_quit"),
                 let initialize = dlsym(nil, "gotoblas_dynamic_init")
             else { return }

@@ -180,11 +180,18 @@ enum GEMM {
 
     private static let vectorWidth = 16
 
-    /// Whether the bits of a row of a product do not depend on the other rows, for products of panels, and for products without packing of at
-    /// most `maximumUnpackedMultiplications`.
+    /// Whether the bits of a row of a product do not depend on the other rows, for products of panels.
     ///
     /// OpenBLAS computes single columns, and all products on other CPUs, in groups of rows.
     static func keepsRows(columns: Int) -> Bool { usesPanelKernel && columns >= vectorWidth }
+
+    /// Whether the bits of a row of a product without packing of at most `maximumUnpackedMultiplications` do not depend on the other rows.
+    static func keepsUnpackedRows(columns: Int) -> Bool { keepsRowsOfBLAS && columns >= vectorWidth }
+
+    private static let keepsRowsOfBLAS: Bool = {
+        setUp
+        return usesPanelKernel && BLAS.usesAVX512
+    }()
 
     /// Whether the AVX-512 kernels of OpenBLAS for unpacked products would allocate memory in each call.
     ///

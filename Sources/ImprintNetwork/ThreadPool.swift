@@ -28,7 +28,7 @@ public struct Worker {
     /// Calls `body(chunk)` once for every chunk in `0..<chunks`, on any worker, and returns when all chunks are done.
     ///
     /// Plans are bitwise reproducible for any number of threads. The division into chunks must therefore not depend on the number of
-    /// workers, and a layer must add the sums of chunks in a fixed order.
+    /// workers, unless the bits of each value do not depend on the division, and a layer must add the sums of chunks in a fixed order.
     public func forEachChunk(_ chunks: Int, _ body: (_ chunk: Int) -> Void) {
         if threadPool.activeCount == 1 {
             for chunk in 0..<chunks { body(chunk) }
@@ -57,7 +57,7 @@ final class ThreadPool: @unchecked Sendable {
     /// The number of workers, including the calling thread.
     private(set) var count = 1
     /// The number of workers of the current run; written before the run begins.
-    fileprivate private(set) var activeCount = 1
+    private(set) var activeCount = 1
     /// The part of `Shared.sleepNanoseconds` that adaptations have recorded.
     private var recordedSleep = 0
     private let shared: Shared

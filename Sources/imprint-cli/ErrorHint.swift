@@ -36,7 +36,9 @@ func hint(for error: any Error) -> String? {
     switch error {
     case ImprintError.noHead: "--base adds a head to networks that end in global average pooling or sigmoids."
     case ImprintError.needsBoxes: "--annotations names a file or folder of boxes."
-    case ImprintError.missingMetric: "--threshold 0.5 requires a confidence of at least 0.5 for all labels."
+    case ImprintError.missingMetric("threshold", _, _):
+        "--threshold 0.5 requires a confidence of at least 0.5 for all labels."
+    case ImprintError.missingMetric: "Leave out --minimum-precision and --minimum-recall."
     case ImprintError.noAveragePooling: "Leave out --pool-maximum."
     case ImprintError.tooFewReadablePhotos: "A larger --memory keeps more photos in memory."
     case ImprintError.notADetector: "imprint train-detector trains a detector; imprint classify runs other models."

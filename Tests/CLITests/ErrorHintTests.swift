@@ -19,6 +19,10 @@ import Testing
                 .missingMetric("threshold", labels: ["Ring"], reason: .addedByPersonalization),
                 "--threshold 0.5 requires a confidence of at least 0.5 for all labels."
             ),
+            (
+                .missingMetric("precision–recall curve", labels: ["Ring"], reason: .noTrainingRecord),
+                "Leave out --minimum-precision and --minimum-recall."
+            ),
             (.unfinishedCheckpoint(file: "run/checkpoint.safetensors", epoch: 1, of: 2), "--resume continues the run."),
             (.stoppedTooEarly(checkpoint: "run/checkpoint.safetensors"), "--resume continues the run."),
             (.stoppedTooEarly(checkpoint: nil), "--checkpoint saves a run, so that --resume can continue it."),

@@ -79,13 +79,18 @@ import Testing
                 to: folder.appending(path: "list"), atomically: true, encoding: .utf8)
             let script = """
                 python3 - "$imprint" <<'END'
-                import os, subprocess, sys, time
+                import array, fcntl, os, subprocess, sys, termios, time
                 reader, writer = os.pipe()
                 os.set_blocking(writer, False)
                 command = [sys.argv[1], "classify", "m.imprint", "--files-from", "list", "--json"]
                 process = subprocess.Popen(command, stdout=writer)
                 os.close(writer)
-                time.sleep(2)
+                waiting = array.array("i", [0])
+                # A pipe has 65,536 bytes.
+                while waiting[0] < 60_000 and process.poll() is None:
+                    time.sleep(0.05)
+                    fcntl.ioctl(reader, termios.FIONREAD, waiting)
+                time.sleep(0.5)
                 with os.fdopen(reader) as results: lines = results.read().splitlines()
                 assert process.wait() == 0, process.returncode
                 assert len(lines) == 2000, len(lines)

@@ -98,6 +98,16 @@ import Testing
     func invalidTraining(_ invalid: InvalidRecord) throws {
         let description = try error(metadata: ["imprint.training": json(invalid.record)])?.description
         #expect(description?.contains(invalid.text) == true, "\(description ?? "no error")")
+        try withTemporaryFolder { folder in
+            let sample = try sampleModel()
+            let model = ModelFile(
+                network: sample.network, parameters: sample.parameters, labels: sample.labels,
+                preprocessing: sample.preprocessing, training: invalid.record)
+            let file = folder.appending(path: "m.imprint")
+            // A file that cannot be read again must not be written.
+            #expect(throws: ModelFileError.self) { try model.write(to: file) }
+            #expect(!FileManager.default.fileExists(atPath: file.path))
+        }
     }
 
     @Test(

@@ -98,7 +98,7 @@ import Testing
             _ = try await install(bases, folder)
             let record = bases.recordFile("mine")
             try FileManager.default.removeItem(at: record)
-            // Reading /dev/zero would not end.
+            // Stands for /dev/zero, which would fill the memory if it were read.
             try FileManager.default.createSymbolicLink(atPath: record.path, withDestinationPath: "/dev/null")
             let damage = try #require(bases.installed(named: "mine")?.damage)
             #expect(damage.hasPrefix("its record cannot be read: it is a folder, device or pipe"))

@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test("A key file that is a device is an error before it is read") func device() throws {
-        // Reading /dev/zero would not end.
+        // Stands for /dev/zero, which would fill the memory if it were read.
         let error = #expect(throws: (any Error).self) { try FleetKey(contentsOf: URL(filePath: "/dev/null")) }
         let text = "\(try #require(error))"
         #expect(text.hasPrefix("/dev/null: cannot be read (it is a folder, device or pipe"))

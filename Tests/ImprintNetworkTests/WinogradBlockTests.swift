@@ -14,27 +14,27 @@ import Testing
     }
 
     @Test(
-        "Threads have equal shares of a single image",
+        "All threads have tiles of a single image, unless the blocks would be too small",
         arguments: [
             // 24 pixels are 6 rows of 6 tiles; 48 pixels are 12 rows of 12 tiles, of which a block has at most 4 rows.
-            (24, 1, 1), (24, 2, 2), (24, 3, 3), (24, 8, 4), (48, 1, 3), (48, 2, 4), (48, 8, 8),
+            (24, 1, 1), (24, 2, 2), (24, 3, 3), (24, 8, 3), (48, 1, 3), (48, 2, 4), (48, 8, 6),
             // 12 pixels are 3 rows of 3 tiles, too few to divide.
             (12, 2, 1),
         ])
     func blocks(side: Int, threads: Int, blocks: Int) {
         let (layer, input) = convolution(side, 32, 32)
         let winograd = Winograd(layer, over: input)
-        #expect(winograd.blockCount(rows: Int(winograd.tiles.tile_rows), threads: threads) == blocks)
+        #expect(winograd.evenBlockCount(rows: Int(winograd.tiles.tile_rows), threads: threads) == blocks)
     }
 
     @Test("The blocks of a large batch do not become smaller") func batch() {
         let (layer, input) = convolution(48, 32, 32)
-        #expect(Winograd(layer, over: input).blockCount(rows: 32 * 12, threads: 2) == 96)
+        #expect(Winograd(layer, over: input).evenBlockCount(rows: 32 * 12, threads: 2) == 96)
     }
 
     @Test(
         "Results are bitwise identical for any number of threads",
-        arguments: [(24, 64, 48), (28, 17, 130), (48, 16, 33)])
+        arguments: [(24, 64, 48), (28, 17, 130), (48, 16, 33), (24, 40, 43)])
     func threads(side: Int, inputs: Int, outputs: Int) throws {
         let (layer, input) = convolution(side, inputs, outputs)
         let network = try Network(
@@ -50,6 +50,32 @@ import Testing
             let output = Array(plan.output)
             #expect(output == expected ?? output)
             expected = output
+        }
+    }
+
+    @Test(
+        "Moments of batch normalization are bitwise identical for any number of threads", arguments: [1, 2, 3],
+        [43, 64])
+    func moments(images: Int, outputs: Int) throws {
+        let (layer, input) = convolution(24, 40, outputs)
+        var net = NetworkBuilder(name: "moments", input: input)
+        net.add(layer, named: "conv", to: [Network.inputName])
+        net.add(BatchNormalization(momentum: 1), named: "norm")
+        let network = try net.network()
+        var expected: [[Float]]?
+        for threads in [1, 2, 3, 5] {
+            let parameters = try Parameters(network, seed: 3)
+            let plan = try ExecutionPlan(
+                network, parameters: parameters,
+                options: ExecutionPlan.Options(batchSize: images, mode: .training, workers: Workers(threads)))
+            for index in plan.input.indices { plan.input[index] = Float(index * 7919 % 1000) / 500 - 1 }
+            plan.forward(count: images)
+            let results = [
+                Array(plan.output), try #require(parameters["norm.runningMean"]),
+                try #require(parameters["norm.runningVariance"]),
+            ]
+            #expect(results == expected ?? results)
+            expected = results
         }
     }
 }

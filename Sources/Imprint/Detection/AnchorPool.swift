@@ -92,7 +92,7 @@ final class AnchorPool: HeadPredictor {
                 let objects = suppressed(candidates).map { candidate in
                     DetectedObject(
                         label: label, confidence: candidate.confidence, box: candidate.box.clippedToImage)
-                }.filter(\.box.isWithinImage)
+                }
                 return (anchors.indices.map(confidence).max() ?? 0, objects)
             })
     }
@@ -119,7 +119,9 @@ final class AnchorPool: HeadPredictor {
                 if other.confidence >= Self.averagedConfidence { averaged.append(other) }
                 return false
             }
-            kept.append(Candidate(confidence: best.confidence, box: mean(of: averaged)))
+            let box = mean(of: averaged)
+            // Boxes in the padding are not objects of the image.
+            if box.clippedToImage.isWithinImage { kept.append(Candidate(confidence: best.confidence, box: box)) }
         }
         return kept
     }

@@ -40,7 +40,8 @@ final class DetectorFeatures {
 
     /// Computes the features at the local maxima with the highest scores, over all levels of the image pyramid.
     /// - Returns: The features by descending score, [positions, channels]; the last maximum is repeated if there are fewer than `positions`.
-    /// - Throws: `ImprintError.nonFiniteOutput` if a score is not finite.
+    /// - Throws: `ImprintError.nonFiniteOutput` if a score is not finite, `ImprintError.unsupportedImageSize` if the network does not accept a
+    ///   pyramid level, `ImprintError.outOfMemory`.
     func features(of image: RasterImage) throws -> [Float] {
         var candidates: [Candidate] = []
         try scanner.forEachLevel(of: image) { map, _ throws(ImprintError) in

@@ -17,11 +17,14 @@ struct MILImporter {
     private var probabilities: SourceActivation?
 
     private let limit: DecodingBudget
+    /// The limit for decompressed weights, which the import keeps.
+    private let decompressionLimit: DecodingBudget
 
-    private init(assembler: NetworkAssembler, package: CoreMLPackage, limit: DecodingBudget) {
+    private init(assembler: NetworkAssembler, package: CoreMLPackage, bytes: Int) {
         self.assembler = assembler
         self.package = package
-        self.limit = limit
+        limit = DecodingBudget(bytes: bytes)
+        decompressionLimit = DecodingBudget(compressedBytes: bytes)
     }
 
     /// Converts a program.
@@ -35,7 +38,7 @@ struct MILImporter {
             description, size: importer.inputSize, expectsBGR: importer.normalization?.isBGR ?? false)
         let bytes = try program.weightFiles().reduce(size) { try $0 + package.weights($1).count }
         let assembler = NetworkAssembler(input: image.shape, weights: bytes * 32 / program.minimumBits)
-        var run = MILImporter(assembler: assembler, package: package, limit: DecodingBudget(bytes: bytes))
+        var run = MILImporter(assembler: assembler, package: package, bytes: bytes)
         let before: [SourceActivation.Axis] = [.unit, .batch]
         let start = try image.activation(
             &run.assembler, axes: before.suffix((image.arrayShape?.count ?? 4) - 3) + [.channels, .height, .width], nil)
@@ -70,8 +73,9 @@ struct MILImporter {
             }
             labels = texts
         } else if operation.type.hasPrefix("constexpr_") {
-            // Each element that is read gives at most eight, so the limit of the reads also limits the result.
-            computed[operation.name] = .tensor(try decompressed(operation))
+            let constant = try decompressed(operation)
+            try decompressionLimit.read(constant.count, for: operation.name)
+            computed[operation.name] = .tensor(constant)
         } else if let compute = MILOperations.all[operation.type] {
             let results = try compute(operation, &self)
             for (name, result) in zip(operation.outputs, results) { activations[name] = result }

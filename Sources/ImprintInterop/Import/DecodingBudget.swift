@@ -7,6 +7,9 @@ final class DecodingBudget {
     /// - Parameter bytes: The total size of the model's files.
     init(bytes: Int) { remaining = 4 * bytes + 1 << 22 }
 
+    /// - Parameter bytes: The total size of the files with compressed weights, in which a byte has at most eight elements.
+    init(compressedBytes bytes: Int) { remaining = 8 * bytes + 1 << 20 }
+
     /// Counts decoded elements.
     /// - Throws: `ImportError.Problem` if the limit is exceeded.
     func read(_ count: Int, for name: String) throws(ImportError.Problem) {

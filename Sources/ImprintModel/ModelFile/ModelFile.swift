@@ -170,6 +170,7 @@ extension ModelFile {
         do {
             try checkFit(network, labels, preprocessing, head)
             try checkCategories(categories, labels)
+            try checkTraining(training)
             for entry in parameters.layout.entries { try checkFinite(entry, of: parameters) }
             let tensors = tensors(as: storage)
             var metadata = [

@@ -15,7 +15,7 @@ internal import ImprintCore
 struct Winograd {
     /// The approximate number of tiles per block.
     private static let tilesPerBlock = 56
-    /// The minimum number of tiles of a block that is made smaller, so that the threads have equal shares.
+    /// The minimum number of tiles of a block that is made smaller so that all threads have work.
     private static let fewestTilesPerBlock = 9
     /// The minimum number of elements of U for which the threads share V, instead of each thread reading all of U for each block.
     private static let sharedWeights = 1 << 20
@@ -135,13 +135,14 @@ struct Winograd {
         // units are small, or if no moments are recorded, but possible only if the bits of a row do not depend on the others.
         let units = momentBlocks(context.part)
         let keepsRows =
-            GEMM.keepsRows(columns: panelRange(panelCount - 1).count)
+            GEMM.keepsUnpackedRows(columns: panelRange(panelCount - 1).count)
             && blockTiles * panelWidth * inputs <= GEMM.maximumUnpackedMultiplications
         let crossesUnits = keepsRows && (!isRecording || units.rowsPerUnit < blockRows)
         let rows = batch * Int(tiles.tile_rows)
         let blocks: Blocks =
             crossesUnits
-            ? .even(count: blockCount(rows: rows, threads: worker.threadPool.count), rows: rows) : .units(units)
+            ? .even(count: evenBlockCount(rows: rows, threads: worker.threadPool.activeCount), rows: rows)
+            : .units(units)
         let isSeparate = isRecording && crossesUnits
         let finishBlock = isSeparate ? { _, _ in } : finish
         if sharesTiles {
@@ -176,13 +177,16 @@ struct Winograd {
 
     /// Returns the number of blocks in which a pass computes rows of tiles whose bits do not depend on the blocks.
     ///
-    /// A single image can have so few blocks that some threads would be idle: one, or three for two threads. Smaller blocks then balance
-    /// the threads, although each block reads all of U.
-    func blockCount(rows: Int, threads: Int) -> Int {
-        let fewest = (rows + blockRows - 1) / blockRows
-        guard !sharesTiles, fewest < 4 * threads else { return fewest }
-        let most = min(rows, rows * Int(tiles.tile_columns) / Self.fewestTilesPerBlock)
-        return max(fewest, min(roundedUp(fewest, to: threads), most))
+    /// A single image of 24x24 pixels would be one block, so a second thread would be idle. Smaller blocks balance the threads, although each
+    /// block reads all of U.
+    func evenBlockCount(rows: Int, threads: Int) -> Int {
+        let fewest = fixedBlockCount(0..<rows)
+        guard !sharesTiles, threads > 1, fewest < 4 * threads else { return fewest }
+        let columns = Int(tiles.tile_columns)
+        let rowsPerBlock = max(
+            (rows + roundedUp(fewest, to: threads) - 1) / roundedUp(fewest, to: threads),
+            (Self.fewestTilesPerBlock + columns - 1) / columns)
+        return max(fewest, (rows + rowsPerBlock - 1) / rowsPerBlock)
     }
 
     /// The blocks in which a pass records moments.
@@ -324,8 +328,8 @@ struct Winograd {
         return first..<min(first + blockRows, rows.upperBound)
     }
 
-    /// The number of blocks of some rows of tiles.
-    func blockCount(_ rows: Range<Int>) -> Int { (rows.count + blockRows - 1) / blockRows }
+    /// The number of blocks of some rows of tiles, for any number of threads.
+    func fixedBlockCount(_ rows: Range<Int>) -> Int { (rows.count + blockRows - 1) / blockRows }
 
     func tileCount(_ rows: Range<Int>) -> Int { rows.count * Int(tiles.tile_columns) }
 

@@ -37,7 +37,7 @@ extension Winograd {
         let dm = v + count(blockTiles, inputs)
         ImageSum.run(context.part, count: weightCount, into: dw, scratch: scratch, worker: worker) { images, sum in
             let all = tileRows(of: images)
-            for block in 0..<blockCount(all) {
+            for block in 0..<fixedBlockCount(all) {
                 let rows = tileRows(block, of: all)
                 transformInput(x, rows, into: v, vStride)
                 transformGradient(dy, rows, into: dm, dmStride)
@@ -72,7 +72,7 @@ extension Winograd {
             let pieces = groups.pieces(all)
             for index in 0..<pieces {
                 let piece = groups.piece(index, of: all)
-                worker.forEachChunk(blockCount(piece)) { block in
+                worker.forEachChunk(fixedBlockCount(piece)) { block in
                     let rows = tileRows(block, of: piece)
                     let first = tileCount(piece.lowerBound..<rows.lowerBound)
                     transformInput(x, rows, into: v + first * inputs, vStride)

@@ -35,7 +35,7 @@ public enum CrossValidationError: DescribedError, Equatable {
             "a group of photos has \(path.debugDescription), which is not a photo in \(source). Expected paths relative to the folder, or as "
                 + "in the list. Correct the path or remove it"
         case .folderInUse(let folder):
-            "the folder of finished folds \(folder) is locked by another process. Wait until it ends, or choose another folder"
+            "the folder of finished folds \(folder) is in use by another cross-validation. Wait until it ends, or choose another folder"
         case .otherSettings(let folder, let setting, let found, let expected):
             "\(folder) has the finished folds of a cross-validation with another setting of \(setting): it was \(expected) and is now "
                 + "\(found). Set it back to continue, or choose another folder"

@@ -132,7 +132,7 @@ final class DetectorObjective: TrainingObjective {
             for (detections, count) in [(state.mined, negatives), (state.located, positives)] {
                 if let detection = detections.first(where: { !(0..<count).contains($0.imageIndex) }) {
                     throw TrainingStateError(
-                        reason: "a detection is in photo \(detection.imageIndex), expected 0 to \(count - 1)")
+                        reason: "a detection is in photo \(detection.imageIndex), but there are \(count) such photos")
                 }
             }
             return state

@@ -33,7 +33,7 @@ final class CheckpointStore {
     let resumed: Checkpoint?
     /// Whether the run replaces the checkpoint of a finished run.
     let replacesFinished: Bool
-    /// The lock of the folder; nil if another process has it.
+    /// The lock of the folder; nil in a process of a group whose first process has it.
     private let lock: FileLock?
     private let interval: Duration
     private let clock = ContinuousClock()

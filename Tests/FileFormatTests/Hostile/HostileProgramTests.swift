@@ -286,10 +286,10 @@ import Testing
         },
         program("1,000 lookup tables with the codes of one record", .exceedsLimit, "already read too many times") {
             sample in
-            let offset = sample.store(Array(repeating: 0, count: 1 << 20))
+            let offset = sample.store(Array(repeating: 0, count: 1 << 14))
             let lookup: KeyValuePairs<String, ProgramSample.Argument> = [
-                "indices": .stored(.uint8, [1 << 20], at: offset), "lut": .floats([2], ones(2)),
-                "shape": .integers([1 << 23]),
+                "indices": .stored(.uint8, [1 << 14], at: offset), "lut": .floats([2], ones(2)),
+                "shape": .integers([1 << 17]),
             ]
             for index in 0..<1000 {
                 sample.add("constexpr_lut_to_dense", lookup, readsLast: false, to: ["w\(index)"])

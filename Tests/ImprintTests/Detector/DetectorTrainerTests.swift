@@ -337,8 +337,8 @@ import Testing
         "Detections of a checkpoint that are damaged or in missing photos are rejected",
         arguments: [
             (#"{"mined":[],"found":[]}"#, nil), (#"{"mined":[]}"#, "damaged"), ("", "damaged"),
-            (#"{"mined":[DETECTION],"found":[]}"#, "a detection is in photo 3, expected 0 to 2"),
-            (#"{"mined":[],"found":[DETECTION]}"#, "a detection is in photo 3, expected 0 to 1"),
+            (#"{"mined":[DETECTION],"found":[]}"#, "a detection is in photo 3, but there are 3 such photos"),
+            (#"{"mined":[],"found":[DETECTION]}"#, "a detection is in photo 3, but there are 2 such photos"),
         ] as [(String, String?)])
     func damagedState(text: String, expected: String?) throws {
         let detection = DetectorPatches.Detection(
