@@ -323,9 +323,6 @@ def main():
                 note(f"Skipped {thread_count(threads)}: there are only {len(comparison.cores)} cores.")
                 continue
             for suite, case in wanted:
-                if cases.is_detector(case) and threads > 1:
-                    note(f"Skipped {case} on {thread_count(threads)}: Imprint searches a photo on one thread.")
-                    continue
                 row = comparison.row(suite, case, threads)
                 known = [peer for peer in cases.PEERS[suite] if any(peer in cases.peers(*pair) for pair in wanted)]
                 table.add(row, comparison.available(known))

@@ -196,8 +196,9 @@ extension InferenceServer {
     }
 
     /// Returns the error of an image that cannot be processed.
+    /// - Parameter index: The index of the image, from 0.
     private static func failure(_ error: any Error, _ index: Int, of count: Int) -> any Error {
-        let prefix = count == 1 ? "" : "image \(index) of \(count): "
+        let prefix = count == 1 ? "" : "image \(index + 1) of \(count): "
         switch error {
         case ImageError.outOfMemory, ImprintError.outOfMemory: return HTTPError.busy("\(prefix)\(error)")
         case is ImageError, is ImprintError: return HTTPError(.unprocessableContent, "\(prefix)\(error)")

@@ -123,8 +123,12 @@ struct ServeCommand: AsyncParsableCommand {
 
     /// Reads the token in a file.
     private func token(_ path: String) throws -> String {
-        let text = try contents(ofFileOrPipe: path, limit: 1 << 16).map { String(decoding: $0, as: UTF8.self) }
-        let token = text?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
+        let limit = 1 << 16
+        guard let bytes = try contents(ofFileOrPipe: path, limit: limit) else {
+            throw ValidationError(
+                "--token-file: \(shown(path)) has more than \(limit) bytes, expected a shorter token.")
+        }
+        let token = String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
         guard token.utf8.count >= 16, token.utf8.allSatisfy({ (33...126).contains($0) }) else {
             throw ValidationError(
                 "--token-file: \(shown(path)) does not have a token, expected at least 16 printable ASCII characters without spaces. "

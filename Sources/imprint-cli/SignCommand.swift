@@ -65,6 +65,8 @@ struct SignCommand: ParsableCommand {
         let (model, target) = (URL(filePath: model), URL(filePath: output))
         try AtomicFile.checkWritable(target)
         let key = try SigningKey(contentsOf: URL(filePath: privateKey))
+        let signature = try ModelSignature(
+            signing: model, with: key, ignoring: [target] + ignore.map { URL(filePath: $0) })
         if let replaced = try? ModelSignature(contentsOf: target), let name = replaced.modelName,
             name != model.absoluteURL.standardizedFileURL.lastPathComponent
         {
@@ -72,11 +74,15 @@ struct SignCommand: ParsableCommand {
                 "--output: \(output): the file is the signature of \(name), so it is not replaced. Choose another name."
             )
         }
-        let signature = try ModelSignature(
-            signing: model, with: key, ignoring: [target] + ignore.map { URL(filePath: $0) })
+        // Verifying shows that the model did not change meanwhile.
+        let signed = try signature.verify(model, with: key.verificationKey)
+        let keyDigest = try FileDigest.sha256(of: URL(filePath: privateKey))
+        if let copy = signed.files.filter({ $0.value == keyDigest }).keys.min() {
+            throw ValidationError(
+                "--private-key: \(copy) in the folder of the model is a copy of the private key and would be published with it. "
+                    + "Remove it.")
+        }
         try signature.write(to: target)
-        // Verifying the written file also shows that the model did not change meanwhile.
-        let signed = try ModelSignature(contentsOf: target).verify(model, with: key.verificationKey)
         if common.json {
             try Terminal.report(
                 Line(

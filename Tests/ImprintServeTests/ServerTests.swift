@@ -167,7 +167,7 @@ func withServer<Value>(
                 #"{"inputs": [{"name": "image", "datatype": "BYTES", "shape": [2], "data": ["\#(photo)", "AAAA"]}]}"#
             let answer = try client.request("POST", "/v2/models/light/infer", host(port), body: Data(json.utf8))
             #expect(answer.status == 422)
-            #expect(answer.error?.hasPrefix("Image 1 of 2: the image data: expected an image") == true)
+            #expect(answer.error?.hasPrefix("Image 2 of 2: the image data: expected an image") == true)
             let empty = try client.request(
                 "POST", "/v2/models/light/infer", host(port).merging(["Content-Type": "image/jpeg"]) { $1 },
                 body: Data())
