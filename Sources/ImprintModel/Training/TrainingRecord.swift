@@ -85,7 +85,7 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
 }
 
 extension TrainingRecord {
-    /// The largest number of photos of a label. Sums over all labels of a file do not overflow.
+    /// The largest number of photos of a label, so that sums over all labels of a file do not overflow.
     private static let maximumCount = Int(Int32.max)
 
     /// What is wrong with the numbers of photos and the accuracies; nil if they are in their ranges.
