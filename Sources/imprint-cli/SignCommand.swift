@@ -77,7 +77,8 @@ struct SignCommand: ParsableCommand {
         // Verifying shows that the model did not change meanwhile.
         let signed = try signature.verify(model, with: key.verificationKey)
         let keyDigest = try FileDigest.sha256(of: URL(filePath: privateKey))
-        if let copy = signed.files.filter({ $0.value == keyDigest }).keys.min() {
+        // A model of one file has the path ".".
+        if let copy = signed.files.filter({ $0.value == keyDigest && $0.key != "." }).keys.min() {
             throw ValidationError(
                 "--private-key: \(copy) in the folder of the model is a copy of the private key and would be published with it. "
                     + "Remove it.")
