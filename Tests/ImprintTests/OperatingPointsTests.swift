@@ -179,7 +179,10 @@ import Testing
         "The message about a missing metric gives its reason and a fix",
         arguments: [
             (.noValidationPhotos, "no validation photo had these labels", "train again with validation photos"),
-            (.addedByPersonalization, "a personalization adds labels without metrics", "Use one threshold for all labels"),
+            (
+                .addedByPersonalization, "a personalization adds labels without metrics",
+                "Use one threshold for all labels"
+            ),
             (.noTrainingRecord, "it has no training record", "Use one threshold for all labels"),
         ] as [(ImprintError.MissingMetricReason, String, String)])
     func missingMetricMessage(reason: ImprintError.MissingMetricReason, cause: String, fix: String) {

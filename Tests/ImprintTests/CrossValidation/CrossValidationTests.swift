@@ -192,7 +192,9 @@ import Testing
                     error = #expect(throws: CrossValidationError.self) { try run() }
                 }
                 let text = "\(try #require(error))"
-                #expect(text.contains("/kept") && text.contains("is in use by another cross-validation. Wait until it ends"))
+                #expect(
+                    text.contains("/kept") && text.contains("is in use by another cross-validation. Wait until it ends")
+                )
                 #expect(first.isComplete && !first.folds.contains(where: \.isKept))
                 let second = try run()
                 #expect(second.folds.allSatisfy(\.isKept) && predictions(second) == predictions(first))
