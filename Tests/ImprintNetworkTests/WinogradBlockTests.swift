@@ -16,7 +16,7 @@ import Testing
     @Test(
         "All threads have tiles of a single image, unless the blocks would be too small",
         arguments: [
-            // 24 pixels are 6 rows of 6 tiles; 48 pixels are 12 rows of 12 tiles, of which a block has at most 4 rows.
+            // 24 pixels are 6 rows of 6 tiles. 48 pixels are 12 rows of 12 tiles, and a block has at most 4 of these rows.
             (24, 1, 1), (24, 2, 2), (24, 3, 3), (24, 8, 3), (48, 1, 3), (48, 2, 4), (48, 8, 6),
             // 12 pixels are 3 rows of 3 tiles, too few to divide.
             (12, 2, 1),

@@ -27,7 +27,7 @@ public struct PersonalizationConfiguration: Hashable, Sendable {
     /// restore.
     ///
     /// Training with a folder omits photos beyond the limit; the other methods throw an error. Forgotten photos do not count for this: the
-    /// session drops the oldest of them, so that the calls up to then can no longer be undone.
+    /// session drops the oldest of them, and `undo()` cannot restore them.
     public var memoryLimit = 64 << 20
     /// The maximum duration of training with a folder; nil for no limit.
     ///

@@ -142,8 +142,8 @@ public final class PersonalizationSession: Sendable {
     /// Undoes the last call of `teach`, `correct` or `forget` that has not been undone.
     ///
     /// For this, the session keeps the features of forgotten photos. If they and the features of its photos exceed
-    /// `PersonalizationConfiguration.memoryLimit`, the session drops the oldest forgotten photos. You can then no longer undo that call of
-    /// `forget` and the calls before it. The last call can always be undone.
+    /// `PersonalizationConfiguration.memoryLimit`, the session drops the oldest forgotten photos. You then cannot undo that call of `forget`
+    /// or the calls before it. The last call can always be undone.
     /// - Returns: Whether there was a call to undo.
     /// - Throws: The errors of training; the session then stays unchanged.
     @discardableResult

@@ -88,7 +88,7 @@ extension TrainingRecord {
     /// The largest number of photos of a label, so that sums over all labels of a file do not overflow.
     private static let maximumCount = Int(Int32.max)
 
-    /// What is wrong with the numbers of photos and the accuracies; nil if they are in their ranges.
+    /// A description of the first number of photos or accuracy that is out of range; nil if all are valid.
     var problem: String? {
         for (name, counts) in [("trainingImages", trainingImages), ("validationImages", validationImages)] {
             if let count = counts.values.first(where: { !(0...Self.maximumCount).contains($0) }) {
