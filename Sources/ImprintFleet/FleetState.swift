@@ -124,7 +124,7 @@ final class FleetStateFile: Sendable {
     /// - Throws: `FleetError.damagedState` if its content is invalid, `FleetError.newerState`, or `FileError` if the file cannot be read.
     func read() throws -> FleetState {
         let path = url.path
-        // Only a missing file means a new state, not a link to a missing file: with any other, the privacy loss would start again from zero.
+        // A new state starts the privacy loss from zero, so it requires that there is neither a file nor a link to a missing file.
         var status = stat()
         if lstat(path, &status) != 0 && errno == ENOENT { return FleetState() }
         guard let bytes = try RegularFile(path).contents(limit: Self.maximumByteCount) else {

@@ -8,7 +8,7 @@ public enum CrossValidationError: DescribedError, Equatable {
     case labelInOneFold(label: String, fold: Int, seed: UInt64)
     /// A group names a photo that the folder or list does not have.
     case unknownPhoto(path: String, source: String)
-    /// Another process uses the folder of finished folds.
+    /// Another cross-validation uses the folder of finished folds.
     case folderInUse(folder: String)
     /// The folder of finished folds belongs to a cross-validation with other settings.
     case otherSettings(folder: String, setting: String, found: String, expected: String)

@@ -12,7 +12,7 @@ struct FoldStore {
     private static let maximumByteCount = 4 << 30
 
     private let folder: URL
-    /// The lock of the folder, which other processes cannot use at the same time.
+    /// The lock of the folder, which other runs cannot use at the same time.
     private let lock: FileLock
     private let photos: any TrainingSource
     private let kind: FoldEvaluation.Kind
@@ -24,7 +24,7 @@ struct FoldStore {
     private let indices: [String: Int]
 
     /// Opens or creates the folder, and locks it.
-    /// - Throws: `CrossValidationError.folderInUse` if another process uses the folder; `CrossValidationError.otherSettings` if it has other
+    /// - Throws: `CrossValidationError.folderInUse` if another run uses the folder; `CrossValidationError.otherSettings` if it has other
     ///   settings; `CrossValidationError.unusableFold` if its settings cannot be read; `FileError`.
     init(
         _ folder: URL, settings: [String: String], photos: any TrainingSource, kind: FoldEvaluation.Kind,
