@@ -38,6 +38,8 @@ public final class ExecutionPlan {
         public var precision = Precision.float32
         /// Whether `ExecutionPlan.headInput` can be read after a pass; its memory is then not reused.
         package var keepsHeadInput = false
+        /// A pool for the threads of `workers`, which other plans use at other times; nil for a pool of this plan alone.
+        package var threadPool: ThreadPool?
 
         /// Creates options.
         /// - Parameters:
@@ -154,7 +156,8 @@ public final class ExecutionPlan {
         let packingState = PackingState()
         let currentBatch = CurrentBatch(options.workers.processes)
         try GEMM.prepare()
-        let threadPool = ThreadPool(count: options.workers.count)
+        let threadPool = options.threadPool ?? ThreadPool(count: options.workers.count)
+        precondition(threadPool.count <= options.workers.count, "the plan has no scratch memory for so many threads")
 
         func pointer(_ buffer: Arena.Buffer) -> UnsafeMutableRawPointer { arena.base + (layout.offsets[buffer] ?? 0) }
         func floats(_ buffer: Arena.Buffer) -> UnsafeMutablePointer<Float> {

@@ -51,11 +51,11 @@ public struct Worker {
 /// All workers run the same operation at the same time and meet at barriers. There is no task queue between operations, and a run
 /// does not allocate memory. Between runs the threads sleep.
 ///
-/// Each `ExecutionPlan` has its own pool. It exists besides `Workers` (ImprintCore), which runs independent items such as photos, because an
+/// An `ExecutionPlan` has its own pool, unless it shares one with plans that never run at the same time. The pool exists besides `Workers` (ImprintCore), which runs independent items such as photos, because an
 /// operation can take less time than starting and joining tasks: here, the threads stay in their loop and a barrier takes about 1 µs.
-final class ThreadPool: @unchecked Sendable {
+package final class ThreadPool: @unchecked Sendable {
     /// The number of workers, including the calling thread.
-    private(set) var count = 1
+    package private(set) var count = 1
     /// The number of workers of the current run; written before the run begins.
     private(set) var activeCount = 1
     /// The part of `Shared.sleepNanoseconds` that adaptations have recorded.
@@ -66,7 +66,7 @@ final class ThreadPool: @unchecked Sendable {
     /// Creates a pool and starts `count` − 1 threads, or fewer if the system limits them.
     ///
     /// Results do not depend on the number of threads.
-    init(count: Int) {
+    package init(count: Int) {
         shared = Shared(expecting: count)
         while self.count < count, start(self.count) { self.count += 1 }
     }

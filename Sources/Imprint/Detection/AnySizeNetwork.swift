@@ -34,6 +34,8 @@ package final class AnySizeNetwork {
     /// The cached execution plans, by the input shape.
     private(set) var plans: [TensorShape: ExecutionPlan] = [:]
     private let planLimit: Int
+    /// The thread pools that the plans share, by the number of threads.
+    private var threadPools: [Int: ThreadPool] = [:]
 
     /// Creates a network for images of any size.
     /// - Parameters:
@@ -109,8 +111,9 @@ package final class AnySizeNetwork {
         do throws(NetworkError) {
             var options = ExecutionPlan.Options(batchSize: 1, threads: threads)
             options.precision = precision
-            plan = try ExecutionPlan(
-                resized, parameters: parameters, options: options.limitingThreads(for: resized))
+            options = options.limitingThreads(for: resized)
+            options.threadPool = threadPool(options.workers.count)
+            plan = try ExecutionPlan(resized, parameters: parameters, options: options)
         } catch .outOfMemory(let bytes) {
             throw .outOfMemory(byteCount: bytes)
         } catch {
@@ -118,5 +121,13 @@ package final class AnySizeNetwork {
         }
         plans[shape] = plan
         return plan
+    }
+
+    /// Returns a pool of `count` threads; only one plan runs at a time, so all plans share it.
+    private func threadPool(_ count: Int) -> ThreadPool {
+        if let pool = threadPools[count] { return pool }
+        let pool = ThreadPool(count: count)
+        threadPools[count] = pool
+        return pool
     }
 }

@@ -91,6 +91,16 @@ import Testing
         }
     }
 
+    @Test("The plans of all pyramid levels and image shapes share their threads") func sharedThreads() throws {
+        let model = try detectorModel(logos: ["logo"])
+        let scanner = PyramidScanner(
+            model.network, parameters: model.parameters, preprocessing: .logoDetector,
+            detector: DetectorHead(levels: [384, 512], stride: 16, span: 44, logos: [.init(label: "logo")]), threads: 2)
+        for width in [300, 400] { _ = try scanner.scan(RasterImage(width: width, height: 300), peaks: 1) }
+        #expect(scanner.plans.count == 4)
+        #expect(Set(scanner.plans.values.map { ObjectIdentifier($0.threadPool) }).count == 1)
+    }
+
     @Test("A detector whose scores are not finite cannot be personalized") func overflow() throws {
         let model = try detectorModel(logos: ["logo"])
         let parameters = try model.parameters.copy()
