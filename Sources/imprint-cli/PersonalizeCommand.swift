@@ -113,6 +113,12 @@ struct PersonalizeCommand: ParsableCommand {
         let result = try teach(session, folder, corrections)
         let bytes = try session.save(to: target)
         try report(result, session, bytes: bytes)
+        if let error = result.cacheFailure {
+            Terminal.fail(
+                "Error: \("\(error)".sentence) The personalization is complete, but the next run computes all features again."
+            )
+            throw ExitCode.failure
+        }
     }
 
     private var configuration: PersonalizationConfiguration {

@@ -68,10 +68,16 @@ final class FeatureCache {
 
     /// Writes the file if there are new features.
     /// - Throws: `FileError` if the file cannot be written.
-    func save() throws {
+    func save() throws(FileError) {
         guard !isSaved else { return }
         let tensors = views.map { Safetensors.Tensor(name: $0.key, shape: [$0.value.count], values: $0.value) }
-        try Safetensors.write(tensors, to: url) { [Self.formatKey: "1", Self.keyKey: key, Self.digestKey: $0] }
+        do {
+            try Safetensors.write(tensors, to: url) { [Self.formatKey: "1", Self.keyKey: key, Self.digestKey: $0] }
+        } catch let error as FileError {
+            throw error
+        } catch {
+            throw .cannotWrite(path: url.path, reason: "\(error)".clause, remedy: "Choose another file.")
+        }
         isSaved = true
     }
 }

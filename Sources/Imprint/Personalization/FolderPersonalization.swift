@@ -1,5 +1,5 @@
 public import Foundation
-internal import ImprintCore
+public import ImprintCore
 public import ImprintImages
 
 /// The result of personalizing a model with a folder of photos.
@@ -17,6 +17,8 @@ public struct PersonalizationResult: Sendable {
     /// The accuracy on the photos before personalization, and after it by cross-validation; nil if there are too few photos or the time
     /// limit was reached.
     public let accuracy: Accuracy?
+    /// The error of the cache file; nil if it was written, or if there is none.
+    public let cacheFailure: FileError?
 
     /// The reason why training ended.
     public enum Ending: String, Sendable {
@@ -43,12 +45,13 @@ extension PersonalizationSession {
     ///   - cache: A file that caches the features of photos; nil for no cache. See docs/how-to/personalization.md.
     ///   - control: A control to pause, resume or cancel the call from another thread.
     ///   - onProgress: A closure that receives the number of processed photos and the total number.
-    /// - Returns: The result; its `accuracy` compares the classifier before and after.
+    /// - Returns: The result; its `accuracy` compares the classifier before and after. If the cache cannot be written, the session learns without
+    ///   it, and the result has a `cacheFailure`.
     /// - Throws:
     ///   - `ImageError` if more than half of the photos, or all photos of a label, cannot be read.
     ///   - `ImprintError` if a label cannot be added, or the memory limit is too low for one photo.
     ///   - `CancellationError` if `control` is cancelled.
-    ///   - The errors of reading and writing the cache file.
+    ///   - The errors of reading the cache file, and of creating it.
     public func teach(
         _ folder: ImageFolder?, corrections: [(photo: URL, isNot: String)] = [], cache: URL? = nil,
         control: PersonalizationControl = PersonalizationControl(),
@@ -81,7 +84,16 @@ extension PersonalizationSession {
                 $0, base: base.model.identity, blocks: configuration.blocks, views: views.count,
                 length: base.runtime.featureCount(blocks: configuration.blocks))
         }
-        defer { try? store?.save() }
+        var cacheFailure: FileError?
+        func saveCache() {
+            do throws(FileError) {
+                try store?.save()
+                cacheFailure = nil
+            } catch {
+                cacheFailure = error
+            }
+        }
+        defer { saveCache() }
 
         var examples: [Example] = []
         var skipped: [SkippedImage] = []
@@ -104,8 +116,8 @@ extension PersonalizationSession {
             }
             onProgress(min(start + chunkSize, all.count), all.count)
             // If the process is killed, at most five seconds of work are lost.
-            if clock.seconds - saved > 5 {
-                try store?.save()
+            if clock.seconds - saved > 5, cacheFailure == nil {
+                saveCache()
                 saved = clock.seconds
             }
             let bytes = examples.reduce(0) { $0 + $1.byteCount }
@@ -115,7 +127,7 @@ extension PersonalizationSession {
                 break
             }
         }
-        try store?.save()
+        saveCache()
         if ending != .completed { examples = learnable(examples, folder) }
         if examples.isEmpty && ending == .memoryLimit {
             throw ImprintError.featuresExceedMemoryLimit(
@@ -144,7 +156,7 @@ extension PersonalizationSession {
         return PersonalizationResult(
             exampleCount: examples.count, skipped: skipped,
             omittedCount: all.count - skipped.count - examples.count,
-            ending: ending, seconds: clock.seconds, accuracy: accuracy)
+            ending: ending, seconds: clock.seconds, accuracy: accuracy, cacheFailure: cacheFailure)
     }
 
     /// Returns the examples without the corrections of new labels of the folder that have no photo yet.

@@ -163,6 +163,24 @@ import Testing
         }
     }
 
+    @Test("If the cache cannot be written, the session learns without it, and the result has the error")
+    func unwritableCache() throws {
+        try withPhotos { folder in
+            let cacheFolder = folder.appending(path: "cache")
+            try FileManager.default.createDirectory(at: cacheFolder, withIntermediateDirectories: false)
+            let cache = cacheFolder.appending(path: "features")
+            let (result, session) = try personalize(
+                folder, cache: cache, onProgress: { _, _ in try? FileManager.default.removeItem(at: cacheFolder) })
+            guard case .cannotWrite(cache.path, _, _)? = result.cacheFailure else {
+                Issue.record("unexpected: \(String(describing: result.cacheFailure))")
+                return
+            }
+            let uncached = try personalize(folder)
+            #expect(uncached.result.cacheFailure == nil)
+            #expect(session.personalization == uncached.session.personalization)
+        }
+    }
+
     @Test("Computing the name of a photo in the cache takes less memory than the file")
     func cacheNames() throws {
         try withTemporaryFolder { folder in
