@@ -54,15 +54,16 @@ struct AuditCommand: ParsableCommand {
         if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
         let workers = Workers(common.threadCount)
         let audit = try annotations.map { try self.audit(annotations: $0, workers) } ?? self.audit(data ?? "", workers)
-        if let report {
-            let title = "Audit of \(annotations ?? data ?? "")"
-            try AuditReport(audit, title: title, workers: workers).write(to: URL(filePath: report))
-        }
         if common.json {
             for finding in audit.findings { try Terminal.emit(FindingLine(finding)) }
             try Terminal.emit(FinishedLine(audit, seconds: (clock.now - start).seconds))
         } else {
             try Terminal.show(text(audit))
+        }
+        // The findings are not lost if the report cannot be written.
+        if let report {
+            let title = "Audit of \(annotations ?? data ?? "")"
+            try AuditReport(audit, title: title, workers: workers).write(to: URL(filePath: report))
         }
     }
 

@@ -79,7 +79,6 @@ struct EvaluateCommand: ParsableCommand {
         bar.clear()
         let unknown = try unknownPhotos.acceptance(of: classifier, threads: common.threadCount)
         for image in evaluation.skipped { Terminal.warn("Skipped: \(image.reason)") }
-        if let report { try write(vacantPath(report, .trainingReport), classifier, evaluation) }
         if common.json {
             if images {
                 for result in evaluation.results { try Terminal.emit(ImageLine(result, labels: evaluation.labels)) }
@@ -90,6 +89,8 @@ struct EvaluateCommand: ParsableCommand {
             let parts = [table.text] + (images ? [table.worstMistakes(10)] : []) + [unknown?.text].compactMap { $0 }
             try Terminal.show(parts.joined(separator: "\n\n"))
         }
+        // The results are not lost if the report cannot be written.
+        if let report { try write(vacantPath(report, .trainingReport), classifier, evaluation) }
     }
 }
 

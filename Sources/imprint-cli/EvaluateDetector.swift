@@ -17,7 +17,12 @@ extension EvaluateCommand {
         }
         bar.clear()
         for image in evaluation.skipped { Terminal.warn("Skipped: \(image.reason)") }
+        try show(evaluation, of: detector)
+        // The results are not lost if the report cannot be written.
         if let report { try write(vacantPath(report, .trainingReport), detector, detection: evaluation) }
+    }
+
+    private func show(_ evaluation: DetectionEvaluation, of detector: ImageClassifier) throws {
         guard common.json else {
             let table = DetectionTable(evaluation)
             return try Terminal.show(table.text + (images ? "\n\n" + table.worstMistakes(10) : ""))

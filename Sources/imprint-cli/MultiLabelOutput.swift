@@ -22,7 +22,12 @@ extension EvaluateCommand {
         }
         bar.clear()
         for image in evaluation.skipped { Terminal.warn("Skipped: \(image.reason)") }
+        try show(evaluation, of: classifier)
+        // The results are not lost if the report cannot be written.
         if let report { try write(vacantPath(report, .trainingReport), classifier, multiLabel: evaluation) }
+    }
+
+    private func show(_ evaluation: MultiLabelEvaluation, of classifier: ImageClassifier) throws {
         guard common.json else {
             let table = MultiLabelTable(evaluation)
             return try Terminal.show(table.text + (images ? "\n\n" + table.worstMistakes(10) : ""))
