@@ -135,7 +135,7 @@ struct NetworkOptions: ParsableArguments {
         do {
             _ = try Network.named(name, labels: 2, inputSize: inputSize, width: width ?? 1)
         } catch NetworkError.invalidProperty(_, let property, let found, let expected) {
-            let option = property == "inputSize" ? "--input-size" : "--\(property)"
+            let option = ["inputSize", "input"].contains(property) ? "--input-size" : "--\(property)"
             throw ValidationError("\(option) is \(found), expected \(expected).")
         } catch {
             throw ValidationError("\(error)")

@@ -153,6 +153,45 @@ import Testing
         }
     }
 
+    @Test(
+        "In a terminal, the first signal says that the command stops, unless it is quiet",
+        .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/script")), arguments: ["", "--quiet"])
+    func interruptNote(option: String) throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 16)
+            try #"""
+            touch lines
+            $imprint train photos --output m.imprint --epochs 100000 --input-size 16 --width 0.25 --json $1 > lines &
+            while [ $(wc -l < lines) -lt 3 ]; do sleep 0.05; done
+            kill -INT $!
+            wait $!
+            """#.write(to: folder.appending(path: "run"), atomically: true, encoding: .utf8)
+            let run = try shell(
+                "export imprint\nscript -qec 'sh run \(option)' /dev/null < /dev/null", folder: folder)
+            #expect(run.status == 130)
+            #expect(
+                run.output.contains("Stopping. Press Ctrl-C again to end immediately") == option.isEmpty,
+                "\(run.output)")
+        }
+    }
+
+    @Test(
+        "Results are printed even if the report cannot be written",
+        arguments: [
+            "evaluate m.imprint photos", "audit photos",
+        ])
+    func unwritableReport(command: String) throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 8)
+            #expect(try shell(Self.training, folder: folder).status == 0)
+            // Every file may have at most 1 KB.
+            let run = try shell(
+                "ulimit -f 1; exec $imprint \(command) --json --report r.html", folder: folder)
+            #expect(run.status == 1 && run.errors.contains("r.html: cannot be written"), "\(run.errors)")
+            #expect(run.lines.last?["images"] != nil, "\(run.output)")
+        }
+    }
+
     @Test("If the folder of photos disappears, training ends with a model, exit code 1 and the reason")
     func movedFolder() throws {
         try withTemporaryFolder { folder in
