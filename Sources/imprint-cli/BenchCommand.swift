@@ -40,16 +40,20 @@ struct BenchCommand: AsyncParsableCommand {
             "A model file to measure with predict or load instead of their cases.", valueName: "file"))
     var model: String?
 
-    @OptionGroup var precisionOptions: PrecisionOptions
+    @Option(
+        help: ArgumentHelp(
+            "The precision for train, predict and apps: float32; bfloat16 (for train: mixed precision); or int8 (not for train), for which bench "
+                + "first quantizes the networks. (default: int8 for a quantized --model, otherwise float32)"))
+    var precision: PrecisionOptions.ChosenPrecision?
 
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
-        if precisionOptions.precision != nil, suite != .predict, suite != .apps, suite != .train {
+        if precision != nil, suite != .predict, suite != .apps, suite != .train {
             throw ValidationError(
                 "--precision is for \"bench train\", \"bench predict\" and \"bench apps\". Leave it out.")
         }
-        if suite == .train, precisionOptions.precision == .int8 {
+        if suite == .train, precision == .int8 {
             throw ValidationError("Training is not possible in int8. Use --precision bfloat16, or leave it out.")
         }
         if let model {
@@ -87,7 +91,7 @@ struct BenchCommand: AsyncParsableCommand {
         var options = BenchmarkOptions(
             threads: common.threadCount, seconds: seconds, photos: data.map { URL(filePath: $0) })
         options.processes = TrainingProcesses.group
-        options.precision = precisionOptions.checked()
+        options.precision = PrecisionOptions.checked(precision)
         // Reports a wrong folder now instead of after the other suites.
         if let photos = options.photos { _ = try ImageFolder(at: photos, minimumClasses: 1) }
         if !common.json { Terminal.note("\(Engine.current)") }

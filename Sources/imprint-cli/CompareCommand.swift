@@ -30,9 +30,9 @@ struct CompareCommand: ParsableCommand {
     var images: String
 
     @Option(
-        help:
-            "The precision of the second model. (default, as for the first one: int8 if it is quantized, otherwise float32)"
-    )
+        help: ArgumentHelp(
+            "The precision of the second model; the first one always has the default. "
+                + "(default: int8 if it is quantized, otherwise float32)"))
     var precision: PrecisionOptions.ChosenPrecision?
 
     @OptionGroup var common: CommonOptions

@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import ImprintModel
 
-/// The options for the version, the license and the intended use of a model file.
+/// The options for the version, the licence and the intended use of a model file.
 struct ModelDetailsOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -13,7 +13,7 @@ struct ModelDetailsOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The license to store in the model, such as the SPDX identifier Apache-2.0.", valueName: "text"))
+            "The licence to store in the model, such as the SPDX identifier Apache-2.0.", valueName: "text"))
     var license: String?
 
     @Option(

@@ -49,7 +49,7 @@ struct QuantizeCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The number of training steps with --fine-tune (default: \(Quantizer.FineTuning().steps)).",
+            "The number of training steps with --fine-tune. (default: \(Quantizer.FineTuning().steps))",
             valueName: "count"))
     var steps: Int?
 
