@@ -110,6 +110,15 @@ private final class MemoryCheckpoints: CheckpointPolicy {
         #expect(values(try #require(resumed.best)) == values(try #require(uninterrupted.best)))
     }
 
+    @Test("A round ends after its planned steps if the objective always has another batch", arguments: [false, true])
+    func endlessObjective(hasPhases: Bool) throws {
+        let options = hasPhases ? phases(2) : options(epochs: 2)
+        let loop = try TrainingLoop(LineFit(stepsPerRound: .max), options: options)
+        // An endless round must not hang the test.
+        #expect(try loop.run(shouldStop: { loop.progress.batch > 100 }) == .completed)
+        #expect(loop.progress.history.count == 2 && loop.progress.passes == (hasPhases ? 2 * 3 : 2 * 8))
+    }
+
     @Test("Training stops early after `patience` rounds without an improvement, and keeps the best parameters")
     func earlyStopping() throws {
         let objective = try LineFit()

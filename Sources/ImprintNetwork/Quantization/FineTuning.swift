@@ -231,7 +231,6 @@ private final class QuantizedObjective: TrainingObjective {
     // MARK: Steps
 
     func trainingStep(round: Int, step: Int) throws -> StepLoss? {
-        guard step < stepsPerRound else { return nil }
         let count = options.batchSize
         try readSamples((round * stepsPerRound + step) * count, count)
         _ = plan.input.update(from: teacher.input)

@@ -125,7 +125,7 @@ extension TrainingLoop {
             progress.emaSteps = 0
         }
         let steps = options.rounds.steps(of: round)
-        while options.rounds.endsByObjective || progress.batch < steps {
+        while progress.batch < steps {
             guard try step() else { return true }
             progress.secondsInRound += clock.lap()
             try onEvent(.step)

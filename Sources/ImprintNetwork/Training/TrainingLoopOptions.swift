@@ -76,7 +76,7 @@ extension TrainingLoop {
 
         /// A phase with its own learning-rate schedule.
         public struct Phase: Sendable {
-            /// The number of steps.
+            /// The number of steps; a phase ends earlier if the objective has no more batches.
             public var steps: Int
             /// The peak learning rate.
             public var learningRate: Float
@@ -101,9 +101,6 @@ extension TrainingLoop {
 
         /// Whether each round starts with a new optimizer and EMA.
         var restarts: Bool { if case .phases = self { true } else { false } }
-
-        /// Whether the objective determines the end of a round.
-        var endsByObjective: Bool { !restarts }
 
         func steps(of round: Int) -> Int {
             switch self {

@@ -27,7 +27,8 @@ public protocol TrainingObjective: AnyObject {
 
     /// Loads the next batch, runs its forward pass, computes the loss and writes `plan.outputGradient`.
     ///
-    /// The loop then runs the backward pass and the optimizer.
+    /// The loop then runs the backward pass and the optimizer. A round ends after its planned number of steps (`TrainingLoop.Rounds`), or when
+    /// this method returns nil.
     /// - Returns: The loss; nil if the round has no more batches.
     func trainingStep(round: Int, step: Int) throws -> StepLoss?
 
