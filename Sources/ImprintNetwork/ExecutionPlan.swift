@@ -105,8 +105,8 @@ public final class ExecutionPlan {
     public let parameters: Parameters
     /// The options of compilation.
     public let options: Options
-    /// The contiguous ranges of the parameter buffer that training changes, with or without weight decay.
-    package let trainableRanges: [(range: Range<Int>, decays: Bool)]
+    /// The contiguous ranges of the parameter buffer that training changes, and whether weight decay applies to them.
+    public let trainableRanges: [(range: Range<Int>, decays: Bool)]
     let steps: [Step]
     let gradients: AlignedMemory
     let arena: AlignedMemory

@@ -1,6 +1,6 @@
 public import ImprintCore
 
-/// An error in the description of a network, or a failure to compile it.
+/// An error in the description of a network or in the values of its parameters, or a failure to compile it.
 public enum NetworkError: DescribedError, Equatable {
     /// Two nodes have the same name, or a node has the name of the network's input.
     case duplicateName(node: String)
@@ -24,6 +24,10 @@ public enum NetworkError: DescribedError, Equatable {
     case unknownNetwork(found: String, known: [String])
     /// The output of the network is not a vector of scores.
     case notAClassifier(network: String, output: TensorShape)
+    /// The network has no parameter of this name.
+    case unknownParameter(name: String)
+    /// The number of values does not fit the shape of a parameter.
+    case parameterCount(name: String, found: Int, shape: [Int])
     /// The parameters or activations need more memory than is available.
     case outOfMemory(bytes: Int)
 
@@ -54,6 +58,11 @@ public enum NetworkError: DescribedError, Equatable {
             "unknown network \"\(found)\". Choose one of \(known.joined(separator: ", "))"
         case .notAClassifier(let network, let output):
             "the network \"\(network)\" has the output shape \(output), expected a vector with one score per label"
+        case .unknownParameter(let name):
+            "the network has no parameter \"\(name)\". ParameterLayout.entries lists the names"
+        case .parameterCount(let name, let found, let shape):
+            "the parameter \"\(name)\" has the shape \(shape.map(\.description).joined(separator: "x")): "
+                + "found \(found) values, expected \(shape.reduce(1, *))"
         case .outOfMemory(let bytes):
             "cannot allocate \((Double(bytes) / 1e8).rounded() / 10) GB of memory. "
                 + "Use a smaller batch, a smaller input or a smaller network"

@@ -60,8 +60,8 @@ public struct ParameterLayout: Hashable, Sendable {
 
 /// The parameters of a network: one contiguous float32 buffer with named views.
 ///
-/// Several threads may read them at the same time. Only a training plan and its optimizer change them, so do not use parameters elsewhere
-/// while a plan trains them, or give the plan a `copy()`.
+/// Several threads may read them at the same time. A training plan, its optimizer and `setValues(_:of:)` change them, so do not use parameters
+/// elsewhere while a plan trains them, or give the plan a `copy()`.
 public final class Parameters: @unchecked Sendable {
     /// The names, shapes and offsets.
     public let layout: ParameterLayout
@@ -152,6 +152,22 @@ public final class Parameters: @unchecked Sendable {
             }
             withValues(of: entry) { values in _ = values.update(from: newValue) }
         }
+    }
+
+    /// Sets the values of the tensor named `name`, for example to weights from another program.
+    ///
+    /// `layout` has the names and shapes. The weights of a `Convolution` are [height, width, input channels / groups, output channels], and those of
+    /// a `Dense` layer are [inputs, outputs]. Do not set values while a plan runs. If the parameters are quantized, they lose the quantization, which
+    /// fits only the old values.
+    /// - Parameter values: The values; the last axis of the shape is contiguous.
+    /// - Throws: `NetworkError.unknownParameter` or `NetworkError.parameterCount`; the parameters do not change then.
+    public func setValues(_ values: [Float], of name: String) throws(NetworkError) {
+        guard let entry = layout[name] else { throw .unknownParameter(name: name) }
+        guard values.count == entry.parameter.count else {
+            throw .parameterCount(name: name, found: values.count, shape: entry.parameter.shape)
+        }
+        self[name] = values
+        quantization = nil
     }
 
     /// Calls `body` with the values of one tensor, which it may change.

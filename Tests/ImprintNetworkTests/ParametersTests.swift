@@ -33,6 +33,42 @@ import Testing
         #expect(parameters["nothing"] == nil)
     }
 
+    @Test("Setting values by name removes the quantization, which fits only the old values")
+    func setValues() throws {
+        let before = try parameters.copy()
+        parameters.quantization = Quantization()
+        try parameters.setValues([1, 2, 3], of: "head.bias")
+        #expect(parameters["head.bias"] == [1, 2, 3] && parameters.quantization == nil)
+        #expect(parameters["head.weight"] == before["head.weight"])
+    }
+
+    @Test(
+        "Values for an unknown parameter, or of another number, are an error",
+        arguments: [
+            ("head.scale", NetworkError.unknownParameter(name: "head.scale"), "no parameter \"head.scale\""),
+            (
+                "head.weight", NetworkError.parameterCount(name: "head.weight", found: 2, shape: [64, 3]),
+                "\"head.weight\" has the shape 64x3: found 2 values, expected 192."
+            ),
+        ] as [(String, NetworkError, String)])
+    func invalidValues(name: String, error: NetworkError, text: String) throws {
+        let before = try parameters.copy()
+        #expect(throws: error) { try parameters.setValues([1, 2], of: name) }
+        #expect(error.description.contains(text))
+        #expect(parameters["head.weight"] == before["head.weight"])
+    }
+
+    @Test("A plan computes with values that are set after it was compiled")
+    func setValuesOfPlan() throws {
+        let dense = try DensePlan()
+        _ = dense.plan.input.update(from: [1, 1, 1] as [Float])
+        dense.plan.forward(count: 1)
+        #expect(Array(dense.plan.output) == [16, -20])
+        try dense.parameters.setValues([0, 1, 0, 1, 0, 1], of: "dense.weight")
+        dense.plan.forward(count: 1)
+        #expect(Array(dense.plan.output) == [7, -5])
+    }
+
     @Test("Initializing a tensor again gives its initial values")
     func draw() throws {
         let before = try parameters.copy()

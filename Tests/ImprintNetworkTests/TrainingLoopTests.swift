@@ -42,6 +42,43 @@ private final class LineFit: TrainingObjective {
     }
 }
 
+/// A custom optimizer: sign descent with momentum.
+private final class SignDescent: Optimizer {
+    private let momentum: UnsafeMutableBufferPointer<Float>
+    /// The sum of the learning rates, a tensor of another size than the parameters.
+    private let sum = UnsafeMutableBufferPointer<Float>.allocate(capacity: 1)
+    private let factors: [String: Float]
+    var stepCount = 0
+
+    init(_ layout: ParameterLayout, factors: [String: Float] = [:]) {
+        momentum = .allocate(capacity: layout.trainableCount)
+        self.factors = factors
+        momentum.initialize(repeating: 0)
+        sum.initialize(repeating: 0)
+    }
+
+    deinit {
+        momentum.deallocate()
+        sum.deallocate()
+    }
+
+    var state: [(name: String, values: UnsafeMutableBufferPointer<Float>)] { [("momentum", momentum), ("sum", sum)] }
+
+    func step(_ plan: ExecutionPlan, learningRate: Float) {
+        stepCount += 1
+        sum[0] += learningRate
+        plan.updateParameters { values, gradients in
+            for entry in plan.parameters.layout.entries {
+                for index in entry.range {
+                    momentum[index] = 0.9 * momentum[index] + gradients[index]
+                    let sign: Float = momentum[index] > 0 ? 1 : -1
+                    values[index] -= learningRate * (factors[entry.node] ?? 1) * sign / (1 + 0.1 * sum[0])
+                }
+            }
+        }
+    }
+}
+
 /// A checkpoint policy that keeps the last state in memory, as JSON.
 private final class MemoryCheckpoints: CheckpointPolicy {
     private var data: Data?
@@ -71,6 +108,11 @@ private final class MemoryCheckpoints: CheckpointPolicy {
             rounds: .phases(Array(repeating: phase, count: count)), optimizer: optimizer, emaDecay: emaDecay)
     }
 
+    static let optimizers: [OptimizerConfiguration] = [
+        .sgd(SGD.Options(momentum: 0.9, nesterov: true)), .adamW(AdamW.Options()),
+        .custom { layout, _ in SignDescent(layout) },
+    ]
+
     private func values(_ parameters: Parameters) -> [Float] { parameters.withValues { Array($0) } }
 
     @Test(
@@ -86,8 +128,7 @@ private final class MemoryCheckpoints: CheckpointPolicy {
 
     @Test(
         "Training that is interrupted and resumed after every step is bitwise identical to uninterrupted training",
-        arguments: [.sgd(SGD.Options(momentum: 0.9, nesterov: true)), .adamW(AdamW.Options())]
-            as [OptimizerConfiguration], [8, 5])
+        arguments: optimizers, [8, 5])
     func resumes(optimizer: OptimizerConfiguration, batches: Int) throws {
         // With 5 batches, a round ends before its 8 planned steps.
         let options = options(epochs: 3, emaDecay: 0.9, optimizer: optimizer)
@@ -185,7 +226,7 @@ private final class MemoryCheckpoints: CheckpointPolicy {
 
     @Test(
         "A phase restarts the optimizer and continues from the averaged parameters, as a separate run does",
-        arguments: [.sgd(SGD.Options(momentum: 0.9)), .adamW(AdamW.Options())] as [OptimizerConfiguration])
+        arguments: optimizers)
     func restartsInEachPhase(optimizer: OptimizerConfiguration) throws {
         let both = try TrainingLoop(LineFit(), options: phases(2, optimizer, emaDecay: 0.9))
         _ = try both.run(onEvent: { event in
@@ -200,6 +241,23 @@ private final class MemoryCheckpoints: CheckpointPolicy {
         #expect(both.progress.history.count == 2)
         #expect(values(both.parameters) == values(second.parameters))
         #expect(values(both.parameters) != values(first.parameters))
+    }
+
+    @Test("A custom optimizer trains, and receives the factors of the learning rate") func customOptimizer() throws {
+        var options = options(optimizer: .custom { layout, factors in SignDescent(layout, factors: factors) })
+        let loop = try TrainingLoop(LineFit(), options: options)
+        #expect(try loop.run() == .completed)
+        let best = try #require(loop.best)
+        #expect(abs((best["line.weight"]?[0] ?? 0) - 3) < 0.2 && abs((best["line.bias"]?[0] ?? 0) + 1) < 0.2)
+        options.learningRateFactors = ["line": 0]
+        let frozen = try TrainingLoop(LineFit(), options: options)
+        let before = values(frozen.parameters)
+        _ = try frozen.run()
+        #expect(values(frozen.parameters) == before)
+        var state = try loop.state()
+        state.optimizer["sum"] = [0, 0]
+        let error = #expect(throws: TrainingStateError.self) { try frozen.restore(state) }
+        #expect(error?.reason == "found 2 values in the optimizer's sum, expected 1")
     }
 
     @Test("The exponential moving average follows its formula") func movingAverage() throws {

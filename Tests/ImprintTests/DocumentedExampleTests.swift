@@ -113,7 +113,7 @@ private func tracker(request: DetectionRequest, camera: Camera) throws -> Detect
                 #expect(text.contains(code), "an example of \(page) differs:\n\(code)")
             }
         }
-        #expect(examples.values.reduce(0) { $0 + $1.count } == 52)
+        #expect(examples.values.reduce(0) { $0 + $1.count } == 54)
     }
 
     @Test("All Swift code in the DocC catalogs is compiled")
@@ -164,12 +164,13 @@ private func tracker(request: DetectionRequest, camera: Camera) throws -> Detect
         return examples
     }
 
-    @Test("The examples of custom layers and objectives run")
+    @Test("The examples of custom layers, objectives and optimizers run")
     func networkExamples() throws {
         #expect(try scaledOutput() == (0..<12).map { Float($0) / 2 })
         let samples: [(input: [Float], target: Float)] = [([1, 0], 2), ([0, 1], -1), ([1, 1], 1), ([2, 1], 3)]
-        let weights = try fittedWeights(samples: samples)
-        #expect(weights.count == 2 && abs(weights[0] - 2) < 0.1 && abs(weights[1] + 1) < 0.1)
+        for weights in [try fittedWeights(samples: samples), try weightsOfAdagrad(samples: samples)] {
+            #expect(weights.count == 2 && abs(weights[0] - 2) < 0.1 && abs(weights[1] + 1) < 0.1)
+        }
     }
 
     @Test("The examples of training and personalization run")

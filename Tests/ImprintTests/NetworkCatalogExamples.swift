@@ -73,10 +73,39 @@ private enum CustomTypes {
         }
     }
     // Example ends
+
+    // Example of Sources/ImprintNetwork/ImprintNetwork.docc/TrainWithAnObjective.md begins
+    final class Adagrad: Optimizer {
+        private let sums: UnsafeMutableBufferPointer<Float>
+        var stepCount = 0
+
+        init(_ layout: ParameterLayout) {
+            sums = .allocate(capacity: layout.trainableCount)
+            sums.initialize(repeating: 0)
+        }
+
+        deinit { sums.deallocate() }
+
+        var state: [(name: String, values: UnsafeMutableBufferPointer<Float>)] { [("sums", sums)] }
+
+        func step(_ plan: ExecutionPlan, learningRate: Float) {
+            stepCount += 1
+            plan.updateParameters { values, gradients in
+                for (range, _) in plan.trainableRanges {
+                    for index in range {
+                        sums[index] += gradients[index] * gradients[index]
+                        values[index] -= learningRate * gradients[index] / (sums[index].squareRoot() + 1e-8)
+                    }
+                }
+            }
+        }
+    }
+    // Example ends
 }
 
 private typealias Scale = CustomTypes.Scale
 private typealias LeastSquares = CustomTypes.LeastSquares
+private typealias Adagrad = CustomTypes.Adagrad
 
 // Not called: tests of ImprintNetwork check that they know all registered layers.
 private func registration() {
@@ -112,6 +141,21 @@ func fittedWeights(samples: [(input: [Float], target: Float)]) throws -> [Float]
         if case .round(let epoch, _) = event { print(epoch.epoch, epoch.loss) }
     })
     print(loop.parameters["line.weight"] ?? [])
+    // Example ends
+    return loop.parameters["line.weight"] ?? []
+}
+
+func weightsOfAdagrad(samples: [(input: [Float], target: Float)]) throws -> [Float] {
+    var builder = NetworkBuilder(name: "line", input: TensorShape(height: 1, width: 1, channels: 2))
+    builder.add(Dense(outputChannels: 1), named: "line")
+    let objective = try LeastSquares(builder.network(), samples: samples)
+    // Example of Sources/ImprintNetwork/ImprintNetwork.docc/TrainWithAnObjective.md begins
+    let loop = try TrainingLoop(
+        objective,
+        options: TrainingLoop.Options(
+            rounds: .epochs(.init(count: 200, steps: samples.count, learningRate: 1)),
+            optimizer: .custom { layout, _ in Adagrad(layout) }))
+    _ = try loop.run()
     // Example ends
     return loop.parameters["line.weight"] ?? []
 }

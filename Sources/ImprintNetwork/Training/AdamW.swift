@@ -21,6 +21,9 @@ internal import ImprintCore
 /// normalization parameters. The learning rate is the step's rate times the factor of w's node. State: m and v, each with the
 /// layout of the trainable parameters, initialized to 0.
 ///
+/// `OptimizerConfiguration.adamW` chooses it for a `TrainingLoop`. Create it yourself for a loop of your own, or as a part of another
+/// `Optimizer`.
+///
 /// Source: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019.
 public final class AdamW: Optimizer {
     /// The hyperparameters.
@@ -55,7 +58,7 @@ public final class AdamW: Optimizer {
     }
 
     private let options: Options
-    package var stepCount = 0
+    public var stepCount = 0
     private let moments: AlignedMemory
     private let count: Int
     /// The factors of the learning rate, in the order of the parameters.
@@ -73,26 +76,26 @@ public final class AdamW: Optimizer {
     /// - Parameters:
     ///   - options: The hyperparameters.
     ///   - layout: The layout of the parameters.
-    ///   - rateFactors: Factors of the learning rate by node name, ≥ 0; the default is 1.
+    ///   - learningRateFactors: Factors of the learning rate by node name, ≥ 0; the default is 1.
     /// - Throws: `NetworkError.outOfMemory`.
-    package init(
-        _ options: Options, for layout: ParameterLayout, rateFactors: [String: Float] = [:]
+    public init(
+        _ options: Options, for layout: ParameterLayout, learningRateFactors: [String: Float] = [:]
     ) throws(NetworkError) {
         self.options = options
-        self.rateFactors = layout.learningRateFactors(rateFactors)
+        rateFactors = layout.learningRateFactors(learningRateFactors)
         count = layout.trainableCount
         moments = try AlignedMemory(byteCount: 2 * count * MemoryLayout<Float>.stride)
     }
 
     /// The running means of the gradients (first moments) and of their squares (second moments).
-    package var state: [(name: String, values: UnsafeMutableBufferPointer<Float>)] {
+    public var state: [(name: String, values: UnsafeMutableBufferPointer<Float>)] {
         [
             ("firstMoments", UnsafeMutableBufferPointer(start: moments.floats(), count: count)),
             ("secondMoments", UnsafeMutableBufferPointer(start: moments.floats() + count, count: count)),
         ]
     }
 
-    package func step(_ plan: ExecutionPlan, learningRate: Float) {
+    public func step(_ plan: ExecutionPlan, learningRate: Float) {
         precondition(learningRate >= 0, "the learning rate must be at least 0, not \(learningRate)")
         precondition(plan.parameters.layout.trainableCount == count, "the plan belongs to another network")
         let scale = options.gradientClipping.map { plan.clippingScale(to: $0) } ?? 1

@@ -38,7 +38,7 @@ public struct TrainingState: Codable, Sendable {
     public var progress: TrainingProgress
     /// The parameters after the last step.
     public var parameters: [Float]
-    /// The optimizer's tensors by name.
+    /// The optimizer's tensors by name; see `Optimizer.state`.
     public var optimizer: [String: [Float]]
     /// The number of steps of the optimizer; nil in older checkpoints, for which `progress` determines it.
     public var optimizerSteps: Int?
@@ -82,11 +82,11 @@ extension TrainingState {
     /// Checks that the state fits a training loop.
     /// - Parameters:
     ///   - layout: The layout of the parameters.
-    ///   - optimizerTensors: The names of the optimizer's tensors.
+    ///   - optimizerCounts: The number of values of each of the optimizer's tensors, by name.
     ///   - needsEMA: Whether the loop has an EMA.
     ///   - needsBest: Whether the loop keeps the parameters of the best round.
     func check(
-        _ layout: ParameterLayout, optimizerTensors: [String], needsEMA: Bool, needsBest: Bool
+        _ layout: ParameterLayout, optimizerCounts: [String: Int], needsEMA: Bool, needsBest: Bool
     ) throws(TrainingStateError) {
         if let problem = progress.problem { throw TrainingStateError(reason: "the progress has \(problem)") }
         if let optimizerSteps, !(0...1 << 48).contains(optimizerSteps) {
@@ -101,13 +101,17 @@ extension TrainingState {
                     reason: "found \(values.count) values in the \(name), expected \(layout.count)")
             }
         }
-        guard optimizer.keys.sorted() == optimizerTensors.sorted() else {
+        guard optimizer.keys.sorted() == optimizerCounts.keys.sorted() else {
+            let (found, expected) = (list(optimizer.keys), list(optimizerCounts.keys))
             throw TrainingStateError(
-                reason: "the optimizer's tensors are \(list(optimizer.keys)), expected \(list(optimizerTensors))")
+                reason: found.isEmpty
+                    ? "the optimizer's tensors are missing, expected \(expected)"
+                    : "the optimizer's tensors are \(found), expected \(expected.isEmpty ? "none" : expected)")
         }
-        for (name, values) in optimizer.sorted(by: { $0.key < $1.key }) where values.count != layout.trainableCount {
+        for (name, values) in optimizer.sorted(by: { $0.key < $1.key }) {
+            guard let count = optimizerCounts[name], values.count != count else { continue }
             throw TrainingStateError(
-                reason: "found \(values.count) values in the optimizer's \(name), expected \(layout.trainableCount)")
+                reason: "found \(values.count) values in the optimizer's \(name), expected \(count)")
         }
         if progress.emaSteps > 0, needsEMA != (ema != nil) {
             throw TrainingStateError(reason: needsEMA ? "the EMA is missing" : "found an EMA, expected none")
@@ -117,8 +121,5 @@ extension TrainingState {
         }
     }
 
-    private func list(_ names: some Sequence<String>) -> String {
-        let names = names.sorted()
-        return names.isEmpty ? "missing" : names.joined(separator: ", ")
-    }
+    private func list(_ names: some Sequence<String>) -> String { names.sorted().joined(separator: ", ") }
 }

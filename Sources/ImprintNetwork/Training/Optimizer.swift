@@ -1,41 +1,96 @@
+internal import CImprintKernels
+
 /// Updates parameters from their gradients, such as `SGD` or `AdamW`.
-package protocol Optimizer: AnyObject {
-    /// The optimizer's state tensors by name, such as velocities or moments; each has the layout of the trainable parameters.
+///
+/// A `TrainingLoop` creates its optimizer from an `OptimizerConfiguration`. To use an optimizer of your own, write a class that conforms to this
+/// protocol, and choose it with `OptimizerConfiguration.custom(_:)`.
+///
+/// The next step must depend only on the parameters, the gradients, the learning rate, `state` and `stepCount`. A resumed run is then bitwise
+/// identical to an uninterrupted one, and all processes of a run compute the same parameters.
+public protocol Optimizer: AnyObject {
+    /// The optimizer's state tensors by name, such as velocities or moments.
+    ///
+    /// Checkpoints contain them (`TrainingState.optimizer`). To restore a state, the loop writes to the memory of the tensors. It must therefore
+    /// exist as long as the optimizer, and the names, which are unique, and the counts must not change. A tensor may have any count. Those of
+    /// `SGD` and `AdamW` have the layout of the trainable parameters.
     var state: [(name: String, values: UnsafeMutableBufferPointer<Float>)] { get }
 
-    /// The number of steps so far.
+    /// The number of steps so far, initially 0: `step` adds 1, and the loop sets it to restore a state.
     var stepCount: Int { get set }
 
     /// Takes a step with the gradients of a training plan after `backward`.
+    ///
+    /// Change the parameters with `ExecutionPlan.updateParameters(_:)`, and only those in `ExecutionPlan.trainableRanges`.
     /// - Parameter learningRate: The learning rate of this step, ≥ 0.
     func step(_ plan: ExecutionPlan, learningRate: Float)
+
+    /// Resets the optimizer to its initial state, at the start of a phase.
+    ///
+    /// Default: sets `stepCount` and all values of `state` to 0.
+    func reset()
 }
 
 extension Optimizer {
-    /// Resets the optimizer to its initial state: 0 steps, and state tensors that are all 0.
-    func reset() {
+    public func reset() {
         for (_, values) in state { values.update(repeating: 0) }
         stepCount = 0
     }
 }
 
 /// An optimizer and its hyperparameters, except the learning rate.
-public enum OptimizerConfiguration: Hashable, Codable, Sendable {
-    /// Stochastic gradient descent with momentum.
+public enum OptimizerConfiguration: Sendable {
+    /// Stochastic gradient descent with momentum; see `SGD`.
     case sgd(SGD.Options)
-    /// Adam with decoupled weight decay.
+    /// Adam with decoupled weight decay; see `AdamW`.
     case adamW(AdamW.Options)
+    /// An optimizer of your own, which the closure creates.
+    ///
+    /// The closure receives the layout of the parameters and `TrainingLoop.Options.learningRateFactors`, which the optimizer should apply.
+    case custom(
+        @Sendable (_ layout: ParameterLayout, _ learningRateFactors: [String: Float]) throws -> any Optimizer)
 
     /// Creates the optimizer for the parameters of a layout.
     /// - Parameter learningRateFactors: Factors of the learning rate by node name, ≥ 0; the default is 1.
-    /// - Throws: `NetworkError.outOfMemory`.
+    /// - Throws: `NetworkError.outOfMemory`, and the errors of the closure of a custom optimizer.
     func makeOptimizer(
         for layout: ParameterLayout, learningRateFactors: [String: Float]
-    ) throws(NetworkError) -> any Optimizer {
+    ) throws -> any Optimizer {
         switch self {
-        case .sgd(let options): try SGD(options, for: layout, rateFactors: learningRateFactors)
-        case .adamW(let options): try AdamW(options, for: layout, rateFactors: learningRateFactors)
+        case .sgd(let options): try SGD(options, for: layout, learningRateFactors: learningRateFactors)
+        case .adamW(let options): try AdamW(options, for: layout, learningRateFactors: learningRateFactors)
+        case .custom(let makeOptimizer): try makeOptimizer(layout, learningRateFactors)
         }
+    }
+}
+
+extension ExecutionPlan {
+    /// Calls `body` with the trainable parameters, which it may change, and their gradients, both in the layout of the parameters.
+    ///
+    /// For optimizers: `body` may change only the values in `trainableRanges`, and only their gradients are defined.
+    /// - Precondition: The plan is compiled for training.
+    public func updateParameters(
+        _ body: (_ values: UnsafeMutableBufferPointer<Float>, _ gradients: UnsafeBufferPointer<Float>) -> Void
+    ) {
+        precondition(options.mode == .training, "an update of parameters requires a plan compiled for training")
+        body(
+            UnsafeMutableBufferPointer(start: parameters.floats, count: parameters.layout.trainableCount),
+            UnsafeBufferPointer(parameterGradients))
+        recordParameterChange()
+    }
+
+    /// The Euclidean norm of the gradient of all trained parameters.
+    public var gradientNorm: Float {
+        let gradients = parameterGradients.baseAddress!
+        let sum = trainableRanges.reduce(0.0) {
+            $0 + imprint_sum_of_squares(gradients + $1.range.lowerBound, $1.range.count)
+        }
+        return Float(sum.squareRoot())
+    }
+
+    /// The factor that scales the whole gradient to a norm of at most `limit`.
+    func clippingScale(to limit: Float) -> Float {
+        let norm = gradientNorm
+        return norm > limit ? limit / norm : 1
     }
 }
 

@@ -12,6 +12,8 @@ internal import ImprintCore
 /// normalization parameters. The rate is the step's learning rate times the factor of w's node. State: v, with the layout of the
 /// trainable parameters, initialized to 0.
 ///
+/// `OptimizerConfiguration.sgd` chooses it for a `TrainingLoop`. Create it yourself for a loop of your own, or as a part of another `Optimizer`.
+///
 /// Source: Sutskever et al., "On the importance of initialization and momentum in deep learning", 2013.
 public final class SGD: Optimizer {
     /// The hyperparameters.
@@ -40,7 +42,7 @@ public final class SGD: Optimizer {
     }
 
     private let options: Options
-    package var stepCount = 0
+    public var stepCount = 0
     private let velocities: AlignedMemory
     private let count: Int
     /// The factors of the learning rate, in the order of the parameters.
@@ -60,23 +62,23 @@ public final class SGD: Optimizer {
     /// - Parameters:
     ///   - options: The hyperparameters.
     ///   - layout: The layout of the parameters.
-    ///   - rateFactors: Factors of the learning rate by node name, ≥ 0; the default is 1.
+    ///   - learningRateFactors: Factors of the learning rate by node name, ≥ 0; the default is 1.
     /// - Throws: `NetworkError.outOfMemory`.
-    package init(
-        _ options: Options, for layout: ParameterLayout, rateFactors: [String: Float] = [:]
+    public init(
+        _ options: Options, for layout: ParameterLayout, learningRateFactors: [String: Float] = [:]
     ) throws(NetworkError) {
         self.options = options
-        self.rateFactors = layout.learningRateFactors(rateFactors)
+        rateFactors = layout.learningRateFactors(learningRateFactors)
         count = layout.trainableCount
         velocities = try AlignedMemory(byteCount: count * MemoryLayout<Float>.stride)
     }
 
     /// The velocities.
-    package var state: [(name: String, values: UnsafeMutableBufferPointer<Float>)] {
+    public var state: [(name: String, values: UnsafeMutableBufferPointer<Float>)] {
         [("velocities", UnsafeMutableBufferPointer(start: velocities.floats(), count: count))]
     }
 
-    package func step(_ plan: ExecutionPlan, learningRate: Float) {
+    public func step(_ plan: ExecutionPlan, learningRate: Float) {
         precondition(learningRate >= 0, "the learning rate must be at least 0, not \(learningRate)")
         precondition(plan.parameters.layout.trainableCount == count, "the plan belongs to another network")
         let scale = options.gradientClipping.map { plan.clippingScale(to: $0) } ?? 1
@@ -87,23 +89,6 @@ public final class SGD: Optimizer {
         plan.threadPool.run(self)
         update = nil
         plan.recordParameterChange()
-    }
-}
-
-extension ExecutionPlan {
-    /// The Euclidean norm of the gradient of all trained parameters.
-    package var gradientNorm: Float {
-        let gradients = parameterGradients.baseAddress!
-        let sum = trainableRanges.reduce(0.0) {
-            $0 + imprint_sum_of_squares(gradients + $1.range.lowerBound, $1.range.count)
-        }
-        return Float(sum.squareRoot())
-    }
-
-    /// The factor that scales the whole gradient to a norm of at most `limit`.
-    func clippingScale(to limit: Float) -> Float {
-        let norm = gradientNorm
-        return norm > limit ? limit / norm : 1
     }
 }
 

@@ -26,7 +26,7 @@ public final class TrainingLoop {
     private var validatesBestAgain = false
 
     /// Creates a loop that starts from the objective's current parameters.
-    /// - Throws: `NetworkError.outOfMemory`.
+    /// - Throws: `NetworkError.outOfMemory`, and the errors of the closure of a custom optimizer.
     public init(
         _ objective: any TrainingObjective, options: Options, checkpoints: (any CheckpointPolicy)? = nil
     ) throws {
@@ -288,8 +288,9 @@ extension TrainingLoop {
     ///   objective.
     public func restore(_ state: TrainingState, hasSameData: Bool = true) throws {
         try state.check(
-            parameters.layout, optimizerTensors: optimizer.state.map(\.name), needsEMA: ema != nil,
-            needsBest: options.keepsBest)
+            parameters.layout,
+            optimizerCounts: Dictionary(uniqueKeysWithValues: optimizer.state.map { ($0.name, $0.values.count) }),
+            needsEMA: ema != nil, needsBest: options.keepsBest)
         progress = state.progress
         progress.isFinished = false
         clock.secondsBefore = progress.seconds
