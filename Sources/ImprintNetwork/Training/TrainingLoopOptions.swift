@@ -5,9 +5,10 @@ extension TrainingLoop {
         public var rounds: Rounds
         /// The optimizer.
         public var optimizer: OptimizerConfiguration
-        /// Factors of the learning rate by node, ≥ 0; the default is 1.
+        /// Factors of the learning rate by node name, ≥ 0; the default is 1.
         ///
-        /// Only `OptimizerConfiguration.sgd` supports them; creating a loop with `adamW` and factors is a programming error.
+        /// `SGD` and `AdamW` multiply the learning rate of a node's parameters, and with it their weight decay, by the factor. With a factor of 0,
+        /// the parameters do not change. Names that the network does not have are ignored; a negative factor is a programming error.
         public var learningRateFactors: [String: Float] = [:]
         /// The decay of the exponential moving average (EMA) of the parameters, 0 < decay < 1; nil for no EMA.
         ///
