@@ -210,6 +210,13 @@ public struct ParameterDescription: Hashable, Sendable {
         case heNormal(fanIn: Int)
         /// Uniform between −1 / √`fanIn` and 1 / √`fanIn` (LeCun et al., "Efficient BackProp", 1998).
         case leCunUniform(fanIn: Int)
+        /// Uniform in a range a…b: w = a + (b − a) · u, with u uniform in [0, 1).
+        ///
+        /// Glorot's initialization, for example, has b = √(6 / (inputs + outputs)) and a = −b (Glorot and Bengio, "Understanding the difficulty of
+        /// training deep feedforward neural networks", 2010).
+        case uniform(ClosedRange<Float>)
+        /// Normal: w = mean + σ · n, with the standard deviation σ ≥ 0, and n of mean 0, variance 1 and −6 ≤ n ≤ 6.
+        case normal(mean: Float = 0, standardDeviation: Float)
     }
 
     /// The name within the layer, such as "weight".

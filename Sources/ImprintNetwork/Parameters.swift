@@ -122,6 +122,10 @@ public final class Parameters: @unchecked Sendable {
             case .leCunUniform(let fanIn):
                 let bound = 1 / Float(fanIn).squareRoot()
                 for i in values.indices { values[i] = stream.uniform(in: -bound...bound) }
+            case .uniform(let range):
+                for i in values.indices { values[i] = stream.uniform(in: range) }
+            case .normal(let mean, let standardDeviation):
+                for i in values.indices { values[i] = mean + standardDeviation * stream.normal() }
             }
         }
     }

@@ -2,6 +2,24 @@ import Testing
 
 @testable import ImprintNetwork
 
+/// A layer with large parameters, for their initial values.
+private struct Initialized: Layer {
+    static let kind = "test.initialized"
+
+    func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape { inputs[0] }
+
+    func parameters(for inputs: [TensorShape]) -> [ParameterDescription] {
+        let initializers: [(String, ParameterDescription.Initializer)] = [
+            ("uniform", .uniform(-1...3)), ("normal", .normal(mean: 2, standardDeviation: 0.5)),
+            ("he", .heNormal(fanIn: 8)), ("leCun", .leCunUniform(fanIn: 4)),
+        ]
+        return initializers.map { ParameterDescription(name: $0, shape: [100, 100], role: .weight, initializer: $1) }
+    }
+
+    func forward(_ context: LayerContext, batch: Int) {}
+    func backward(_ context: LayerContext, batch: Int) {}
+}
+
 @Suite struct ParametersTests {
     private let network: Network
     private let parameters: Parameters
@@ -78,6 +96,26 @@ import Testing
             parameters.draw(entry, seed: 4)
             #expect(parameters[name] == before[name])
         }
+    }
+
+    @Test(
+        "Random initial values have the mean, the variance and the range of their distribution",
+        arguments: [
+            ("uniform", 1, 16 / 12, -1...3), ("normal", 2, 0.25, -1...5), ("he", 0, 0.25, -3...3),
+            ("leCun", 0, 1 / 12, -0.5...0.5),
+        ] as [(String, Double, Double, ClosedRange<Float>)])
+    func distributions(name: String, mean: Double, variance: Double, range: ClosedRange<Float>) throws {
+        var builder = NetworkBuilder(name: "initialized", input: TensorShape(channels: 1))
+        builder.add(Initialized(), named: "layer")
+        let parameters = try Parameters(builder.network(), seed: 3)
+        let values = try #require(parameters["layer.\(name)"])
+        let foundMean = values.reduce(0.0) { $0 + Double($1) } / Double(values.count)
+        let foundVariance =
+            values.reduce(0.0) { $0 + (Double($1) - foundMean) * (Double($1) - foundMean) } / Double(values.count)
+        // About four standard errors of 10,000 values.
+        #expect(abs(foundMean - mean) < 0.04 * variance.squareRoot())
+        #expect(abs(foundVariance / variance - 1) < 0.06)
+        #expect(values.allSatisfy { range.contains($0) })
     }
 
     @Test("Batch norms are initialized as identities, biases with 0, dense weights within 1 / √inputs")
