@@ -33,9 +33,25 @@ public protocol TrainingObjective: AnyObject {
     func trainingStep(round: Int, step: Int) throws -> StepLoss?
 
     /// Additional plans whose backward passes belong to this step, such as one for replayed features.
+    ///
+    /// The loop runs their backward passes after that of `plan`. Each plan has its own gradients, and the optimizer reads only those of `plan`.
+    /// `addGradients()` must therefore add the gradients of these plans.
     var auxiliaryPasses: [AuxiliaryPass] { get }
 
-    /// Adds terms to `plan.parameterGradients` after the backward passes, such as a regularization term.
+    /// Adds terms to `plan.parameterGradients` after the backward passes: the gradients of auxiliary plans, or a regularization term.
+    ///
+    /// For an auxiliary plan that shares the `Parameters` of `plan`:
+    ///
+    /// ```swift
+    /// func addGradients() {
+    ///     for (range, _) in auxiliary.trainableRanges {
+    ///         for index in range { plan.parameterGradients[index] += auxiliary.parameterGradients[index] }
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// If the auxiliary plan has other `Parameters`, as for a part of the network, copy the values of `plan.parameters` to them before its forward
+    /// pass (`Parameters.setValues(_:of:)`), and find each tensor by its name in both layouts.
     func addGradients()
 
     /// Releases the resources of a round, after its last step or if it ends early.
