@@ -160,6 +160,21 @@ private final class MemoryCheckpoints: CheckpointPolicy {
         #expect(loop.progress.history.count == 2 && loop.progress.passes == (hasPhases ? 2 * 3 : 2 * 8))
     }
 
+    @Test("A run that was stopped continues with the next call, with the same result", arguments: optimizers)
+    func continuesAfterStop(optimizer: OptimizerConfiguration) throws {
+        let options = options(epochs: 3, emaDecay: 0.9, optimizer: optimizer)
+        let uninterrupted = try TrainingLoop(LineFit(), options: options)
+        _ = try uninterrupted.run()
+        let loop = try TrainingLoop(LineFit(), options: options)
+        var endings: [TrainingLoop.Ending] = []
+        // One call for each of the 24 steps.
+        while endings.count < 25, endings.last != .completed { endings.append(try loop.run(shouldStop: { true })) }
+        #expect(endings.count == 24 && endings.last == .completed && endings.dropLast().allSatisfy { $0 == .stopped })
+        #expect(loop.progress.history == uninterrupted.progress.history)
+        #expect(values(loop.parameters) == values(uninterrupted.parameters))
+        #expect(values(try #require(loop.best)) == values(try #require(uninterrupted.best)))
+    }
+
     @Test("Training stops early after `patience` rounds without an improvement, and keeps the best parameters")
     func earlyStopping() throws {
         let objective = try LineFit()

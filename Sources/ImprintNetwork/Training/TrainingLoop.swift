@@ -75,6 +75,9 @@ extension TrainingLoop {
     }
 
     /// Trains until all rounds are done or a stop rule applies.
+    ///
+    /// If a run ended with `Ending.stopped`, the next call continues it, with the same result as an uninterrupted run. The time between the calls
+    /// counts towards the time limit.
     /// - Parameters:
     ///   - shouldStop: Called after each step; true ends the run. A stop after the last step of a round completes the round.
     ///   - onEvent: Called for each event.
@@ -83,6 +86,7 @@ extension TrainingLoop {
     public func run(
         shouldStop: () throws -> Bool = { false }, onEvent: (Event) throws -> Void = { _ in }
     ) throws -> Ending {
+        isStopped = false
         try validateStart()
         planRounds()
         while true {
