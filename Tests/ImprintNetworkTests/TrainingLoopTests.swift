@@ -330,7 +330,10 @@ private final class MemoryCheckpoints: CheckpointPolicy {
         var options = options()
         options.rounds = .epochs(.init(count: 2, steps: 8, learningRate: 1e30))
         let loop = try TrainingLoop(LineFit(), options: options)
-        #expect(throws: TrainingDivergedError(epoch: 1, learningRate: 1e30)) { try loop.run() }
+        let error = #expect(throws: TrainingDivergedError.self) { try loop.run() }
+        #expect(error == TrainingDivergedError(epoch: 1, learningRate: 1e30))
+        // Apps show the localized description.
+        #expect(error?.localizedDescription == error?.description)
     }
 
     @Test("An infinite validation loss is an error") func infiniteValidationLoss() throws {

@@ -1,4 +1,4 @@
-internal import ImprintCore
+public import ImprintCore
 
 /// Trains the parameters of an objective.
 ///
@@ -338,14 +338,16 @@ extension TrainingLoop {
 }
 
 /// The error of a run whose loss or parameters became infinite or NaN.
-public struct TrainingDivergedError: Error, Hashable, CustomStringConvertible {
+public struct TrainingDivergedError: DescribedError, Hashable {
     /// The number of the epoch or phase, from 1.
     public let epoch: Int
     /// The peak learning rate.
     public let learningRate: Float
 
+    /// A sentence with the problem and the fix.
     public var description: String {
-        "training diverged in epoch \(epoch): the loss or a parameter is not finite at a learning rate of \(learningRate). Train with a lower learning rate."
+        "training diverged in epoch \(epoch): the loss or a parameter is not finite at a learning rate of \(learningRate). "
+            + "Train with a lower learning rate."
     }
 }
 
