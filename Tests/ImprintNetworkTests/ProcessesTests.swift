@@ -3,6 +3,37 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
+/// A custom layer that drops whole images in training (stochastic depth): y = mask · x / (1 − `rate`), with mask = 0 with probability `rate`.
+private struct DropPath: Layer {
+    static let kind = "test.dropPath"
+    let rate: Float
+
+    func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape { inputs[0] }
+    var backwardReads: BackwardReads { [] }
+
+    func forward(_ context: LayerContext, batch: Int) {
+        scale(context.input.values, to: context.output.values, context, batch)
+    }
+
+    func backward(_ context: LayerContext, batch: Int) {
+        guard let dx = context.input.gradient else { return }
+        scale(context.outputGradient, to: dx, context, batch)
+    }
+
+    private func scale(
+        _ source: UnsafeMutablePointer<Float>, to target: UnsafeMutablePointer<Float>, _ context: LayerContext,
+        _ batch: Int
+    ) {
+        let count = context.output.shape.count
+        context.worker.forEachChunk(batch) { image in
+            var random = context.randomNumbers("drop path", image: image)
+            let mask: Float = random.uniform() < rate ? 0 : 1
+            let factor = context.training ? mask / (1 - rate) : 1
+            for index in (image * count)..<((image + 1) * count) { target[index] = factor * source[index] }
+        }
+    }
+}
+
 /// Passes that several processes divide.
 @Suite struct ProcessesTests {
     /// The results of some training steps, and of a pass for prediction.
@@ -91,6 +122,14 @@ import Testing
             $0.add(BatchNormalization())
             $0.add(GlobalAveragePool())
             $0.add(Dense(outputChannels: 4))
+        },
+        example("custom layer with random numbers", 9, 4) {
+            $0.add(convolution(12))
+            $0.add(DropPath(rate: 0.4))
+            $0.add(convolution(8))
+            $0.add(DropPath(rate: 0.2))
+            $0.add(GlobalAveragePool())
+            $0.add(Dense(outputChannels: 3))
         },
         example("dropout, other activations and normalizations", 9, 4) {
             $0.add(convolution(12, groups: 4, bias: true))

@@ -1,5 +1,4 @@
 internal import CImprintKernels
-internal import ImprintCore
 
 /// Dropout.
 ///
@@ -37,10 +36,8 @@ public struct Dropout: Layer {
         let keep = context.saved.assumingMemoryBound(to: UInt8.self)
         context.worker.forEachChunk(batch) { image in
             let start = image * count
-            var stream = RandomStream(
-                seed: context.randomness.seed, "dropout", context.nodeIndex, context.randomness.step,
-                context.part.images.lowerBound + image)
-            for i in start..<(start + count) { keep[i] = stream.chance(rate) ? 0 : 1 }
+            var random = context.randomNumbers("dropout", image: image)
+            for i in start..<(start + count) { keep[i] = random.uniform() < rate ? 0 : 1 }
             imprint_masked_scale(
                 context.input.values + start, keep + start, 1 / (1 - rate), context.output.values + start, count)
         }
