@@ -116,7 +116,9 @@ public struct DetectorPhase: Codable, Hashable, Sendable {
     public var steps: Int
     /// The peak learning rate, ≥ 0.
     public var learningRate: Float
-    /// The share of composites with a logo, 0…1, like all shares; their sum is more than 0.
+    /// The share of composites with a logo, 0…1.
+    ///
+    /// All shares are in this range, and relative to their sum, which is more than 0.
     public var composites: Float
     /// The share of composites with a hard negative, which looks like the logo.
     public var hardNegatives: Float
@@ -127,7 +129,7 @@ public struct DetectorPhase: Codable, Hashable, Sendable {
     /// The share of crops around the logo in photos that show it.
     public var located: Float
 
-    /// Creates a phase; the shares add up to 1.
+    /// Creates a phase; the batches are divided in proportion to the shares.
     public init(
         steps: Int, learningRate: Float, composites: Float, hardNegatives: Float, background: Float, mined: Float,
         located: Float

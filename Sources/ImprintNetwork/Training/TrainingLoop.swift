@@ -30,6 +30,9 @@ public final class TrainingLoop {
     public init(
         _ objective: any TrainingObjective, options: Options, checkpoints: (any CheckpointPolicy)? = nil
     ) throws {
+        if case .phases(let phases) = options.rounds {
+            precondition(!phases.isEmpty, "the rounds have no phases, expected at least one")
+        }
         self.objective = objective
         self.options = options
         self.checkpoints = checkpoints

@@ -43,8 +43,8 @@ extension TrainingLoop {
     public enum Rounds: Sendable {
         /// Epochs of equal length that share one learning-rate schedule.
         case epochs(Epochs)
-        /// Phases that each restart the optimizer, the learning-rate schedule and the EMA; a phase continues from the EMA parameters of the
-        /// previous phase.
+        /// Phases, at least one, that each restart the optimizer, the learning-rate schedule and the EMA; a phase continues from the EMA parameters
+        /// of the previous phase.
         case phases([Phase])
 
         /// Epochs of equal length with one learning-rate schedule.
