@@ -13,9 +13,9 @@ public struct PersonalizationConfiguration: Hashable, Sendable {
     ///
     /// The other views are augmented copies. Logo detectors always use one view.
     public var views = 4
-    /// The number of blocks before the head that low-rank adapters (LoRA) change; see `Network.blocks`.
+    /// The number of blocks before the head that low-rank adapters (LoRA) change.
     ///
-    /// 0 trains only the head.
+    /// A block has the layers whose outputs have the same number of pixels. 0 trains only the head.
     public var blocks = 0
     /// The rank of the adapters, 1…64.
     public var rank = 4

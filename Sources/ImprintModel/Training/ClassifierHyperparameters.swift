@@ -83,7 +83,8 @@ public struct ClassifierHyperparameters: Codable, Hashable, Sendable {
     public var fineTuning = FineTuning()
     /// Whether the head of a base model reads the maximum of each channel in addition to its mean, for logos that are small in the photos.
     ///
-    /// Such a head is always initialized at random; see `Network.withConcatPooling()`.
+    /// Such a head reads twice as many features: the means, and the maxima times a trainable scale for each channel. It is always initialized at
+    /// random.
     public var poolsMaximum = false
     /// Whether training calibrates the confidences on the validation set at its end; see `Calibration`.
     public var calibrates = true
@@ -91,7 +92,9 @@ public struct ClassifierHyperparameters: Codable, Hashable, Sendable {
     public var rehearsalImages = 512
     /// The rule for the size of the validation set.
     public var validation = ValidationRule.automatic
-    /// Whether near-duplicates and bursts stay together in the dataset split (see `ImageGroups`).
+    /// Whether near-duplicates and bursts stay together in the dataset split.
+    ///
+    /// Near-duplicates are photos that are almost the same image. A burst has photos of one scene that were taken within seconds.
     public var keepsGroupsTogether = true
     /// The random seed.
     public var seed: UInt64 = 0

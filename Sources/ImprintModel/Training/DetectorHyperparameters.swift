@@ -31,7 +31,9 @@ public struct DetectorHyperparameters: Codable, Hashable, Sendable {
     ///
     /// The automatic rule is 15 % of the photos, because calibration needs more photos than early stopping.
     public var validation = ValidationRule.automatic
-    /// Whether near-duplicates and bursts stay together in the dataset split (see `ImageGroups`).
+    /// Whether near-duplicates and bursts stay together in the dataset split.
+    ///
+    /// Near-duplicates are photos that are almost the same image. A burst has photos of one scene that were taken within seconds.
     public var keepsGroupsTogether = true
     /// The random seed.
     public var seed: UInt64 = 0

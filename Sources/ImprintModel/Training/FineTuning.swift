@@ -10,7 +10,9 @@ public struct FineTuning: Codable, Hashable, Sendable {
         case headFirst = "head-first"
         /// Only the head in the first stage, and one more block of layers in each following stage (gradual unfreezing).
         ///
-        /// Source: Howard and Ruder, "Universal language model fine-tuning for text classification", 2018. See `Network.blocks`.
+        /// A block has the layers whose outputs have the same number of pixels.
+        ///
+        /// Source: Howard and Ruder, "Universal language model fine-tuning for text classification", 2018.
         case gradual
     }
 

@@ -44,8 +44,9 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
     public package(set) var history: [EpochMetrics] = []
     /// The index in `history` of the best round; nil before the first round ends, and while the initial parameters are the best.
     ///
-    /// This is the round with the best comparable validation result (`EpochMetrics.isBetter(than:)`) or, without a validation set, the last
-    /// round. If the initial parameters were validated, only rounds that are at least as accurate count.
+    /// This is the round with the best comparable validation result: the highest mean average precision, or the lowest loss if rounds have none or
+    /// equal ones. Without a validation set, it is the last round. If the initial parameters were validated, only rounds that are at least as
+    /// accurate count.
     public private(set) var best: Int?
     /// The validation accuracy of the initial parameters, 0…1; nil if they were not validated.
     ///
