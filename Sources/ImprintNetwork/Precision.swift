@@ -12,7 +12,7 @@ public enum Precision: String, CaseIterable, Codable, Sendable {
     /// processors with AVX512-BF16 or BFDOT (`isFast`), networks with many 1x1 convolutions take less time: about 60 % with AVX512-BF16. On
     /// others, they take longer.
     case bfloat16
-    /// 8-bit integers with scales that calibration photos have determined (`Quantization`), for the layers that the quantization contains.
+    /// 8-bit integers with scales that calibration photos have determined (see `Quantizer`), for the layers that the quantization contains.
     ///
     /// The network must be quantized. Sums are exact 32-bit integers, so results do not depend on the processor. With AVX512-VNNI, products
     /// take about a quarter of the time of float32.

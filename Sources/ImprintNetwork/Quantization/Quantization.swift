@@ -7,16 +7,16 @@
 /// Source: Jacob et al., "Quantization and training of neural networks for efficient integer-arithmetic-only inference", 2018; scales per
 /// channel of activations: the idea of cross-layer equalization (Nagel et al., "Data-free quantization through weight equalization and bias
 /// correction", 2019).
-public struct Quantization: Hashable, Sendable {
+package struct Quantization: Hashable, Sendable {
     /// The scale and the zero point of each channel of an activation.
-    public struct Activation: Hashable, Sendable {
+    package struct Activation: Hashable, Sendable {
         /// The difference between neighbouring numbers of each channel, above 0.
-        public var scales: [Float]
+        package var scales: [Float]
         /// The integer that stands for 0 in each channel.
-        public var zeroPoints: [UInt8]
+        package var zeroPoints: [UInt8]
 
         /// Creates the quantization of an activation; both arrays have an element for each channel.
-        public init(scales: [Float], zeroPoints: [UInt8]) {
+        package init(scales: [Float], zeroPoints: [UInt8]) {
             precondition(scales.count == zeroPoints.count, "each channel needs a scale and a zero point")
             self.scales = scales
             self.zeroPoints = zeroPoints
@@ -24,17 +24,17 @@ public struct Quantization: Hashable, Sendable {
     }
 
     /// The scales of the weights of a convolution or dense layer.
-    public struct Weights: Hashable, Sendable {
+    package struct Weights: Hashable, Sendable {
         /// The scale of each output channel, at least 0.
-        public var scales: [Float]
+        package var scales: [Float]
         /// The scale of each input channel's activation, above 0; for a depthwise convolution one for each output channel.
-        public var inputScales: [Float]
+        package var inputScales: [Float]
 
         /// Whether the convolution is depthwise.
-        public var isDepthwise: Bool
+        package var isDepthwise: Bool
 
         /// Creates the scales of a layer's weights.
-        public init(scales: [Float], inputScales: [Float], isDepthwise: Bool = false) {
+        package init(scales: [Float], inputScales: [Float], isDepthwise: Bool = false) {
             self.scales = scales
             self.inputScales = inputScales
             self.isDepthwise = isDepthwise
@@ -42,12 +42,12 @@ public struct Quantization: Hashable, Sendable {
     }
 
     /// The activations that layers read as integers, by the name of the node that computes them; `Network.inputName` is the network's input.
-    public var activations: [String: Activation]
+    package var activations: [String: Activation]
     /// The scales of the layers that compute in int8, by the name of the convolution or dense layer.
-    public var weights: [String: Weights]
+    package var weights: [String: Weights]
 
     /// Creates a quantization.
-    public init(activations: [String: Activation] = [:], weights: [String: Weights] = [:]) {
+    package init(activations: [String: Activation] = [:], weights: [String: Weights] = [:]) {
         self.activations = activations
         self.weights = weights
     }
