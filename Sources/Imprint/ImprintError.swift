@@ -78,6 +78,8 @@ public enum ImprintError: DescribedError, Equatable {
     case personalizationDiverged
     /// The session has no personalization to save.
     case nothingToSave
+    /// A progress closure called a method that changes the session, which is training.
+    case sessionIsTraining
     /// The file is not a feature cache.
     case notAFeatureCache(file: String)
     /// A photo has several labels or none, but the model predicts exactly one label.
@@ -197,6 +199,9 @@ public enum ImprintError: DescribedError, Equatable {
         case .notOneLabel(let photo, let labels):
             "\(photo) has \(labels.isEmpty ? "no label" : "the labels \(abbreviated(labels))"), expected exactly one, "
                 + "because the model predicts one label per photo. Use a multi-label model, or remove the photo"
+        case .sessionIsTraining:
+            "a progress closure called a method that changes the session, which is training. "
+                + "Call the method after training has ended"
         case .nothingToSave:
             "the session has no personalization to save. Add photos first"
         case .unusableCheckpoint(let reason):

@@ -44,7 +44,8 @@ extension PersonalizationSession {
     ///   - corrections: Photos, each with a label that it does not have.
     ///   - cache: A file that caches the features of photos; nil for no cache. See docs/how-to/personalization.md.
     ///   - control: A control to pause, resume or cancel the call from another thread.
-    ///   - onProgress: A closure that receives the number of processed photos and the total number.
+    ///   - onProgress: A closure that receives the number of processed photos and the total number. It can read the session, but not
+    ///     change it.
     /// - Returns: The result; its `accuracy` compares the classifier before and after. If the cache cannot be written, the session learns without
     ///   it, and the result has a `cacheFailure`.
     /// - Throws:

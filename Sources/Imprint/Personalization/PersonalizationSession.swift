@@ -20,7 +20,11 @@ internal import Synchronization
 /// only on the base model, the initial personalization and the photos. `undo()` restores the previous state exactly, and the same photos in
 /// the same order give a bitwise identical result.
 ///
-/// A session is thread-safe. Reading `classifier` takes no lock and does not wait for training. The session never changes the base model.
+/// A session is thread-safe. The methods that change it run one after another. Reading `classifier`, `personalization` or `exampleCount` does not
+/// wait for training: until a call has finished training, they return the previous state. The session never changes the base model.
+///
+/// A progress closure can read the session, but must not change it: during training, `teach`, `correct`, `forget` and `undo()` then throw
+/// `ImprintError.sessionIsTraining`.
 ///
 /// Methods that train throw `ImprintError.personalizationDiverged` if a parameter becomes NaN or infinite, and `NetworkError.outOfMemory`.
 public final class PersonalizationSession: Sendable {
@@ -28,6 +32,9 @@ public final class PersonalizationSession: Sendable {
     public let base: ImageClassifier
     /// The hyperparameters and limits.
     public let configuration: PersonalizationConfiguration
+    /// Held while a call changes the session, including its training.
+    private let training = TrainingLock()
+    /// The training data, locked only to read it or to commit a change.
     private let history: Mutex<TrainingHistory>
     private let published: LiveClassifier
 
@@ -109,7 +116,7 @@ public final class PersonalizationSession: Sendable {
     /// - Parameters:
     ///   - photos: The photos with their labels. The session adds labels that the model does not have.
     ///   - control: A control to pause or cancel the call from another thread.
-    ///   - onProgress: A closure that receives the progress, on the caller's thread.
+    ///   - onProgress: A closure that receives the progress, on the caller's thread. It can read the session, but not change it.
     /// - Throws: `ImageError` if an image cannot be read, `ImprintError` if a label cannot be added or the memory limit is exceeded,
     ///   `CancellationError` if `control` is cancelled.
     public func teach(
@@ -148,10 +155,10 @@ public final class PersonalizationSession: Sendable {
     /// - Throws: The errors of training; the session then stays unchanged.
     @discardableResult
     public func undo() throws -> Bool {
-        try history.withLock { history in
-            guard let data = history.previousData else { return false }
+        try training.withLock {
+            guard let data = history.withLock({ $0.previousData }) else { return false }
             try publish(data)
-            history.undo()
+            history.withLock { $0.undo() }
             return true
         }
     }
@@ -217,11 +224,11 @@ public final class PersonalizationSession: Sendable {
         shouldStop: () throws -> Bool = { false }, onStep: ((PersonalizationProgress.Step) -> Void)? = nil,
         _ body: (inout TrainingData) throws -> UndoStep
     ) throws {
-        try history.withLock { history in
-            var data = history.data
+        try training.withLock {
+            var data = history.withLock { $0.data }
             let step = try body(&data)
             try publish(data, shouldStop: shouldStop, onStep: onStep)
-            history.change(to: data, revertedBy: step, limit: configuration.memoryLimit)
+            history.withLock { $0.change(to: data, revertedBy: step, limit: configuration.memoryLimit) }
         }
     }
 
