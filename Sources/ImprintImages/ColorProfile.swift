@@ -93,18 +93,19 @@
 
         /// Converts an image to sRGB; alpha does not change.
         func convert(_ image: RasterImage) -> RasterImage {
-            var image = image
+            let channels = image.channels
+            var samples = image.samples
             switch conversion {
             case .none, .cmyk: break
             case .table(let table):
-                for pixel in stride(from: 0, to: image.samples.count, by: image.channels) {
-                    let offset = 3 * Int(image.samples[pixel])
-                    for channel in 0..<3 { image.samples[pixel + channel] = table[offset + channel] }
+                for pixel in stride(from: 0, to: samples.count, by: channels) {
+                    let offset = 3 * Int(samples[pixel])
+                    for channel in 0..<3 { samples[pixel + channel] = table[offset + channel] }
                 }
             case .rgb(let opaque, let withAlpha):
-                (image.channels == 4 ? withAlpha : opaque).convert(&image.samples, bytesPerPixel: image.channels)
+                (channels == 4 ? withAlpha : opaque).convert(&samples, bytesPerPixel: channels)
             }
-            return image
+            return RasterImage(width: image.width, height: image.height, channels: channels, samples: samples)
         }
 
         /// Converts CMYK samples to sRGB; nil if the profile is not for CMYK.

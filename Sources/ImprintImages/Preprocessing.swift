@@ -96,18 +96,18 @@ extension RasterImage {
     package func converted(toChannels count: Int) -> RasterImage {
         precondition(channels != 4, "flatten transparency first")
         guard count != channels else { return self }
-        var converted = RasterImage(width: width, height: height, channels: count)
+        var converted = [UInt8](repeating: 0, count: width * height * count)
         for pixel in 0..<(width * height) {
             let offset = pixel * channels
             if count == 3 {
                 for channel in 0..<3 {
-                    converted.samples[pixel * 3 + channel] = samples[offset + min(channel, channels - 1)]
+                    converted[pixel * 3 + channel] = samples[offset + min(channel, channels - 1)]
                 }
             } else {
                 let (red, green, blue) = (Int(samples[offset]), Int(samples[offset + 1]), Int(samples[offset + 2]))
-                converted.samples[pixel] = UInt8((299 * red + 587 * green + 114 * blue + 500) / 1000)
+                converted[pixel] = UInt8((299 * red + 587 * green + 114 * blue + 500) / 1000)
             }
         }
-        return converted
+        return RasterImage(width: width, height: height, channels: count, samples: converted)
     }
 }

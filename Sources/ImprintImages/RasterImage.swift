@@ -9,19 +9,29 @@ public struct RasterImage: Sendable, Hashable {
     /// 1 (grey), 3 (red, green, blue) or 4 (red, green, blue, alpha; not premultiplied).
     public let channels: Int
     /// The `height * width * channels` samples, row by row, with interleaved channels.
-    public var samples: [UInt8]
+    ///
+    /// You can change their values, but not their number: a different number is a programming error. To change many samples, change a local
+    /// array and then create an image from it, because the number is checked after each access.
+    public var samples: [UInt8] {
+        // Without the old value, so that a change of single samples does not copy the array.
+        didSet { checkSampleCount() }
+    }
 
     /// Creates an image from the given samples.
     public init(width: Int, height: Int, channels: Int, samples: [UInt8]) {
         precondition(width > 0 && height > 0, "an image must have at least one pixel, not \(width)x\(height)")
         precondition([1, 3, 4].contains(channels), "an image must have 1, 3 or 4 channels, not \(channels)")
-        precondition(
-            samples.count == width * height * channels,
-            "\(width)x\(height)x\(channels) needs \(width * height * channels) samples, not \(samples.count)")
         self.width = width
         self.height = height
         self.channels = channels
         self.samples = samples
+        checkSampleCount()
+    }
+
+    private func checkSampleCount() {
+        precondition(
+            samples.count == width * height * channels,
+            "\(width)x\(height)x\(channels) needs \(width * height * channels) samples, not \(samples.count)")
     }
 
     /// Creates an image in which every sample has the same value.
@@ -45,9 +55,9 @@ extension RasterImage {
     /// Returns the image with the alpha channel of another one, if both have one.
     func withAlpha(of other: RasterImage) -> RasterImage {
         guard channels == 4 else { return self }
-        var result = self
-        for index in stride(from: 3, to: samples.count, by: 4) { result.samples[index] = other.samples[index] }
-        return result
+        var samples = samples
+        for index in stride(from: 3, to: samples.count, by: 4) { samples[index] = other.samples[index] }
+        return RasterImage(width: width, height: height, channels: channels, samples: samples)
     }
 }
 

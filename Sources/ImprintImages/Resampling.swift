@@ -112,26 +112,23 @@ extension RasterImage {
 
     /// Multiplies each colour by its alpha.
     private func alphaPremultiplied() -> RasterImage {
-        var result = self
+        var samples = samples
         for pixel in stride(from: 0, to: samples.count, by: 4) {
             let alpha = Int(samples[pixel + 3])
-            for index in pixel..<(pixel + 3) {
-                result.samples[index] = UInt8((Int(samples[index]) * alpha + 127) / 255)
-            }
+            for index in pixel..<(pixel + 3) { samples[index] = UInt8((Int(samples[index]) * alpha + 127) / 255) }
         }
-        return result
+        return RasterImage(width: width, height: height, channels: channels, samples: samples)
     }
 
     /// Divides each colour by its alpha; fully transparent pixels become black.
     func alphaDivided() -> RasterImage {
-        var result = self
+        var samples = samples
         for pixel in stride(from: 0, to: samples.count, by: 4) {
             let alpha = Int(samples[pixel + 3])
             for index in pixel..<(pixel + 3) {
-                result.samples[index] =
-                    alpha == 0 ? 0 : UInt8(min((Int(samples[index]) * 255 + alpha / 2) / alpha, 255))
+                samples[index] = alpha == 0 ? 0 : UInt8(min((Int(samples[index]) * 255 + alpha / 2) / alpha, 255))
             }
         }
-        return result
+        return RasterImage(width: width, height: height, channels: channels, samples: samples)
     }
 }
