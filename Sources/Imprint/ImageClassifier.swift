@@ -40,11 +40,12 @@ public final class ImageClassifier: Sendable {
     ///   - threads: The maximum number of threads for one prediction. The result does not depend on it.
     ///   - averagesFlipped: Whether to average predictions over the image and its horizontal flip; not available for detectors.
     ///   - precision: The precision of predictions.
-    /// - Throws: `NetworkError` if the network is not a classifier, `ImprintError.invalidSetting` if `averagesFlipped` is true for a
-    ///   detector, or if `precision` is `int8` and the model is not quantized.
+    /// - Throws: `ModelFileError` if the labels or the preprocessing of the model do not match its network, `ImprintError.invalidSetting` if
+    ///   `averagesFlipped` is true for a detector, or if `precision` is `int8` and the model is not quantized, `NetworkError.outOfMemory`.
     public init(
         _ model: ModelFile, threads: Int = 1, averagesFlipped: Bool = false, precision: Precision = .automatic
     ) throws {
+        try model.checkConsistency()
         guard model.head.seesWholeImage || !averagesFlipped else {
             throw ImprintError.invalidSetting(
                 name: "averagesFlipped", found: "true",

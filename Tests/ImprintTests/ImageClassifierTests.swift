@@ -1,6 +1,8 @@
 import Foundation
 import Imprint
 import ImprintImages
+import ImprintModel
+import ImprintNetwork
 import Synchronization
 import TestSupport
 import Testing
@@ -33,6 +35,40 @@ import Testing
                     }
                 }
             }
+        }
+    }
+
+    @Test(
+        "A model whose labels or preprocessing do not match its network is rejected",
+        arguments: [
+            (["a", "b"], 6, .labelCount(found: 2, outputs: 3)),
+            (["a", "b", "c", "d"], 6, .labelCount(found: 4, outputs: 3)),
+            (["a", "b", "a"], 6, .duplicateLabel("a")),
+            (
+                ["a", "b", "c"], 7,
+                .inputShape(
+                    found: TensorShape(height: 4, width: 7, channels: 3),
+                    expected: TensorShape(height: 4, width: 6, channels: 3))
+            ),
+        ] as [([String], Int, ModelFileError.Problem)])
+    func mismatch(labels: [String], width: Int, problem: ModelFileError.Problem) throws {
+        let model = try smallModel().model
+        let other = ModelFile(
+            network: model.network, parameters: model.parameters, labels: labels,
+            preprocessing: Preprocessing(width: width, height: 4))
+        #expect(throws: ModelFileError(path: "the model small", problem: problem)) { try ImageClassifier(other) }
+    }
+
+    @Test("A network without one score per label is not a classifier") func notAClassifier() throws {
+        var builder = NetworkBuilder(name: "maps", input: TensorShape(height: 4, width: 6, channels: 3))
+        builder.add(Convolution(outputChannels: 2, kernelSize: 1))
+        let network = try builder.network()
+        let model = ModelFile(
+            network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b"],
+            preprocessing: Preprocessing(width: 6, height: 4))
+        let error = NetworkError.notAClassifier(network: "maps", output: TensorShape(height: 4, width: 6, channels: 2))
+        #expect(throws: ModelFileError(path: "the model maps", problem: .notAClassifier(error))) {
+            try ImageClassifier(model)
         }
     }
 

@@ -58,6 +58,8 @@ public struct ModelFile: Sendable {
     public let format: Int?
 
     /// Creates a model from its parts.
+    ///
+    /// `ImageClassifier` and the methods that write or export a model check that the parts match.
     /// - Parameters:
     ///   - network: The network.
     ///   - parameters: The parameters, in the layout of `network`.

@@ -85,6 +85,19 @@ package func checkFit(
     guard image == network.input else { throw .inputShape(found: image, expected: network.input) }
 }
 
+extension ModelFile {
+    /// Checks that labels, network, preprocessing and the rules of a detector match; a model from a file was checked when it was read.
+    /// - Throws: `ModelFileError` with the name of the network instead of a path.
+    package func checkConsistency() throws(ModelFileError) {
+        guard digest == nil else { return }
+        do throws(ModelFileError.Problem) {
+            try checkFit(network, labels, preprocessing, head)
+        } catch {
+            throw ModelFileError(path: "the model \(network.name)", problem: error)
+        }
+    }
+}
+
 /// Checks that all values of a parameter tensor are finite.
 package func checkFinite(
     _ entry: ParameterLayout.Entry, of parameters: Parameters

@@ -9,15 +9,13 @@ import Testing
     /// The only pyramid level of a square image.
     private static let level = TensorShape(height: 48, width: 48, channels: 3)
 
-    /// Classifies a square image with a detector of this network.
-    private func classify(_ nodes: [Network.Node], level: Int = 48) throws {
+    /// Scans a square image with a detector of this network.
+    private func scan(_ nodes: [Network.Node], level: Int = 48) throws {
         let network = try Network(name: "maps", input: TensorShape(height: 96, width: 96, channels: 3), nodes: nodes)
-        let classifier = try ImageClassifier(
-            ModelFile(
-                network: network, parameters: Parameters(network, seed: 1), labels: ["logo", "other"],
-                preprocessing: .logoDetector,
-                detector: DetectorHead(levels: [level], stride: 16, span: 44, logos: [.init(label: "logo")])))
-        _ = try classifier.classify(RasterImage(width: 60, height: 60))
+        let scanner = PyramidScanner(
+            network, parameters: try Parameters(network, seed: 1), preprocessing: .logoDetector,
+            detector: DetectorHead(levels: [level], stride: 16, span: 44, logos: [.init(label: "logo")]))
+        _ = try scanner.scan(RasterImage(width: 60, height: 60), peaks: 1)
     }
 
     @Test("A network that does not accept a pyramid level is reported with the size and the reason")
@@ -30,7 +28,7 @@ import Testing
         }
         let reason = String(try #require(error).description.dropLast())  // without the full stop
         let expected = ImprintError.unsupportedImageSize(network: "maps", width: 48, height: 48, reason: reason)
-        #expect(throws: expected) { try classify(nodes) }
+        #expect(throws: expected) { try scan(nodes) }
         #expect("\(expected)".contains("does not accept an image of 48x48 pixels: node \"head\": "))
     }
 
@@ -51,7 +49,7 @@ import Testing
         }
         nodes.append(
             Network.Node(name: "head", layer: Convolution(outputChannels: 1, kernelSize: 1), inputs: ["sum 1"]))
-        let error = #expect(throws: ImprintError.self) { try classify(nodes, level: 26_000) }
+        let error = #expect(throws: ImprintError.self) { try scan(nodes, level: 26_000) }
         guard case .outOfMemory(let byteCount) = error else {
             Issue.record("unexpected: \(String(describing: error))")
             return
@@ -69,7 +67,7 @@ import Testing
             throws: ImprintError.unsupportedImageSize(
                 network: "maps", width: 48, height: 48, reason: "its parameters have other shapes for this size")
         ) {
-            try classify(nodes)
+            try scan(nodes)
         }
     }
 
