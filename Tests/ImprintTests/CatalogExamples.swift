@@ -36,8 +36,8 @@ private func severalRequests(
 ) async throws {
     // Example of Sources/Imprint/Imprint.docc/ClassifyAndDetect.md begins
     let handler = RequestHandler(.data(upload))
-    let results = try await handler.perform([contentRequest, logoRequest])
     let objects = try await handler.detect([DetectionRequest(detector)])
+    let results = try await handler.perform([contentRequest, logoRequest])
     // Example ends
     print(results.count, objects.count)
 }

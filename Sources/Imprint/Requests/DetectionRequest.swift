@@ -13,20 +13,31 @@ internal import ImprintModel
 ///
 /// A request is a value, modelled on Vision's requests, and any number of tasks can use it at the same time.
 public struct DetectionRequest: Sendable {
-    /// The detector.
-    public let detector: ImageClassifier
     /// The minimum confidence of an object, 0…1; nil for the model's threshold of each label, or 0.5 for a label without one.
     public var minimumConfidence: Float?
     /// The region of the upright image to search, which is extended to whole pixels.
     public var regionOfInterest = NormalizedRectangle.all
+    private let live: LiveClassifier
 
-    /// Creates a request.
+    /// Creates a request for a detector.
     /// - Parameters:
     ///   - detector: A model whose predictions have boxes.
     ///   - minimumConfidence: The minimum confidence of an object; nil for the model's thresholds.
     public init(_ detector: ImageClassifier, minimumConfidence: Float? = nil) {
-        (self.detector, self.minimumConfidence) = (detector, minimumConfidence)
+        self.init(LiveClassifier(detector), minimumConfidence: minimumConfidence)
     }
+
+    /// Creates a request for a replaceable detector; each image is searched by the detector that is current at that time.
+    /// - Parameters:
+    ///   - detector: A replaceable model whose predictions have boxes.
+    ///   - minimumConfidence: The minimum confidence of an object; nil for the model's thresholds.
+    public init(_ detector: LiveClassifier, minimumConfidence: Float? = nil) {
+        live = detector
+        self.minimumConfidence = minimumConfidence
+    }
+
+    /// The current detector, which searches the next image.
+    public var detector: ImageClassifier { live.current }
 
     /// Finds the objects in an image on a background thread.
     ///
@@ -38,17 +49,34 @@ public struct DetectionRequest: Sendable {
     public func perform(on source: ImageSource) async throws -> [DetectedObject] {
         try await RequestHandler(source).detect([self])[0]
     }
+}
 
-    /// Checks the values of the request.
-    func check() throws(ImprintError) {
-        try detector.checkDetects(minimumConfidence)
-        try regionOfInterest.checkIsWithinImage()
+/// A validated request, bound to the detector that was current when it was created.
+private struct PreparedDetection {
+    private let request: DetectionRequest
+    private let detector: ImageClassifier
+
+    /// - Throws: `ImprintError` if the model classifies whole images, or a value of the request is out of range.
+    init(_ request: DetectionRequest) throws(ImprintError) {
+        self.request = request
+        detector = request.detector
+        try detector.checkDetects(request.minimumConfidence)
+        try request.regionOfInterest.checkIsWithinImage()
+    }
+
+    /// The short side, in pixels, to which a large photo may be decoded so that the region has enough pixels.
+    var shortSideToDecode: Int { request.regionOfInterest.shortSideToDecode(detector.shortSideToDecode) }
+
+    /// Returns the objects that reach the minimum confidence, by descending confidence.
+    func objects(in image: StoredImage) throws(ImprintError) -> [DetectedObject] {
+        try detector.objects(in: image, region: request.regionOfInterest)
+            .filter { detector.reachesThreshold($0, request.minimumConfidence) }
     }
 }
 
 extension RequestHandler {
     /// Performs detection requests one after another, on a background thread.
-    /// - Parameter requests: The requests, with the same or with different detectors; the image is decoded once for all of them.
+    /// - Parameter requests: The requests, with the same or with different detectors.
     /// - Returns: For each request, in order, its objects by descending confidence.
     /// - Throws:
     ///   - `ImageError` if the image cannot be read.
@@ -59,14 +87,12 @@ extension RequestHandler {
     @concurrent
     public func detect(_ requests: [DetectionRequest]) async throws -> [[DetectedObject]] {
         try Task.checkCancellation()
-        for request in requests { try request.check() }
-        let sides = requests.map { $0.regionOfInterest.shortSideToDecode($0.detector.shortSideToDecode) }
-        guard let side = sides.max() else { return [] }
-        let image = try source.stored(coveringShortSide: side)
+        let requests = try requests.map(PreparedDetection.init)
+        guard let side = requests.map(\.shortSideToDecode).max() else { return [] }
+        let image = try image.stored(coveringShortSide: side)
         return try requests.map { request in
             try Task.checkCancellation()
-            return try request.detector.objects(in: image, region: request.regionOfInterest)
-                .filter { request.detector.reachesThreshold($0, request.minimumConfidence) }
+            return try request.objects(in: image)
         }
     }
 }

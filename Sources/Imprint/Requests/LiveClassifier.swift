@@ -1,6 +1,6 @@
 internal import Atomics
 
-/// A holder for a classifier that can be replaced while requests run, for example after a download or a personalization.
+/// A holder for a classifier or detector that can be replaced while requests run, for example after a download or a personalization.
 ///
 /// ```swift
 /// let live = LiveClassifier(classifier)

@@ -1,23 +1,30 @@
 internal import ImprintImages
+internal import Synchronization
 
 /// A handler that performs several requests on one image, which it decodes only once.
 ///
 /// ```swift
 /// let handler = RequestHandler(.data(upload))
-/// let results = try await handler.perform([contentFilter, logoDetector])
+/// let objects = try await handler.detect([logoRequest])
+/// let classifications = try await handler.perform([contentRequest, styleRequest])
 /// ```
 ///
-/// It is modelled on Vision's `ImageRequestHandler`.
+/// The handler decodes the image at the first call, and keeps the decoded image until the last copy of the handler is released. A large JPEG
+/// is decoded at the size that the most demanding request of a call needs. If a later call needs a larger size, the handler decodes the JPEG
+/// again, so make the most demanding call first. As a request may receive a larger image than it needs, its confidences may differ slightly
+/// from those of a separate request.
+///
+/// A handler is a value, modelled on Vision's `ImageRequestHandler`. Its copies share the decoded image, and any number of tasks can use them
+/// at the same time.
 public struct RequestHandler: Sendable {
-    let source: ImageSource
+    let image: DecodedImage
 
     /// Creates a handler for an image; the handler reads the image when it performs requests.
-    public init(_ source: ImageSource) { self.source = source }
+    public init(_ source: ImageSource) { image = DecodedImage(source) }
 
     /// Performs requests one after another, on a background thread.
     ///
-    /// Call the method from several tasks to use several cores. A large JPEG is decoded at the size that the most demanding request needs,
-    /// so confidences may differ slightly from those of a separate request.
+    /// Call the method from several tasks to use several cores.
     /// - Parameter requests: The requests, with the same or with different classifiers.
     /// - Returns: For each request, in order, the classifications that its rule accepts, by descending confidence.
     /// - Throws:
@@ -32,10 +39,30 @@ public struct RequestHandler: Sendable {
         try Task.checkCancellation()
         let requests = try requests.map(PreparedRequest.init)
         guard let side = requests.map(\.shortSideToDecode).max() else { return [] }
-        let image = try source.stored(coveringShortSide: side)
+        let image = try image.stored(coveringShortSide: side)
         return try requests.map { request in
             try Task.checkCancellation()
             return try request.accepted(image)
+        }
+    }
+}
+
+/// An image that is decoded when it is first needed.
+final class DecodedImage: Sendable {
+    private let source: ImageSource
+    private let decoded = Mutex<StoredImage?>(nil)
+
+    init(_ source: ImageSource) { self.source = source }
+
+    /// Returns the image; decodes it if it is not decoded yet, or if it was scaled down to less than the short side.
+    ///
+    /// The lock is held during decoding, so that tasks at the same time decode the image only once.
+    func stored(coveringShortSide side: Int) throws(ImageError) -> StoredImage {
+        try decoded.withLock { decoded throws(ImageError) in
+            if let decoded, decoded.covers(shortSide: side) { return decoded }
+            let image = try source.stored(coveringShortSide: side)
+            decoded = image
+            return image
         }
     }
 }

@@ -57,10 +57,12 @@ package struct StoredImage: Sendable {
     let orientation: Orientation
     /// The conversion to sRGB; nil if the samples are sRGB.
     let profile: ColorProfile?
+    /// Whether the image was scaled down during decoding.
+    let isReduced: Bool
 
     /// Creates a stored image from an image in memory, whose samples are sRGB.
     package init(_ image: RasterImage, orientation: Orientation = .up) {
-        (self.image, self.orientation, profile) = (image, orientation, nil)
+        self.init(image, orientation, nil, isReduced: false)
     }
 
     /// Creates a stored image from pixels in memory.
@@ -85,6 +87,7 @@ package struct StoredImage: Sendable {
         let eighths =
             header.format == .jpeg
             ? JPEG.eighths(shortSide: min(header.width, header.height), covering: coveringShortSide) : 8
+        isReduced = reduction != nil || eighths < 8
         image = try DecodingMemory.shared.withBytes(
             header.byteCount(reduction, eighths: eighths), for: header, file: file
         ) { () throws(ImageError) in
@@ -99,21 +102,26 @@ package struct StoredImage: Sendable {
         profile = header.model == .cmyk ? nil : header.profile
     }
 
-    private init(_ image: RasterImage, _ orientation: Orientation, _ profile: ColorProfile?) {
-        (self.image, self.orientation, self.profile) = (image, orientation, profile)
+    private init(_ image: RasterImage, _ orientation: Orientation, _ profile: ColorProfile?, isReduced: Bool) {
+        (self.image, self.orientation, self.profile, self.isReduced) = (image, orientation, profile, isReduced)
     }
+
+    /// Returns whether decoding the image again could not give more of the pixels that a short side of this length needs.
+    package func covers(shortSide side: Int) -> Bool { !isReduced || min(image.width, image.height) >= side }
 
     /// The upright image in sRGB, with alpha if the file has it.
     package var upright: RasterImage { orientation.upright(profile?.convert(image) ?? image) }
 
     /// Returns the same image with a different orientation.
-    package func oriented(_ orientation: Orientation) -> StoredImage { StoredImage(image, orientation, profile) }
+    package func oriented(_ orientation: Orientation) -> StoredImage {
+        StoredImage(image, orientation, profile, isReduced: isReduced)
+    }
 
     /// Crops the upright image to `part`, in whole pixels.
     package func cropped(to part: NormalizedRectangle) -> StoredImage {
         guard part != .all else { return self }
         let (columns, rows) = orientation.storedPixels(of: part, width: image.width, height: image.height)
-        return StoredImage(image.cropped(columns, rows), orientation, profile)
+        return StoredImage(image.cropped(columns, rows), orientation, profile, isReduced: isReduced)
     }
 }
 

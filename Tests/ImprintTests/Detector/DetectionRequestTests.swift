@@ -158,6 +158,17 @@ import Testing
             })
     }
 
+    @Test("A request for a replaceable detector uses the current one") func replaced() async throws {
+        let detectors = [try model(boxes: false), try model(boxes: true)]
+        let live = LiveClassifier(detectors[0])
+        let request = DetectionRequest(live, minimumConfidence: 0)
+        for detector in detectors {
+            live.replace(with: detector)
+            #expect(request.detector === detector)
+            #expect(try await request.perform(on: .image(image)) == detector.detect(image, minimumConfidence: 0))
+        }
+    }
+
     @Test("A classifier of whole images cannot detect, and invalid settings are rejected") func errors() async throws {
         var builder = NetworkBuilder(name: "mean", input: TensorShape(height: 8, width: 8, channels: 3))
         builder.add(GlobalAveragePool())

@@ -129,6 +129,26 @@ import Testing
         let shared = try await RequestHandler(photo).perform([requests[0], demanding])[0]
         #expect(both[0] == shared && both[0] != single)
         #expect(try await RequestHandler(photo).perform([]).isEmpty)
+        // A later call with a more demanding request decodes the photo again, and the handler keeps the larger image.
+        let handler = RequestHandler(photo)
+        #expect(try await handler.perform([requests[0]])[0] == single)
+        #expect(try await handler.perform([requests[1]])[0] == both[1])
+        #expect(try await handler.perform([requests[0]])[0] == both[0])
+    }
+
+    @Test("A handler reads its image once, for all calls of perform and detect") func readOnce() async throws {
+        let request = ClassificationRequest(try smallModel())
+        let detection = DetectionRequest(try ImageClassifier(detectorModel(logos: ["logo"])), minimumConfidence: 0)
+        let image = testImage()
+        try await withTemporaryFolder { folder in
+            let file = folder.appending(path: "photo.png")
+            try ImageFile.write(image, to: file)
+            let handler = RequestHandler(.file(file))
+            #expect(try await handler.perform([request])[0] == request.perform(on: .image(image)))
+            try FileManager.default.removeItem(at: file)
+            #expect(try await handler.perform([request])[0] == request.perform(on: .image(image)))
+            #expect(try await handler.detect([detection])[0] == detection.perform(on: .image(image)))
+        }
     }
 
     @Test("Unreadable input is an error that names the file or the image data")
