@@ -14,6 +14,8 @@ internal import Synchronization
 /// try await client.run { event in print(event) }
 /// ```
 ///
+/// The initializer blocks its thread until it has extracted the features of all photos.
+///
 /// The client speaks the Fleet API of flwr 1.42 or later with a SuperLink. It answers `train` with the change that personalization on the
 /// device's photos makes to the head of the model, `evaluate` with the accuracy on validation photos, and `query` with the number of photos.
 /// Photos and features never leave the device.
@@ -38,6 +40,9 @@ public final class FleetClient: Sendable {
     private let state: Mutex<FleetState>
 
     /// Creates a client and extracts the features of its photos.
+    ///
+    /// The call blocks its thread for the duration of one prediction for each view of each photo (`PersonalizationConfiguration.views`), divided
+    /// among `PersonalizationConfiguration.threads`. With many photos, make the call on a thread of its own and not in a task.
     /// - Parameters:
     ///   - server: The http or https URL of the SuperLink.
     ///   - classifier: The model; a personalization is not used.

@@ -5,9 +5,13 @@ internal import Synchronization
 ///
 /// ```swift
 /// let control = PersonalizationControl()
-/// Task.detached { try session.teach(photos, control: control) }
+/// Thread.detachNewThread {
+///     do { try session.teach(photos, control: control) } catch { print(error) }
+/// }
 /// control.pause()
 /// ```
+///
+/// A paused call blocks its thread. So make the call on a thread of its own, as here, and not in a task: tasks share a few threads.
 ///
 /// Cancellation takes effect after the current photos or the current step, usually within milliseconds. A pause takes effect only while
 /// photos are processed: the training steps that follow do not pause.

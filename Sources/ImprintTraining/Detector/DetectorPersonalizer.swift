@@ -19,7 +19,7 @@ public import ImprintSynthesis
 /// and the heat maps of the other logos stay bitwise equal. docs/explanation/personalization.md describes the method.
 ///
 /// The same detector, data and seed give a bitwise equal personalization, for any number of threads.
-public struct DetectorPersonalizer {
+public struct DetectorPersonalizer: Sendable {
     /// The settings.
     public struct Configuration: Hashable, Sendable {
         /// The random seed.

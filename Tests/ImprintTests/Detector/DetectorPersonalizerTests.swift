@@ -244,12 +244,14 @@ import Testing
         #expect(found.count { $0 } <= 8)
     }
 
-    @Test("A cancelled run throws") func cancelled() throws {
+    @Test("A cancelled run on another thread throws") func cancelled() async throws {
         let control = PersonalizationControl()
         control.cancel()
         let personalizer = try DetectorPersonalizer(
             ImageClassifier(model()), artwork: ["oak": leaf()], configuration: configuration())
-        #expect(throws: CancellationError.self) { try personalizer.run(control: control) }
+        await #expect(throws: CancellationError.self) {
+            try await onDedicatedThread { try personalizer.run(control: control) }
+        }
     }
 
     // MARK: Errors
