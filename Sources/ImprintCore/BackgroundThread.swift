@@ -2,7 +2,7 @@ internal import Foundation
 
 /// Runs `body` on a thread with the lowest priority and waits for it.
 /// - Throws: The error of `body`.
-public func onBackgroundThread<Value>(_ body: () throws -> Value) throws -> Value {
+package func onBackgroundThread<Value>(_ body: () throws -> Value) throws -> Value {
     try withoutActuallyEscaping(body) { body in
         // The thread releases the body before it signals the end, and this call returns after the signal. So two threads never access the
         // variables at the same time.

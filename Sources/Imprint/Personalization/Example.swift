@@ -1,5 +1,5 @@
 /// The supervision of a photo: a label that it has, or one that it does not have.
-public enum Evidence: Hashable, Sendable, Codable {
+enum Evidence: Hashable, Sendable {
     /// The photo has the label.
     case isLabel(String)
     /// The photo does not have the label.

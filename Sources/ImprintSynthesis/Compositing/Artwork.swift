@@ -71,7 +71,7 @@ public struct Artwork: Sendable {
     /// Loads a recipe or an image file.
     /// - Parameter name: The path of a recipe (ending in ".json") or of an image, or the name of a recipe, without "/" and ".".
     /// - Throws: `ArtworkError` or `DrawingError`.
-    public static func load(named name: String) throws -> Artwork {
+    package static func load(named name: String) throws -> Artwork {
         let isName = !name.contains("/") && !name.contains(".")
         if name.hasSuffix(".json") || isName { return Artwork(try DrawingRecipe.load(named: name)) }
         return try Artwork(contentsOf: URL(filePath: name))
