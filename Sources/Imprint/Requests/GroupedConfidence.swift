@@ -5,14 +5,18 @@ extension [Classification] {
     /// Returns the confidence, 0…1, that the image has any label except the given ones.
     ///
     /// For example, a model may have the labels "LightOnDark" and "DarkOnLight" for two variants of a logo, and "Other". The confidence in the
-    /// logo is `classifications.groupedConfidence(excluding: ["Other"])`.
+    /// logo is:
+    ///
+    /// ```swift
+    /// classifications.groupedConfidence(excluding: ["Other"], sumToOne: classifier.confidencesSumToOne)
+    /// ```
     ///
     /// Call the method on all classifications of an image, not only on those that a `ConfidenceRule` accepts.
     /// - Parameters:
     ///   - labels: The labels to exclude.
     ///   - sumToOne: Whether the confidences of all labels sum to 1, as given by `ImageClassifier.confidencesSumToOne`. If true, the result is
     ///     the sum of the confidences. If false, it is 1 − Π(1 − cᵢ): the probability of any of the labels if they are independent.
-    public func groupedConfidence(excluding labels: Set<String>, sumToOne: Bool = true) -> Float {
+    public func groupedConfidence(excluding labels: Set<String>, sumToOne: Bool) -> Float {
         lazy.filter { !labels.contains($0.label) }.map(\.confidence).grouped(sumToOne)
     }
 
@@ -31,7 +35,7 @@ extension [Classification] {
     ///   - categories: The categories, for example `ModelFile.categories`.
     ///   - sumToOne: Whether the confidences of all labels sum to 1, as given by `ImageClassifier.confidencesSumToOne`.
     /// - Returns: The classifications by descending confidence.
-    public func rolledUp(into categories: Categories, sumToOne: Bool = true) -> [Classification] {
+    public func rolledUp(into categories: Categories, sumToOne: Bool) -> [Classification] {
         var members: [String: [Classification]] = [:]
         var rest: [Classification] = []
         for classification in self {

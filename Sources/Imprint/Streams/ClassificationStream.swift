@@ -4,7 +4,8 @@ public import ImprintImages
 ///
 /// ```swift
 /// for try await element in classifier.classifications(for: camera.frames, every: .milliseconds(100)) {
-///     let confidence = element.classifications.groupedConfidence(excluding: ["Other"])
+///     let confidence = element.classifications.groupedConfidence(
+///         excluding: ["Other"], sumToOne: classifier.confidencesSumToOne)
 ///     gauge.setConfidence(confidence)
 /// }
 /// ```

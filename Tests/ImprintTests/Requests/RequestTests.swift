@@ -281,12 +281,15 @@ import Testing
 
     @Test("The grouped confidence combines all labels except the excluded ones")
     func sums() {
-        #expect(abs(classifications.groupedConfidence(excluding: ["Other"]) - 0.7) < 1e-6)
+        #expect(abs(classifications.groupedConfidence(excluding: ["Other"], sumToOne: true) - 0.7) < 1e-6)
         #expect(abs(classifications.groupedConfidence(excluding: ["Other"], sumToOne: false) - 0.6) < 1e-6)
-        #expect(classifications.groupedConfidence(excluding: ["LightOnDark", "DarkOnLight", "Other"]) == 0)
-        #expect([Classification]().groupedConfidence(excluding: []) == 0)
+        let labels = Set(classifications.map(\.label))
+        for sumToOne in [true, false] {
+            #expect(classifications.groupedConfidence(excluding: labels, sumToOne: sumToOne) == 0)
+            #expect([Classification]().groupedConfidence(excluding: [], sumToOne: sumToOne) == 0)
+        }
         let many = (0..<1000).map { Classification(label: "\($0)", confidence: 0.001_000_1) }
-        #expect(many.groupedConfidence(excluding: []) == 1)
+        #expect(many.groupedConfidence(excluding: [], sumToOne: true) == 1)
     }
 
     @Test("Categories replace their labels, sorted by confidence")
@@ -298,7 +301,7 @@ import Testing
             Classification(label: "LightOnDark", confidence: 0.35, box: box),
             Classification(label: "DarkOnLight", confidence: 0.2),
         ]
-        let rolledUp = classifications.rolledUp(into: categories)
+        let rolledUp = classifications.rolledUp(into: categories, sumToOne: true)
         #expect(rolledUp.map(\.label) == ["logo", "Other"])
         #expect(abs(rolledUp[0].confidence - 0.55) < 1e-6 && rolledUp[0].box == box && rolledUp[0].threshold == nil)
         #expect(rolledUp[1].confidence == 0.45 && rolledUp[1].threshold == 0.3)
@@ -312,7 +315,7 @@ import Testing
             Classification(label: "computer", confidence: 0.5), Classification(label: "laptop", confidence: 0.25),
             Classification(label: "cat", confidence: 0.125), Classification(label: "desktop", confidence: 0.125),
         ]
-        let rolledUp = classifications.rolledUp(into: categories)
+        let rolledUp = classifications.rolledUp(into: categories, sumToOne: true)
         #expect(rolledUp.map(\.label) == ["computer", "cat"] && rolledUp.map(\.confidence) == [0.875, 0.125])
         #expect(classifications.rolledUp(into: categories, sumToOne: false)[0].confidence == 1 - 0.5 * 0.75 * 0.875)
     }
