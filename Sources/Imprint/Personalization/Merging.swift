@@ -23,8 +23,9 @@ public struct Merge: Sendable {
 
     /// A guarantee of (ε, δ)-differential privacy at the level of users.
     ///
-    /// For any set of models, let p be the probability that the merged model is in the set, and q the same probability if one of the users
-    /// is left out. Then p ≤ e^ε q + δ and q ≤ e^ε p + δ.
+    /// For any set of models, let p be the probability that the merged model is in the set, and q the same probability if the change by one
+    /// of the users is replaced by no change (0). Then p ≤ e^ε q + δ and q ≤ e^ε p + δ. The number of users and the layers with low-rank
+    /// factors are public: they are the same in both cases.
     public struct Privacy: Hashable, Sendable {
         /// ε.
         public let epsilon: Double
@@ -43,10 +44,10 @@ extension ModelFile {
     /// parameter w becomes w + Σ nᵢ Δᵢ / Σ nᵢ, where Δᵢ is 0 for users who do not change it. An added label gets the mean of its columns,
     /// weighted by the number of its photos, over the users who added it.
     ///
-    /// `MergeOptions.clip` C scales each Δᵢ down to ‖Δᵢ‖ ≤ C. With `MergeOptions.noise` z, w becomes w + (Σ wᵢ Δᵢ + noise) / Σ wᵢ, where
-    /// the noise has a standard deviation of z · C, wᵢ = min(nᵢ / n̂, 1), and n̂ is the median of nᵢ (McMahan et al., "Learning differentially
-    /// private recurrent language models", 2018). Noise is added to each parameter of the head and of every layer for which a user has
-    /// factors, and added labels are omitted. See docs/how-to/merging.md for the privacy guarantee.
+    /// `MergeOptions.clip` C scales each Δᵢ down to ‖Δᵢ‖ ≤ C. With `MergeOptions.noise` z, w becomes w + (Σ Δᵢ + noise) / N, where the noise
+    /// has a standard deviation of z · C, and N is the number of users. All users have the same weight, because weights that depend on the
+    /// private nᵢ would reveal them. Noise is added to each parameter of the head and of every layer for which a user has factors, and
+    /// added labels are omitted. See docs/explanation/merging.md for the privacy guarantee.
     ///
     /// ```swift
     /// let merge = try base.merging(personalizations, options: MergeOptions(clip: 1, noise: 1))
@@ -151,8 +152,8 @@ private struct Average {
         for name in names {
             if let entry = layout[name] { sums[name] = [Double](repeating: 0, count: entry.parameter.count) }
         }
-        let counts = personalizations.map { Double(max($0.record.count, 1)) }
-        let weights = options.noise == nil ? counts : counts.map { min($0 / counts.median, 1) }
+        // With noise, the weights do not depend on the users, so a user changes the sum by at most the clip, and the total is public.
+        let weights = personalizations.map { options.noise == nil ? Double(max($0.record.count, 1)) : 1 }
         total = weights.reduce(0, +)
         if let noise = options.noise, let clip = options.clip { standardDeviation = noise * clip / total }
         for (personalization, weight) in zip(personalizations, weights) {
@@ -213,12 +214,6 @@ extension Personalization.Column {
 
 extension [Double] {
     fileprivate var squareSum: Double { reduce(0) { $0 + $1 * $1 } }
-
-    /// The median.
-    fileprivate var median: Double {
-        let ordered = sorted()
-        return (ordered[(count - 1) / 2] + ordered[count / 2]) / 2
-    }
 }
 
 extension [String] {

@@ -143,7 +143,7 @@ import Testing
         #expect(abs(norm.squareRoot() - 0.5) < 1e-6)
     }
 
-    @Test("Noise has the reported standard deviation, and the weight of a user is limited to the median")
+    @Test("Noise has the reported standard deviation, and all users have the same weight")
     func noise() throws {
         let users = try [
             personalization(["cat": ([0, 0, 0], 1), "fox": ([1, 1, 1], 1)], added: ["fox"], examples: ["cat": 1]),
@@ -155,12 +155,11 @@ import Testing
         for seed in 0..<400 as Range<UInt64> {
             let merge = try base().merging(users, options: MergeOptions(clip: 1, noise: 0.5, seed: seed))
             let privacy = try #require(merge.privacy)
-            // Σ wᵢ = 1/4 + 1 + 1.
-            #expect(abs(privacy.standardDeviation - 0.5 / 2.25) < 1e-9 && privacy.delta == 1e-5)
+            #expect(abs(privacy.standardDeviation - 0.5 / 3) < 1e-9 && privacy.delta == 1e-5)
             #expect(abs(privacy.epsilon - 9.9972561464343) < 1e-6)
             #expect(merge.omittedLabels == ["fox"] && merge.addedLabels.isEmpty && merge.model.labels.count == 2)
             #expect(merge.omitsRehearsal && merge.clippedCount == 1)
-            let clipped = factors.product.map { $0 / Float(26).squareRoot() / 2.25 }
+            let clipped = factors.product.map { $0 / Float(26).squareRoot() / 3 }
             found += try change("head.weight", merge) + zip(change("conv.weight", merge), clipped).map { $0 - $1 }
             biases.append(try change("head.bias", merge)[0])
             #expect(try change("conv.bias", merge).allSatisfy { $0 == 0 })
@@ -168,10 +167,26 @@ import Testing
         let standardDeviation = (found.reduce(0) { $0 + $1 * $1 } / Float(found.count)).squareRoot()
         // Within five standard errors of the standard deviation of 400 · 15 values.
         #expect(
-            abs(standardDeviation / (0.5 / 2.25) - 1) < 5 / Float(2 * found.count).squareRoot(), "\(standardDeviation)")
+            abs(standardDeviation / (0.5 / 3) - 1) < 5 / Float(2 * found.count).squareRoot(), "\(standardDeviation)")
         let mean = biases.reduce(0, +) / 400
-        let expected = (0.25 + 1 / Float(26).squareRoot() + 1) / 2.25
-        #expect(abs(mean - expected) < 5 * 0.5 / 2.25 / 20, "\(mean), expected \(expected)")
+        let expected = (1 + 1 / Float(26).squareRoot() + 1) / 3
+        #expect(abs(mean - expected) < 5 * 0.5 / 3 / 20, "\(mean), expected \(expected)")
+    }
+
+    @Test(
+        "With noise, a user changes the merged parameters by at most the clip divided by the number of users",
+        arguments: [(1, 1), (1, 100), (100, 1)])
+    func sensitivity(firstCount: Int, secondCount: Int) throws {
+        let first = try personalization(["cat": ([0, 0, 0], 1)], examples: ["cat": firstCount])
+        let second = try personalization(["cat": ([0, 0, 0], -1)], examples: ["cat": secondCount])
+        let none = try personalization(["dog": ([0, 0, 0], 0)], examples: [:])
+        func parameters(_ users: [Personalization]) throws -> [Float] {
+            // The same noise, so that it does not affect the difference.
+            let merge = try base().merging(users, options: MergeOptions(clip: 1, noise: 1, seed: 3))
+            return try change("head.weight", merge) + change("head.bias", merge)
+        }
+        let difference = try zip(parameters([first, second]), parameters([first, none])).map { $0 - $1 }
+        #expect(abs(difference.reduce(0) { $0 + $1 * $1 }.squareRoot() - 0.5) < 1e-5, "\(difference)")
     }
 
     @Test("The noise depends only on the seed, and differs in each merge without a seed") func seeds() throws {
