@@ -47,6 +47,10 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     case noReadableImages(label: String, skipped: [SkippedImage])
     /// More than half of the images cannot be read.
     case tooManyUnreadable(images: Int, skipped: [SkippedImage])
+    /// A photo that is not a file cannot be loaded; `reason` comes from its source.
+    case notLoaded(photo: String, reason: String)
+    /// The labels or the photos of a source are inconsistent, such as a label that is not unique; see `TrainingSource`.
+    case invalidSource(name: String, found: String, expected: String)
     /// No augmentation has this name.
     case unknownAugmentation(name: String, known: [String])
 }
@@ -112,6 +116,10 @@ extension ImageError {
                 + Self.examples(skipped)
         case .tooManyUnreadable(let images, let skipped):
             "\(skipped.count) of \(images) images cannot be read, expected at most half. " + Self.examples(skipped)
+        case .notLoaded(let photo, let reason):
+            "The photo \(photo.debugDescription) cannot be loaded: \(reason). Check its source, or leave the photo out."
+        case .invalidSource(let name, let found, let expected):
+            "\(name): found \(found), expected \(expected). Correct the source of the photos."
         case .unknownAugmentation(let name, let known):
             "There is no augmentation \"\(name)\". Expected none, or names separated by commas: "
                 + "\(known.joined(separator: ", "))."

@@ -5,8 +5,8 @@ internal import ImprintCore
 ///
 /// ```swift
 /// var photos = InMemorySource(labels: ["cat", "dog"])
-/// photos.append(catImage, labels: ["cat"])
-/// photos.append(try Data(contentsOf: url), labels: ["dog"], identifier: "dog/1.jpg")
+/// try photos.append(catImage, labels: ["cat"])
+/// try photos.append(Data(contentsOf: url), labels: ["dog"], identifier: "dog/1.jpg")
 /// let trainer = ClassifierTrainer(photos: photos)
 /// ```
 ///
@@ -20,17 +20,19 @@ public struct InMemorySource: TrainingSource {
     public let labels: [String]
     /// The photos, in the order in which they were added.
     public private(set) var items: [TrainingPhoto] = []
-    private var identifiers: [URL: String] = [:]
+    /// The locations of the photos, each of them once.
+    private var urls: Set<URL> = []
     /// The hash of the photos so far, so that `digest` need not read their content again.
     private var hash = SHA256()
     private let indices: [String: Int]
 
     /// Creates a source without photos.
+    ///
+    /// If a label is not unique, training and evaluation throw `ImageError.invalidSource`.
     /// - Parameter labels: The names of the labels, each only once, in the order of the model's outputs.
     public init(labels: [String]) {
         self.labels = labels
         indices = Dictionary(labels.enumerated().map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
-        precondition(indices.count == labels.count, "the labels must be unique")
     }
 
     /// Adds a decoded image.
@@ -38,8 +40,11 @@ public struct InMemorySource: TrainingSource {
     ///   - image: The image, upright and in sRGB.
     ///   - labels: Its labels, a part of the source's `labels`; only a multi-label model accepts several labels or none.
     ///   - identifier: A unique name of the photo, or nil for its number, from 1.
-    public mutating func append(_ image: RasterImage, labels: [String], identifier: String? = nil) {
-        append(.decoded(image), labels, identifier)
+    /// - Throws: `ImageError.invalidSource` if the source does not have a label, or if the identifier is not unique.
+    public mutating func append(
+        _ image: RasterImage, labels: [String], identifier: String? = nil
+    ) throws(ImageError) {
+        try append(.decoded(image), labels, identifier)
     }
 
     /// Adds the bytes of a JPEG, PNG, WebP or HEIC file; other bytes count as an unreadable photo.
@@ -47,33 +52,38 @@ public struct InMemorySource: TrainingSource {
     ///   - data: The bytes.
     ///   - labels: Its labels, a part of the source's `labels`; only a multi-label model accepts several labels or none.
     ///   - identifier: A unique name of the photo, or nil for its number, from 1.
-    public mutating func append(_ data: Data, labels: [String], identifier: String? = nil) {
-        append(.encoded([UInt8](data)), labels, identifier)
+    /// - Throws: `ImageError.invalidSource` if the source does not have a label, or if the identifier is not unique.
+    public mutating func append(_ data: Data, labels: [String], identifier: String? = nil) throws(ImageError) {
+        try append(.encoded([UInt8](data)), labels, identifier)
     }
 
-    private mutating func append(_ content: PhotoContent, _ names: [String], _ identifier: String?) {
+    private mutating func append(
+        _ content: PhotoContent, _ names: [String], _ identifier: String?
+    ) throws(ImageError) {
         let identifier = identifier ?? "\(items.count + 1)"
-        var components = URLComponents()
-        components.path = "in memory/\(identifier)"
-        guard let url = components.url else { preconditionFailure("a path is a URL") }
-        precondition(
-            identifiers.updateValue(identifier, forKey: url) == nil,
-            "the identifier \(identifier.debugDescription) is not unique")
-        let labelIndices = Set(
-            names.map { name in
-                guard let index = indices[name] else {
-                    preconditionFailure("\(name.debugDescription) is not one of the labels \(labels)")
-                }
-                return index
+        var labelIndices: [Int] = []
+        for label in names {
+            guard let index = indices[label] else {
+                throw .invalidSource(
+                    name: name,
+                    found: "the label \(label.debugDescription) of the photo \(identifier.debugDescription)",
+                    expected: "one of the labels of the source")
             }
-        ).sorted()
-        items.append(TrainingPhoto(url, labelIndices, content))
-        let suffix = labelIndices.map { "\t\(labels[$0])" }.joined()
-        hash.update("\(identifier)\t\(content.digest)\(suffix)\n".utf8Span.span.bytes)
+            labelIndices.append(index)
+        }
+        let photo = TrainingPhoto(identifier: identifier, labels: labelIndices, content: content)
+        guard urls.insert(photo.url).inserted else {
+            throw .invalidSource(
+                name: name, found: "two photos with the identifier \(identifier.debugDescription)",
+                expected: "a different identifier for each photo")
+        }
+        items.append(photo)
+        let suffix = photo.labels.map { "\t\(labels[$0])" }.joined()
+        hash.update("\(identifier)\t\(content.digest ?? "")\(suffix)\n".utf8Span.span.bytes)
     }
 
     /// Returns the identifier of a photo.
-    public func path(of item: TrainingPhoto) -> String { identifiers[item.url] ?? item.url.displayPath }
+    public func path(of item: TrainingPhoto) -> String { item.identifier }
 
     /// The SHA-256 digest of a line "identifier, tab, digest of the content, and a tab before each label" for every photo, in hexadecimal.
     public var digest: String { hash.hexadecimal }

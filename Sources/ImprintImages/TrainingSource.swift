@@ -11,9 +11,19 @@ internal import ImprintCore
 ///     let labels = ["invoice", "letter"]
 ///     let items: [TrainingPhoto]
 ///     let digest: String
-///     func path(of item: TrainingPhoto) -> String { item.url.lastPathComponent }
+///
+///     init(_ database: Database) {
+///         items = database.scans.map { scan in
+///             TrainingPhoto(identifier: scan.id, labels: [scan.isLetter ? 1 : 0]) { try database.image(of: scan.id) }
+///         }
+///         digest = database.version
+///     }
+///
+///     func path(of item: TrainingPhoto) -> String { item.identifier }
 /// }
 /// ```
+///
+/// Training and evaluation throw `ImageError.invalidSource` if the labels or the photos of a source are inconsistent.
 public protocol TrainingSource: Sendable {
     /// The name of the source in messages, such as the path of the folder.
     var name: String { get }
@@ -36,6 +46,34 @@ public protocol TrainingSource: Sendable {
 extension TrainingSource {
     public var ignored: [URL] { [] }
 
+    /// Checks the labels and the identifiers before training or evaluation, because the source may be a type outside of the package.
+    /// - Throws: `ImageError.invalidSource` if a label or the identifier of a photo is not unique, or if the index of a label is out of range.
+    package func checkLabelsAndIdentifiers() throws(ImageError) {
+        func invalid(_ found: String, expected: String) -> ImageError {
+            .invalidSource(name: name, found: found, expected: expected)
+        }
+        let labels = labels
+        var knownLabels: Set<String> = []
+        for label in labels where !knownLabels.insert(label).inserted {
+            throw invalid("the label \(label.debugDescription) twice", expected: "each label only once")
+        }
+        // Bytes, because file names that differ only in their Unicode normalization are equal strings.
+        var identifiers: Set<[UInt8]> = []
+        for item in items {
+            let identifier = path(of: item)
+            for index in item.labels where !labels.indices.contains(index) {
+                throw invalid(
+                    "the label index \(index) of the photo \(identifier.debugDescription)",
+                    expected: "the index of one of its \(labels.count) labels")
+            }
+            guard identifiers.insert(Array(identifier.utf8)).inserted else {
+                throw invalid(
+                    "two photos with the identifier \(identifier.debugDescription)",
+                    expected: "a different identifier for each photo")
+            }
+        }
+    }
+
     /// Whether a photo has several labels or none, so that only a multi-label model can learn them.
     public var isMultiLabel: Bool { items.contains { $0.labels.count != 1 } }
 
@@ -49,12 +87,17 @@ extension TrainingSource {
 ///
 /// Photos are equal if their locations and labels are equal.
 public struct TrainingPhoto: Sendable, Hashable {
-    /// The file; for a photo in memory, a relative URL that names it in messages.
+    /// The file; for a photo that is not a file, a relative URL that names it in messages.
     public let url: URL
     /// The indices of its labels in `TrainingSource.labels`, in ascending order; only a multi-label model accepts several labels or none.
     public let labels: [Int]
-    /// The content of a photo in memory, or nil for a file.
+    /// The content of a photo that is not a file, or nil for a file.
     package let content: PhotoContent?
+    /// The identifier of a photo that is not a file, or nil for a file.
+    private let name: String?
+
+    /// The identifier of a photo that is not a file, or the path of a file.
+    public var identifier: String { name ?? url.displayPath }
 
     /// The index of its label in `TrainingSource.labels`; the photo must have exactly one.
     public var label: Int {
@@ -66,16 +109,36 @@ public struct TrainingPhoto: Sendable, Hashable {
     public init(url: URL, label: Int) { self.init(url: url, labels: [label]) }
 
     /// Creates a photo from a file and the indices of its labels.
-    public init(url: URL, labels: [Int]) { self.init(url, Set(labels).sorted(), nil) }
+    public init(url: URL, labels: [Int]) { self.init(url, Set(labels).sorted(), nil, nil) }
 
-    package init(_ url: URL, _ labels: [Int], _ content: PhotoContent?) {
-        (self.url, self.labels, self.content) = (url, labels, content)
+    /// Creates a photo that is not a file, such as a record of a database.
+    ///
+    /// Training loads a photo several times, from several threads. Near-duplicate detection treats copies of such photos as near-duplicates,
+    /// and they have no capture times. Reports do not contain thumbnails of them.
+    /// - Parameters:
+    ///   - identifier: The name of the photo, which is unique in its source and the same for every run.
+    ///   - labels: The indices of its labels.
+    ///   - data: A closure that returns the bytes of a JPEG, PNG, WebP or HEIC file. A photo for which it throws counts as unreadable.
+    public init(identifier: String, labels: [Int], data: @escaping @Sendable () throws -> Data) {
+        self.init(identifier: identifier, labels: labels, content: .loaded(data))
+    }
+
+    /// Creates a photo that is not a file.
+    package init(identifier: String, labels: [Int], content: PhotoContent) {
+        var components = URLComponents()
+        components.path = "in memory/\(identifier)"
+        guard let url = components.url else { preconditionFailure("a path is a URL") }
+        self.init(url, Set(labels).sorted(), content, identifier)
+    }
+
+    private init(_ url: URL, _ labels: [Int], _ content: PhotoContent?, _ name: String?) {
+        (self.url, self.labels, self.content, self.name) = (url, labels, content, name)
     }
 
     /// Returns the same photo with other labels.
     /// - Parameter indices: The new index of each label.
     package func mapping(_ indices: [Int]) -> TrainingPhoto {
-        TrainingPhoto(url, labels.map { indices[$0] }.sorted(), content)
+        TrainingPhoto(url, labels.map { indices[$0] }.sorted(), content, name)
     }
 
     /// Returns whether the locations and labels are equal.
@@ -90,27 +153,31 @@ public struct TrainingPhoto: Sendable, Hashable {
     }
 }
 
-/// The content of a photo in memory.
+/// The content of a photo that is not a file.
 package enum PhotoContent: Sendable {
     /// The bytes of an image file.
     case encoded([UInt8])
     /// A decoded image, upright and in sRGB.
     case decoded(RasterImage)
+    /// A closure that returns the bytes of an image file.
+    case loaded(@Sendable () throws -> Data)
 
-    /// The number of bytes.
+    /// The number of bytes; 0 if the content must be loaded.
     var byteCount: Int {
         switch self {
         case .encoded(let bytes): bytes.count
         case .decoded(let image): image.samples.count
+        case .loaded: 0
         }
     }
 
-    /// The SHA-256 digest of the bytes or of the size and the pixels, in hexadecimal.
-    var digest: String {
+    /// The SHA-256 digest of the bytes or of the size and the pixels, in hexadecimal; nil if the content must be loaded.
+    var digest: String? {
         switch self {
         case .encoded(let bytes): SHA256.hexadecimal(of: bytes)
         case .decoded(let image):
             SHA256.hexadecimal(of: Array("\(image.width)x\(image.height)x\(image.channels)\n".utf8) + image.samples)
+        case .loaded: nil
         }
     }
 }
@@ -122,13 +189,25 @@ extension TrainingPhoto {
         case nil: try StoredImage(url, coveringShortSide: side)
         case .encoded(let bytes): try StoredImage(bytes, named: url, coveringShortSide: side)
         case .decoded(let image): StoredImage(image)
+        case .loaded(let data): try StoredImage(bytes(of: data), named: url, coveringShortSide: side)
         }
     }
 
-    /// The number of bytes of the file or of the content; 0 if the file is missing.
+    /// Loads the bytes of a photo that is not a file.
+    /// - Throws: `ImageError.notLoaded` with the reason if `data` throws.
+    package func bytes(of data: () throws -> Data) throws(ImageError) -> [UInt8] {
+        do {
+            return [UInt8](try data())
+        } catch {
+            let text = (error as? any LocalizedError)?.errorDescription?.clause
+            throw .notLoaded(photo: identifier, reason: text ?? reason(of: error))
+        }
+    }
+
+    /// The number of bytes of the file or of the content; 0 if the file is missing, or if the content must be loaded.
     var byteCount: Int { content?.byteCount ?? FileStatus(url)?.size ?? 0 }
 
-    /// Returns the SHA-256 digest of the file or of the content, in hexadecimal, or nil if the file cannot be read.
+    /// Returns the SHA-256 digest of the file or of the content, in hexadecimal, or nil if the file cannot be read or the content must be loaded.
     func contentDigest() -> String? {
         if let content { return content.digest }
         guard let data = try? Data(contentsOf: url, options: .mappedIfSafe) else { return nil }

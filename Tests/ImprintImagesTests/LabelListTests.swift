@@ -159,27 +159,48 @@ import Testing
         }
     }
 
-    @Test("Photos in memory keep their order, labels and identifiers") func memory() {
+    @Test("Photos in memory keep their order, labels and identifiers") func memory() throws {
         var source = InMemorySource(labels: ["b", "a"])
         let image = RasterImage(width: 2, height: 1, filledWith: 7)
-        source.append(image, labels: ["a"])
-        source.append(Data([1, 2]), labels: ["a", "b"], identifier: "x y/1.jpg")
+        try source.append(image, labels: ["a"])
+        try source.append(Data([1, 2]), labels: ["a", "b"], identifier: "x y/1.jpg")
         #expect(source.items.map(\.labels) == [[1], [0, 1]])
         #expect(source.items.map(source.path) == ["1", "x y/1.jpg"])
         #expect(source.isMultiLabel)
         var other = InMemorySource(labels: ["b", "a"])
-        other.append(image, labels: ["b"])
-        other.append(Data([1, 2]), labels: ["a", "b"], identifier: "x y/1.jpg")
+        try other.append(image, labels: ["b"])
+        try other.append(Data([1, 2]), labels: ["a", "b"], identifier: "x y/1.jpg")
         #expect(other.digest != source.digest)
     }
 
-    @Test("The digest of photos in memory covers their identifiers, contents and labels") func inMemoryDigest() {
+    @Test("The digest of photos in memory covers their identifiers, contents and labels") func inMemoryDigest() throws {
         var source = InMemorySource(labels: ["a", "b"])
         #expect(source.digest == SHA256.hexadecimal(of: []))
-        source.append(Data([1, 2]), labels: ["b", "a"], identifier: "x")
-        source.append(Data([3]), labels: [])
+        try source.append(Data([1, 2]), labels: ["b", "a"], identifier: "x")
+        try source.append(Data([3]), labels: [])
         let lines = "x\t\(SHA256.hexadecimal(of: [1, 2]))\ta\tb\n2\t\(SHA256.hexadecimal(of: [3]))\n"
         #expect(source.digest == SHA256.hexadecimal(of: Array(lines.utf8)))
+    }
+
+    @Test(
+        "A photo in memory with an unknown label, or with the identifier of another photo, is not added",
+        arguments: [
+            ("b", "y", "the label \"b\" of the photo \"y\""), ("a", "x", "two photos with the identifier \"x\""),
+        ])
+    func rejected(label: String, identifier: String, found: String) throws {
+        var source = InMemorySource(labels: ["a"])
+        try source.append(Data([1]), labels: ["a"], identifier: "x")
+        let digest = source.digest
+        let error = #expect(throws: ImageError.self) {
+            try source.append(Data([2]), labels: [label], identifier: identifier)
+        }
+        guard case .invalidSource("photos in memory", found, _) = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(source.items.count == 1 && source.digest == digest)
+        try source.append(Data([2]), labels: ["a"])
+        #expect(source.items.map(source.path) == ["x", "2"])
     }
 
     @Test("A subset of a list has the digest and the paths of a list of its photos, and all labels") func subset()
@@ -201,7 +222,7 @@ import Testing
         var source = InMemorySource(labels: ["a", "b"])
         for index in 0..<40 {
             let labels = [[], ["a"], ["b"], ["a", "b"]][index % 4]
-            source.append(RasterImage(width: 1, height: 1, filledWith: UInt8(index)), labels: labels)
+            try source.append(RasterImage(width: 1, height: 1, filledWith: UInt8(index)), labels: labels)
         }
         let (training, validation) = source.split(.fraction(0.25), seed: 1)
         #expect(training.count + validation.count == 40)

@@ -141,11 +141,11 @@ private func classifierTraining(photos: URL, model: URL) async throws {
     // Example ends
 }
 
-private func photosInMemory(catImage: RasterImage, dogFile: Data) -> ClassifierTrainer {
+private func photosInMemory(catImage: RasterImage, dogFile: Data) throws -> ClassifierTrainer {
     // Example of Sources/ImprintTraining/ImprintTraining.docc/TrainAClassifier.md begins
     var photos = InMemorySource(labels: ["cat", "dog"])
-    photos.append(catImage, labels: ["cat"])
-    photos.append(dogFile, labels: ["dog"], identifier: "dog/1.jpg")
+    try photos.append(catImage, labels: ["cat"])
+    try photos.append(dogFile, labels: ["dog"], identifier: "dog/1.jpg")
     let trainer = ClassifierTrainer(photos: photos)
     // Example ends
     return trainer
@@ -242,11 +242,11 @@ private func modelFiles() throws {
     // Example ends
 }
 
-private func images(catImage: RasterImage, dogFile: Data) -> InMemorySource {
+private func images(catImage: RasterImage, dogFile: Data) throws -> InMemorySource {
     // Example of Sources/ImprintImages/ImprintImages.docc/ImprintImages.md begins
     var photos = InMemorySource(labels: ["cat", "dog"])
-    photos.append(catImage, labels: ["cat"])
-    photos.append(dogFile, labels: ["dog"], identifier: "dog/1.jpg")
+    try photos.append(catImage, labels: ["cat"])
+    try photos.append(dogFile, labels: ["dog"], identifier: "dog/1.jpg")
     // Example ends
     return photos
 }

@@ -122,7 +122,7 @@ import Testing
     // MARK: Training
 
     /// Returns photos of 16x16 noise with a red square, a blue disc, both or neither.
-    private func shapes(count: Int, seed: UInt64) -> InMemorySource {
+    private func shapes(count: Int, seed: UInt64) throws -> InMemorySource {
         var source = InMemorySource(labels: ["disc", "square"])
         for index in 0..<count {
             var stream = RandomStream(seed: seed, "shapes", index)
@@ -147,7 +147,7 @@ import Testing
                 paint([20, 30, 230]) { ($0 - x) * ($0 - x) + ($1 - y) * ($1 - y) <= 9 }
                 labels.append("disc")
             }
-            source.append(image, labels: labels)
+            try source.append(image, labels: labels)
         }
         return source
     }
@@ -177,7 +177,7 @@ import Testing
         #expect(abs(try #require(model.training?.accuracy) - 1) < 0.2)
 
         let classifier = try ImageClassifier(model)
-        let unseen = shapes(count: 40, seed: 99)
+        let unseen = try shapes(count: 40, seed: 99)
         let evaluation = try classifier.evaluateMultiLabel(on: unseen)
         #expect(try #require(evaluation.meanAveragePrecision) > 0.95)
         #expect(evaluation.accuracy > 0.9)
@@ -191,7 +191,7 @@ import Testing
     @Test("A resumed multi-label run and other numbers of threads give a bitwise equal model") func deterministic()
         throws
     {
-        let photos = shapes(count: 32, seed: 3)
+        let photos = try shapes(count: 32, seed: 3)
         let expected = try bytes(of: result(photos, epochs: 3).model)
         #expect(try bytes(of: result(photos, epochs: 3, threads: 3).model) == expected)
         try withTemporaryFolder { folder in

@@ -49,8 +49,8 @@ import Testing
             var encoded = InMemorySource(labels: photos.labels)
             for item in photos.items {
                 let (labels, path) = ([photos.labels[item.label]], photos.path(of: item))
-                decoded.append(try ImageFile.decode(item.url), labels: labels, identifier: path)
-                encoded.append(try Data(contentsOf: item.url), labels: labels, identifier: path)
+                try decoded.append(ImageFile.decode(item.url), labels: labels, identifier: path)
+                try encoded.append(Data(contentsOf: item.url), labels: labels, identifier: path)
             }
             expectEqual(try model(decoded), expected)
             expectEqual(try model(encoded), expected)
@@ -83,14 +83,93 @@ import Testing
             let photos = try ImageFolder(at: folder)
             var source = InMemorySource(labels: photos.labels)
             for item in photos.items {
-                source.append(try Data(contentsOf: item.url), labels: [photos.labels[item.label]])
+                try source.append(Data(contentsOf: item.url), labels: [photos.labels[item.label]])
             }
-            source.append(Data("text".utf8), labels: ["left"], identifier: "broken photo")
+            try source.append(Data("text".utf8), labels: ["left"], identifier: "broken photo")
             var skipped: [SkippedImage] = []
             _ = try model(source, onEvent: { if case .started(let start) = $0 { skipped = start.skipped } })
             #expect(skipped.count == 1)
             #expect("\(try #require(skipped.first).reason)".contains("broken photo"))
         }
+    }
+
+    /// Photos that are loaded on demand.
+    private struct Database: TrainingSource {
+        let name = "the database"
+        var labels = ["left", "right"]
+        let items: [TrainingPhoto]
+        let digest = "1"
+        func path(of item: TrainingPhoto) -> String { item.identifier }
+    }
+
+    @Test("Photos that a source loads on demand train the same parameters as their folder") func onDemand() throws {
+        try withImages(perLabel: 8) { folder in
+            let photos = try ImageFolder(at: folder)
+            let database = Database(
+                items: photos.items.map { item in
+                    TrainingPhoto(identifier: photos.path(of: item), labels: item.labels) {
+                        try Data(contentsOf: item.url)
+                    }
+                })
+            let trained = try model(database)
+            expectEqual(trained, try model(photos))
+            let classifier = try ImageClassifier(trained)
+            let confidences = try classifier.evaluate(on: photos).results.map(\.confidences)
+            #expect(try classifier.evaluate(on: database).results.map(\.confidences) == confidences)
+        }
+    }
+
+    @Test("A photo that cannot be loaded is skipped with the reason") func notLoaded() throws {
+        struct Offline: LocalizedError {
+            let errorDescription: String? = "the server is offline."
+        }
+        try withImages(perLabel: 6) { folder in
+            let photos = try ImageFolder(at: folder)
+            let broken = TrainingPhoto(identifier: "scan 7", labels: [1]) { throw Offline() }
+            var skipped: [SkippedImage] = []
+            _ = try model(
+                Database(items: photos.items + [broken]),
+                onEvent: { if case .started(let start) = $0 { skipped = start.skipped } })
+            #expect(skipped.map(\.reason) == [.notLoaded(photo: "scan 7", reason: "the server is offline")])
+        }
+    }
+
+    @Test(
+        "Inconsistent labels or photos of a source are an error before anything is computed",
+        arguments: [
+            (["left", "right", "left"], [("a", [0])], "the label \"left\" twice"),
+            (["left", "right"], [("a", [0]), ("b", [2])], "the label index 2 of the photo \"b\""),
+            (["left", "right"], [("a", [-1])], "the label index -1 of the photo \"a\""),
+            (["left", "right"], [("a", [0]), ("a", [1])], "two photos with the identifier \"a\""),
+        ] as [([String], [(String, [Int])], String)])
+    func inconsistent(labels: [String], photos: [(String, [Int])], found: String) throws {
+        let items = photos.map { identifier, labels in
+            TrainingPhoto(identifier: identifier, labels: labels) { Data() }
+        }
+        let source = Database(labels: labels, items: items)
+        let classifier = try smallModel(labels: ["left", "right"])
+        let operations: [() throws -> Void] = [
+            { _ = try ClassifierTrainer(photos: source, configuration: quickTraining()).train() },
+            { _ = try CrossValidation(photos: source, configuration: quickTraining()).run() },
+            { _ = try classifier.evaluate(on: source) }, { _ = try classifier.evaluateMultiLabel(on: source) },
+        ]
+        for operation in operations {
+            let error = #expect(throws: ImageError.self) { try operation() }
+            guard case .invalidSource("the database", found, _) = error else {
+                Issue.record("\(String(describing: error))")
+                continue
+            }
+        }
+    }
+
+    @Test("Training without photos is an error") func noPhotos() {
+        let trainer = ClassifierTrainer(photos: InMemorySource(labels: ["a", "b"]), configuration: quickTraining())
+        #expect(throws: ImageError.self) { try trainer.train() }
+    }
+
+    @Test("Identifiers that differ only in their Unicode normalization are different") func normalization() throws {
+        let photos = ["caf\u{e9}", "cafe\u{301}"].map { TrainingPhoto(identifier: $0, labels: [0]) { Data() } }
+        try Database(items: photos).checkLabelsAndIdentifiers()
     }
 
     @Test("The audit of a list finds near-duplicates with different labels") func audit() throws {

@@ -5,12 +5,14 @@ package import ImprintModel
 internal import ImprintNetwork
 
 extension TrainingPhoto {
-    /// The photo as an image to classify.
-    package var source: ImageSource {
+    /// Returns the photo as an image to classify.
+    /// - Throws: `ImageError.notLoaded` if a photo that is not a file cannot be loaded.
+    fileprivate func source() throws(ImageError) -> ImageSource {
         switch content {
         case nil: .file(url)
         case .encoded(let bytes): .data(Data(bytes))
         case .decoded(let image): .image(image)
+        case .loaded(let data): .data(Data(try bytes(of: data)))
         }
     }
 }
@@ -21,15 +23,15 @@ extension ModelFile {
     /// The method skips unreadable photos. It returns an unchanged copy if the model does not have a trainable head, or if all photos are
     /// unreadable.
     /// - Parameters:
-    ///   - items: The training photos with the indices of their labels.
+    ///   - photos: The training photos, with one label each.
     ///   - count: The maximum number of photos.
     ///   - seed: The random seed of the selection.
     ///   - workers: The threads that compute features.
     package func addingRehearsal(
-        _ items: [(photo: ImageSource, label: Int)], count: Int, seed: UInt64, workers: Workers
+        _ photos: [TrainingPhoto], count: Int, seed: UInt64, workers: Workers
     ) throws -> ModelFile {
         guard count > 0, network.headIndex != nil else { return self }
-        let selected = Self.balancedSample(items.map(\.label), count: count, seed: seed).map { items[$0] }
+        let selected = Self.balancedSample(photos.map(\.label), count: count, seed: seed).map { photos[$0] }
         let found = try headFeatures(of: selected, workers: workers)
         guard !found.isEmpty else { return self }
         let rehearsal = Rehearsal(
@@ -40,17 +42,17 @@ extension ModelFile {
 
     /// Computes the inputs of the head for photos; unreadable photos are left out.
     /// - Parameters:
-    ///   - items: The photos with the indices of their labels.
+    ///   - photos: The photos, with one label each.
     ///   - workers: The threads that share the photos; the features do not depend on them.
     package func headFeatures(
-        of items: [(photo: ImageSource, label: Int)], workers: Workers
+        of photos: [TrainingPhoto], workers: Workers
     ) throws -> [(label: Int, features: [Float])] {
         let runtime = head.runtime(self, workers: Workers(1))
-        return try workers.parallelMap(items.count) { index -> (label: Int, features: [Float])? in
+        return try workers.parallelMap(photos.count) { index -> (label: Int, features: [Float])? in
             do {
                 return (
-                    items[index].label,
-                    try runtime.features(of: items[index].photo, blocks: 0, views: ImageViews(count: 1))[0]
+                    photos[index].label,
+                    try runtime.features(of: photos[index].source(), blocks: 0, views: ImageViews(count: 1))[0]
                 )
             } catch is ImageError {
                 return nil

@@ -74,6 +74,7 @@ struct CrossValidationRunner {
     }
 
     private func check() throws {
+        try photos.checkLabelsAndIdentifiers()
         let problem: (name: String, found: String, expected: String)? =
             if options.folds < 2 || options.folds > photos.items.count {
                 ("folds", "\(options.folds)", "2 to \(max(photos.items.count, 2)), the number of photos")

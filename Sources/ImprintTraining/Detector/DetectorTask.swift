@@ -232,7 +232,7 @@ struct DetectorTask: TrainingTask {
             network: network, parameters: best, labels: labels, preprocessing: start.preprocessing, detector: head,
             training: record, base: start.baseDigest, precision: configuration.precision)
         let modelWithRehearsal = try model.addingRehearsal(
-            photos.training.map { (.file($0.url), labels.firstIndex(of: $0.label) ?? 0) }
+            photos.training.map { TrainingPhoto(url: $0.url, label: labels.firstIndex(of: $0.label) ?? 0) }
                 + replayedComposites(objective.patches),
             count: configuration.rehearsalImages, seed: configuration.seed, workers: workers)
         return (modelWithRehearsal, evaluation)
@@ -242,16 +242,18 @@ struct DetectorTask: TrainingTask {
     private static let replayedCompositeCount = 32
 
     /// Returns composites of the labels that no training photo has, so that personalization replays every label.
-    private func replayedComposites(_ patches: DetectorPatches) throws -> [(photo: ImageSource, label: Int)] {
+    private func replayedComposites(_ patches: DetectorPatches) throws -> [TrainingPhoto] {
         let count = min(Self.replayedCompositeCount, configuration.rehearsalImages)
-        return try labels.enumerated().flatMap { index, label -> [(photo: ImageSource, label: Int)] in
+        return try labels.enumerated().flatMap { index, label -> [TrainingPhoto] in
             let logo = logos.firstIndex(of: label)
             let isShown = photos.training.contains { $0.label == label || logo.map($0.logos.contains) ?? false }
             guard count > 0, !isShown else { return [] }
             let composites = try (logo.map { [$0] } ?? Array(logos.indices)).flatMap {
                 try patches.heldOutComposites(count, of: $0, isPositive: logo != nil)
             }
-            return try composites.map { (.image(try $0.image()), index) }
+            return try composites.map {
+                TrainingPhoto(identifier: "composite", labels: [index], content: .decoded(try $0.image()))
+            }
         }
     }
 

@@ -11,13 +11,15 @@ extension ImageClassifier {
     ///   - folder: The images: a folder (`ImageFolder`), a list (`LabelList`), or images in memory (`InMemorySource`).
     ///   - threads: The number of threads; the results do not depend on it.
     ///   - onProgress: Called from time to time with the number of finished images.
-    /// - Throws: `ImprintError.notOneLabel` for a photo with several labels or none; see `evaluateMultiLabel(on:threads:onProgress:)`.
+    /// - Throws: `ImageError.invalidSource` if the labels or the photos of the source are inconsistent.
+    ///   `ImprintError.notOneLabel` for a photo with several labels or none; see `evaluateMultiLabel(on:threads:onProgress:)`.
     ///   `ImprintError.needsBoxes` for a center-point detector; see `evaluate(on:threads:onProgress:)` for annotated photos.
     ///   `ImprintError.labelMismatch` for a label that the model does not have, `ImageError` if more than half
     ///   of the images, or all of a label, cannot be read, `ImprintError.nonFiniteOutput` if an output of the model is not finite.
     public func evaluate(
         on folder: some TrainingSource, threads: Int = 1, onProgress: (Int) -> Void = { _ in }
     ) throws -> Evaluation {
+        try folder.checkLabelsAndIdentifiers()
         if !model.head.isTrainable { throw ImprintError.needsBoxes(network: model.network.name) }
         if let photo = folder.items.first(where: { $0.labels.count != 1 }) {
             throw ImprintError.notOneLabel(

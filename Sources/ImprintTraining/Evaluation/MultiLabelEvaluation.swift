@@ -151,11 +151,13 @@ extension ImageClassifier {
     ///   - photos: The images: a folder (`ImageFolder`), a list (`LabelList`), or images in memory (`InMemorySource`).
     ///   - threads: The number of threads; the results do not depend on it.
     ///   - onProgress: Called from time to time with the number of finished images.
-    /// - Throws: `ImprintError.labelMismatch` for a label that the model does not have, `ImageError` if more than half of the images, or all of a
-    ///   label, cannot be read, `ImprintError.nonFiniteOutput` if an output of the model is not finite.
+    /// - Throws: `ImageError.invalidSource` if the labels or the photos of the source are inconsistent, `ImprintError.labelMismatch` for a label
+    ///   that the model does not have, `ImageError` if more than half of the images, or all of a label, cannot be read,
+    ///   `ImprintError.nonFiniteOutput` if an output of the model is not finite.
     public func evaluateMultiLabel(
         on photos: some TrainingSource, threads: Int = 1, onProgress: (Int) -> Void = { _ in }
     ) throws -> MultiLabelEvaluation {
+        try photos.checkLabelsAndIdentifiers()
         let (predictions, skipped) = try predictions(on: photos, threads: threads, onProgress: onProgress)
         let results = predictions.map {
             MultiLabelEvaluation.Result(url: $0.photo.url, labels: $0.photo.labels, confidences: $0.confidences)

@@ -173,8 +173,8 @@ struct ClassifierTask: TrainingTask {
         // A personalization cannot learn several labels per photo.
         guard !isMultiLabel else { return (model, evaluation) }
         model = try model.addingRehearsal(
-            photos.training.items.map { ($0.source, $0.label) }, count: configuration.rehearsalImages,
-            seed: configuration.seed, workers: Workers(configuration.threads))
+            photos.training.items, count: configuration.rehearsalImages, seed: configuration.seed,
+            workers: Workers(configuration.threads))
         model.novelty = try model.noveltyRule(
             training: photos.training.items, validation: items, seed: configuration.seed,
             workers: Workers(configuration.threads))

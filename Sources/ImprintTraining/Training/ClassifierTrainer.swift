@@ -47,6 +47,10 @@ public struct ClassifierTrainer: BlockingTrainer {
     package func train(
         onEvent: @escaping (TrainingEvent) -> Void, shouldStop: @escaping () -> Bool
     ) throws -> TrainingResult {
+        try photos.checkLabelsAndIdentifiers()
+        guard !photos.items.isEmpty else {
+            throw ImageError.invalidSource(name: photos.name, found: "no photos", expected: "at least one photo")
+        }
         var configuration = configuration
         let recipe = try ChosenRecipe(photos, configuration, checkpoints, onEvent: onEvent, shouldStop: shouldStop)
         if let recipe { configuration = recipe.configuration }

@@ -97,13 +97,12 @@ extension ModelFile {
                 (label, Array(rehearsal.features[(index * channels)..<((index + 1) * channels)]))
             }
         } else {
-            features = try headFeatures(of: sample.map { ($0.source, $0.label) }, workers: workers)
+            features = try headFeatures(of: sample, workers: workers)
         }
         guard features.allSatisfy({ $0.features.count == channels }) else { return nil }
         var stream = RandomStream(seed: seed, "novelty")
         let chosen = stream.permutation(of: validation.count).prefix(ModelFile.maximumValidationCount).sorted()
-        let calibration = try headFeatures(
-            of: chosen.map { (validation[$0].source, validation[$0].label) }, workers: workers)
+        let calibration = try headFeatures(of: chosen.map { validation[$0] }, workers: workers)
         return NoveltyRule.fitted(training: features, validation: calibration.map(\.features))
     }
 }

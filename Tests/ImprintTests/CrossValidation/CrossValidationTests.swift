@@ -79,8 +79,8 @@ import Testing
             try Data(("photo,label\n" + lines.joined()).utf8).write(to: list)
             var inMemory = InMemorySource(labels: photos.labels)
             for (item, path) in zip(photos.items, paths) {
-                inMemory.append(
-                    try Data(contentsOf: item.url), labels: [photos.labels[item.label]], identifier: path)
+                try inMemory.append(
+                    Data(contentsOf: item.url), labels: [photos.labels[item.label]], identifier: path)
             }
             func change(_ options: inout CrossValidation.Options) {
                 (options.folds, options.groups) = (2, [["left/0.png", "right/1.png"]])

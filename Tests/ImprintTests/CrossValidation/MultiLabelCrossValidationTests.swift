@@ -14,7 +14,7 @@ import Testing
         let files = try ImageFolder(at: folder)
         for (index, item) in files.items.enumerated() {
             let all = [["left"], ["right"], ["left", "right"], []][index % 4]
-            source.append(try Data(contentsOf: item.url), labels: all, identifier: files.path(of: item))
+            try source.append(Data(contentsOf: item.url), labels: all, identifier: files.path(of: item))
         }
         return source
     }

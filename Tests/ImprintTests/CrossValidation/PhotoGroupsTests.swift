@@ -154,8 +154,8 @@ import Testing
                 var source = InMemorySource(labels: ["bird", "cat"])
                 for (index, item) in photos.items.enumerated() {
                     let path = photos.path(of: item)
-                    source.append(
-                        try Data(contentsOf: item.url), labels: labels[path] ?? ["cat"], identifier: "\(index)")
+                    try source.append(
+                        Data(contentsOf: item.url), labels: labels[path] ?? ["cat"], identifier: "\(index)")
                 }
                 return try PhotoGroups(source, additional: [], keepsGroupsTogether: false, workers: Workers(1)) { _ in }
             }

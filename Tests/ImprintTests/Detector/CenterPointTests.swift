@@ -152,7 +152,7 @@ import Testing
         configuration.start = .base(detector.model, trainableLayers: .head)
         #expect(throws: cannotTrain) { _ = try configuration.startingPoint(labels: ["a", "b"]) }
         var photos = InMemorySource(labels: ["face"])
-        photos.append(cellImage([]), labels: ["face"])
+        try photos.append(cellImage([]), labels: ["face"])
         #expect(throws: ImprintError.needsBoxes(network: "points")) { _ = try detector.evaluate(on: photos) }
         #expect(throws: ImprintError.noSaliency(network: "points")) { _ = try detector.saliency(of: cellImage([])) }
         try withTemporaryFolder { folder in
