@@ -39,7 +39,8 @@ extension Studio {
     var artworkData: DetectorData {
         let annotations = try? boxes.annotations
         return DetectorData(
-            annotations: BoxAnnotations(labels: [], photos: annotations?.photos.filter(\.objects.isEmpty) ?? []),
+            annotations: BoxAnnotations(
+                uncheckedLabels: [], photos: annotations?.photos.filter(\.objects.isEmpty) ?? []),
             artwork: artwork.artwork)
     }
 }

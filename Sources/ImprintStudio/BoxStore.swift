@@ -225,6 +225,6 @@ final class BoxStore: Sendable {
                 })
         }
         let labels = Set(annotated.flatMap(\.objects).map(\.label)).sorted(by: precedes)
-        return BoxAnnotations(labels: labels, photos: annotated)
+        return BoxAnnotations(uncheckedLabels: labels, photos: annotated)
     }
 }

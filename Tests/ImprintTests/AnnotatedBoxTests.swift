@@ -1,4 +1,5 @@
 import Foundation
+import Imprint
 import ImprintImages
 import ImprintTraining
 import TestSupport
@@ -69,6 +70,58 @@ import Testing
                 #expect(lines.contains(part), "\(lines)")
             }
         }
+    }
+
+    private func photo(_ name: String, _ boxes: [[Float]], label: String = "cat", width: Int = 200) -> AnnotatedPhoto {
+        AnnotatedPhoto(
+            url: URL(filePath: "/photos/\(name)"), width: width, height: 100,
+            objects: boxes.map {
+                AnnotatedPhoto.Object(
+                    label: label, box: NormalizedRectangle(x: $0[0], y: $0[1], width: $0[2], height: $0[3]))
+            })
+    }
+
+    @Test("Boxes of an app are resolved as those of a file, and its labels and photos are sorted") func ofApp() throws {
+        let boxes: [[Float]] = [
+            [0.1, 0.1, 0.2, 0.2], [0, 0, 0, 0.5], [1.5, 0, 0.2, 0.2], [.nan, 0, 0.1, 0.1], [-0.1, 0.5, 0.5, 0.5],
+        ]
+        let photos = [photo("b.png", boxes), photo("a.png", []), photo("b.png", [[0.5, 0.5, 0.25, 0.25]])]
+        let annotations = try BoxAnnotations(labels: ["dog", "cat"], photos: photos)
+        #expect(annotations.labels == ["cat", "dog"])
+        #expect(annotations.photos.map(\.url.lastPathComponent) == ["a.png", "b.png"])
+        #expect(boxTexts(annotations.photos[1]) == ["cat 20 10 40 20", "cat 0 50 80 50", "cat 100 50 50 25"])
+        #expect(annotations.photos[1].objects[0] == photos[0].objects[0])
+        let lines = annotations.warnings.joined(separator: "\n")
+        for part in [
+            "beyond the photo: 1 (box 5 of b.png)", "a finite number: 1 (box 4 of b.png)",
+            "not positive: 1 (box 2 of b.png)", "outside of the photo: 1 (box 3 of b.png)",
+            "of the entries: 1 (b.png)", "labels without boxes: 1 (dog)",
+        ] {
+            #expect(lines.contains(part), "\(lines)")
+        }
+        #expect(annotations.warnings.count == 6)
+        let recorded = try BoxAnnotations(labels: ["cat"], photos: photos, recordsProblems: true)
+        #expect(recorded.problems.map(\.kind) == [.empty, .outside, .notFinite, .clipped])
+        #expect(recorded.warnings.count == 1)
+    }
+
+    @Test(
+        "Invalid labels and photos of an app are errors",
+        arguments: [
+            (["cat", "cat"], "cat", 200, "a list with \"cat\" twice"),
+            (["cat", "dog"], "dgo", 200, "a.png: box 1: the label \"dgo\". Expected one of the labels cat, dog."),
+            (["cat"], "cat", 0, "a.png: the photo: a size of 0x100 pixels."),
+        ])
+    func invalidOfApp(labels: [String], label: String, width: Int, part: String) {
+        let photo = photo("a.png", [[0, 0, 0.5, 0.5]], label: label, width: width)
+        let error = #expect(throws: (any Error).self) { _ = try BoxAnnotations(labels: labels, photos: [photo]) }
+        #expect(error.map { "\($0)" }?.contains(part) == true)
+    }
+
+    @Test("Annotations of an app without photos, or without a usable box, are errors") func nothingOfApp() {
+        #expect(throws: ImprintError.self) { _ = try BoxAnnotations(labels: ["cat"], photos: []) }
+        let empty = photo("a.png", [[0.5, 0.5, 0, 0.1]])
+        #expect(throws: BoxAnnotationsError.self) { _ = try BoxAnnotations(labels: ["cat"], photos: [empty]) }
     }
 
     @Test("Missing and damaged photos are skipped") func skipped() throws {

@@ -131,7 +131,7 @@ import Testing
         let photos = folders.map { name in
             AnnotatedPhoto(url: URL(filePath: "/set/images/\(name)/a.png"), width: 9, height: 9, objects: [])
         }
-        #expect(BoxAnnotations(labels: [], photos: photos).parts == parts)
+        #expect(BoxAnnotations(uncheckedLabels: [], photos: photos).parts == parts)
     }
 
     @Test("Thousands of equal boxes are compared in a short time") func manyBoxes() throws {

@@ -53,7 +53,7 @@ extension BoxAnnotations {
     /// Returns the annotations of some of the photos, with the same labels.
     func selecting(_ isIncluded: (URL) -> Bool) -> BoxAnnotations {
         BoxAnnotations(
-            labels: labels, photos: photos.filter { isIncluded($0.url) },
+            uncheckedLabels: labels, photos: photos.filter { isIncluded($0.url) },
             skipped: skipped.filter { isIncluded($0.url) }, name: name,
             problems: problems.filter { isIncluded($0.photo) })
     }
@@ -71,7 +71,8 @@ extension BoxAnnotations {
             photo.objects.removeAll { !labels.contains($0.label) }
             return photo
         }
-        return BoxAnnotations(labels: labels, photos: photos, warnings: warnings, skipped: skipped, name: name)
+        return BoxAnnotations(
+            uncheckedLabels: labels, photos: photos, warnings: warnings, skipped: skipped, name: name)
     }
 
     /// The paths of the photos, relative to the deepest folder that contains all of them.

@@ -1,4 +1,5 @@
 public import Foundation
+internal import Imprint
 internal import ImprintCore
 public import ImprintImages
 
@@ -48,13 +49,41 @@ public struct BoxAnnotations: Sendable {
     /// The problems of boxes and photos, if they were recorded.
     package let problems: [BoxProblem]
 
-    /// Creates annotations from photos in memory.
+    /// Creates annotations that are known to be valid.
     package init(
-        labels: [String], photos: [AnnotatedPhoto], warnings: [String] = [], skipped: [SkippedImage] = [],
-        name: String = "the data set", problems: [BoxProblem] = []
+        uncheckedLabels labels: [String], photos: [AnnotatedPhoto], warnings: [String] = [],
+        skipped: [SkippedImage] = [], name: String = "the data set", problems: [BoxProblem] = []
     ) {
         (self.labels, self.photos, self.warnings, self.skipped) = (labels, photos, warnings, skipped)
         (self.name, self.problems) = (name, problems)
+    }
+
+    /// The name of annotations from an app: a relative URL, so that its path is not resolved against the current folder.
+    private static let nameOfData = URL(string: "the%20data%20set")!
+
+    /// Creates annotations from the labels and boxes of an app; does not read the photos.
+    ///
+    /// Unusable boxes are resolved as in files, with a line in `warnings`: boxes that extend beyond their photo are clipped, boxes without area
+    /// or outside their photo are dropped, and several entries of a photo are combined.
+    /// - Parameters:
+    ///   - labels: The names of the labels, each only once, in any order.
+    ///   - photos: The photos and their objects, in any order.
+    ///   - recordsProblems: Whether to record each clipped or dropped box for an `Audit`, instead of in `warnings`.
+    /// - Throws: `ImprintError.invalidSetting` if a label is not unique or there are no photos. `BoxAnnotationsError` if the size of a photo is
+    ///   not positive, an object has an unknown label, or no box can be used.
+    public init(labels: [String], photos: [AnnotatedPhoto], recordsProblems: Bool = false) throws {
+        var known: Set<String> = []
+        for label in labels where !known.insert(label).inserted {
+            throw ImprintError.invalidSetting(
+                name: "labels", found: "a list with \(label.debugDescription) twice", expected: "each label only once")
+        }
+        guard !photos.isEmpty else {
+            throw ImprintError.invalidSetting(name: "photos", found: "empty", expected: "at least one photo")
+        }
+        var collector = BoxCollector(
+            source: Self.nameOfData, warnings: AnnotationWarnings(), recordsProblems: recordsProblems)
+        try collector.add(photos, labels: labels)
+        try self.init(collector, labels: labels)
     }
 
     /// Reads annotations; the photos are not decoded, only their sizes are read.
@@ -64,15 +93,10 @@ public struct BoxAnnotations: Sendable {
     ///   - photos: The folder that the file names are relative to. If nil, this is the folder of the annotation file,
     ///     the folder `images` in it or, for a file in a folder `annotations`, the parent folder. For YOLO, the
     ///     parameter selects the photos to read, such as those in `images/val`; nil selects all photos of the data set.
+    ///   - recordsProblems: Whether to record each problem of a box or photo for an `Audit`, instead of in `warnings`.
     /// - Throws: `BoxAnnotationsError` if a file is invalid, no photo can be read, or no box can be used; `ImageError`
     ///   if the folder of the photos cannot be read.
-    public init(contentsOf url: URL, photos: URL? = nil) throws {
-        try self.init(contentsOf: url, photos: photos, recordsProblems: false)
-    }
-
-    /// Reads annotations.
-    /// - Parameter recordsProblems: Whether to record in `problems` each box or photo that `warnings` counts.
-    package init(contentsOf url: URL, photos: URL?, recordsProblems: Bool) throws {
+    public init(contentsOf url: URL, photos: URL? = nil, recordsProblems: Bool = false) throws {
         if let photos {
             let status = FileStatus(photos)
             guard status?.isFolder == true else {
@@ -88,15 +112,22 @@ public struct BoxAnnotations: Sendable {
             throw BoxAnnotationsError.noReadablePhotos(
                 file: source, photos: contents.photos.count, reason: collector.skipped.first?.reason.description ?? "")
         }
+        try self.init(collector, labels: contents.labels)
+    }
+
+    /// Creates annotations from the photos that were compared with their boxes.
+    private init(_ collector: BoxCollector, labels: [String]) throws(BoxAnnotationsError) {
         if collector.keptBoxes == 0, let (file, entry, problem) = collector.firstDropped {
-            throw BoxAnnotationsError.noUsableBoxes(file: file, entry: entry, problem: problem)
+            throw .noUsableBoxes(file: file, entry: entry, problem: problem)
         }
-        labels = Set(contents.labels).sorted(by: precedes)
-        collector.warnAboutLabelsWithoutBoxes(labels)
-        self.photos = collector.photos
-        warnings = collector.warnings.lines(file: source, hidden: recordsProblems ? AnnotationWarnings.audited : [])
+        var collector = collector
+        self.labels = Set(labels).sorted(by: precedes)
+        collector.warnAboutLabelsWithoutBoxes(self.labels)
+        photos = collector.photos
+        warnings = collector.warnings.lines(
+            file: collector.source, hidden: collector.recordsProblems ? AnnotationWarnings.audited : [])
         skipped = collector.skipped
-        name = source.displayPath
+        name = collector.source.displayPath
         problems = collector.problems
     }
 

@@ -122,7 +122,7 @@ struct BoxCollector {
     private(set) var keptBoxes = 0
     /// The problems of boxes and photos, if they are recorded.
     private(set) var problems: [BoxProblem] = []
-    private let recordsProblems: Bool
+    let recordsProblems: Bool
     /// The first box that was dropped because of its coordinates.
     private(set) var firstDropped: (file: URL, entry: String, problem: String)?
 
@@ -157,6 +157,41 @@ struct BoxCollector {
         }
     }
 
+    /// Adds annotated photos without reading their files.
+    /// - Throws: `BoxAnnotationsError.invalidEntry` if a photo has no pixels, or if an object does not have one of the labels.
+    mutating func add(_ annotated: [AnnotatedPhoto], labels: [String]) throws(BoxAnnotationsError) {
+        let known = Set(labels)
+        let groups = Dictionary(grouping: annotated) { $0.url.standardizedFileURL.displayPath }
+            .sorted { precedes($0.key, $1.key) }.map(\.value)
+        for entries in groups {
+            let photo = entries[0]
+            guard photo.width > 0, photo.height > 0 else {
+                throw .invalidEntry(
+                    file: photo.url, entry: "the photo", found: "a size of \(photo.width)x\(photo.height) pixels",
+                    expected: "at least 1x1 pixels")
+            }
+            if entries.count > 1 { warnings.add(.repeatedPhoto, photo.url.lastPathComponent) }
+            var stated = StatedPhoto(url: photo.url, source: photo.url, isInPixels: false)
+            for (index, object) in entries.flatMap(\.objects).enumerated() {
+                let entry = "box \(index + 1)"
+                guard known.contains(object.label) else {
+                    throw .invalidEntry(
+                        file: photo.url, entry: entry, found: "the label \(object.label.debugDescription)",
+                        expected: "one of the labels \(abbreviated(labels.joined(separator: ", "), 200))")
+                }
+                let box = object.box
+                stated.boxes.append(
+                    StatedBox(
+                        label: object.label, x: Double(box.x), y: Double(box.y), width: Double(box.width),
+                        height: Double(box.height), isCrowd: object.isCrowd, entry: entry))
+            }
+            photos.append(
+                AnnotatedPhoto(
+                    url: photo.url, width: photo.width, height: photo.height,
+                    objects: objects(of: stated, in: (Double(photo.width), Double(photo.height), .up))))
+        }
+    }
+
     /// Warns about labels that no box has: a detector cannot learn them.
     mutating func warnAboutLabelsWithoutBoxes(_ labels: [String]) {
         let used = Set(photos.lazy.flatMap(\.objects).map(\.label))
@@ -167,6 +202,10 @@ struct BoxCollector {
         // Neither the size nor the orientation matters without boxes.
         guard !photo.boxes.isEmpty else { return [] }
         let frame = frame(of: photo, header)
+        return objects(of: photo, in: frame)
+    }
+
+    private mutating func objects(of photo: StatedPhoto, in frame: Frame) -> [AnnotatedPhoto.Object] {
         var objects: [AnnotatedPhoto.Object] = []
         for box in photo.boxes {
             guard let fractions = fractions(of: box, in: photo, frame) else { continue }

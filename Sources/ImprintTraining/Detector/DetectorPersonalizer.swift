@@ -120,7 +120,8 @@ public struct DetectorPersonalizer: Sendable {
         self.annotations =
             photos.isEmpty && negatives.isEmpty
             ? nil
-            : BoxAnnotations(labels: logos, photos: photos + negatives, skipped: annotations?.skipped ?? [])
+            : BoxAnnotations(
+                uncheckedLabels: logos, photos: photos + negatives, skipped: annotations?.skipped ?? [])
     }
 
     /// Trains the heat maps of the new logos.

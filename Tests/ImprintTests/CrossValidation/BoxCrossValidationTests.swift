@@ -47,7 +47,8 @@ import Testing
             #expect(second.folds.allSatisfy(\.isKept) && second.detectorMetrics == metrics)
             let html = Report(second, threads: 1).html
             #expect(html.contains("mean average precision (mAP@.5) of 12 objects in 12 photos"))
-            let fewer = BoxAnnotations(labels: annotations.labels, photos: Array(annotations.photos.dropLast()))
+            let fewer = BoxAnnotations(
+                uncheckedLabels: annotations.labels, photos: Array(annotations.photos.dropLast()))
             #expect(throws: CrossValidationError.self) { try validation(fewer) { $0.keptFolds = kept }.run() }
         }
     }

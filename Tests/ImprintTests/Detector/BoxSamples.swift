@@ -36,7 +36,7 @@ func annotatedFramesAndDiscs(in folder: URL, count: Int, seed: UInt64) throws ->
         try ImageFile.write(image, to: url)
         return AnnotatedPhoto(url: url, width: 140, height: 100, objects: objects)
     }
-    return BoxAnnotations(labels: ["disc", "frame"], photos: photos)
+    return BoxAnnotations(uncheckedLabels: ["disc", "frame"], photos: photos)
 }
 
 /// A configuration of two short phases without composites.

@@ -67,7 +67,7 @@ import Testing
         func photos(_ labels: [(String, isCrowd: Bool)]) -> BoxAnnotations {
             let objects = labels.map { AnnotatedPhoto.Object(label: $0, box: .all, isCrowd: $1) }
             let photo = AnnotatedPhoto(url: URL(filePath: "a.png"), width: 9, height: 9, objects: objects)
-            return BoxAnnotations(labels: ["disc", "frame"], photos: [photo])
+            return BoxAnnotations(uncheckedLabels: ["disc", "frame"], photos: [photo])
         }
         let both = photos([("disc", false), ("disc", true), ("frame", true)])
         #expect(both.usedLabels == ["disc"])
@@ -143,6 +143,22 @@ import Testing
         }
     }
 
+    @Test("Annotations of an app train and evaluate a detector; their order does not matter") func annotationsOfApp()
+        throws
+    {
+        try withTemporaryFolder { folder in
+            let all = try annotatedFramesAndDiscs(in: folder, count: 12, seed: 1)
+            let annotations = try BoxAnnotations(labels: ["frame", "disc"], photos: all.photos.reversed())
+            #expect(annotations.labels == all.labels && annotations.warnings.isEmpty)
+            #expect(Set(annotations.photos) == Set(all.photos))
+            #expect(try BoxAnnotations(labels: all.labels, photos: all.photos).photos == annotations.photos)
+            let trainer = DetectorTrainer(
+                artwork: [:], photos: nil, annotations: annotations, configuration: boxConfiguration(steps: 1))
+            let detector = try ImageClassifier(trainer.train().model)
+            #expect(try detector.evaluate(on: annotations).metrics.objectCount == 12)
+        }
+    }
+
     @Test("Boxes change the fingerprint of a run, and a validation folder is rejected") func settings() throws {
         try withTemporaryFolder { folder in
             let annotations = try annotatedFramesAndDiscs(in: folder, count: 6, seed: 1)
@@ -156,7 +172,8 @@ import Testing
                 return try DetectorTask(
                     artwork: [:], photos: nil, annotations: annotations, backgrounds: nil, configuration: configuration)
             }
-            let fewer = BoxAnnotations(labels: annotations.labels, photos: Array(annotations.photos.dropLast()))
+            let fewer = BoxAnnotations(
+                uncheckedLabels: annotations.labels, photos: Array(annotations.photos.dropLast()))
             #expect(try task(annotations).fingerprint == task(annotations).fingerprint)
             #expect(try task(annotations).fingerprint["boxes"] != task(fewer).fingerprint["boxes"])
             #expect(throws: ImprintError.self) { _ = try task(annotations) { $0.validationFolder = folder } }
@@ -167,7 +184,7 @@ import Testing
         try withTemporaryFolder { folder in
             let all = try annotatedFramesAndDiscs(in: folder, count: 12, seed: 1)
             let other = try annotatedFramesAndDiscs(in: folder.appending(path: "val"), count: 6, seed: 2)
-            let joined = BoxAnnotations(labels: all.labels, photos: all.photos + other.photos)
+            let joined = BoxAnnotations(uncheckedLabels: all.labels, photos: all.photos + other.photos)
             let (training, validation) = joined.split(validationFolder: folder.appending(path: "val"))
             #expect(training.photos == all.photos && validation.photos == other.photos)
             func result(_ validation: BoxAnnotations) throws -> TrainingResult {
@@ -187,13 +204,13 @@ import Testing
             var photo = other.photos[0]
             photo.objects.append(foreign)
             let error = ImprintError.labelMismatch(folder: "the data set", unknown: ["x"], labels: ["disc", "frame"])
-            #expect(throws: error) { try result(BoxAnnotations(labels: ["x"] + all.labels, photos: [photo])) }
+            #expect(throws: error) { try result(BoxAnnotations(uncheckedLabels: ["x"] + all.labels, photos: [photo])) }
             let missing = (0..<7).map {
                 let url = folder.appending(path: "missing-\($0).png")
                 return SkippedImage(url: url, reason: .unreadable(file: url, reason: "it is missing"))
             }
             #expect(throws: ImageError.tooManyUnreadable(images: 13, skipped: missing)) {
-                try result(BoxAnnotations(labels: all.labels, photos: other.photos, skipped: missing))
+                try result(BoxAnnotations(uncheckedLabels: all.labels, photos: other.photos, skipped: missing))
             }
         }
     }

@@ -59,7 +59,7 @@ import Testing
             try ImageFile.write(image, to: url)
             return AnnotatedPhoto(url: url, width: 140, height: 100, objects: objects)
         }
-        return BoxAnnotations(labels: ([label] + others).sorted(), photos: photos)
+        return BoxAnnotations(uncheckedLabels: ([label] + others).sorted(), photos: photos)
     }
 
     private func configuration(threads: Int = 2) -> DetectorPersonalizer.Configuration {
