@@ -42,7 +42,7 @@ final class BoxStore: Sendable {
     private func url(_ name: String) -> URL { images.appending(path: name, directoryHint: .notDirectory) }
 
     /// The photos and their boxes.
-    /// - Throws: `RequestError` if another studio uses the folder; the errors of `BoxAnnotations.init(contentsOf:photos:)`.
+    /// - Throws: `RequestError` if another studio uses the folder; the errors of `BoxAnnotations.init(contentsOf:photos:recordsProblems:)`.
     var content: Content {
         get throws {
             try state.withLock { state in

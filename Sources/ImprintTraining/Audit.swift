@@ -6,6 +6,11 @@ internal import ImprintModel
 /// The audit of a data set before training: problems of its photos, statistics, and the leakage of a random split.
 ///
 /// It changes no files. It decodes every photo once at a small size, which also reveals damage.
+///
+/// ```swift
+/// let audit = try Audit(ImageFolder(at: photos), threads: 4)
+/// for finding in audit.findings { print(finding.kind.title, finding.names, finding.reason) }
+/// ```
 public struct Audit: Sendable {
     /// The number of photos of a label.
     public struct LabelCount: Sendable, Hashable, Codable {
@@ -65,7 +70,37 @@ public struct Audit: Sendable {
     /// The number of photos that are stored rotated or mirrored.
     public var rotatedImages: Int { orientations.reduce(0) { $1.key == .up ? $0 : $0 + $1.value } }
 
-    /// Audits a folder or list.
+    /// Audits labelled photos.
+    /// - Parameters:
+    ///   - photos: The training photos: a folder (`ImageFolder`), a list (`LabelList`), or photos in memory (`InMemorySource`).
+    ///   - validation: The validation photos, if they are separate.
+    ///   - threads: The number of threads; the result does not depend on it.
+    ///   - onProgress: Called from time to time with the number of photos read so far.
+    /// - Throws: `ImageError.invalidSource` if the labels or the photos of a source are inconsistent.
+    public init(
+        _ photos: some TrainingSource, validation: (any TrainingSource)? = nil, threads: Int = 1,
+        onProgress: (Int) -> Void = { _ in }
+    ) throws(ImageError) {
+        try photos.checkLabelsAndIdentifiers()
+        try validation?.checkLabelsAndIdentifiers()
+        self.init(photos, validation: validation, workers: Workers(threads), onProgress: onProgress)
+    }
+
+    /// Audits annotated photos and their boxes.
+    /// - Parameters:
+    ///   - annotations: The photos. Findings about clipped and dropped boxes need annotations with recorded problems; see
+    ///     `BoxAnnotations.init(contentsOf:photos:recordsProblems:)`.
+    ///   - validation: The validation photos. Without them, folders such as "train" and "val" split the photos.
+    ///   - threads: The number of threads; the result does not depend on it.
+    ///   - onProgress: Called from time to time with the number of photos read so far.
+    public init(
+        _ annotations: BoxAnnotations, validation: BoxAnnotations? = nil, threads: Int = 1,
+        onProgress: (Int) -> Void = { _ in }
+    ) {
+        self.init(annotations, validation: validation, workers: Workers(threads), onProgress: onProgress)
+    }
+
+    /// Audits a folder or list, which is known to be consistent.
     /// - Parameters:
     ///   - folder: The training photos.
     ///   - validation: The validation photos, if they have a separate folder.

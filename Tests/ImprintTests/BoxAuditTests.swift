@@ -10,7 +10,7 @@ import Testing
     private func audit(_ folder: URL, validation: URL? = nil) throws -> Audit {
         let annotations = try BoxAnnotations(contentsOf: folder, photos: nil, recordsProblems: true)
         let other = try validation.map { try BoxAnnotations(contentsOf: $0, photos: nil, recordsProblems: true) }
-        return Audit(annotations, validation: other, workers: Workers(2))
+        return Audit(annotations, validation: other, threads: 2)
     }
 
     private func findings(_ audit: Audit, _ kind: Audit.Finding.Kind) -> [Audit.Finding] {

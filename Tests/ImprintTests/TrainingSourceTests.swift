@@ -152,6 +152,7 @@ import Testing
             { _ = try ClassifierTrainer(photos: source, configuration: quickTraining()).train() },
             { _ = try CrossValidation(photos: source, configuration: quickTraining()).run() },
             { _ = try classifier.evaluate(on: source) }, { _ = try classifier.evaluateMultiLabel(on: source) },
+            { _ = try Audit(source) }, { _ = try Audit(InMemorySource(labels: []), validation: source) },
         ]
         for operation in operations {
             let error = #expect(throws: ImageError.self) { try operation() }
@@ -176,7 +177,7 @@ import Testing
         try withImages(perLabel: 2) { folder in
             try FileManager.default.copyItem(
                 at: folder.appending(path: "left/0.png"), to: folder.appending(path: "right/copy.png"))
-            let audit = Audit(try LabelList(at: list(folder)), workers: Workers(1))
+            let audit = try Audit(LabelList(at: list(folder)))
             #expect(audit.images == 5)
             #expect(audit.findings.filter { $0.kind == .acrossLabels }.map(\.reason) == ["left, right"])
         }
