@@ -99,14 +99,13 @@ extension EvaluateCommand {
         _ report: String, _ classifier: ImageClassifier, _ evaluation: Evaluation? = nil,
         multiLabel: MultiLabelEvaluation? = nil, detection: DetectionEvaluation? = nil
     ) throws {
-        let model = try classifier.personalization.map { try classifier.model.personalized(with: $0) }
         let command =
             ["imprint", "evaluate", self.model] + [data].compactMap { $0 } + option("--annotations", annotations)
             + option("--personalization", classifierOptions.personalization)
             + flag("--mirror", classifierOptions.mirror)
             + option("--precision", classifierOptions.precisionOptions.precision?.rawValue)
-        let page = Report(
-            model ?? classifier.model, evaluation: evaluation, multiLabel: multiLabel, detection: detection,
+        let page = try Report(
+            classifier, evaluation: evaluation, multiLabel: multiLabel, detection: detection,
             command: command.map(shellQuoted).joined(separator: " "), threads: common.threadCount)
         try page.write(to: URL(filePath: report))
         Terminal.note("Wrote \(report).")

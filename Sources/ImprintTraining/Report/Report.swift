@@ -1,4 +1,5 @@
 public import Foundation
+public import Imprint
 package import ImprintCore
 public import ImprintModel
 
@@ -9,21 +10,49 @@ public import ImprintModel
 ///
 /// ```swift
 /// let evaluation = try classifier.evaluate(on: ImageFolder(at: photos))
-/// try Report(classifier.model, evaluation: evaluation).write(to: URL(filePath: "report.html"))
+/// try Report(classifier, evaluation: evaluation).write(to: URL(filePath: "report.html"))
 /// ```
 public struct Report: Sendable {
     /// The HTML of the page.
     public let html: String
+
+    /// Creates the page for a classifier or detector with its personalization, and reads the photos that it shows.
+    ///
+    /// The page shows an error message instead of an unreadable photo.
+    /// - Parameters:
+    ///   - classifier: The classifier or detector.
+    ///   - evaluation: The evaluation of the classifier on photos that it was not trained on; it must have the labels of `classifier`. Without
+    ///     it, the page omits the confusion matrix, the reliability diagram and the mistakes.
+    ///   - multiLabel: The evaluation of a multi-label model, instead of `evaluation`. The page then omits the confusion matrix, the
+    ///     reliability diagram and the mistakes.
+    ///   - detection: The evaluation of a detector on annotated photos, instead of `evaluation`; the page shows its mistakes with boxes.
+    ///   - audit: The audit of the data set.
+    ///   - command: The command line that repeats the run.
+    ///   - remark: A note about the command.
+    ///   - seconds: The training time in seconds.
+    ///   - threads: The number of threads.
+    /// - Throws: `NetworkError` if there is not enough memory to apply the personalization.
+    public init(
+        _ classifier: ImageClassifier, evaluation: Evaluation? = nil, multiLabel: MultiLabelEvaluation? = nil,
+        detection: DetectionEvaluation? = nil, audit: Audit? = nil,
+        command: String? = nil, remark: String? = nil, seconds: Double? = nil, threads: Int = 1
+    ) throws {
+        let model = try classifier.personalization.map { try classifier.model.personalized(with: $0) }
+        self.init(
+            model ?? classifier.model, evaluation: evaluation, multiLabel: multiLabel, detection: detection,
+            audit: audit, command: command, remark: remark, seconds: seconds, threads: threads)
+    }
 
     /// Creates the page for a trained model, and reads the photos that it shows.
     ///
     /// The page shows an error message instead of an unreadable photo.
     /// - Parameters:
     ///   - model: The model.
-    ///   - evaluation: The evaluation of the model on photos that it was not trained on, with the labels of `model`. Without it, the page
+    ///   - evaluation: The evaluation of the model on photos that it was not trained on; it must have the labels of `model`. A personalization
+    ///     can add labels, so pass a personalized classifier instead of its model. Without an evaluation, the page omits the confusion matrix,
+    ///     the reliability diagram and the mistakes.
+    ///   - multiLabel: The evaluation of a multi-label model, instead of `evaluation`; it must have the labels of `model`, too. The page then
     ///     omits the confusion matrix, the reliability diagram and the mistakes.
-    ///   - multiLabel: The evaluation of a multi-label model, instead of `evaluation`. The page then omits the confusion matrix, the
-    ///     reliability diagram and the mistakes.
     ///   - detection: The evaluation of a detector on annotated photos, instead of `evaluation`; the page shows its mistakes with boxes.
     ///   - audit: The audit of the data set.
     ///   - command: The command line that repeats the run.

@@ -74,6 +74,23 @@ import Testing
         }
     }
 
+    @Test("The report of a personalized classifier has the labels that the personalization adds") func personalized()
+        throws
+    {
+        let base = try leftOrRightClassifier()
+        let channels = try #require(base.model.network.headChannels)
+        let personalization = Personalization(
+            base: try base.model.identity, addedLabels: ["mine"],
+            columns: [Personalization.Column(label: "mine", weights: Array(repeating: 0.01, count: channels), bias: 0)],
+            record: Personalization.Record(examples: ["mine": 1]))
+        let classifier = try base.personalized(with: personalization)
+        var photos = InMemorySource(labels: ["left", "mine"])
+        for (number, label) in photos.labels.enumerated() { try photos.append(testImage(number), labels: [label]) }
+        let evaluation = try classifier.evaluate(on: photos)
+        #expect(try Report(classifier, evaluation: evaluation).html.contains("logonet: left, right, mine"))
+        #expect(try Report(base).html == Report(base.model).html)
+    }
+
     @Test("The accuracy on training photos has no confidence interval") func withoutValidation() throws {
         try withImages(perLabel: 6) { folder in
             let html = Report(try train(folder, quickTraining(epochs: 1))).html
