@@ -70,6 +70,13 @@ import Testing
         }
     }
 
+    @Test("Options for fewer than four photos are an error", arguments: [3, 0, -1]) func tooFewPhotos(
+        photos: Int
+    ) throws {
+        let error = ImprintError.invalidSetting(name: "photos", found: "\(photos)", expected: "at least 4")
+        #expect(throws: error) { try Self.model().quantized(for: [], options: QuantizationOptions(photos: photos)) }
+    }
+
     @Test("Unreadable photos are skipped, unless there are too few others") func unreadable() throws {
         try Self.withPhotos(5) { photos in
             try Data("no image".utf8).write(to: photos[1])

@@ -33,6 +33,15 @@ struct DetectorTask: TrainingTask {
         validation: BoxAnnotations? = nil, backgrounds: [URL]?, configuration: DetectorConfiguration
     ) throws {
         try configuration.check()
+        guard !artwork.isEmpty || annotations != nil else {
+            throw ImprintError.invalidSetting(
+                name: "artwork", found: "empty", expected: "artwork of a logo, or photos with boxes")
+        }
+        if let logo = artwork.keys.sorted(by: precedes).first(where: { artwork[$0]?.isEmpty ?? true }) {
+            throw ImprintError.invalidSetting(
+                name: "artwork", found: "an empty list for the label \(logo.debugDescription)",
+                expected: "at least one artwork of each logo")
+        }
         if annotations != nil || validation != nil, configuration.validationFolder != nil {
             throw ImprintError.invalidSetting(
                 name: "validationFolder", found: "a folder", expected: "none, because it would have no boxes")

@@ -30,6 +30,8 @@ public struct DetectorTrainer: BlockingTrainer {
     private let checkpoints: CheckpointOptions?
 
     /// Creates a trainer.
+    ///
+    /// The run throws `ImprintError.invalidSetting` if there is neither artwork nor annotations, or if a label has an empty list of artwork.
     /// - Parameters:
     ///   - artwork: The artwork by label; several artworks of one label are variants of one logo. It may be empty if there are annotations.
     ///   - photos: The photos: exactly one label without artwork, whose photos show none of the logos, and any of the labels with
@@ -47,9 +49,6 @@ public struct DetectorTrainer: BlockingTrainer {
         configuration: DetectorConfiguration = DetectorConfiguration(),
         checkpoints: CheckpointOptions? = nil
     ) {
-        precondition(
-            (!artwork.isEmpty || annotations != nil) && artwork.values.allSatisfy { !$0.isEmpty },
-            "training needs artwork or boxes, and the artwork list of a logo must not be empty")
         self.annotations = annotations
         self.validation = validation
         self.artwork = artwork

@@ -7,7 +7,7 @@ public import ImprintNetwork
 
 /// The settings of `ModelFile.quantized(for:options:threads:onProgress:)`.
 public struct QuantizationOptions: Hashable, Sendable {
-    /// The largest number of photos, which are spread evenly over the given ones; 200 by default.
+    /// The largest number of photos, which are spread evenly over the given ones; at least 4, and 200 by default.
     public var photos: Int
     /// The largest `QuantizationError.relativeError` of the outputs before a softmax, on photos that were not used for calibration.
     ///
@@ -18,7 +18,6 @@ public struct QuantizationOptions: Hashable, Sendable {
 
     /// Creates settings.
     public init(photos: Int = 200, errorLimit: Double = 0.06, fineTuning: Quantizer.FineTuning? = nil) {
-        precondition(photos >= 4, "photos is \(photos), expected at least 4")
         self.photos = photos
         self.errorLimit = errorLimit
         self.fineTuning = fineTuning
@@ -55,8 +54,8 @@ extension ModelFile {
     ///   - threads: The number of threads; the result does not depend on it.
     ///   - onProgress: Called with a description of the step, and the number of finished and of all its parts.
     /// - Throws: `ImageError` if more than half of the photos cannot be read, `ImprintError.invalidSetting` if there are fewer than four
-    ///   photos, if the model is already quantized, or if no layer has an error within the limit, `ImprintError.nonFiniteOutput` if an
-    ///   output in float32 is not finite, `NetworkError` if there is not enough memory.
+    ///   photos or the options allow fewer, if the model is already quantized, or if no layer has an error within the limit,
+    ///   `ImprintError.nonFiniteOutput` if an output in float32 is not finite, `NetworkError` if there is not enough memory.
     public func quantized(
         for photos: [URL], options: QuantizationOptions = QuantizationOptions(), threads: Int = 1,
         onProgress: (_ step: String, _ done: Int, _ total: Int) -> Void = { _, _, _ in }
@@ -64,6 +63,10 @@ extension ModelFile {
         guard self.parameters.quantization == nil else {
             throw ImprintError.invalidSetting(
                 name: "model", found: "a quantized model", expected: "the model in float32 from which it was made")
+        }
+        guard options.photos >= Self.minimumPhotos else {
+            throw ImprintError.invalidSetting(
+                name: "photos", found: "\(options.photos)", expected: "at least \(Self.minimumPhotos)")
         }
         let count = min(photos.count, options.photos)
         let chosen = (0..<count).map { photos[$0 * photos.count / count] }
@@ -96,9 +99,10 @@ extension ModelFile {
         guard skipped.count <= images.count else {
             throw ImageError.tooManyUnreadable(images: count, skipped: skipped)
         }
-        guard images.count >= 4 else {
+        guard images.count >= Self.minimumPhotos else {
             throw ImprintError.invalidSetting(
-                name: "photos", found: counted(images.count, "readable file"), expected: "at least 4 photos")
+                name: "photos", found: counted(images.count, "readable file"),
+                expected: "at least \(Self.minimumPhotos) photos")
         }
         let measured = images.indices.filter { $0 % 4 == 3 }.flatMap { images[$0] }
         let calibrating = images.indices.filter { $0 % 4 != 3 }.flatMap { images[$0] }
@@ -132,6 +136,9 @@ extension ModelFile {
             integerLayers: parameters.quantization?.weights.keys.sorted() ?? [], floatLayers: floatLayers, error: error,
             errorBeforeFineTuning: errorBefore, skipped: skipped)
     }
+
+    /// The minimum number of photos: every fourth one measures the error.
+    private static let minimumPhotos = 4
 
     /// Returns the images that the network reads for a photo: one, or the levels of the pyramid of a logo detector.
     private func calibrationImages(_ url: URL) throws(ImageError) -> [RasterImage] {

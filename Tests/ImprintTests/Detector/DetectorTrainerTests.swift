@@ -302,6 +302,20 @@ import Testing
     }
 
     @Test(
+        "Missing artwork is an error of the run",
+        arguments: [
+            ([:], "artwork is empty, expected artwork of a logo, or photos with boxes."),
+            (
+                ["cross": []],
+                "artwork is an empty list for the label \"cross\", expected at least one artwork of each logo."
+            ),
+        ] as [([String: [Artwork]], String)])
+    func missingArtwork(artwork: [String: [Artwork]], message: String) {
+        let error = #expect(throws: ImprintError.self) { try DetectorTrainer(artwork: artwork, photos: nil).train() }
+        #expect(error?.description == message)
+    }
+
+    @Test(
         "Validation photos without a logo can be in any sub-folders, like training photos",
         arguments: [["a", "b"], ["c"]])
     func validationFolder(backgrounds: [String]) throws {
