@@ -160,6 +160,26 @@ private func pretrained() throws -> ClassifierConfiguration {
     return configuration
 }
 
+private func customTrainer(model: ModelFile) -> some Trainer {
+    // Example of Sources/ImprintTraining/ImprintTraining.docc/TrainAClassifier.md begins
+    struct PreviewTrainer: Trainer {
+        let model: ModelFile
+
+        func start() -> TrainingRun {
+            TrainingRun { onEvent, shouldStop in
+                for epoch in 1...10 where !shouldStop() {
+                    Thread.sleep(forTimeInterval: 1)
+                    let metrics = EpochMetrics(epoch: epoch, loss: 1 / Float(epoch), accuracy: 0.9, learningRate: 0.1)
+                    onEvent(.epoch(metrics, seconds: 1))
+                }
+                return TrainingResult(model: model)
+            }
+        }
+    }
+    // Example ends
+    return PreviewTrainer(model: model)
+}
+
 private func checkpoints(photos: URL, folder: URL, configuration: ClassifierConfiguration) throws -> ClassifierTrainer {
     // Example of Sources/ImprintTraining/ImprintTraining.docc/TrainAClassifier.md begins
     let trainer = ClassifierTrainer(

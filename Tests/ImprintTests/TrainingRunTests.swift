@@ -3,6 +3,7 @@ import Imprint
 import ImprintCore
 import ImprintImages
 import ImprintModel
+import ImprintNetwork
 import ImprintTraining
 import TestSupport
 import Testing
@@ -126,6 +127,64 @@ import Testing
             try FileManager.default.removeItem(at: runFolder)
             reader.cancel()
             await #expect(throws: FileError.self) { try await reader.value }
+        }
+    }
+
+    /// A trainer that only sends events.
+    private struct CustomTrainer: Trainer {
+        let model: ModelFile
+        let epochs: Int
+
+        func start() -> TrainingRun {
+            TrainingRun { onEvent, shouldStop in
+                onEvent(
+                    .started(
+                        TrainingStart(
+                            recipe: .fromScratch, labels: model.labels, trainingImages: 8, network: model.network.name,
+                            parameterCount: 1, trainableParameterCount: 1, epochs: epochs)))
+                for epoch in 1...epochs {
+                    if shouldStop() { return TrainingResult(model: model, ending: .stopped) }
+                    Thread.sleep(forTimeInterval: 0.001)
+                    onEvent(
+                        .batch(
+                            TrainingBatch(
+                                epoch: epoch, epochs: epochs, imagesSeen: 8, imagesPerEpoch: 8,
+                                imagesSeenInRun: 8 * epoch, imagesPerRun: 8 * epochs, loss: 1, accuracy: 0.5)))
+                    let metrics = EpochMetrics(epoch: epoch, loss: 1, accuracy: 0.5, learningRate: 0.1)
+                    onEvent(.epoch(metrics, seconds: 0.001))
+                }
+                return TrainingResult(model: model, seconds: 0.001 * Double(epochs))
+            }
+        }
+    }
+
+    @Test("The events of a custom trainer arrive in order, and the last one has its result") func custom() async throws
+    {
+        let trainer = CustomTrainer(model: try smallModel().model, epochs: 2)
+        var kinds: [Substring] = []
+        var result: TrainingResult?
+        for try await event in trainer.start() {
+            kinds.append("\(event)".prefix { $0.isLetter })
+            if case .finished(let finished) = event { result = finished }
+        }
+        #expect(kinds == ["started", "batch", "epoch", "batch", "epoch", "finished"])
+        #expect(result?.ending == .completed && result?.model.labels == ["a", "b", "c"])
+    }
+
+    @Test("A custom trainer can be stopped") func stopsCustom() async throws {
+        let run = CustomTrainer(model: try smallModel().model, epochs: 1_000_000).start()
+        var ending: TrainingResult.Ending?
+        for try await event in run {
+            if case .epoch(let metrics, _) = event, metrics.epoch == 2 { run.stop() }
+            if case .finished(let result) = event { ending = result.ending }
+        }
+        #expect(ending == .stopped)
+    }
+
+    @Test("The reader receives the error of a custom trainer") func customError() async throws {
+        let error = ImprintError.stoppedTooEarly(checkpoint: nil)
+        await #expect(throws: error) {
+            for try await _ in TrainingRun({ _, _ in throw error }) {}
         }
     }
 

@@ -19,13 +19,13 @@ struct BackgroundRun<Event: RunEvent>: AsyncSequence, Sendable {
     /// - Parameters:
     ///   - threadName: The name of the thread.
     ///   - shouldStop: A closure that returns true to end the run. `stop()` and a cancelled or missing reader end it too.
-    ///   - work: A closure that does the work: it sends events, and ends early if the second closure returns true. It returns an error for
-    ///     a cancelled reader, or nil.
+    ///   - work: A closure that does the work: it sends events, from any thread, and ends early if the second closure returns true. It returns
+    ///     an error for a cancelled reader, or nil.
     init(
         threadName: String, shouldStop: @escaping @Sendable () -> Bool,
         work:
             @escaping @Sendable (
-                _ onEvent: @escaping (Event) -> Void, _ shouldStop: @escaping () -> Bool
+                _ onEvent: @escaping @Sendable (Event) -> Void, _ shouldStop: @escaping @Sendable () -> Bool
             ) throws -> (any Error)?
     ) {
         let (events, continuation) = AsyncThrowingStream<Event, any Error>.makeStream()

@@ -1,6 +1,8 @@
 internal import Foundation
 
-/// A trainer of models: `ClassifierTrainer` or `DetectorTrainer`.
+/// A trainer of models: `ClassifierTrainer`, `DetectorTrainer`, or a trainer of your own.
+///
+/// A trainer of your own creates its runs with `TrainingRun.init(_:)`, for example to preview or test a view of the progress.
 public protocol Trainer: Sendable {
     /// Starts training on a background thread.
     /// - Returns: The run's events.

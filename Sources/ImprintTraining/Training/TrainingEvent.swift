@@ -65,6 +65,21 @@ public struct TrainingStart: Sendable {
     /// The recipe that was chosen for the run, with its reason, or nil if the run does not use a recipe.
     public let decision: RecipeDecision?
 
+    /// Creates the properties of a run, for a trainer of your own.
+    public init(
+        recipe: TrainingRecipe, labels: [String], trainingImages: Int, validationImages: Int = 0,
+        labelsWithoutValidation: [String] = [], skipped: [SkippedImage] = [], network: String, parameterCount: Int,
+        trainableParameterCount: Int, epochs: Int, resumed: Resumption? = nil, replacesCheckpoint: Bool = false,
+        leakage: Leakage? = nil, decision: RecipeDecision? = nil
+    ) {
+        (self.recipe, self.labels, self.network, self.epochs) = (recipe, labels, network, epochs)
+        (self.trainingImages, self.validationImages) = (trainingImages, validationImages)
+        (self.labelsWithoutValidation, self.skipped) = (labelsWithoutValidation, skipped)
+        (self.parameterCount, self.trainableParameterCount) = (parameterCount, trainableParameterCount)
+        (self.resumed, self.replacesCheckpoint) = (resumed, replacesCheckpoint)
+        (self.leakage, self.decision) = (leakage, decision)
+    }
+
     /// The state that a run resumes from.
     public struct Resumption: Sendable, Hashable {
         /// The metrics of each finished epoch.
@@ -73,6 +88,11 @@ public struct TrainingStart: Sendable {
         public let imagesSeen: Int
         /// Whether the images are the same as before; otherwise the epoch starts again.
         public let hasSameImages: Bool
+
+        /// Creates a state.
+        public init(history: [EpochMetrics], imagesSeen: Int = 0, hasSameImages: Bool = true) {
+            (self.history, self.imagesSeen, self.hasSameImages) = (history, imagesSeen, hasSameImages)
+        }
     }
 
     /// Validation images that are near-duplicates of training images, or of the same burst.
@@ -103,6 +123,16 @@ public struct TrainingBatch: Sendable {
     /// The training accuracy of this epoch so far, measured before each update.
     public let accuracy: Float
 
+    /// Creates a training step, for a trainer of your own.
+    public init(
+        epoch: Int, epochs: Int, imagesSeen: Int, imagesPerEpoch: Int, imagesSeenInRun: Int, imagesPerRun: Int,
+        loss: Float, accuracy: Float
+    ) {
+        (self.epoch, self.epochs, self.loss, self.accuracy) = (epoch, epochs, loss, accuracy)
+        (self.imagesSeen, self.imagesPerEpoch) = (imagesSeen, imagesPerEpoch)
+        (self.imagesSeenInRun, self.imagesPerRun) = (imagesSeenInRun, imagesPerRun)
+    }
+
     /// The finished fraction of the run, 0…1; epochs with more images have a larger share.
     public var fractionOfRun: Double { min(Double(imagesSeenInRun) / Double(max(imagesPerRun, 1)), 1) }
 }
@@ -128,7 +158,7 @@ public struct TrainingResult: Sendable {
     /// The evaluation of the model on the validation set, or nil without one, and for a multi-label model.
     public let evaluation: Evaluation?
     /// The evaluation of a multi-label model on the validation set, or nil without one, and for other models.
-    public internal(set) var multiLabelEvaluation: MultiLabelEvaluation?
+    public let multiLabelEvaluation: MultiLabelEvaluation?
     /// The reason why the run ended.
     public let ending: Ending
     /// The training time in seconds, including the parts before a resume.
@@ -144,4 +174,15 @@ public struct TrainingResult: Sendable {
     public let checkpointFailure: FileError?
     /// Whether a new run with the same images and configuration gives the same model.
     public let isRepeatable: Bool
+
+    /// Creates a result, for a trainer of your own.
+    public init(
+        model: ModelFile, evaluation: Evaluation? = nil, multiLabelEvaluation: MultiLabelEvaluation? = nil,
+        ending: Ending = .completed, seconds: Double = 0, unreadable: [SkippedImage] = [],
+        photoError: ImageError? = nil, checkpointFailure: FileError? = nil, isRepeatable: Bool = false
+    ) {
+        (self.model, self.evaluation, self.multiLabelEvaluation) = (model, evaluation, multiLabelEvaluation)
+        (self.ending, self.seconds, self.isRepeatable) = (ending, seconds, isRepeatable)
+        (self.unreadable, self.photoError, self.checkpointFailure) = (unreadable, photoError, checkpointFailure)
+    }
 }

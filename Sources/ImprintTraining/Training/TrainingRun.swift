@@ -18,9 +18,33 @@ public struct TrainingRun: AsyncSequence, Sendable {
 
     private let run: BackgroundRun<TrainingEvent>
 
+    /// The work of a run: it sends events, from any thread, and returns the result soon after the second closure returns true.
+    public typealias Body =
+        @Sendable (
+            _ onEvent: @escaping @Sendable (TrainingEvent) -> Void, _ shouldStop: @escaping @Sendable () -> Bool
+        ) throws -> TrainingResult
+
+    /// Starts a run of your own trainer on a background thread.
+    /// - Parameter body: A closure that trains. It sends all events except `finished`, which the run sends with the returned result. If it throws
+    ///   an error, the run ends with this error; see `ImprintError.stoppedTooEarly` for a run that is stopped before it has a model.
+    public init(_ body: @escaping Body) {
+        self.init(shouldStop: { false }) { onEvent, shouldStop in
+            let result = try body(onEvent, shouldStop)
+            onEvent(.finished(result))
+            return result
+        }
+    }
+
     init(_ trainer: some BlockingTrainer, shouldStop: @escaping @Sendable () -> Bool) {
+        self.init(shouldStop: shouldStop) { onEvent, shouldStop in
+            try trainer.train(onEvent: onEvent, shouldStop: shouldStop)
+        }
+    }
+
+    /// - Parameter body: A closure that also sends the event `finished`.
+    private init(shouldStop: @escaping @Sendable () -> Bool, _ body: @escaping Body) {
         run = BackgroundRun(threadName: "imprint training", shouldStop: shouldStop) { onEvent, shouldStop in
-            try trainer.train(onEvent: onEvent, shouldStop: shouldStop).checkpointFailure
+            try body(onEvent, shouldStop).checkpointFailure
         }
     }
 

@@ -103,12 +103,11 @@ final class TrainingRunner<Job: TrainingTask> {
         if photos.unreadable.problem != nil { ending = .tooFewReadablePhotos }
         let isComplete = ending != .stopped && ending != .tooFewReadablePhotos
         writer.save(isComplete ? loop.finishedState : loop.state)
-        var result = TrainingResult(
-            model: model, evaluation: evaluation, ending: ending, seconds: loop.seconds,
-            unreadable: photos.unreadable.images, photoError: photos.unreadable.problem,
+        let result = TrainingResult(
+            model: model, evaluation: evaluation, multiLabelEvaluation: task.multiLabelEvaluation, ending: ending,
+            seconds: loop.seconds, unreadable: photos.unreadable.images, photoError: photos.unreadable.problem,
             checkpointFailure: writer.failure,
             isRepeatable: isComplete && loop.progress.isRepeatable && !task.hasTimeLimit)
-        result.multiLabelEvaluation = task.multiLabelEvaluation
         onEvent(.finished(result))
         return result
     }
