@@ -59,7 +59,7 @@ public struct DetectorTrainer: BlockingTrainer {
     }
 
     /// Starts training on a background thread.
-    /// - Returns: The run's events.
+    /// - Returns: The run's events; see `TrainingRun` for its errors, such as `ImprintError.stoppedTooEarly` before the end of the first phase.
     public func start() -> TrainingRun { TrainingRun(self, shouldStop: { false }) }
 
     package func train(

@@ -28,7 +28,7 @@ public struct ClassifierTrainer: BlockingTrainer {
 
     /// Creates a trainer.
     /// - Parameters:
-    ///   - photos: The photos: a folder (`ImageFolder`), a list (`LabelList`), or photos in memory (`InMemorySource`).
+    ///   - photos: The photos: a folder (`ImageFolder`), a list (`LabelList`), photos in memory (`InMemorySource`), or another source.
     ///   - configuration: The hyperparameters and the base model.
     ///   - checkpoints: The folder and interval of checkpoints, and whether to resume; nil to save no checkpoints.
     public init(
@@ -41,7 +41,7 @@ public struct ClassifierTrainer: BlockingTrainer {
     }
 
     /// Starts training on a background thread.
-    /// - Returns: The run's events.
+    /// - Returns: The run's events; see `TrainingRun` for its errors, such as `ImprintError.stoppedTooEarly`.
     public func start() -> TrainingRun { TrainingRun(self, shouldStop: { false }) }
 
     package func train(

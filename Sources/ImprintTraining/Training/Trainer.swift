@@ -5,7 +5,7 @@ internal import Foundation
 /// A trainer of your own creates its runs with `TrainingRun.init(_:)`, for example to preview or test a view of the progress.
 public protocol Trainer: Sendable {
     /// Starts training on a background thread.
-    /// - Returns: The run's events.
+    /// - Returns: The run's events; see `TrainingRun` for its errors.
     func start() -> TrainingRun
 }
 

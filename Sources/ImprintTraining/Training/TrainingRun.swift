@@ -1,12 +1,14 @@
 /// A training run: the asynchronous sequence of its events, for one reader.
 ///
 /// The run executes on a background thread. It ends with the event `finished`, or with an error:
-/// - `ImprintError`: a setting is out of range, a checkpoint does not fit, or training diverged.
-/// - `ImageError`: too few images can be read.
+/// - `ImprintError`: a setting is out of range, a checkpoint does not fit, training diverged, or it was stopped before its first epoch ended.
+/// - `ImageError`: too few images can be read, or the labels or photos of their source are inconsistent.
 /// - `NetworkError`: the network and the images do not fit together.
 /// - `FileError`: the checkpoint folder cannot be used.
 ///
-/// `stop()` ends the run after the current step. The last event is `finished`, with the model of the completed epochs.
+/// `stop()` ends the run after the current step. The last event is `finished`, with the model of the completed epochs. Before the end of the
+/// first epoch, there is no model, so the run ends with the error `ImprintError.stoppedTooEarly` instead. The error has the checkpoint to resume
+/// from, if there is one.
 ///
 /// Cancelling the task that reads the events also ends the run after the current step. The run then writes a checkpoint, but sends no
 /// further events. The sequence ends when the run has ended, and throws if the checkpoint could not be written. A run without a reader of
@@ -49,6 +51,8 @@ public struct TrainingRun: AsyncSequence, Sendable {
     }
 
     /// Ends the run after the current step.
+    ///
+    /// Before the end of the first epoch, the run then ends with `ImprintError.stoppedTooEarly`.
     public func stop() { run.stop() }
 
     /// Creates the iterator over the events; a run has only one reader.
