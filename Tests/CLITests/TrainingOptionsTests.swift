@@ -92,6 +92,7 @@ import Testing
             #expect(found == layers)
             #expect(try base.digest == ModelFile.builtInBase().digest)
         case .network: #expect(layers == nil)
+        case .untrained: Issue.record("\(typed): no network of an app was asked for")
         }
     }
 

@@ -131,10 +131,85 @@ import Testing
             let network = ClassifierConfiguration.Start.network("logonet", width: 0.125)
             expectError("poolsMaximum", network) { $0.poolsMaximum = true }
             expectError("fineTuning", network) { $0.fineTuning.layerDecay = 0.9 }
+            let own = try ownNetwork()
+            let untrained = ClassifierConfiguration.Start.untrained(
+                own, preprocessing: Preprocessing(width: 16, height: 16))
+            expectError("inputSize", untrained) { $0.inputSize = 32 }
+            expectError("cropAndScale", untrained) { $0.cropAndScale = .scaleFit }
+            expectError("poolsMaximum", untrained) { $0.poolsMaximum = true }
+            expectError("fineTuning", untrained) { $0.fineTuning.layerDecay = 0.9 }
+            var invalid = Preprocessing(width: 16, height: 16)
+            invalid.scale = [0, 0, 0]
+            for preprocessing in [Preprocessing(width: 32, height: 16), invalid] {
+                expectError("preprocessing", .untrained(own, preprocessing: preprocessing)) { _ in }
+            }
         }
     }
 
-    @Test("A base that does not end in a dense layer is rejected") func noHead() throws {
+    /// Returns a network for 16x16 pixels.
+    private func ownNetwork(outputs: Int = 2, kernelSize: Int = 3, endsInSoftmax: Bool = true) throws -> Network {
+        var builder = NetworkBuilder(name: "own", input: TensorShape(height: 16, width: 16, channels: 3))
+        builder.add(Convolution(outputChannels: 8, kernelSize: Size2D(kernelSize)), named: "conv")
+        builder.add(ReLU())
+        builder.add(MaxPool(kernelSize: 2))
+        builder.add(Flatten())
+        builder.add(Dense(outputChannels: outputs), named: "head")
+        if endsInSoftmax { builder.add(Softmax()) }
+        return try builder.network()
+    }
+
+    @Test(
+        "A network of an app is trained from random parameters, with a head for the labels",
+        arguments: [(2, true), (7, true), (2, false)])
+    func untrained(outputs: Int, endsInSoftmax: Bool) throws {
+        let network = try ownNetwork(outputs: outputs, endsInSoftmax: endsInSoftmax)
+        let preprocessing = Preprocessing(width: 16, height: 16, cropAndScale: .scaleFit)
+        try withImages(perLabel: 4) { folder in
+            var recipe: TrainingRecipe?
+            let model = try train(
+                folder, quickTraining(epochs: 1) { $0.start = .untrained(network, preprocessing: preprocessing) },
+                onEvent: { if case .started(let start) = $0 { recipe = start.recipe } })
+            #expect(recipe == .fromScratch && model.base == nil && model.training?.trainableLayers == nil)
+            #expect(model.network.output == TensorShape(channels: 2) && model.network.nodes.last?.layer is Softmax)
+            #expect((model.network == network) == (outputs == 2 && endsInSoftmax))
+            #expect(model.preprocessing == preprocessing)
+            let photo = folder.appending(path: "left/0.png")
+            let confidences = try ImageClassifier(model).classify(photo).map(\.confidence)
+            #expect(confidences.count == 2 && confidences.allSatisfy(\.isFinite))
+        }
+    }
+
+    @Test("A run on a network of an app resumes only with the same network and preprocessing") func resumesUntrained()
+        throws
+    {
+        let preprocessing = Preprocessing(width: 16, height: 16)
+        var darker = preprocessing
+        darker.mean = [0, 0, 0]
+        let network = try ownNetwork()
+        func configuration(_ network: Network, _ preprocessing: Preprocessing, epochs: Int) -> ClassifierConfiguration {
+            quickTraining(epochs: epochs) { $0.start = .untrained(network, preprocessing: preprocessing) }
+        }
+        try withImages(perLabel: 4) { folder in
+            try withTemporaryFolder { scratch in
+                let options = CheckpointOptions(folder: scratch, resumes: true)
+                let file = scratch.appending(path: CheckpointOptions.fileName).path
+                _ = try train(folder, configuration(network, preprocessing, epochs: 1), checkpoints: options)
+                for (other, pixels) in [(try ownNetwork(kernelSize: 5), preprocessing), (network, darker)] {
+                    let error = #expect(throws: ImprintError.self) {
+                        try train(folder, configuration(other, pixels, epochs: 2), checkpoints: options)
+                    }
+                    guard case .checkpointMismatch(file, "network", _, _) = error else {
+                        Issue.record("\(String(describing: error))")
+                        continue
+                    }
+                }
+                let resumed = try train(folder, configuration(network, preprocessing, epochs: 2), checkpoints: options)
+                #expect(resumed.training?.history.count == 2)
+            }
+        }
+    }
+
+    @Test("A base or a network of an app that does not end in a dense layer is rejected") func noHead() throws {
         var builder = NetworkBuilder(name: "headless", input: TensorShape(height: 16, width: 16, channels: 3))
         builder.add(Convolution(outputChannels: 2, kernelSize: 3), named: "conv")
         builder.add(GlobalAveragePool())
@@ -143,8 +218,13 @@ import Testing
             network: network, parameters: try Parameters(network, seed: 0), labels: ["a", "b"],
             preprocessing: Preprocessing(width: 16, height: 16))
         try withImages(perLabel: 2) { folder in
-            #expect(throws: ImprintError.noHead(network: "headless")) {
-                try train(folder, quickTraining { $0.start = .base(base) })
+            let preprocessing = base.preprocessing
+            for start in [.base(base), .untrained(network, preprocessing: preprocessing)]
+                as [ClassifierConfiguration.Start]
+            {
+                #expect(throws: ImprintError.noHead(network: "headless")) {
+                    try train(folder, quickTraining { $0.start = start })
+                }
             }
         }
     }

@@ -41,7 +41,7 @@ struct FoldTraining: Sendable {
             // The recipe is a separate setting.
             if let pretrained { configuration.start = .base(pretrained.base, trainableLayers: .all) }
             let start = try configuration.startingPoint(labels: photos.labels)
-            let fingerprint = configuration.fingerprint(baseDigest: start.baseDigest)
+            let fingerprint = configuration.fingerprint(digest: start.digest)
             let texts = HyperparameterText.list(configuration.hyperparameters).filter {
                 $0.property != "fineTuning" || configuration.usedFineTuning != nil
             }

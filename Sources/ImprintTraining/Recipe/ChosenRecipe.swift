@@ -130,7 +130,7 @@ extension ClassifierConfiguration {
         switch start {
         case .pretrained(let base, let recipe): (base, recipe)
         case .automatic: try BaseModels().firstModel { _, _ in }.map { ($0.model, .automatic) }
-        case .builtInBase, .network, .base: nil
+        case .builtInBase, .network, .untrained, .base: nil
         }
     }
 

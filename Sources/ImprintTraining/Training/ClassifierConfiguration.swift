@@ -1,9 +1,9 @@
 public import Foundation
 internal import Imprint
 package import ImprintCore
-internal import ImprintImages
+public import ImprintImages
 public import ImprintModel
-internal import ImprintNetwork
+public import ImprintNetwork
 
 /// The configuration of a classifier's training: the hyperparameters, and settings that the model file does not record.
 ///
@@ -23,6 +23,11 @@ public struct ClassifierConfiguration: Sendable {
         case builtInBase
         /// A ready-made network with random parameters; see `Network.readyMadeNames`.
         case network(String, width: Double = 1)
+        /// A network of your own with random parameters, and the preprocessing of its photos, which has the size of the network's input.
+        ///
+        /// If the network does not end in a softmax over the labels, training replaces its head, as for a base model. Register layers of your own
+        /// with `LayerRegistry`, so that checkpoints and model files can be read.
+        case untrained(Network, preprocessing: Preprocessing)
         /// A trained model: its layers and parameters, with a new head if the labels differ.
         case base(ModelFile, trainableLayers: FineTuning.TrainableLayers = .head)
     }
@@ -70,7 +75,7 @@ extension ClassifierConfiguration {
         switch start {
         case .automatic, .builtInBase: .all
         case .pretrained: .head
-        case .network: nil
+        case .network, .untrained: nil
         case .base(_, let trainableLayers): trainableLayers
         }
     }
@@ -94,20 +99,23 @@ extension ClassifierConfiguration {
     /// Rejects settings that the start ignores, because the model file would record them.
     private func checkStart() throws(ImprintError) {
         let values = hyperparameters
-        let baseHas = "the default, because the base model has its own"
         let needsBase = "the default, because a new network has no base model"
+        func sizeAndScaling(_ expected: String) -> [HyperparameterProblem] {
+            [
+                .init("inputSize", values.inputSize ?? 0, values.inputSize == nil, expected),
+                .init("cropAndScale", values.cropAndScale.rawValue, values.cropAndScale == .centerCrop, expected),
+            ]
+        }
+        let ofBases: [HyperparameterProblem] = [
+            .init("poolsMaximum", values.poolsMaximum, !values.poolsMaximum, needsBase),
+            .init("fineTuning", values.fineTuning, values.fineTuning == FineTuning(), needsBase),
+        ]
         let problem: HyperparameterProblem? =
             switch start {
             case .automatic, .builtInBase, .pretrained, .base:
-                .first(of: [
-                    .init("inputSize", values.inputSize ?? 0, values.inputSize == nil, baseHas),
-                    .init("cropAndScale", values.cropAndScale.rawValue, values.cropAndScale == .centerCrop, baseHas),
-                ])
-            case .network:
-                .first(of: [
-                    .init("poolsMaximum", values.poolsMaximum, !values.poolsMaximum, needsBase),
-                    .init("fineTuning", values.fineTuning, values.fineTuning == FineTuning(), needsBase),
-                ])
+                .first(of: sizeAndScaling("the default, because the base model has its own"))
+            case .network: .first(of: ofBases)
+            case .untrained: .first(of: sizeAndScaling("the default, because the preprocessing has its own") + ofBases)
             }
         if let problem { throw problem.error }
     }

@@ -29,7 +29,7 @@ struct ClassifierTask: TrainingTask {
         self.recipe = recipe
         start = try configuration.startingPoint(labels: folder.labels)
         if let probe = recipe?.probe { start.use(probe.head) }
-        fingerprint = try configuration.fingerprint(baseDigest: start.baseDigest)
+        fingerprint = try configuration.fingerprint(digest: start.digest)
             .merging(recipe.map { [ChosenRecipe.setting: try $0.encoded()] } ?? [:]) { $1 }
     }
 
@@ -38,7 +38,7 @@ struct ClassifierTask: TrainingTask {
     var labels: [String] { folder.labels }
     var multiLabelEvaluation: MultiLabelEvaluation? { multiLabel.value }
     var network: Network { start.trainablePart.network }
-    var versionOneFingerprint: [String: String] { configuration.versionOneFingerprint(baseDigest: start.baseDigest) }
+    var versionOneFingerprint: [String: String] { configuration.versionOneFingerprint(digest: start.digest) }
     var processes: ProcessGroup? { configuration.processes }
     var hasTimeLimit: Bool { configuration.timeLimit != nil }
     func sampleCount(ofRound round: Int) -> Int { photos.training.count }

@@ -17,31 +17,32 @@ private func entries(of hyperparameters: some Any, without excluded: Set<String>
 
 extension ClassifierConfiguration {
     /// Describes the network or the base model for the fingerprint.
-    private func startDescription(baseDigest: String?) -> String {
+    private func startDescription(digest: String?) -> String {
         switch start {
         case .network(let name, let width): "\(name), width \(width)"
+        case .untrained(let network, _): "\(network.name) \(digest?.prefix(12) ?? "")"
         case .automatic, .builtInBase, .pretrained, .base:
-            "base \(baseDigest?.prefix(12) ?? "") with \(trainableLayers?.rawValue ?? "") trained"
+            "base \(digest?.prefix(12) ?? "") with \(trainableLayers?.rawValue ?? "") trained"
         }
     }
 
     /// Returns the fingerprint.
-    /// - Parameter baseDigest: The digest of the base model.
-    func fingerprint(baseDigest: String?) -> [String: String] {
+    /// - Parameter digest: The digest of the starting point.
+    func fingerprint(digest: String?) -> [String: String] {
         var excluded: Set = ["epochs", "patience", "timeLimit", "calibrates", "rehearsalImages"]
         if usedFineTuning == nil { excluded.insert("fineTuning") }
         // Older checkpoints lack these hyperparameters.
         if !hyperparameters.isMultiLabel { excluded.insert("isMultiLabel") }
         if !hyperparameters.usesMixedPrecision { excluded.insert("usesMixedPrecision") }
         var values = entries(of: hyperparameters, without: excluded)
-        values["network"] = startDescription(baseDigest: baseDigest)
+        values["network"] = startDescription(digest: digest)
         if hyperparameters.learningRate == nil { values["learning rate"] = "auto" }
         if validationFolder != nil { values["validation"] = "a folder" }
         return values
     }
 
     /// Returns the fingerprint of version 1.
-    func versionOneFingerprint(baseDigest: String?) -> [String: String] {
+    func versionOneFingerprint(digest: String?) -> [String: String] {
         let values = hyperparameters
         let validation =
             switch values.validation {
@@ -51,7 +52,7 @@ extension ClassifierConfiguration {
             case .none: "none"
             }
         var settings: [String: String] = [
-            "network": startDescription(baseDigest: baseDigest), "validation": validation,
+            "network": startDescription(digest: digest), "validation": validation,
             "random split": "\(!values.keepsGroupsTogether)",
             "batch size": "\(values.batchSize)", "learning rate": values.learningRate.map { "\($0)" } ?? "auto",
             "schedule": "\(values.schedule)", "momentum": "\(values.momentum)", "weight decay": "\(values.weightDecay)",
@@ -89,7 +90,7 @@ extension DetectorConfiguration {
         if case .automatic = hyperparameters.validation { classifier.validation = .fraction(0.15) }
         classifier.keepsGroupsTogether = hyperparameters.keepsGroupsTogether
         classifier.seed = hyperparameters.seed
-        var values = classifier.versionOneFingerprint(baseDigest: nil)
+        var values = classifier.versionOneFingerprint(digest: nil)
         values["epochs"] = "\(hyperparameters.epochs)"
         return values.merging(data) { $1 }
     }

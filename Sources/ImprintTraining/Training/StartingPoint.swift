@@ -1,5 +1,7 @@
 internal import Imprint
+internal import ImprintCore
 internal import ImprintImages
+internal import ImprintModel
 internal import ImprintNetwork
 
 extension ClassifierConfiguration {
@@ -26,6 +28,11 @@ extension ClassifierConfiguration {
         let preprocessing: Preprocessing
         /// The digest of the base model, if there is one.
         let baseDigest: String?
+        /// The digest of an untrained network and its preprocessing, or nil if its name describes it.
+        var networkDigest: String?
+
+        /// The digest that distinguishes the starting point from others with the same name, or nil if there are none.
+        var digest: String? { baseDigest ?? networkDigest }
 
         /// The number of parameters that are trainable in the last stage.
         var trainableParameterCount: Int {
@@ -68,15 +75,19 @@ extension ClassifierConfiguration {
         case .network(let name, let width):
             let network = try Network.named(
                 name, labels: labels.count, inputSize: hyperparameters.inputSize, width: width)
-            let whole = StartingPoint.Part(
-                network: network, parameters: try Parameters(network, seed: hyperparameters.seed))
-            return StartingPoint(
-                whole: whole, featureExtractor: nil, trainablePart: whole, stages: .single, learningRateFactors: [:],
-                freezesStatistics: false,
-                preprocessing: Preprocessing(
+            return try untrained(
+                network,
+                Preprocessing(
                     width: network.input.width, height: network.input.height, channels: network.input.channels,
-                    cropAndScale: hyperparameters.cropAndScale),
-                baseDigest: nil)
+                    cropAndScale: hyperparameters.cropAndScale))
+        case .untrained(let network, let preprocessing):
+            try preprocessing.checkFits(network)
+            guard let classifier = try network.classifying(labels: labels.count) else {
+                throw ImprintError.noHead(network: network.name)
+            }
+            var start = try untrained(classifier, preprocessing)
+            start.networkDigest = SHA256.hexadecimal(of: Array((try json(network) + json(preprocessing)).utf8))
+            return start
         case .base(let base, let trainableLayers):
             guard base.head.isTrainable else {
                 throw ImprintError.cannotTrainImportedDetector(network: base.network.name)
@@ -124,6 +135,32 @@ extension ClassifierConfiguration {
     }
 }
 
+extension ClassifierConfiguration {
+    /// Returns the starting point of a network with random parameters.
+    private func untrained(_ network: Network, _ preprocessing: Preprocessing) throws -> StartingPoint {
+        let whole = StartingPoint.Part(
+            network: network, parameters: try Parameters(network, seed: hyperparameters.seed))
+        return StartingPoint(
+            whole: whole, featureExtractor: nil, trainablePart: whole, stages: .single, learningRateFactors: [:],
+            freezesStatistics: false, preprocessing: preprocessing, baseDigest: nil)
+    }
+}
+
+extension Preprocessing {
+    /// Checks that the values are valid, and that a photo has the size of a network's input.
+    fileprivate func checkFits(_ network: Network) throws(ImprintError) {
+        if let problem {
+            throw .invalidSetting(name: "preprocessing", found: "invalid (\(problem))", expected: "valid values")
+        }
+        let shape = TensorShape(height: height, width: width, channels: channels)
+        guard shape == network.input else {
+            throw .invalidSetting(
+                name: "preprocessing", found: "for an input of \(shape)",
+                expected: "\(network.input), the input of the network \(network.name.debugDescription)")
+        }
+    }
+}
+
 extension ClassifierConfiguration.StartingPoint.Part {
     /// Splits the network into the layers before the head and the head; nil if the head is the whole network.
     fileprivate func splitAtHead() throws -> (features: Self, head: Self)? {
@@ -137,6 +174,12 @@ extension ClassifierConfiguration.StartingPoint.Part {
 }
 
 extension Network {
+    /// Returns the network if it ends in a softmax over the labels, otherwise with another head; nil if it cannot have one.
+    fileprivate func classifying(labels: Int) throws(NetworkError) -> Network? {
+        let classifies = nodes.last?.layer is Softmax && output == TensorShape(channels: labels)
+        return classifies ? self : try replacingHead(labels: labels)
+    }
+
     /// Returns the network with a head for another number of labels and a softmax at its end; nil if it cannot have one.
     fileprivate func replacingHead(labels: Int) throws(NetworkError) -> Network? {
         guard denseHeadName != nil else { return try withDenseHead(outputs: labels) }
