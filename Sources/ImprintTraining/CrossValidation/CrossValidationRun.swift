@@ -3,7 +3,7 @@
 /// The run executes on a background thread. It ends with the event `finished`, or with an error:
 /// - `ImprintError`: a setting is out of range, or training diverged.
 /// - `CrossValidationError`: a label has too few groups of photos, or the folder of finished folds cannot be used.
-/// - `ImageError`: too few photos can be read.
+/// - `ImageError`: too few photos can be read, or the labels or photos of their source are inconsistent.
 /// - `NetworkError`: the network and the photos do not fit together.
 /// - `FileError`: the folder of finished folds cannot be written or locked.
 ///
