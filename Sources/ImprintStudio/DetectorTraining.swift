@@ -130,8 +130,19 @@ extension ExampleTrainer {
             throw CancellationError()
         }
         guard let result, !Task.isCancelled else { throw CancellationError() }
-        try await use(result.model, named: "the new detector", .detector)
-        guard result.ending == .stopped else { return "Trained a detector from \(data.summary)." }
-        return "Stopped early, and kept the best detector so far, from \(data.summary)."
+        let note = await use(try ImageClassifier(result.model, threads: threads), .detector(result.model))
+        return Self.message(about: result, data) + note
+    }
+
+    /// Returns a message about a finished run.
+    static func message(about result: TrainingResult, _ data: DetectorData) -> String {
+        if let error = result.photoError {
+            return
+                "Training ended early because too few photos are left: \("\(error)".sentence) The new detector is the "
+                + "best one so far, from \(data.summary). Put the photos back, and train again."
+        }
+        return result.ending == .stopped
+            ? "Stopped early, and kept the best detector so far, from \(data.summary)."
+            : "Trained a detector from \(data.summary)."
     }
 }

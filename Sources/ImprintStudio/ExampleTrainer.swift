@@ -13,17 +13,9 @@ final class ExampleTrainer: Sendable {
     let initialClassifier: ImageClassifier?
     let threads: Int
     let installer: BaseModelInstaller
+    /// The folder for temporary folders.
+    let temporaryFolder: URL
     let state: Mutex<State>
-
-    /// The kind of a learned model.
-    enum LearnedKind: String, Sendable {
-        /// A personalization of the initial classifier.
-        case personalization
-        /// A new classifier.
-        case model
-        /// A new detector.
-        case detector
-    }
 
     struct State {
         var classifier: ImageClassifier? {
@@ -45,8 +37,8 @@ final class ExampleTrainer: Sendable {
         var status = TrainingStatus()
         /// The training task and its control.
         var training: (task: Task<Void, Never>, control: PersonalizationControl)?
-        /// The file of the learned model and its kind.
-        var learned: (file: Data, kind: LearnedKind)? {
+        /// The learned model; nil before training.
+        var learned: LearnedModel? {
             didSet { report = nil }
         }
         /// The report of the learned model, as HTML; nil if the model was not trained in the panel Photos.
@@ -61,10 +53,14 @@ final class ExampleTrainer: Sendable {
         var hasEnded = false
     }
 
-    init(_ initialClassifier: ImageClassifier?, threads: Int, installer: BaseModelInstaller) {
+    init(
+        _ initialClassifier: ImageClassifier?, threads: Int, installer: BaseModelInstaller,
+        temporaryFolder: URL = FileManager.default.temporaryDirectory
+    ) {
         self.initialClassifier = initialClassifier
         self.threads = threads
         self.installer = installer
+        self.temporaryFolder = temporaryFolder
         // Training reports the error of a folder that cannot be read.
         let base = initialClassifier == nil ? try? installer.bases.first : nil
         state = Mutex(State(classifier: initialClassifier, base: base))
@@ -76,8 +72,8 @@ final class ExampleTrainer: Sendable {
     var modelVersion: Int { state.withLock { $0.modelVersion } }
     var status: TrainingStatus { state.withLock { $0.status } }
     var examples: Examples { state.withLock { $0.examples } }
-    /// The file of the learned model and its kind; nil before training.
-    var learned: (file: Data, kind: LearnedKind)? { state.withLock { $0.learned } }
+    /// The learned model; nil before training.
+    var learned: LearnedModel? { state.withLock { $0.learned } }
     /// The contact sheet of the images that a detector learns from, as a JPEG; nil without a contact sheet.
     var sheet: Data? { state.withLock { $0.sheet } }
 
@@ -325,22 +321,20 @@ final class ExampleTrainer: Sendable {
 
     /// Trains, replaces the classifier, and returns a message.
     private func learn(_ examples: Examples, _ control: PersonalizationControl) async throws -> String {
-        let (classifier, file, base) = try await withPrivateTemporaryFolder { folder in
-            if let initialClassifier {
-                let (classifier, file) = try await personalize(initialClassifier, examples, control, folder)
-                return (classifier, file, InstalledBase?.none)
-            }
-            return try await trainNewModel(examples, folder)
+        if let initialClassifier {
+            let (classifier, personalization) = try await personalize(initialClassifier, examples, control)
+            let note = await use(classifier, .personalization(personalization))
+            return "Learned from \(examples.count) examples.\(note)"
         }
-        let kind: LearnedKind = initialClassifier == nil ? .model : .personalization
-        state.withLock { ($0.classifier, $0.learned) = (classifier, (file, kind)) }
+        let (model, base) = try await trainNewModel(examples)
+        let note = await use(try ImageClassifier(model, threads: threads), .classifier(model))
         let start = base.map { ", starting from \(BaseModelOffer.title(of: $0.name))" } ?? ""
-        return "Learned from \(examples.count) examples\(start)."
+        return "Learned from \(examples.count) examples\(start).\(note)"
     }
 
     private func personalize(
-        _ initialClassifier: ImageClassifier, _ examples: Examples, _ control: PersonalizationControl, _ folder: URL
-    ) async throws -> (ImageClassifier, Data) {
+        _ initialClassifier: ImageClassifier, _ examples: Examples, _ control: PersonalizationControl
+    ) async throws -> (ImageClassifier, Personalization) {
         try await onDedicatedThread { [self] in
             var configuration = PersonalizationConfiguration()
             configuration.threads = threads
@@ -352,35 +346,29 @@ final class ExampleTrainer: Sendable {
             try session.teach(photos, control: control) { progress in
                 self.update { $0.update(with: progress) }
             }
-            let file = folder.appending(path: "learned")
-            try session.save(to: file)
-            return (session.classifier, try Data(contentsOf: file))
+            guard let personalization = session.personalization else { throw ImprintError.nothingToSave }
+            return (session.classifier, personalization)
         }
     }
 
     /// Trains a new model, which starts from the first installed base model.
     ///
     /// It starts from the base model that comes with Imprint if none is installed, or if `usesBuiltInBase` is true.
-    private func trainNewModel(
-        _ examples: Examples, _ folder: URL
-    ) async throws -> (ImageClassifier, Data, InstalledBase?) {
-        let photos = folder.appending(path: "examples", directoryHint: .isDirectory)
-        try FileManager.default.createDirectory(at: photos, withIntermediateDirectories: false)
-        let labelled = try examples.write(to: photos)
-        let base = usesBuiltInBase ? nil : try findBase()
-        let configuration = ClassifierConfiguration(
-            try base.map { .pretrained(try $0.model(), recipe: .head) } ?? .builtInBase, exampleCount: examples.count,
-            threads: threads)
-        var result: TrainingResult?
-        for try await event in ClassifierTrainer(photos: labelled, configuration: configuration).start() {
-            update { $0.update(with: event) }
-            if case .finished(let finished) = event { result = finished }
+    private func trainNewModel(_ examples: Examples) async throws -> (ModelFile, InstalledBase?) {
+        try await withPrivateTemporaryFolder(in: temporaryFolder) { folder in
+            let photos = try examples.write(to: folder.appending(path: "examples", directoryHint: .isDirectory))
+            let base = usesBuiltInBase ? nil : try findBase()
+            let configuration = ClassifierConfiguration(
+                try base.map { .pretrained(try $0.model(), recipe: .head) } ?? .builtInBase,
+                exampleCount: examples.count, threads: threads)
+            var result: TrainingResult?
+            for try await event in ClassifierTrainer(photos: photos, configuration: configuration).start() {
+                update { $0.update(with: event) }
+                if case .finished(let finished) = event { result = finished }
+            }
+            guard let result, !Task.isCancelled else { throw CancellationError() }
+            if let error = result.photoError { throw error }
+            return (result.model, base)
         }
-        guard let result, !Task.isCancelled else { throw CancellationError() }
-        let file = folder.appending(path: "learned")
-        try result.model.write(to: file)
-        let bytes = try Data(contentsOf: file)
-        let classifier = try ImageClassifier(ModelFile([UInt8](bytes), named: "the new model"), threads: threads)
-        return (classifier, bytes, base)
     }
 }

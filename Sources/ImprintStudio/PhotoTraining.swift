@@ -61,10 +61,10 @@ extension ExampleTrainer {
         }
         guard let result, !Task.isCancelled else { throw CancellationError() }
         if let error = result.photoError { throw error }
-        try await use(result.model, named: "the new model", .model)
+        let note = await use(try ImageClassifier(result.model, threads: threads), .classifier(result.model))
         let start = base.map { ", starting from \(BaseModelOffer.title(of: $0.name))" } ?? ""
         let early = result.ending == .stopped ? "Stopped early, and kept the best model so far. " : ""
-        return (result, "\(early)Trained on \(count) photos\(start). \(Self.text(result.evaluation))")
+        return (result, "\(early)Trained on \(count) photos\(start). \(Self.text(result.evaluation))\(note)")
     }
 
     /// Returns the accuracy on the validation set as a sentence.
@@ -89,17 +89,6 @@ extension ExampleTrainer {
             return report.html
         }
         state.withLock { $0.report = Data(html.utf8) }
-    }
-
-    /// Uses a trained model instead of the classifier.
-    func use(_ model: ModelFile, named name: String, _ kind: LearnedKind) async throws {
-        let bytes = try await withPrivateTemporaryFolder { folder in
-            let file = folder.appending(path: "learned")
-            try model.write(to: file)
-            return try Data(contentsOf: file)
-        }
-        let classifier = try ImageClassifier(ModelFile([UInt8](bytes), named: name), threads: threads)
-        state.withLock { ($0.classifier, $0.learned) = (classifier, (bytes, kind)) }
     }
 
     /// The report of the learned model, as HTML; nil if the model was not trained in the panel Photos.
@@ -131,13 +120,12 @@ extension Studio {
         guard let name = ["onnx": "model.onnx", "coreml": "model.mlmodel"][format] else {
             throw RequestError("The request does not name an export format. Add ?format=onnx or ?format=coreml.")
         }
-        guard let (bytes, kind) = trainer.learned else {
+        guard let learned = trainer.learned else {
             throw RequestError("There is no learned model yet. Train one first.", .notFound)
         }
-        guard kind != .personalization else {
+        guard let model = learned.model else {
             throw RequestError("A personalization cannot be exported. Train a new model first.", .conflict)
         }
-        let model = try ModelFile([UInt8](bytes), named: "the new model")
         let exported = try await withPrivateTemporaryFolder { folder in
             let file = folder.appending(path: name)
             do {

@@ -4,8 +4,9 @@ internal import Foundation
 private let prefix = "imprint-studio-"
 
 /// Creates a temporary folder that no other user can read.
-func makePrivateTemporaryFolder() throws -> URL {
-    let folder = FileManager.default.temporaryDirectory.appending(
+/// - Parameter parent: The folder that contains it.
+func makePrivateTemporaryFolder(in parent: URL = FileManager.default.temporaryDirectory) throws -> URL {
+    let folder = parent.appending(
         path: "\(prefix)\(ProcessInfo.processInfo.processIdentifier)-\(UUID().uuidString)")
     try FileManager.default.createDirectory(
         at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -13,8 +14,11 @@ func makePrivateTemporaryFolder() throws -> URL {
 }
 
 /// Runs `body` with a temporary folder that no other user can read, and removes it afterwards.
-func withPrivateTemporaryFolder<Value>(_ body: (URL) async throws -> Value) async throws -> Value {
-    let folder = try makePrivateTemporaryFolder()
+/// - Parameter parent: The folder that contains it.
+func withPrivateTemporaryFolder<Value>(
+    in parent: URL = FileManager.default.temporaryDirectory, _ body: (URL) async throws -> Value
+) async throws -> Value {
+    let folder = try makePrivateTemporaryFolder(in: parent)
     defer { try? FileManager.default.removeItem(at: folder) }
     return try await body(folder)
 }

@@ -178,7 +178,7 @@ package final class Studio: Sendable {
         case (.POST, "/revert"):
             try trainer.revert()
             return try .json(model)
-        case (.GET, "/learned"): return try learnedModel()
+        case (.GET, "/learned"): return try await learnedModel()
         case (.GET, let path):
             if let file = Page.file(path) { return file }
             fallthrough

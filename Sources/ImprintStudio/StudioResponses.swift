@@ -39,24 +39,20 @@ struct ModelResponse: Encodable {
         version = trainer.modelVersion
         let classifier = trainer.classifier
         let learned = trainer.learned
-        let newName = learned?.kind == .detector ? "A new detector" : "A new model"
-        // A personalization has the name of its model, which is never nil.
         let matching = trainer.matching
         isMatching = matching != nil
         self.name =
             isMatching
             ? "Matching of the artwork"
-            : classifier.map { _ in
-                learned.map { $0.kind != .personalization } ?? false ? newName : name ?? newName
-            }
+            : classifier.map { _ in learned?.newName ?? name ?? "A new model" }
         labels = matching?.labels ?? classifier?.labels ?? []
         personalizes = trainer.initialClassifier != nil
         learnsNewLabels = trainer.initialClassifier?.learnsNewLabels ?? true
         objectLabels = matching?.labels ?? classifier?.objectLabels
         // Matching sees whole images.
         cropAspectRatio = isMatching ? nil : Self.cropAspectRatio(of: classifier)
-        self.learned = learned?.kind.rawValue
-        learnedFile = Self.fileName(learned?.kind)
+        self.learned = learned?.kind
+        learnedFile = learned?.fileName ?? "model.imprint"
         hasReport = trainer.report != nil
         base = trainer.base.map { BaseModelOffer.title(of: $0.name) }
         usesBuiltInBase = trainer.usesBuiltInBase
@@ -69,11 +65,6 @@ struct ModelResponse: Encodable {
         let preprocessing = classifier.model.preprocessing
         guard preprocessing.cropAndScale == .centerCrop else { return nil }
         return Double(preprocessing.width) / Double(preprocessing.height)
-    }
-
-    /// Returns the file name of a learned model.
-    static func fileName(_ kind: ExampleTrainer.LearnedKind?) -> String {
-        kind == .personalization ? "personalization.imprint" : "model.imprint"
     }
 }
 
@@ -151,18 +142,5 @@ extension Studio {
             try await Task.sleep(for: .milliseconds(30))
         }
         return try .json(trainer.status)
-    }
-
-    func learnedModel() throws -> HTTPResponse {
-        guard let (file, kind) = trainer.learned else {
-            throw RequestError("There is no learned model yet.", .notFound)
-        }
-        return HTTPResponse(
-            statusCode: .ok,
-            headers: [
-                .contentType: "application/octet-stream",
-                .contentDisposition:
-                    "attachment; filename=\"\(ModelResponse.fileName(kind))\"",
-            ], body: file)
     }
 }
