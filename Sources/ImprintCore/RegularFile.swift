@@ -110,6 +110,13 @@ package struct FileStamp: Equatable, Sendable {
     /// The times of the last change of the content, and of the content, name or permissions.
     private let times: [Int]
 
+    /// Creates the stamp of the file at `url`, and follows symbolic links; nil if nothing is there, or if permissions do not allow reading it.
+    package init?(_ url: URL) {
+        var status = stat()
+        guard stat(url.path, &status) == 0 else { return nil }
+        self.init(status)
+    }
+
     package init(_ status: stat) {
         device = Int(truncatingIfNeeded: status.st_dev)
         index = UInt64(status.st_ino)

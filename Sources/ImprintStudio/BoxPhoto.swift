@@ -28,7 +28,7 @@ struct BoxPhoto: Encodable, Sendable {
     var objects: [Object] = []
     /// Whether a photo without boxes is known to show none of the objects, so that training uses it.
     var isBackground = false
-    /// The number of edits, so that a page cannot overwrite an edit of another page.
+    /// The number of edits and of changes of the annotation file, so that a page cannot overwrite an edit of another page or program.
     var revision = 0
 
     /// Whether the annotation file lists the photo.
@@ -43,7 +43,8 @@ extension BoxPhoto {
     mutating func apply(_ edit: Edit) throws {
         guard edit.revision == revision else {
             throw RequestError(
-                "The boxes of this photo were changed in another tab. They are shown again now.", .conflict)
+                "The boxes of this photo were changed in another tab or by another program. They are shown again now.",
+                .conflict)
         }
         guard edit.objects.count <= Self.objectLimit else {
             throw RequestError(

@@ -7,7 +7,7 @@ internal import Synchronization
 /// The photos with boxes: a folder with the photos in `images`, and their boxes in `boxes.json` in the COCO format.
 ///
 /// The annotation file lists the photos that training may use: those with boxes, and those that show no object. The folder is created with
-/// the first photo. Only one studio at a time uses it.
+/// the first photo. Only one studio at a time uses it. Other programs may change the annotation file, which is then read again.
 final class BoxStore: Sendable {
     /// The maximum number of photos.
     static let photoLimit = 2000
@@ -23,8 +23,10 @@ final class BoxStore: Sendable {
         var version = 0
         /// The photos of the annotation file that are missing, and its other problems.
         var problems: [String] = []
-        /// Whether the next change loses boxes of photos that are missing, so that the file must be copied first.
-        var losesBoxes = false
+        /// The state of the annotation file when the store has read or written it; nil if there was none.
+        var stamp: FileStamp?
+        /// Whether the store has read the annotation file and not yet written it, so that the file may contain more than the photos.
+        var mayContainMore = false
     }
 
     /// A snapshot of the store.
@@ -46,7 +48,7 @@ final class BoxStore: Sendable {
     var content: Content {
         get throws {
             try state.withLock { state in
-                if FileStatus(folder) != nil { try open(&state) }
+                try refresh(&state)
                 return Content(photos: state.photos, version: state.version, problems: state.problems)
             }
         }
@@ -55,7 +57,7 @@ final class BoxStore: Sendable {
     /// Lets another studio use the folder.
     func close() { state.withLock { $0.lock = nil } }
 
-    /// Locks the folder, and reads it if this is not yet done.
+    /// Locks and reads the folder if this is not yet done.
     private func open(_ state: inout State) throws {
         guard state.lock == nil else { return }
         guard let lock = try FileLock(folder: folder) else {
@@ -63,28 +65,37 @@ final class BoxStore: Sendable {
                 "Another studio is using the photos with boxes in \(folder.path). Stop that studio, or use it instead.",
                 .conflict)
         }
-        var photos: [String: BoxPhoto] = [:]
-        var problems: [String] = []
-        var losesBoxes = false
-        if FileStatus(file) != nil {
-            let annotations = try BoxAnnotations(contentsOf: file)
-            let inside = images.standardizedFileURL.path
-            let others = annotations.photos.filter {
-                $0.url.standardizedFileURL.deletingLastPathComponent().path != inside
-            }
-            for photo in annotations.photos where !others.contains(photo) {
-                let name = photo.url.lastPathComponent
-                photos[name] = BoxPhoto(
-                    name: name, width: photo.width, height: photo.height,
-                    objects: photo.objects.map {
-                        BoxPhoto.Object(label: $0.label, box: $0.box, isCrowd: $0.isCrowd ? true : nil)
-                    }, isBackground: photo.objects.isEmpty)
-            }
-            problems =
-                annotations.warnings + annotations.skipped.map { "\($0.reason)" }
-                + others.map { "\($0.url.path): is not in the folder \(inside)" }
-            losesBoxes = !annotations.skipped.isEmpty || !others.isEmpty
+        try read(&state)
+        state.lock = lock
+    }
+
+    /// Opens the folder if it exists, and reads it again if another program has changed the annotation file.
+    /// - Returns: Whether another program has changed it.
+    @discardableResult
+    private func refresh(_ state: inout State) throws -> Bool {
+        guard FileStatus(folder) != nil else { return false }
+        try open(&state)
+        // A missing file is no change: the next edit writes all boxes again.
+        guard let stamp = FileStamp(file), stamp != state.stamp else { return false }
+        try read(&state)
+        return true
+    }
+
+    /// Opens the folder to change the boxes of a photo.
+    /// - Throws: `RequestError` if another program has changed the annotation file.
+    private func openToChange(_ state: inout State) throws {
+        guard try !refresh(&state) else {
+            throw RequestError(
+                "Another program has changed \(file.lastPathComponent), so this change is not saved. "
+                    + "The boxes of the file are shown now; if they are not, reload the page.", .conflict)
         }
+    }
+
+    /// Reads the annotation file, and lists the photos.
+    private func read(_ state: inout State) throws {
+        // If the file changes while it is read, its stamp is different later.
+        let stamp = FileStamp(file)
+        var (photos, problems) = try annotatedPhotos()
         for name in (try? FileManager.default.contentsOfDirectory(atPath: images.path)) ?? []
         where photos[name] == nil && !name.hasPrefix(".") {
             do throws(ImageError) {
@@ -93,9 +104,43 @@ final class BoxStore: Sendable {
                 problems.append("\(error)")
             }
         }
+        // A page must not apply edits of the boxes of an earlier file.
+        for photo in state.photos { photos[photo.name]?.revision = photo.revision + 1 }
         state.photos = photos.values.sorted { precedes($0.name, $1.name) }
-        (state.problems, state.losesBoxes, state.lock) = (problems, losesBoxes, lock)
+        (state.problems, state.stamp, state.mayContainMore) = (problems, stamp, stamp != nil)
         state.version += 1
+    }
+
+    /// Returns the photos of the annotation file by name, and its problems.
+    private func annotatedPhotos() throws -> (photos: [String: BoxPhoto], problems: [String]) {
+        guard FileStatus(file) != nil else { return ([:], []) }
+        let annotations: BoxAnnotations
+        do {
+            annotations = try BoxAnnotations(contentsOf: file)
+        } catch let error as BoxAnnotationsError {
+            switch error {
+            // The file is valid, but has nothing to show. The first edit keeps a copy of it.
+            case .noPhotos, .noReadablePhotos, .noUsableBoxes: return ([:], ["\(error)"])
+            default: throw error
+            }
+        }
+        var photos: [String: BoxPhoto] = [:]
+        let inside = images.standardizedFileURL.path
+        let others = annotations.photos.filter {
+            $0.url.standardizedFileURL.deletingLastPathComponent().path != inside
+        }
+        for photo in annotations.photos where !others.contains(photo) {
+            let name = photo.url.lastPathComponent
+            photos[name] = BoxPhoto(
+                name: name, width: photo.width, height: photo.height,
+                objects: photo.objects.map {
+                    BoxPhoto.Object(label: $0.label, box: $0.box, isCrowd: $0.isCrowd ? true : nil)
+                }, isBackground: photo.objects.isEmpty)
+        }
+        let problems =
+            annotations.warnings + annotations.skipped.map { "\($0.reason)" }
+            + others.map { "\($0.url.path): is not in the folder \(inside)" }
+        return (photos, problems)
     }
 
     private static func photo(_ name: String, _ url: URL) throws(ImageError) -> BoxPhoto {
@@ -133,9 +178,10 @@ final class BoxStore: Sendable {
     }
 
     /// Applies an edit of the page to a photo, writes the annotation file, and returns the photo and the new number of changes.
+    /// - Throws: `RequestError` if another page or program has changed the boxes.
     func update(_ name: String, _ edit: BoxPhoto.Edit) throws -> (photo: BoxPhoto, version: Int) {
         try state.withLock { state in
-            if FileStatus(folder) != nil { try open(&state) }
+            try openToChange(&state)
             let index = try Self.index(of: name, state)
             var photos = state.photos
             try photos[index].apply(edit)
@@ -145,9 +191,10 @@ final class BoxStore: Sendable {
     }
 
     /// Deletes a photo and its boxes.
+    /// - Throws: `RequestError` if another program has changed the annotation file.
     func remove(_ name: String) throws {
         try state.withLock { state in
-            if FileStatus(folder) != nil { try open(&state) }
+            try openToChange(&state)
             var photos = state.photos
             let removed = photos.remove(at: try Self.index(of: name, state))
             if removed.isAnnotated { try write(photos, &state) }
@@ -195,29 +242,45 @@ final class BoxStore: Sendable {
 
     /// Writes the annotation file, and then changes the state.
     private func write(_ photos: [BoxPhoto], _ state: inout State) throws {
-        if state.losesBoxes {
-            // Only this file has the boxes of missing photos.
-            let copy = (1...).lazy.map { self.folder.appending(path: "boxes-\($0).json") }.first {
-                FileStatus($0) == nil
-            }
-            if let copy { try FileManager.default.copyItem(at: file, to: copy) }
-            state.losesBoxes = false
+        if state.mayContainMore {
+            try copyFile(unlessItContainsOnly: state.photos)
+            state.mayContainMore = false
         }
-        let annotations = annotations(of: photos)
-        if annotations.photos.isEmpty {
-            try removeIfPresent(file)
+        if let data = try data(of: photos) {
+            try AtomicFile.write([UInt8](data), to: file)
         } else {
-            try AtomicFile.write([UInt8](try annotations.cocoData(relativeTo: folder)), to: file)
+            try removeIfPresent(file)
         }
+        state.stamp = FileStamp(file)
         state.photos = photos
         state.version += 1
+    }
+
+    /// Copies the annotation file to `boxes-1.json`, or to the next free name, unless writing the photos gives the same bytes.
+    ///
+    /// Other bytes may have boxes of missing photos, dropped or clipped boxes, or keys that the store does not read.
+    private func copyFile(unlessItContainsOnly photos: [BoxPhoto]) throws {
+        guard FileStatus(file) != nil else { return }
+        let bytes = try Data(contentsOf: file)
+        guard try data(of: photos) != bytes else { return }
+        var number = 1
+        while try !AtomicFile.create(folder.appending(path: "boxes-\(number).json"), { try $0.write([UInt8](bytes)) }) {
+            number += 1
+        }
+    }
+
+    /// Returns the content of the annotation file; nil if it has no photos, so that there is no file.
+    private func data(of photos: [BoxPhoto]) throws -> Data? {
+        let annotations = annotations(of: photos)
+        return annotations.photos.isEmpty ? nil : try annotations.cocoData(relativeTo: folder)
     }
 
     /// The annotations that training uses.
     var annotations: BoxAnnotations { get throws { annotations(of: try content.photos) } }
 
     private func annotations(of photos: [BoxPhoto]) -> BoxAnnotations {
-        let annotated = photos.filter(\.isAnnotated).map { photo in
+        // Equal boxes give equal bytes, also if the photos were added in another order.
+        let annotated = photos.filter(\.isAnnotated).sorted { precedes($0.name, $1.name) }.map { photo in
             AnnotatedPhoto(
                 url: url(photo.name), width: photo.width, height: photo.height,
                 objects: photo.objects.map {

@@ -4,7 +4,9 @@ internal import Imprint
 internal import ImprintCore
 internal import ImprintModel
 
-/// A learned model, which stays in memory. Its file is written each time the model is downloaded.
+/// A learned model, which stays in memory.
+///
+/// Its file is written each time the model is downloaded.
 enum LearnedModel: Sendable {
     /// A personalization of the initial classifier.
     case personalization(Personalization)

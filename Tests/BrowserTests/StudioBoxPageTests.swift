@@ -175,7 +175,8 @@ struct StudioBoxPageTests {
             let seen = sight.values
             #expect(seen.state == "1 box in 1 of 1 photos." && seen.inOther == ["Leaf", "Crest"])
             #expect(
-                seen.conflict == "The boxes of this photo were changed in another tab. They are shown again now. "
+                seen.conflict
+                    == "The boxes of this photo were changed in another tab or by another program. They are shown again now. "
                     + "Undo brings back your edit.")
             #expect(seen.back == ["Leaf", "Crest"] && seen.gone)
             #expect(seen.background == "0 boxes in 0 of 1 photos; 1 without objects.")

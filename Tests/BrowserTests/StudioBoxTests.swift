@@ -224,4 +224,142 @@ import Testing
             await damaged.stop()
         }
     }
+
+    /// Returns an annotation file with a box of the photo `images/a.jpg`, and more content.
+    private static func annotationFile(annotation: String? = nil, category: String? = nil) -> Data {
+        let annotations =
+            [#"{"id": 1, "image_id": 1, "category_id": 1, "bbox": [20, 10, 40, 20]}"#] + [annotation].compactMap(\.self)
+        let categories = [#"{"id": 1, "name": "leaf"}"#] + [category].compactMap(\.self)
+        let text = """
+            {"images": [{"id": 1, "file_name": "images/a.jpg", "width": 200, "height": 100}],
+            "annotations": [\(annotations.joined(separator: ", "))], "categories": [\(categories.joined(separator: ", "))]}
+            """
+        return Data(text.utf8)
+    }
+
+    /// Writes the annotation file and the photo `images/a.jpg` to the folder of a studio.
+    private func write(_ content: Data, to boxes: URL) throws {
+        let images = boxes.appending(path: "images")
+        try FileManager.default.createDirectory(at: images, withIntermediateDirectories: true)
+        try photo().write(to: images.appending(path: "a.jpg"))
+        try content.write(to: boxes.appending(path: "boxes.json"))
+    }
+
+    @Test(
+        "The first edit copies an annotation file of another program, so that nothing in it is lost",
+        arguments: [
+            // An unknown image, a polygon, a box that extends beyond the photo, and a box without area.
+            annotationFile(annotation: #"{"id": 2, "image_id": 9, "category_id": 1, "bbox": [20, 10, 40, 20]}"#),
+            annotationFile(
+                annotation:
+                    #"{"id": 2, "image_id": 1, "category_id": 1, "bbox": [9, 9, 40, 20], "segmentation": [[9, 9, 49, 9, 9, 29]]}"#
+            ),
+            annotationFile(annotation: #"{"id": 2, "image_id": 1, "category_id": 1, "bbox": [180, 10, 40, 20]}"#),
+            annotationFile(annotation: #"{"id": 2, "image_id": 1, "category_id": 1, "bbox": [20, 10, 0, 20]}"#),
+            annotationFile(category: #"{"id": 2, "name": "crest"}"#), annotationFile(),
+        ])
+    func foreignFile(content: Data) async throws {
+        try await StudioSamples.withStudio(hasModel: false) { studio, folder in
+            let boxes = Self.boxes(folder)
+            try write(content, to: boxes)
+            let client = try await StudioClient.enter(studio).client
+            for revision in 0..<2 {
+                let edit = Self.edit([("leaf", [0, 0, 0.5, 0.5])], revision: revision)
+                _ = try Self.edited(try await client.ask("PUT", "boxes", ["name": "a.jpg"], edit))
+            }
+            #expect(try Data(contentsOf: boxes.appending(path: "boxes-1.json")) == content)
+            let names = try FileManager.default.contentsOfDirectory(atPath: boxes.path)
+            #expect(names.sorted() == ["boxes-1.json", "boxes.json", "images"])
+            #expect(try BoxAnnotations(contentsOf: boxes.appending(path: "boxes.json")).photos.count == 1)
+        }
+    }
+
+    @Test("A later studio does not copy an annotation file that a studio has written") func ownFile() async throws {
+        try await withTemporaryFolder { folder in
+            let boxes = Self.boxes(folder)
+            for run in 0..<2 {
+                let studio = try await Studio(nil, installer: StudioSamples.installer(folder))
+                let client = try await StudioClient.enter(studio).client
+                if run == 0 {
+                    for seed in 1...2 as ClosedRange<UInt64> {
+                        _ = try Self.decoded(try await client.ask("POST", "boxes", [:], try photo(seed)))
+                    }
+                    let background = Self.edit([], isBackground: true)
+                    _ = try Self.edited(try await client.ask("PUT", "boxes", ["name": "00002.jpeg"], background))
+                }
+                let parts = [("leaf", [1.0 / 3, 0.1234567, 0.2, 0.456789]), ("crest", [0.25, 0.5, 0.75, 0.5])]
+                let edit = Self.edit(parts + (run == 0 ? [] : [("leaf", [0, 0, 0.1, 0.1])]))
+                _ = try Self.edited(try await client.ask("PUT", "boxes", ["name": "00001.jpeg"], edit))
+                await studio.stop()
+            }
+            let names = try FileManager.default.contentsOfDirectory(atPath: boxes.path)
+            #expect(names.sorted() == ["boxes.json", "images"])
+        }
+    }
+
+    @Test("If another program has changed the annotation file, the studio reads it again and rejects the change")
+    func changedFile() async throws {
+        try await StudioSamples.withStudio(hasModel: false) { studio, folder in
+            let file = Self.boxes(folder).appending(path: "boxes.json")
+            let client = try await StudioClient.enter(studio).client
+            let name = try #require(Self.decoded(try await client.ask("POST", "boxes", [:], try photo())).added)
+            func put(_ label: String, revision: Int) async throws -> StudioClient.Answer {
+                try await client.ask(
+                    "PUT", "boxes", ["name": name], Self.edit([(label, [0, 0, 0.5, 0.5])], revision: revision))
+            }
+            func labels() async throws -> [String] {
+                try Self.decoded(try await client.ask("GET", "boxes")).photos.flatMap { $0.objects.map(\.label) }
+            }
+            _ = try Self.edited(try await put("leaf", revision: 0))
+            let changed = Data(try String(contentsOf: file, encoding: .utf8).replacing("leaf", with: "branch").utf8)
+            try changed.write(to: file)
+            let rejected = try await put("crest", revision: 1)
+            #expect(
+                rejected.status == 409 && rejected.error?.hasPrefix("Another program has changed boxes.json") == true)
+            #expect(rejected.error?.contains("reload the page") == true)
+            #expect(try Data(contentsOf: file) == changed)
+            #expect(try await labels() == ["branch"])
+            // A page that has not read the boxes again cannot overwrite them.
+            #expect(try await put("crest", revision: 1).status == 409)
+            _ = try Self.edited(try await put("crest", revision: 2))
+            #expect(try BoxAnnotations(contentsOf: file).labels == ["crest"])
+
+            try changed.write(to: file)
+            #expect(try await client.ask("DELETE", "boxes", ["name": name]).status == 409)
+            #expect(try await labels() == ["branch"])
+            // If the file is removed, the next edit writes all boxes again.
+            try FileManager.default.removeItem(at: file)
+            #expect(try await labels() == ["branch"])
+            _ = try Self.edited(try await put("crest", revision: 4))
+            #expect(try BoxAnnotations(contentsOf: file).labels == ["crest"])
+            _ = try Self.decoded(try await client.ask("DELETE", "boxes", ["name": name]))
+            #expect(!FileManager.default.fileExists(atPath: file.path))
+        }
+    }
+
+    @Test(
+        "An annotation file without usable photos or boxes is a problem, not an error, and stays in a copy",
+        arguments: [
+            #"[{"id": 1, "file_name": "images/b.jpg", "width": 200, "height": 100}], "annotations": []"#,
+            #"[{"id": 1, "file_name": "images/a.jpg"}], "annotations": [{"image_id": 1, "category_id": 1, "bbox": [9, 9, 0, 9]}]"#,
+            #"[], "annotations": []"#,
+        ])
+    func unusableFile(images: String) async throws {
+        try await StudioSamples.withStudio(hasModel: false) { studio, folder in
+            let boxes = Self.boxes(folder)
+            let content = Data("{\"images\": \(images), \"categories\": [{\"id\": 1, \"name\": \"leaf\"}]}".utf8)
+            try write(content, to: boxes)
+            let client = try await StudioClient.enter(studio).client
+            let shown = try Self.decoded(try await client.ask("GET", "boxes"))
+            #expect(shown.photos.map(\.name) == ["a.jpg"] && !shown.photos[0].isBackground)
+            #expect(shown.problems.count == 1 && shown.problems[0].contains("boxes.json"))
+            _ = try Self.decoded(try await client.ask("POST", "boxes", [:], try photo(2)))
+            let file = boxes.appending(path: "boxes.json")
+            #expect(try Data(contentsOf: file) == content)
+            let edit = Self.edit([("leaf", [0, 0, 0.5, 0.5])])
+            _ = try Self.edited(try await client.ask("PUT", "boxes", ["name": "a.jpg"], edit))
+            #expect(try Data(contentsOf: boxes.appending(path: "boxes-1.json")) == content)
+            #expect(try BoxAnnotations(contentsOf: file).photos.map(\.objects.count) == [1])
+        }
+    }
 }

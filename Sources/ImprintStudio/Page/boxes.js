@@ -188,7 +188,7 @@ async function save() {
         await updatePhoto(next);
       } catch (error) {
         [isChanged, failures] = [true, failures + 1];
-        // Another tab has changed or deleted the photo: show the stored boxes. Boxes that are not valid stay in the editor.
+        // Another tab or program has changed or deleted the photo: show the stored boxes. Boxes that are not valid stay in the editor.
         if (error.status === 404 || error.status === 409) {
           await refresh(true);
           if (open?.name === name) error.message += " Undo brings back your edit.";
@@ -308,7 +308,9 @@ find("box-delete").addEventListener("click", () => attempt(async () => {
   try {
     update(await server.removeBoxPhoto(name));
   } catch (error) {
-    if (hadChanges && open?.name === name) handleEdit();
+    // Another program has changed the boxes: show them before the photo can be deleted.
+    if (error.status === 409) await refresh(true);
+    else if (hadChanges && open?.name === name) handleEdit();
     throw error;
   }
   tabs.postMessage("changed");
