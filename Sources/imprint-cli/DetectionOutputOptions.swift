@@ -63,13 +63,25 @@ struct DetectionFiles {
     }
 
     /// Writes the files that need all photos.
-    func finish() throws { try coco.map { try $0.file.write(to: vacantPath($0.path, .detections)) } }
+    /// - Parameter isComplete: Whether all photos were processed.
+    /// - Returns: The lines about the files.
+    func finish(isComplete: Bool) throws -> [String] {
+        [crops?.summary, try writeCOCO(isComplete: isComplete)].compactMap { $0 }
+    }
 
-    /// The lines about the files, at the end.
-    var summary: [String] {
-        let boxes = coco.map {
-            "Wrote \($0.file.objectCount) detections in \($0.file.imageCount) photos to \($0.path)."
+    /// Writes the COCO file; incomplete detections, and those of no photo, do not replace earlier ones.
+    /// - Returns: The line about the file; nil if it is not written.
+    private func writeCOCO(isComplete: Bool) throws -> String? {
+        guard let (chosenPath, file) = coco else { return nil }
+        let path = vacantPath(chosenPath, .detections)
+        if !isComplete || file.imageCount == 0, let status = FileStatus(URL(filePath: path)), status.size > 0 {
+            let reason = isComplete ? "no photo was processed" : "not all photos were processed"
+            Terminal.warn("Did not replace \(path), because \(reason).")
+            return nil
         }
-        return [crops?.summary, boxes].compactMap { $0 }
+        try file.write(to: path)
+        return
+            "Wrote \(TextTable.counted(file.objectCount, "detection")) in \(TextTable.counted(file.imageCount, "photo")) "
+            + "to \(path)."
     }
 }

@@ -49,13 +49,13 @@ func forEachPhoto(
             progress.draw()
         }
     } catch {
+        progress.clear()
         // Keep the results so far, and report the error of the loop.
-        try? output.finish()
+        _ = try? output.finish(isComplete: false)
         throw error
     }
     progress.clear()
-    try output.finish()
-    for line in output.summary { Terminal.note(line) }
+    for line in try output.finish(isComplete: !Interrupt.isRequested) { Terminal.note(line) }
     if Interrupt.isRequested {
         Terminal.note(
             "Interrupted after \(TextTable.counted(progress.done, "photo")); all results until then are complete.")

@@ -75,14 +75,13 @@ final class PhotoOutput {
     }
 
     /// Writes the files that need all photos.
-    func finish() throws { try detections?.finish() }
-
-    /// The lines about the copies and the totals, at the end.
-    var summary: [String] {
+    /// - Parameter isComplete: Whether all photos were processed.
+    /// - Returns: The lines about the files, the copies and the totals, for the end.
+    func finish(isComplete: Bool) throws -> [String] {
+        let files = try detections?.finish(isComplete: isComplete) ?? []
         let total = format.countedLabels.map {
             "Total: \(PhotoFormat.text(counts: totals, of: $0) ?? format.noneText)."
         }
-        return [copies?.summary, annotations?.summary].compactMap { $0 } + (detections?.summary ?? [])
-            + (total.map { [$0] } ?? [])
+        return [copies?.summary, annotations?.summary].compactMap { $0 } + files + (total.map { [$0] } ?? [])
     }
 }

@@ -150,6 +150,59 @@ import Testing
         }
     }
 
+    /// Starts to detect with a list of photos that is a pipe, and waits for the result of the first photo; the list stays open.
+    private static let start = """
+        mkfifo list
+        touch found
+        $imprint detect d.imprint --files-from list --json --coco boxes.json > found &
+        exec 3> list
+        echo photos/bright/0.png >&3
+        attempts=0
+        until grep -q png found || [ $attempts -gt 600 ]; do sleep 0.05; attempts=$((attempts + 1)); done
+        """
+
+    @Test(
+        "Incomplete detections do not replace an earlier COCO file",
+        arguments: [
+            ("$imprint detect d.imprint photo.png --coco boxes.json", 1, "no photo was processed"),
+            (
+                "$imprint detect d.imprint photos --json --coco boxes.json > /dev/full", 1,
+                "not all photos were processed"
+            ), ("\(start)\nkill -INT $!\nwait $!", 130, "not all photos were processed"),
+        ] as [(String, Int32, String)])
+    func incompleteCOCO(script: String, status: Int32, reason: String) throws {
+        try withDetector { folder in
+            let complete = try imprint("detect", "d.imprint", "photos", "--coco", "boxes.json", folder: folder)
+            #expect(complete.status == 0, "\(complete.errors)")
+            let file = folder.appending(path: "boxes.json")
+            let before = try Data(contentsOf: file)
+            let run = try shell(script, folder: folder)
+            #expect(run.status == status, "\(run.errors)")
+            #expect(run.errors.contains("Did not replace boxes.json, because \(reason)."), "\(run.errors)")
+            #expect(!run.errors.contains("Wrote "), "\(run.errors)")
+            #expect(try Data(contentsOf: file) == before)
+        }
+    }
+
+    @Test("Without an earlier COCO file, an interrupted run writes the detections so far") func interruptedCOCO() throws
+    {
+        try withDetector { folder in
+            let run = try shell("\(Self.start)\nkill -INT $!\nwait $!", folder: folder)
+            #expect(run.status == 130 && run.errors.contains(" in 1 photo to boxes.json."), "\(run.errors)")
+            #expect(try BoxAnnotations(contentsOf: folder.appending(path: "boxes.json")).photos.count == 1)
+        }
+    }
+
+    @Test("If another file appears at the path of --coco, the summary names the new file") func occupiedCOCO() throws {
+        try withDetector { folder in
+            let run = try shell("\(Self.start)\necho mine > boxes.json\nexec 3>&-\nwait $!", folder: folder)
+            #expect(run.status == 0 && run.errors.contains("boxes-2.json."), "\(run.errors)")
+            #expect(!run.errors.contains("to boxes.json."), "\(run.errors)")
+            #expect(try String(contentsOf: folder.appending(path: "boxes.json"), encoding: .utf8) == "mine\n")
+            #expect(try BoxAnnotations(contentsOf: folder.appending(path: "boxes-2.json")).photos.count == 1)
+        }
+    }
+
     @Test("A COCO file has the names of photos as they were typed, also of symbolic links") func links() throws {
         try withDetector { folder in
             let (store, set) = (folder.appending(path: "store"), folder.appending(path: "set"))
