@@ -63,7 +63,8 @@ struct AuditCommand: ParsableCommand {
         // The findings are not lost if the report cannot be written.
         if let report {
             let title = "Audit of \(annotations ?? data ?? "")"
-            try AuditReport(audit, title: title, workers: workers).write(to: URL(filePath: report))
+            let page = AuditReport(audit, title: title, workers: workers)
+            try page.write(to: URL(filePath: vacantPath(report, .auditReport)))
         }
     }
 

@@ -93,14 +93,14 @@ struct PersonalizeCommand: ParsableCommand {
         let base = try ImageClassifier(namedModel(model))
         let classifier = try base.personalized(
             with: try earlier.map { try Personalization(contentsOf: URL(filePath: $0)) })
-        let target = URL(filePath: output)
-        try AtomicFile.checkWritable(target)
-        guard data != nil || !corrections.isEmpty else { return try learnLogos(classifier, target) }
+        try AtomicFile.checkWritable(URL(filePath: output))
+        guard data != nil || !corrections.isEmpty else { return try learnLogos(classifier) }
         let folder = try data.map { try ImageFolder(at: URL(filePath: $0), minimumClasses: 1) }
         let corrections = try corrected(labels: classifier.labels)
         let session = try PersonalizationSession(classifier, configuration: configuration)
         let added = (folder?.labels ?? []).filter { !classifier.labels.contains($0) }
-        if !added.isEmpty {
+        // A detector rejects new labels.
+        if !added.isEmpty, classifier.learnsNewLabels {
             Terminal.note(
                 "New labels: \(shown(added)). The model knows \(TextTable.list(classifier.labels))."
             )
@@ -111,8 +111,9 @@ struct PersonalizeCommand: ParsableCommand {
             )
         }
         let result = try teach(session, folder, corrections)
-        let bytes = try session.save(to: target)
-        try report(result, session, bytes: bytes)
+        let path = vacantPath(output, .personalization)
+        let bytes = try session.save(to: URL(filePath: path))
+        try report(result, session, bytes: bytes, output: path)
         if let error = result.cacheFailure {
             Terminal.fail(
                 "Error: \("\(error)".sentence) The personalization is complete, but the next run computes all features again."
@@ -171,23 +172,24 @@ struct PersonalizeCommand: ParsableCommand {
     }
 
     /// Adds the logos of the artwork and the annotations to a detector.
-    private func learnLogos(_ detector: ImageClassifier, _ target: URL) throws {
+    private func learnLogos(_ detector: ImageClassifier) throws {
         let personalizer = try logoOptions.personalizer(detector, threads: common.threadCount)
         let result = try learning(personalizer.run)
-        let bytes = try result.personalization.write(to: target)
+        let path = vacantPath(output, .personalization)
+        let bytes = try result.personalization.write(to: URL(filePath: path))
         for image in result.skipped { Terminal.warn("Skipped: \(image.reason)") }
         let (added, known) = (result.personalization.addedLabels, detector.personalization?.addedLabels ?? [])
         guard !common.json else {
             return try Terminal.report(
                 FinishedLine(
-                    seconds: result.seconds, bytes: bytes, output: output, base: result.personalization.base,
+                    seconds: result.seconds, bytes: bytes, output: path, base: result.personalization.base,
                     labels: detector.model.labels + added, added: added, images: result.exampleCount,
                     skipped: result.skipped.map(SkippedLine.init), leftOut: 0,
                     ending: PersonalizationResult.Ending.completed.rawValue))
         }
         let new = added.filter { !known.contains($0) }
         let seconds = String(format: "%.1f", result.seconds)
-        Terminal.note("Learned \(shown(new)) in \(seconds) s. Wrote \(output), \(TextTable.bytes(bytes)).")
+        Terminal.note("Learned \(shown(new)) in \(seconds) s. Wrote \(path), \(TextTable.bytes(bytes)).")
     }
 
     /// Runs `body` with a progress bar; Ctrl-C cancels it.
@@ -222,7 +224,11 @@ struct PersonalizeCommand: ParsableCommand {
             .compactMap { $0 } + flag("--background", background)
     }
 
-    private func report(_ result: PersonalizationResult, _ session: PersonalizationSession, bytes: Int) throws {
+    /// Prints the result.
+    /// - Parameter output: The file that was written.
+    private func report(
+        _ result: PersonalizationResult, _ session: PersonalizationSession, bytes: Int, output: String
+    ) throws {
         for image in result.skipped { Terminal.warn("Skipped: \(image.reason)") }
         let personalization = session.personalization
         if common.json {

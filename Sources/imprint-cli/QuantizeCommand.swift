@@ -68,8 +68,7 @@ struct QuantizeCommand: ParsableCommand {
     }
 
     func run() throws {
-        let target = URL(filePath: output)
-        try AtomicFile.checkWritable(target)
+        try AtomicFile.checkWritable(URL(filePath: output))
         let model = try namedModel(self.model)
         let files = try ImageFolder.images(in: URL(filePath: photos))
         var bar = ProgressBar()
@@ -97,12 +96,13 @@ struct QuantizeCommand: ParsableCommand {
         bar.clear()
         for image in result.skipped { Terminal.warn("Skipped: \(image.reason)") }
         warn(about: result)
-        try result.model.write(to: target)
+        let path = vacantPath(output, .model)
+        try result.model.write(to: URL(filePath: path))
         func topAgreement(_ error: QuantizationError) -> Double? {
             model.head.seesWholeImage && model.head.confidencesSumToOne ? error.agreement : nil
         }
         let line = Line(
-            event: "finished", output: output, calibrationPhotos: result.calibrationPhotos,
+            event: "finished", output: path, calibrationPhotos: result.calibrationPhotos,
             measuredPhotos: result.measuredPhotos, int8Layers: result.integerLayers,
             float32Layers: result.floatLayers, relativeError: result.error.relativeError,
             topAgreement: topAgreement(result.error),

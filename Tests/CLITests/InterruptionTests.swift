@@ -243,6 +243,55 @@ import Testing
         }
     }
 
+    @Test(
+        "A file created while a command works is not replaced; the output gets another name, which the messages state",
+        arguments: [
+            ("audit photos --report new.html", "new.html", "new-2.html"),
+            ("personalize m.imprint more --output new", "new", "new-2"),
+            ("quantize m.imprint --photos photos --output new --error-limit 1", "new", "new-2"),
+            ("quantize m.imprint --photos photos --output new --error-limit 1 --json", "new", "new-2"),
+        ])
+    func occupiedOutput(command: String, chosen: String, written: String) throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 8)
+            #expect(try shell(Self.training, folder: folder).status == 0)
+            // A label that the model does not have, which personalize reports before it learns.
+            #expect(try shell("mkdir more && cp -r photos/dark more/dusk", folder: folder).status == 0)
+            // Standard output and standard error are a full pipe, so the command waits with its first message.
+            let script = """
+                python3 - "$imprint" \(command) <<'END'
+                import os, subprocess, sys, time
+                reader, writer = os.pipe()
+                os.set_blocking(writer, False)
+                try:
+                    while True:
+                        os.write(writer, bytes(4096))
+                except BlockingIOError:
+                    os.set_blocking(writer, True)
+                process = subprocess.Popen(sys.argv[1:], stdout=writer, stderr=writer)
+                os.close(writer)
+                time.sleep(3)
+                assert process.poll() is None, process.returncode
+                with open("\(chosen)", "w") as file:
+                    file.write("mine")
+                with os.fdopen(reader, "rb") as messages:
+                    sys.stdout.buffer.write(messages.read().replace(bytes(1), b""))
+                sys.exit(process.wait())
+                END
+                """
+            let run = try shell(script, folder: folder)
+            #expect(run.status == 0, "\(run.output)\(run.errors)")
+            #expect(run.output.contains("\(chosen): now contains a file that Imprint did not write"), "\(run.output)")
+            #expect(try String(contentsOf: folder.appending(path: chosen), encoding: .utf8) == "mine")
+            #expect(try Data(contentsOf: folder.appending(path: written)).count > 4)
+            // The audit prints its findings before it writes the report.
+            let results = run.output.split(separator: "\n").filter {
+                $0.contains("Wrote ") || $0.contains("\"output\":")
+            }
+            #expect(results.allSatisfy { $0.contains(written) } && results.isEmpty == command.hasPrefix("audit"))
+        }
+    }
+
     @Test("Exceeding the file size limit is an error with the file name, and leaves no partial file")
     func fileSizeLimit() throws {
         try withTemporaryFolder { folder in

@@ -162,6 +162,8 @@ import Testing
                     separator: " ")
                 let result = try shell("\"$imprint\" \(line)", folder: folder)
                 #expect(result.status == status && result.errors.contains(text), "\(line): \(result.errors)")
+                // A detector cannot learn the labels of the folder.
+                #expect(!result.errors.contains("New labels"), "\(line): \(result.errors)")
             }
             #expect(!FileManager.default.fileExists(atPath: folder.appending(path: "me").path))
         }
