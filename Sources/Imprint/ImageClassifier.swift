@@ -149,15 +149,16 @@ public final class ImageClassifier: Sendable {
         _ image: StoredImage, in region: NormalizedRectangle = .all, cropAndScale: CropAndScale? = nil
     ) throws(ImprintError) -> (classifications: [Classification], novelty: Float?) {
         let prediction = try predictor.predict(image.cropped(to: region), cropAndScale: cropAndScale)
-        return (classifications(prediction, in: region), prediction.novelty)
+        return (classifications(prediction, in: image.croppedPart(region)), prediction.novelty)
     }
 
     /// Returns all objects in a region of an image, by descending confidence; boxes are relative to the whole image.
     func objects(
         in image: StoredImage, region: NormalizedRectangle = .all
     ) throws(ImprintError) -> [DetectedObject] {
-        try predictor.predict(image.cropped(to: region), cropAndScale: nil).objects.map {
-            DetectedObject(label: $0.label, confidence: $0.confidence, box: $0.box.mapped(from: region))
+        let part = image.croppedPart(region)
+        return try predictor.predict(image.cropped(to: region), cropAndScale: nil).objects.map {
+            DetectedObject(label: $0.label, confidence: $0.confidence, box: $0.box.mapped(from: part))
         }
     }
 
@@ -179,7 +180,9 @@ public final class ImageClassifier: Sendable {
         try predictor.predict(photo.stored(coveringShortSide: shortSideToDecode), cropAndScale: nil).confidences
     }
 
-    func classifications(_ prediction: Prediction, in region: NormalizedRectangle) -> [Classification] {
+    /// Returns a classification for each label, by descending confidence.
+    /// - Parameter part: The part of the image that the prediction is for; the boxes are relative to the whole image.
+    func classifications(_ prediction: Prediction, in part: NormalizedRectangle) -> [Classification] {
         // Hoisted: a model may have a thousand labels.
         let (curves, thresholds) = (model.training?.precisionRecall, model.training?.thresholds)
         return Classification.ranked(
@@ -187,7 +190,7 @@ public final class ImageClassifier: Sendable {
                 let label = labels[index]
                 return Classification(
                     label: label, confidence: prediction.confidences[index], precisionRecallCurve: curves?[label] ?? [],
-                    threshold: thresholds?[label], box: prediction.boxes[index]?.mapped(from: region))
+                    threshold: thresholds?[label], box: prediction.boxes[index]?.mapped(from: part))
             })
     }
 }

@@ -31,6 +31,8 @@ import Testing
                 x: share(x, upright.width), y: share(y, upright.height), width: share(width, upright.width),
                 height: share(height, upright.height))
             let cropped = stored.cropped(to: part).upright
+            let pixels = stored.croppedPart(part).pixels(width: upright.width, height: upright.height)
+            #expect(pixels == part.pixels(width: upright.width, height: upright.height))
             #expect(cropped.width == min(width, upright.width - x) && cropped.height == min(height, upright.height - y))
             for row in 0..<cropped.height {
                 for column in 0..<cropped.width {
@@ -38,6 +40,16 @@ import Testing
                 }
             }
         }
+    }
+
+    @Test("The part that a crop returns is extended to whole pixels", arguments: [Orientation.up, .right])
+    func croppedPart(orientation: Orientation) {
+        let image = RasterImage(width: 8, height: 4)
+        let stored = StoredImage(
+            orientation.swapsSides ? RasterImage(width: 4, height: 8) : image, orientation: orientation)
+        let part = stored.croppedPart(NormalizedRectangle(x: 0.3, y: 0.3, width: 0.3, height: 0.3))
+        #expect(part == NormalizedRectangle(x: 0.25, y: 0.25, width: 0.375, height: 0.5))
+        #expect(stored.croppedPart(.all) == .all)
     }
 
     @Test("Mapping a rectangle from a part to the whole image keeps its position")

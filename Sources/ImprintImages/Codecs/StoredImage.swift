@@ -117,7 +117,17 @@ package struct StoredImage: Sendable {
         StoredImage(image, orientation, profile, isReduced: isReduced)
     }
 
-    /// Crops the upright image to `part`, in whole pixels.
+    /// Returns the part of the upright image that `cropped(to:)` returns: `part`, extended to whole pixels.
+    package func croppedPart(_ part: NormalizedRectangle) -> NormalizedRectangle {
+        guard part != .all else { return part }
+        let (width, height) = orientation.swapsSides ? (image.height, image.width) : (image.width, image.height)
+        let (columns, rows) = part.pixels(width: width, height: height)
+        return NormalizedRectangle(
+            x: Float(columns.lowerBound) / Float(width), y: Float(rows.lowerBound) / Float(height),
+            width: Float(columns.count) / Float(width), height: Float(rows.count) / Float(height))
+    }
+
+    /// Crops the upright image to `part`, extended to whole pixels.
     package func cropped(to part: NormalizedRectangle) -> StoredImage {
         guard part != .all else { return self }
         let (columns, rows) = orientation.storedPixels(of: part, width: image.width, height: image.height)

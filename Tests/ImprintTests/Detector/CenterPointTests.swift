@@ -80,10 +80,14 @@ import Testing
         #expect(one.map(\.label) == ["face"])
     }
 
-    @Test("Objects of a region of interest have boxes in the whole image") func region() async throws {
+    // The second region begins and ends within the outer pixels of the first one.
+    @Test(
+        "Objects of a region of interest have boxes in the whole image",
+        arguments: [(0.25, 0.5), (0.26, 0.48)] as [(Float, Float)])
+    func region(start: Float, length: Float) async throws {
         let cell = PaintedCell(5, 7, [255, 128, 64])
         var request = DetectionRequest(try CenterPointSample().detector())
-        request.regionOfInterest = NormalizedRectangle(x: 0.25, y: 0.25, width: 0.5, height: 0.5)
+        request.regionOfInterest = NormalizedRectangle(x: start, y: start, width: length, height: length)
         let objects = try await request.perform(on: .image(cellImage([cell])))
         try #require(objects.count == 1)
         let expected = expectedBox(cell)
