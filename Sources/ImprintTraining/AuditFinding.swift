@@ -153,7 +153,8 @@ extension Audit.Finding.Kind {
         case .nonFiniteBoxes: "Training and evaluation drop these boxes. Annotate the objects again."
         case .emptyBoxes: "Training and evaluation drop these boxes. Remove them, or annotate the objects again."
         case .swappedBoxes:
-            "Training and evaluation drop these boxes. The corners may be swapped; export the annotations again."
+            "Training and evaluation swap the edges of these boxes. Check that only the corners were swapped, or export the annotations "
+                + "again."
         case .outsideBoxes:
             "Training and evaluation drop these boxes. Check that they are in the right unit, and belong to this photo."
         case .clippedBoxes: "The boxes are clipped to the photo. Check that they are in the right unit."

@@ -11,7 +11,7 @@ import Testing
     @Test(
         "An invalid box is dropped with a warning",
         arguments: [
-            ("5, 5, 0, 4", "not positive"), ("5, 5, 3, -4", "not positive"), ("5, 5, 1e-300, 4", "not positive"),
+            ("5, 5, 0, 4", "not positive"), ("5, 5, 3, 0", "not positive"), ("5, 5, 1e-300, 4", "not positive"),
             ("200, 5, 3, 4", "outside"), ("-9, 5, 9, 4", "outside"), ("1e300, 5, 1, 4", "outside"),
             ("1e308, 5, 1e308, 4", "not a finite"),
         ])
@@ -22,6 +22,46 @@ import Testing
             #expect(annotations.warnings.count == 1)
             #expect(annotations.warnings.first?.contains(part) == true)
             #expect(annotations.warnings.first?.hasSuffix("1 (annotation 12 of a.png)") == true)
+        }
+    }
+
+    @Test(
+        "The edges of a box of negative width or height are swapped, with a warning",
+        arguments: ["60, 10, -40, 20", "20, 30, 40, -20", "60, 30, -40, -20"])
+    func swapped(numbers: String) throws {
+        try withAnnotatedPhotos(["set.json": cocoText(cocoBox(numbers))]) { folder in
+            let annotations = try BoxAnnotations(contentsOf: folder)
+            #expect(annotations.photos.map(boxTexts) == [["cat 20 10 40 20"]])
+            #expect(annotations.warnings.count == 1)
+            #expect(annotations.warnings.first?.contains("swapped their edges: 1 (annotation 12 of a.png)") == true)
+        }
+    }
+
+    @Test("The corners of a VOC box may be in any order") func swappedCorners() throws {
+        let box = "<bndbox><xmin>60</xmin><ymin>30</ymin><xmax>20</xmax><ymax>10</ymax></bndbox>"
+        let xml = "<annotation><object><name>cat</name>\(box)</object></annotation>"
+        try withAnnotatedPhotos(["a.xml": xml]) { folder in
+            let annotations = try BoxAnnotations(contentsOf: folder)
+            #expect(annotations.photos.map(boxTexts) == [["cat 20 10 40 20"]] && annotations.warnings.count == 1)
+        }
+    }
+
+    @Test(
+        "A photo whose boxes were all dropped is left out, with a warning; a photo without boxes is not",
+        arguments: ["5, 5, 0, 4", "200, 5, 3, 4", "1e308, 5, 1e308, 4"])
+    func onlyDropped(numbers: String) throws {
+        let images = ["a.png", "sub/b.png", "c.png"].enumerated()
+            .map { "{\"id\": \($0 + 7), \"file_name\": \"\($1)\"}" }.joined(separator: ",")
+        let boxes = "\(cocoBox(numbers)), \(cocoBox("20, 10, 40, 20", image: "8", id: 13))"
+        try withAnnotatedPhotos(["set.json": cocoText(boxes, images: images)]) { folder in
+            try writeAnnotatedPhoto(folder.appending(path: "images/c.png"))
+            let annotations = try BoxAnnotations(contentsOf: folder)
+            #expect(annotations.photos.map(\.url.lastPathComponent) == ["c.png", "b.png"])
+            #expect(annotations.photos.map(boxTexts) == [[], ["cat 20 10 40 20"]])
+            #expect(annotations.withoutUsableBoxes.map(\.lastPathComponent) == ["a.png"])
+            #expect(annotations.warnings.count == 2)
+            let lines = annotations.warnings.joined(separator: "\n")
+            #expect(lines.contains("left out photos whose boxes were all dropped: 1 (a.png)"), "\(lines)")
         }
     }
 

@@ -132,7 +132,7 @@ import Testing
             ("set.json", cocoText("", images: "{\"id\": 1, \"file_name\": \"a\\u0000b\"}"), "images[0]"),
             ("set.json", cocoText("", images: "{\"id\": 1, \"file_name\": \"\"}"), "images[0]"),
             ("set.json", cocoText("", images: "{\"id\": 1, \"file_name\": \"c.png\"}"), "none of the 1 photos"),
-            ("set.json", cocoText(cocoBox("5, 5, -3, 4")), "annotation 12 has a box with a width of -3 pixels"),
+            ("set.json", cocoText(cocoBox("5, 5, 0, 4")), "annotation 12 has a box with a width of 0 pixels"),
             ("set.json", cocoText(cocoBox("500, 5, 3, 4")), "annotation 12 has a box outside of the photo"),
             ("labels/a.txt", "0 .5 .5 .5", "line 1: found 3 numbers"),
             ("labels/a.txt", "0 .5 .5 .5 .5 .9", "sixth column"),

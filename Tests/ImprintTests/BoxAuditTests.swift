@@ -21,11 +21,11 @@ import Testing
     private static let valid = cocoBox("60, 10, 40, 40", id: 1)
 
     @Test(
-        "A box that cannot be used is a finding with its values",
+        "A box that is dropped or changed is a finding with its values",
         arguments: [
             ("5, 5, 0, 4", Audit.Finding.Kind.emptyBoxes, "cat, x 5, y 5, 0 x 4 pixels"),
-            ("5, 5, 3, -4", .swappedBoxes, "cat, x 5, y 5, 3 x -4 pixels"),
-            ("5, 5, -3, 0", .swappedBoxes, "cat, x 5, y 5, -3 x 0 pixels"),
+            ("160, 60, 30, -40", .swappedBoxes, "cat, x 160, y 60, 30 x -40 pixels"),
+            ("5, 5, -3, 0", .emptyBoxes, "cat, x 5, y 5, -3 x 0 pixels"),
             ("1e308, 5, 1e308, 4", .nonFiniteBoxes, "cat, x 1e+308, y 5, 1e+308 x 4 pixels"),
             ("200, 5, 3, 4", .outsideBoxes, "cat, x 200, y 5, 3 x 4 pixels"),
             ("-9.5, 40, 49.5, 40", .clippedBoxes, "cat, x -9.5, y 40, 49.5 x 40 pixels"),

@@ -55,7 +55,7 @@ extension BoxAnnotations {
         BoxAnnotations(
             uncheckedLabels: labels, photos: photos.filter { isIncluded($0.url) },
             skipped: skipped.filter { isIncluded($0.url) }, name: name,
-            problems: problems.filter { isIncluded($0.photo) })
+            problems: problems.filter { isIncluded($0.photo) }, withoutUsableBoxes: withoutUsableBoxes)
     }
 
     /// Returns the annotations of the photos at some locations.
@@ -72,8 +72,19 @@ extension BoxAnnotations {
             return photo
         }
         return BoxAnnotations(
-            uncheckedLabels: labels, photos: photos, warnings: warnings, skipped: skipped, name: name)
+            uncheckedLabels: labels, photos: photos, warnings: warnings, skipped: skipped, name: name,
+            withoutUsableBoxes: withoutUsableBoxes)
     }
+
+    /// The locations of all photos, with their symbolic links resolved, including the photos whose boxes were all dropped.
+    var locations: Set<URL> { Self.locations(photos.map(\.url) + withoutUsableBoxes) }
+
+    /// The locations of the photos that show an object, including the photos whose boxes were all dropped.
+    var locationsOfObjects: Set<URL> {
+        Self.locations(photos.filter { !$0.objects.isEmpty }.map(\.url) + withoutUsableBoxes)
+    }
+
+    private static func locations(_ files: [URL]) -> Set<URL> { Set(files.map { $0.resolvingSymlinksInPath() }) }
 
     /// The paths of the photos, relative to the deepest folder that contains all of them.
     package var relativePaths: [String] {
@@ -90,6 +101,13 @@ extension BoxAnnotations {
             path.split(separator: "/").dropLast().lazy.compactMap(DatasetPart.init(folder:)).first
         }
         return Set(parts).count == 1 ? parts.map { _ in 0 } : parts.map { ($0 ?? .training).rawValue }
+    }
+}
+
+extension [URL] {
+    /// Returns the files that are not at some locations, whose symbolic links are resolved.
+    func removing(_ locations: Set<URL>) -> [URL] {
+        locations.isEmpty ? self : filter { !locations.contains($0.resolvingSymlinksInPath()) }
     }
 }
 

@@ -13,7 +13,8 @@ public import ImprintImages
 /// - Pascal VOC: a folder of XML files, or one XML file.
 ///
 /// Boxes refer to the upright photo. If a file states the size of the stored photo instead, before its EXIF orientation is applied, the
-/// boxes are rotated upright. Boxes without area or outside their photo are dropped and reported in `warnings`.
+/// boxes are rotated upright. Boxes without area or outside their photo are dropped, and photos whose boxes were all dropped are left out;
+/// `warnings` reports both.
 ///
 /// ```swift
 /// let annotations = try BoxAnnotations(contentsOf: URL(filePath: "cars.json"))
@@ -49,13 +50,19 @@ public struct BoxAnnotations: Sendable {
     /// The problems of boxes and photos, if they were recorded.
     package let problems: [BoxProblem]
 
+    /// The photos whose boxes were all dropped.
+    ///
+    /// They are not in `photos`, because they show objects at unknown positions.
+    package let withoutUsableBoxes: [URL]
+
     /// Creates annotations that are known to be valid.
     package init(
         uncheckedLabels labels: [String], photos: [AnnotatedPhoto], warnings: [String] = [],
-        skipped: [SkippedImage] = [], name: String = "the data set", problems: [BoxProblem] = []
+        skipped: [SkippedImage] = [], name: String = "the data set", problems: [BoxProblem] = [],
+        withoutUsableBoxes: [URL] = []
     ) {
         (self.labels, self.photos, self.warnings, self.skipped) = (labels, photos, warnings, skipped)
-        (self.name, self.problems) = (name, problems)
+        (self.name, self.problems, self.withoutUsableBoxes) = (name, problems, withoutUsableBoxes)
     }
 
     /// The name of annotations from an app: a relative URL, so that its path is not resolved against the current folder.
@@ -108,7 +115,8 @@ public struct BoxAnnotations: Sendable {
         guard !contents.photos.isEmpty else { throw BoxAnnotationsError.noPhotos(file: source) }
         var collector = BoxCollector(source: source, warnings: contents.warnings, recordsProblems: recordsProblems)
         collector.add(contents.photos)
-        guard !collector.photos.isEmpty else {
+        // Without usable boxes, the error below names the first box.
+        guard !collector.photos.isEmpty || collector.firstDropped != nil else {
             throw BoxAnnotationsError.noReadablePhotos(
                 file: source, photos: contents.photos.count, reason: collector.skipped.first?.reason.description ?? "")
         }
@@ -129,6 +137,7 @@ public struct BoxAnnotations: Sendable {
         skipped = collector.skipped
         name = collector.source.displayPath
         problems = collector.problems
+        withoutUsableBoxes = collector.withoutUsableBoxes
     }
 
     /// Throws `ImageError.tooManyUnreadable` if more than half of all photos are missing or unreadable.

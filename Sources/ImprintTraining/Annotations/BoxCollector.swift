@@ -41,6 +41,8 @@ struct AnnotationWarnings {
         case notFinite = "dropped boxes with a coordinate that is not a finite number"
         case notPositive = "dropped boxes whose width or height is not positive"
         case outside = "dropped boxes that are outside of the photo"
+        case swapped = "boxes of negative width or height; swapped their edges"
+        case withoutUsableBoxes = "left out photos whose boxes were all dropped"
         case unknownImage = "dropped boxes whose image_id is not in images"
         case rotated =
             "photos whose boxes refer to the stored picture; rotated the boxes upright by the EXIF orientation"
@@ -72,7 +74,7 @@ struct AnnotationWarnings {
 
     /// The kinds of problems that an audit reports one by one.
     static let audited: Set<Kind> = [
-        .clipped, .notFinite, .notPositive, .outside, .ambiguous, .scaled, .withoutBoxes, .severalSplits,
+        .clipped, .notFinite, .notPositive, .outside, .swapped, .ambiguous, .scaled, .withoutBoxes, .severalSplits,
     ]
 
     /// Returns a line for each kind of problem.
@@ -119,6 +121,8 @@ struct BoxCollector {
     var warnings: AnnotationWarnings
     private(set) var photos: [AnnotatedPhoto] = []
     private(set) var skipped: [SkippedImage] = []
+    /// The photos whose boxes were all dropped.
+    private(set) var withoutUsableBoxes: [URL] = []
     private(set) var keptBoxes = 0
     /// The problems of boxes and photos, if they are recorded.
     private(set) var problems: [BoxProblem] = []
@@ -149,10 +153,14 @@ struct BoxCollector {
             case .success(let header):
                 if entries.count > 1 { warnings.add(.repeatedPhoto, url.lastPathComponent) }
                 let size = header.uprightSize
-                photos.append(
-                    AnnotatedPhoto(
-                        url: url, width: size.width, height: size.height,
-                        objects: entries.flatMap { objects(of: $0, header) }))
+                let found = entries.flatMap { objects(of: $0, header) }
+                // The photo shows objects at unknown positions, so it is not background.
+                guard !found.isEmpty || entries.allSatisfy(\.boxes.isEmpty) else {
+                    warnings.add(.withoutUsableBoxes, url.lastPathComponent)
+                    withoutUsableBoxes.append(url)
+                    continue
+                }
+                photos.append(AnnotatedPhoto(url: url, width: size.width, height: size.height, objects: found))
             }
         }
     }
@@ -256,7 +264,8 @@ struct BoxCollector {
         record(.ambiguousOrientation, photo, "EXIF orientation \(header.orientation.rawValue); \(reason)")
     }
 
-    /// Clips a box to its photo, and converts it to fractions of the upright photo; nil if it is not usable.
+    /// Swaps the edges of a box of negative size, clips the box to its photo, and converts it to fractions of the upright photo; nil if it is
+    /// not usable.
     private mutating func fractions(
         of box: StatedBox, in photo: StatedPhoto, _ frame: Frame
     ) -> NormalizedRectangle? {
@@ -275,16 +284,16 @@ struct BoxCollector {
             if firstDropped == nil { firstDropped = (photo.source, box.entry, problem) }
             return nil
         }
-        let (right, bottom) = (box.x + box.width, box.y + box.height)
-        guard box.x.isFinite, box.y.isFinite, box.width.isFinite, box.height.isFinite, right.isFinite, bottom.isFinite
+        let ends = (x: box.x + box.width, y: box.y + box.height)
+        guard box.x.isFinite, box.y.isFinite, box.width.isFinite, box.height.isFinite, ends.x.isFinite, ends.y.isFinite
         else { return drop(.notFinite, .notFinite, "a box with a coordinate that is not a finite number") }
-        for (name, size) in [("width", box.width), ("height", box.height)] where size <= 0 {
-            return drop(
-                .notPositive, min(box.width, box.height) < 0 ? .swapped : .empty,
-                "a box with a \(name) of \(number(size))\(unit)")
+        for (name, size) in [("width", box.width), ("height", box.height)] where size == 0 {
+            return drop(.notPositive, .empty, "a box with a \(name) of \(number(size))\(unit)")
         }
+        let (left, right) = (min(box.x, ends.x), max(box.x, ends.x))
+        let (top, bottom) = (min(box.y, ends.y), max(box.y, ends.y))
         let (columns, rows) = photo.isInPixels ? (frame.width, frame.height) : (1, 1)
-        let edges = (left: box.x / columns, top: box.y / rows, right: right / columns, bottom: bottom / rows)
+        let edges = (left: left / columns, top: top / rows, right: right / columns, bottom: bottom / rows)
         guard edges.left < 1, edges.top < 1, edges.right > 0, edges.bottom > 0 else {
             return drop(.outside, .outside, "a box outside of the photo")
         }
@@ -296,6 +305,10 @@ struct BoxCollector {
         // The part inside can be too narrow for the precision of a rectangle.
         guard clipped.width > 0, clipped.height > 0 else {
             return drop(.notPositive, .empty, "a box of almost no width or height inside the photo")
+        }
+        if box.width < 0 || box.height < 0 {
+            warnings.add(.swapped, example)
+            record(.swapped, photo.url, details())
         }
         // Half a hundredth of a pixel is a rounding error of numbers in text.
         if excess > 1.005 {
