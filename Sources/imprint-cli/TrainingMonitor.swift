@@ -226,6 +226,11 @@ struct TrainingMonitor {
                         ? "continue with --resume." : "train again; with --checkpoint, --resume can continue a run.")
             )
         }
+        if let reason = result.featureFailure {
+            Terminal.warn(
+                "Error: \(output) has no features of its training photos to replay, so imprint personalize may make it forget: "
+                    + "\(reason)" + (savesCheckpoints ? " Then run again with --resume." : ""))
+        }
         if !json, let evaluation = result.multiLabelEvaluation {
             Terminal.noteLines("\n" + MultiLabelTable(evaluation).text)
         }

@@ -24,7 +24,8 @@ final class DetectorFeatures {
         var features: [Float]
     }
 
-    init(_ model: ModelFile, _ detector: DetectorHead) throws {
+    /// - Parameter shapes: The number of image shapes whose plans are cached.
+    init(_ model: ModelFile, _ detector: DetectorHead, shapes: Int) throws {
         guard let parts = try model.network.splitAtHead(), let head = parts.head.nodes.first?.name,
             let weight = model.parameters["\(head).weight"]
         else { throw ImprintError.noHead(network: model.network.name) }
@@ -35,7 +36,8 @@ final class DetectorFeatures {
         networkName = model.network.name
         bias = model.parameters["\(head).bias"] ?? detector.logos.map { _ in 0 }
         scanner = PyramidScanner(
-            parts.features, parameters: parameters, preprocessing: model.preprocessing, detector: detector)
+            parts.features, parameters: parameters, preprocessing: model.preprocessing, detector: detector,
+            shapes: shapes)
     }
 
     /// Computes the features at the local maxima with the highest scores, over all levels of the image pyramid.

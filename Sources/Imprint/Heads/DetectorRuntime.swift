@@ -10,12 +10,15 @@ final class DetectorRuntime: HeadRuntime {
     private let detector: DetectorHead
     private let threads: Int
     private let precision: Precision
+    private let shapes: Int
     private let extractors = IdlePool<DetectorFeatures>()
 
-    init(_ model: ModelFile, _ detector: DetectorHead, threads: Int, precision: Precision) {
+    /// - Parameter shapes: The number of image shapes whose plans a feature extractor caches.
+    init(_ model: ModelFile, _ detector: DetectorHead, threads: Int, precision: Precision, shapes: Int) {
         self.model = model
         self.threads = threads
         self.precision = precision
+        self.shapes = shapes
         self.detector = detector
     }
 
@@ -41,7 +44,7 @@ final class DetectorRuntime: HeadRuntime {
     func features(of source: ImageSource, blocks: Int, views: ImageViews) throws -> [[Float]] {
         let image = try source.stored(coveringShortSide: PatchSource.shortSideToDecode)
         let features = try extractors.withValue {
-            try DetectorFeatures(model, detector)
+            try DetectorFeatures(model, detector, shapes: shapes)
         } _: { extractor in
             try extractor.features(of: PatchSource.shrunk(image.upright))
         }
@@ -52,7 +55,7 @@ final class DetectorRuntime: HeadRuntime {
     func confidences(blocks: Int, with personalization: Personalization?) throws -> ([Float]) -> [Float] {
         let personalized = try personalization.map(model.personalized) ?? model
         let (detector, labels) = (personalized.detector ?? detector, personalized.labels)
-        let extractor = try DetectorFeatures(personalized, detector)
+        let extractor = try DetectorFeatures(personalized, detector, shapes: 1)
         return { detector.confidences(extractor.maximumLogits($0), in: labels) }
     }
 }

@@ -79,10 +79,14 @@ extension HeadPredictor {
 
 extension ModelHead {
     /// Makes the runtime of a model with this head.
-    func runtime(_ model: ModelFile, workers: Workers, precision: Precision = .automatic) -> any HeadRuntime {
+    /// - Parameter shapes: The number of image shapes whose plans a feature extractor of a logo detector caches.
+    func runtime(
+        _ model: ModelFile, workers: Workers, precision: Precision = .automatic, shapes: Int = 4
+    ) -> any HeadRuntime {
         switch self {
         case .softmax, .sigmoid: ClassifierRuntime(model, workers: workers, precision: precision)
-        case .detector(let detector): DetectorRuntime(model, detector, threads: workers.count, precision: precision)
+        case .detector(let detector):
+            DetectorRuntime(model, detector, threads: workers.count, precision: precision, shapes: shapes)
         case .centerPoints(let head):
             ImportedDetectorRuntime(model: model) {
                 CenterPointPool(model, head, threads: workers.count, precision: precision)

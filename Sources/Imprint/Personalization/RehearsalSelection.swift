@@ -15,29 +15,46 @@ extension TrainingPhoto {
         case .loaded(let data): .data(Data(try bytes(of: data)))
         }
     }
+
+    /// The size of the upright photo in pixels; 0 if it is unknown without loading or decoding the photo.
+    fileprivate var size: (width: Int, height: Int) {
+        switch content {
+        case nil: (try? ImageFile.information(of: url))?.uprightSize ?? (0, 0)
+        case .decoded(let image): (image.width, image.height)
+        case .encoded, .loaded: (0, 0)
+        }
+    }
 }
 
 extension ModelFile {
     /// Returns a copy of the model with rehearsal features of some training photos, balanced over the labels.
     ///
-    /// The method skips unreadable photos. It returns an unchanged copy if the model does not have a trainable head, or if all photos are
-    /// unreadable.
+    /// The method skips unreadable photos. It returns an unchanged copy if the model does not have a trainable head, if all photos are
+    /// unreadable, or if there is not enough memory: the features are optional, but the training of the model may have taken hours.
     /// - Parameters:
     ///   - photos: The training photos, with one label each.
     ///   - count: The maximum number of photos.
     ///   - seed: The random seed of the selection.
     ///   - workers: The threads that compute features.
+    /// - Returns: The copy, and `ImprintError.outOfMemory` if there was not enough memory.
     package func addingRehearsal(
         _ photos: [TrainingPhoto], count: Int, seed: UInt64, workers: Workers
-    ) throws -> ModelFile {
-        guard count > 0, network.headIndex != nil else { return self }
+    ) throws -> (model: ModelFile, failure: ImprintError?) {
+        guard count > 0, network.headIndex != nil else { return (self, nil) }
         let selected = Self.balancedSample(photos.map(\.label), count: count, seed: seed).map { photos[$0] }
-        let found = try headFeatures(of: selected, workers: workers)
-        guard !found.isEmpty else { return self }
+        let found: [(label: Int, features: [Float])]
+        do {
+            found = try headFeatures(of: selected, workers: workers)
+        } catch ImprintError.outOfMemory(let byteCount) {
+            return (self, .outOfMemory(byteCount: byteCount))
+        } catch NetworkError.outOfMemory(let byteCount) {
+            return (self, .outOfMemory(byteCount: byteCount))
+        }
+        guard !found.isEmpty else { return (self, nil) }
         let rehearsal = Rehearsal(
             features: found.flatMap(\.features), positions: head.runtime(self, workers: Workers(1)).positions,
             labels: found.map(\.label))
-        return with(parameters, base: base, rehearsal: rehearsal)
+        return (with(parameters, base: base, rehearsal: rehearsal), nil)
     }
 
     /// Computes the inputs of the head for photos; unreadable photos are left out.
@@ -47,17 +64,28 @@ extension ModelFile {
     package func headFeatures(
         of photos: [TrainingPhoto], workers: Workers
     ) throws -> [(label: Int, features: [Float])] {
-        let runtime = head.runtime(self, workers: Workers(1))
-        return try workers.parallelMap(photos.count) { index -> (label: Int, features: [Float])? in
+        // A detector needs a plan for each shape, so photos of one shape follow each other, and each thread keeps the plans of one shape.
+        let runtime = head.runtime(self, workers: Workers(1), shapes: 1)
+        let order = head.seesWholeImage ? Array(photos.indices) : Self.sortedByShape(photos, workers)
+        let features = try workers.parallelMap(order.count) { turn -> [Float]? in
             do {
-                return (
-                    photos[index].label,
-                    try runtime.features(of: photos[index].source(), blocks: 0, views: ImageViews(count: 1))[0]
-                )
+                return try runtime.features(
+                    of: photos[order[turn]].source(), blocks: 0, views: ImageViews(count: 1))[0]
             } catch is ImageError {
                 return nil
             }
-        }.compactMap { $0 }
+        }
+        return zip(order, features).sorted { $0.0 < $1.0 }.compactMap { index, features in
+            features.map { (label: photos[index].label, features: $0) }
+        }
+    }
+
+    /// Returns the indices of photos, sorted by the size of the photos.
+    private static func sortedByShape(_ photos: [TrainingPhoto], _ workers: Workers) -> [Int] {
+        let sizes = workers.parallelMap(photos.count) { photos[$0].size }
+        return photos.indices.sorted {
+            (sizes[$0].width, sizes[$0].height, $0) < (sizes[$1].width, sizes[$1].height, $1)
+        }
     }
 
     /// Returns the indices of a random sample of `count` photos, balanced over the labels, in ascending order.

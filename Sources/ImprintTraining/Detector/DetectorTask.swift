@@ -27,6 +27,8 @@ struct DetectorTask: TrainingTask {
     /// The photos and the backgrounds, after they are read.
     private var parts: (photos: DetectorPhotos, backdrops: Backdrops)?
     private let objective = Holder<DetectorObjective>()
+    /// The reason why the model lacks features of training photos, if it does.
+    private let missingFeatures = Holder<ImprintError>()
 
     init(
         artwork: [String: [Artwork]], photos: ImageFolder?, annotations: BoxAnnotations? = nil,
@@ -112,6 +114,7 @@ struct DetectorTask: TrainingTask {
     var network: Network { start.network }
     var processes: ProcessGroup? { configuration.processes }
     var hasTimeLimit: Bool { false }
+    var featureFailure: ImprintError? { missingFeatures.value }
 
     private var photos: DetectorPhotos {
         guard let parts else { preconditionFailure("the photos must be read before training") }
@@ -240,11 +243,14 @@ struct DetectorTask: TrainingTask {
         let model = ModelFile(
             network: network, parameters: best, labels: labels, preprocessing: start.preprocessing, detector: head,
             training: record, base: start.baseDigest, precision: configuration.precision)
-        let modelWithRehearsal = try model.addingRehearsal(
-            photos.training.map { TrainingPhoto(url: $0.url, label: labels.firstIndex(of: $0.label) ?? 0) }
+        // A photo of only crowds shows logos, but has no label.
+        let labelled = photos.training.filter { $0.logos.isEmpty || logos.contains($0.label) }
+        let withRehearsal = try model.addingRehearsal(
+            labelled.map { TrainingPhoto(url: $0.url, label: labels.firstIndex(of: $0.label) ?? 0) }
                 + replayedComposites(objective.patches),
             count: configuration.rehearsalImages, seed: configuration.seed, workers: workers)
-        return (modelWithRehearsal, evaluation)
+        missingFeatures.value = withRehearsal.failure
+        return (withRehearsal.model, evaluation)
     }
 
     /// The maximum number of composites of a logo for replay: a model file needs 6 KB for each.

@@ -83,7 +83,7 @@ final class CheckpointStore {
         guard options.resumes || checkpoint.state.progress.isFinished else {
             let progress = checkpoint.state.progress
             throw ImprintError.unfinishedCheckpoint(
-                file: file.path, epoch: progress.round + 1, of: progress.plannedRounds)
+                file: file.path, epoch: min(progress.round + 1, progress.plannedRounds), of: progress.plannedRounds)
         }
     }
 

@@ -19,6 +19,8 @@ struct ClassifierTask: TrainingTask {
     private let recipe: ChosenRecipe?
 
     private let multiLabel = Holder<MultiLabelEvaluation>()
+    /// The reason why the model lacks features of training photos, if it does.
+    private let missingFeatures = Holder<ImprintError>()
 
     init(folder: any TrainingSource, configuration: ClassifierConfiguration, recipe: ChosenRecipe? = nil) throws {
         var configuration = configuration
@@ -37,6 +39,7 @@ struct ClassifierTask: TrainingTask {
 
     var labels: [String] { folder.labels }
     var multiLabelEvaluation: MultiLabelEvaluation? { multiLabel.value }
+    var featureFailure: ImprintError? { missingFeatures.value }
     var network: Network { start.trainablePart.network }
     var versionOneFingerprint: [String: String] { configuration.versionOneFingerprint(digest: start.digest) }
     var processes: ProcessGroup? { configuration.processes }
@@ -172,12 +175,17 @@ struct ClassifierTask: TrainingTask {
         if let calibration, let calibrated = try model.calibrated(calibration.temperature) { model = calibrated }
         // A personalization cannot learn several labels per photo.
         guard !isMultiLabel else { return (model, evaluation) }
-        model = try model.addingRehearsal(
+        let withRehearsal = try model.addingRehearsal(
             photos.training.items, count: configuration.rehearsalImages, seed: configuration.seed,
             workers: Workers(configuration.threads))
-        model.novelty = try model.noveltyRule(
-            training: photos.training.items, validation: items, seed: configuration.seed,
-            workers: Workers(configuration.threads))
+        (model, missingFeatures.value) = (withRehearsal.model, withRehearsal.failure)
+        do {
+            model.novelty = try model.noveltyRule(
+                training: photos.training.items, validation: items, seed: configuration.seed,
+                workers: Workers(configuration.threads))
+        } catch NetworkError.outOfMemory(let byteCount) {
+            missingFeatures.value = .outOfMemory(byteCount: byteCount)
+        }
         return (model, evaluation)
     }
 

@@ -1,4 +1,5 @@
 public import Foundation
+public import Imprint
 public import ImprintCore
 public import ImprintImages
 public import ImprintModel
@@ -172,6 +173,10 @@ public struct TrainingResult: Sendable {
     public let photoError: ImageError?
     /// The error of the last checkpoint; nil if it was written, or if the run saves no checkpoints.
     public let checkpointFailure: FileError?
+    /// The reason why the model lacks features of training photos, such as `ImprintError.outOfMemory`; nil if it does not.
+    ///
+    /// The model then has no features for replay, so a personalization may forget. A classifier may also have no novelty rule.
+    public let featureFailure: ImprintError?
     /// Whether a new run with the same images and configuration gives the same model.
     public let isRepeatable: Bool
 
@@ -179,10 +184,12 @@ public struct TrainingResult: Sendable {
     public init(
         model: ModelFile, evaluation: Evaluation? = nil, multiLabelEvaluation: MultiLabelEvaluation? = nil,
         ending: Ending = .completed, seconds: Double = 0, unreadable: [SkippedImage] = [],
-        photoError: ImageError? = nil, checkpointFailure: FileError? = nil, isRepeatable: Bool = false
+        photoError: ImageError? = nil, checkpointFailure: FileError? = nil, featureFailure: ImprintError? = nil,
+        isRepeatable: Bool = false
     ) {
         (self.model, self.evaluation, self.multiLabelEvaluation) = (model, evaluation, multiLabelEvaluation)
         (self.ending, self.seconds, self.isRepeatable) = (ending, seconds, isRepeatable)
-        (self.unreadable, self.photoError, self.checkpointFailure) = (unreadable, photoError, checkpointFailure)
+        (self.unreadable, self.photoError) = (unreadable, photoError)
+        (self.checkpointFailure, self.featureFailure) = (checkpointFailure, featureFailure)
     }
 }

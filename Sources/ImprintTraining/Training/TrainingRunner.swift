@@ -95,8 +95,8 @@ final class TrainingRunner<Job: TrainingTask> {
             }
             throw ImprintError.stoppedTooEarly(checkpoint: writer.path)
         }
-        // Validation and calibration take time, in which the user may end the process.
-        if ending == .stopped { writer.save(loop.state) }
+        // Validation, calibration and replay features take time and memory, so the process may end before there is a model.
+        writer.save(loop.state)
         // Only a run with a model is saved as finished: otherwise it can be resumed.
         let isValidated = try validateBest(run)
         let (model, evaluation) = try task.makeModel(loop, best, isValidated: isValidated)
@@ -106,7 +106,7 @@ final class TrainingRunner<Job: TrainingTask> {
         let result = TrainingResult(
             model: model, evaluation: evaluation, multiLabelEvaluation: task.multiLabelEvaluation, ending: ending,
             seconds: loop.seconds, unreadable: photos.unreadable.images, photoError: photos.unreadable.problem,
-            checkpointFailure: writer.failure,
+            checkpointFailure: writer.failure, featureFailure: task.featureFailure,
             isRepeatable: isComplete && loop.progress.isRepeatable && !task.hasTimeLimit)
         onEvent(.finished(result))
         return result

@@ -19,6 +19,8 @@ protocol TrainingTask {
     var decision: RecipeDecision? { get }
     /// The evaluation of a multi-label model on the validation set, after `makeModel`, or nil for other models.
     var multiLabelEvaluation: MultiLabelEvaluation? { get }
+    /// The reason why the model lacks features of training photos, after `makeModel`; nil if it does not.
+    var featureFailure: ImprintError? { get }
     /// The processes that train together; nil for a single process.
     var processes: ProcessGroup? { get }
     /// Whether the run has a time limit, so that its result depends on the speed of the machine.
@@ -61,6 +63,7 @@ protocol TrainingTask {
 extension TrainingTask {
     var decision: RecipeDecision? { nil }
     var multiLabelEvaluation: MultiLabelEvaluation? { nil }
+    var featureFailure: ImprintError? { nil }
     func check(_ checkpoint: Checkpoint, file: URL) throws {}
     func prepare(
         _ loop: TrainingLoop, onEvent: (TrainingEvent) -> Void, shouldStop: () -> Bool

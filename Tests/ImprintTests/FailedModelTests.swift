@@ -1,0 +1,122 @@
+import Foundation
+import ImprintCore
+import ImprintImages
+import ImprintNetwork
+import TestSupport
+import Testing
+
+@testable import Imprint
+@testable import ImprintModel
+@testable import ImprintTraining
+
+/// Failures after the last training step, which must not lose the training.
+@Suite("Failures after training") struct FailedModelTests {
+    /// The task of a classifier whose model cannot be made.
+    private struct FailingTask: TrainingTask {
+        var task: ClassifierTask
+        var labels: [String] { task.labels }
+        var network: Network { task.network }
+        var fingerprint: [String: String] { task.fingerprint }
+        var versionOneFingerprint: [String: String] { task.versionOneFingerprint }
+        var processes: ProcessGroup? { task.processes }
+        var hasTimeLimit: Bool { task.hasTimeLimit }
+
+        mutating func readPhotos(
+            earlier: Checkpoint.Images?, onEvent: (TrainingEvent) -> Void, checkContinues: () throws -> Void
+        ) throws -> RunPhotos {
+            try task.readPhotos(earlier: earlier, onEvent: onEvent, checkContinues: checkContinues)
+        }
+
+        func makeObjective() throws -> (objective: any TrainingObjective, options: TrainingLoop.Options) {
+            try task.makeObjective()
+        }
+
+        func prepare(
+            _ loop: TrainingLoop, onEvent: (TrainingEvent) -> Void, shouldStop: () -> Bool
+        ) throws -> Bool { try task.prepare(loop, onEvent: onEvent, shouldStop: shouldStop) }
+
+        func sampleCount(ofRound round: Int) -> Int { task.sampleCount(ofRound: round) }
+
+        func describe() -> (
+            recipe: TrainingRecipe, parameterCount: Int, trainableParameterCount: Int, roundCount: Int
+        ) { task.describe() }
+
+        func makeModel(
+            _ loop: TrainingLoop, _ best: Parameters, isValidated: Bool
+        ) throws -> (model: ModelFile, evaluation: Evaluation?) { throw ImprintError.outOfMemory(byteCount: 1) }
+    }
+
+    @Test("A checkpoint is saved before the model is made, and a resumed run makes the model") func checkpoint() throws
+    {
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { scratch in
+                let configuration = quickTraining(epochs: 2)
+                let task = FailingTask(
+                    task: try ClassifierTask(folder: ImageFolder(at: folder), configuration: configuration))
+                #expect(throws: ImprintError.outOfMemory(byteCount: 1)) {
+                    try TrainingRunner(
+                        task, checkpoints: CheckpointOptions(folder: scratch, interval: .seconds(1000)),
+                        onEvent: { _ in }, shouldStop: { false }
+                    ).run()
+                }
+                let error = #expect(throws: ImprintError.self) {
+                    try train(folder, configuration, checkpoints: CheckpointOptions(folder: scratch))
+                }
+                #expect(error?.description.contains("a run in epoch 2 of 2") == true, "\(String(describing: error))")
+                let resumed = try train(
+                    folder, configuration, checkpoints: CheckpointOptions(folder: scratch, resumes: true))
+                #expect(try bytes(of: resumed) == bytes(of: train(folder, configuration)))
+            }
+        }
+    }
+
+    @Test("Without memory for replay features, the model has none, and the reason is known") func rehearsal() throws {
+        // Each of the 300 activations needs 8 GB at this pyramid level, and all are live at once.
+        let count = 300
+        var nodes = (1...count).map { index in
+            Network.Node(
+                name: "\(index)", layer: Convolution(outputChannels: 59, kernelSize: 1),
+                inputs: [index == 1 ? "input" : "\(index - 1)"])
+        }
+        for index in (1..<count).reversed() {
+            nodes.append(
+                Network.Node(
+                    name: "sum \(index)", layer: AddLayer(),
+                    inputs: [index == count - 1 ? "\(count)" : "sum \(index + 1)", "\(index)"]))
+        }
+        nodes.append(
+            Network.Node(name: "head", layer: Convolution(outputChannels: 1, kernelSize: 1), inputs: ["sum 1"]))
+        let network = try Network(
+            name: "maps", input: TensorShape(height: 96, width: 96, channels: 3), nodes: nodes)
+        let model = ModelFile(
+            network: network, parameters: try Parameters(network, seed: 1), labels: ["logo", "other"],
+            preprocessing: .logoDetector,
+            detector: DetectorHead(levels: [6000], stride: 16, span: 44, logos: [.init(label: "logo")]))
+        let (same, failure) = try model.addingRehearsal(
+            [(photo: .image(RasterImage(width: 60, height: 60)), label: 0)], count: 1, seed: 0, workers: Workers(1))
+        #expect(same.rehearsal == nil)
+        guard case .outOfMemory(let byteCount) = failure else {
+            Issue.record("unexpected: \(String(describing: failure))")
+            return
+        }
+        #expect(byteCount > count * 8_000_000_000)
+    }
+
+    @Test("Replay features of photos of several shapes keep the order of the photos, for any number of threads")
+    func shapes() throws {
+        let model = try detectorModel(logos: ["logo"])
+        let sizes = [(40, 60), (60, 40), (50, 50), (60, 40), (40, 60)]
+        let photos = sizes.enumerated().map { index, size in
+            var random = RandomStream(seed: 3, "photo", index)
+            let image = RasterImage(
+                width: size.0, height: size.1, channels: 3,
+                samples: (0..<(size.0 * size.1 * 3)).map { _ in UInt8(random.index(below: 256)) })
+            return (photo: ImageSource.image(image), label: index % 2)
+        }
+        let expected = try photos.map { try model.headFeatures(of: [$0], workers: Workers(1))[0].features }
+        for threads in 1...2 {
+            let found = try model.headFeatures(of: photos, workers: Workers(threads))
+            #expect(found.map(\.label) == photos.map(\.label) && found.map(\.features) == expected)
+        }
+    }
+}
