@@ -28,7 +28,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
     var artworkOptions: ArtworkOptions
 
     @Option(
-        help: BackgroundSource.help(default: "the background photos of --photos if there are any, else drawn"))
+        help: BackgroundSource.help(default: "the photos of --photos and --annotations without logos, else drawn"))
     var backgrounds: BackgroundSource?
 
     @Option(
@@ -102,7 +102,6 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         try runOptions.joinProcesses()
         let artwork = try artworkOptions.load()
         let backgroundFiles = try backgrounds?.files()
-        let hasNoPhotos = photos == nil && data == nil
         let (boxes, validationBoxes) = try readAnnotations()
         // With boxes, --validation does not name a folder of labelled photos.
         let validationFolder = boxes == nil ? dataset.validationFolder : nil
@@ -125,9 +124,10 @@ struct TrainDetectorCommand: AsyncParsableCommand {
             + option("--output", runOptions.output) + runOptions.details.arguments
             + runOptions.crossValidation.arguments
             + option("--base", base) + option("--epochs", epochs) + dataset.arguments
-        let backgrounds = hasNoPhotos ? nil : backgroundFiles
+        // Photos without a logo are the default backgrounds.
+        let backgrounds = backgroundsArePhotos ? nil : backgroundFiles
         if let options = try runOptions.crossValidation.options() {
-            let (validation, photos) = try crossValidation(artwork, boxes, folder, configuration, options)
+            let (validation, photos) = crossValidation(artwork, boxes, folder, backgrounds, configuration, options)
             try await CrossValidationSession(options: runOptions, photos: photos, command: command).run(validation)
             if runOptions.output == nil { return }
         }
@@ -143,21 +143,18 @@ struct TrainDetectorCommand: AsyncParsableCommand {
 
     /// Returns the cross-validation on the photos with boxes or, without boxes, on the labelled photos; and the photos.
     private func crossValidation(
-        _ artwork: [String: [Artwork]], _ boxes: BoxAnnotations?, _ folder: ImageFolder?,
+        _ artwork: [String: [Artwork]], _ boxes: BoxAnnotations?, _ folder: ImageFolder?, _ backgrounds: [URL]?,
         _ configuration: DetectorConfiguration, _ options: CrossValidation.Options
-    ) throws -> (CrossValidation, any TrainingSource) {
+    ) -> (CrossValidation, any TrainingSource) {
         if let boxes {
             let validation = CrossValidation(
-                artwork: artwork, annotations: boxes, backgrounds: try backgrounds?.files(),
-                configuration: configuration,
+                artwork: artwork, annotations: boxes, backgrounds: backgrounds, configuration: configuration,
                 options: options)
             return (validation, AnnotatedSource(boxes))
         }
         guard let folder else { preconditionFailure("--folds needs photos") }
-        let hasNoPhotos = photos == nil && data == nil
         let validation = CrossValidation(
-            artwork: artwork, photos: folder, backgrounds: hasNoPhotos ? nil : try backgrounds?.files(),
-            configuration: configuration, options: options)
+            artwork: artwork, photos: folder, backgrounds: backgrounds, configuration: configuration, options: options)
         return (validation, folder)
     }
 
@@ -186,9 +183,12 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         }
     }
 
-    /// The folder of the photos; without --photos, the photos of --backgrounds are used as photos without a logo.
-    private var photoFolder: String? {
-        photos ?? data ?? backgrounds.flatMap { $0.isDrawn ? nil : $0.description }
+    /// The folder of the photos.
+    private var photoFolder: String? { photos ?? data ?? (backgroundsArePhotos ? backgrounds?.description : nil) }
+
+    /// Whether the photos of --backgrounds are also the photos without a logo, because there are no others.
+    private var backgroundsArePhotos: Bool {
+        photos == nil && data == nil && annotations == nil && backgrounds?.isDrawn == false
     }
 
     private func hyperparameters() throws -> DetectorHyperparameters {

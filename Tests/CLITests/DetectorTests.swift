@@ -239,4 +239,31 @@ import Testing
             #expect(checkpoint.labels == ["Leaf", "none"] && checkpoint.state.progress.batch > 0)
         }
     }
+
+    @Test(
+        "With boxes, the photos of --backgrounds are only backgrounds of composites, and drawn selects drawn patterns",
+        arguments: [("drawn", "drawn patterns"), ("photos/bright", "3 photos ")])
+    func backgroundsWithBoxes(backgrounds: String, description: String) throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 6)
+            let images = (0..<3).map { "{\"id\": \($0), \"file_name\": \"\($0).png\"}" }.joined(separator: ", ")
+            let box = "{\"id\": 1, \"image_id\": 1, \"category_id\": 7, \"bbox\": [1, 1, 9, 9]}"
+            let text =
+                "{\"images\": [\(images)], \"annotations\": [\(box)], \"categories\": [{\"id\": 7, \"name\": \"Leaf\"}]}"
+            try Data(text.utf8).write(to: folder.appending(path: "photos/dark/boxes.json"))
+            let run = try shell(
+                """
+                $imprint train-detector --artwork Leaf=\(Self.leaf) --annotations photos/dark/boxes.json \
+                    --backgrounds \(backgrounds) --validation 0 --output m.imprint --epochs 1 \
+                    --checkpoint run --checkpoint-interval 0 &
+                while [ ! -e run/checkpoint.safetensors ] && kill -0 $!; do sleep 0.05; done
+                kill -INT $!
+                wait $!
+                """, folder: folder)
+            #expect(run.errors.contains("training was stopped too early"), "\(run.errors)")
+            let checkpoint = try Checkpoint(contentsOf: folder.appending(path: "run/checkpoint.safetensors"))
+            #expect(checkpoint.settings["backgrounds"]?.hasPrefix(description) == true)
+            #expect(checkpoint.images.training == (0..<3).map { "annotated/\($0)/\($0).png" })
+        }
+    }
 }
