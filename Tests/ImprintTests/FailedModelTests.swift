@@ -93,7 +93,8 @@ import Testing
             preprocessing: .logoDetector,
             detector: DetectorHead(levels: [6000], stride: 16, span: 44, logos: [.init(label: "logo")]))
         let (same, failure) = try model.addingRehearsal(
-            [(photo: .image(RasterImage(width: 60, height: 60)), label: 0)], count: 1, seed: 0, workers: Workers(1))
+            [TrainingPhoto(identifier: "photo", labels: [0], content: .decoded(RasterImage(width: 60, height: 60)))],
+            count: 1, seed: 0, workers: Workers(1))
         #expect(same.rehearsal == nil)
         guard case .outOfMemory(let byteCount) = failure else {
             Issue.record("unexpected: \(String(describing: failure))")
@@ -111,7 +112,7 @@ import Testing
             let image = RasterImage(
                 width: size.0, height: size.1, channels: 3,
                 samples: (0..<(size.0 * size.1 * 3)).map { _ in UInt8(random.index(below: 256)) })
-            return (photo: ImageSource.image(image), label: index % 2)
+            return TrainingPhoto(identifier: "\(index)", labels: [index % 2], content: .decoded(image))
         }
         let expected = try photos.map { try model.headFeatures(of: [$0], workers: Workers(1))[0].features }
         for threads in 1...2 {

@@ -144,37 +144,58 @@ struct DetectorEvaluator {
         return best.map { labels[$0] } ?? photo.label
     }
 
+    /// A photo with the detections of each logo in it.
+    private struct ScannedPhoto {
+        let photo: DetectorPhotos.Item
+        let scans: [PyramidScanner.Scan]
+
+        func scores(of logo: Int) -> [(hasLogo: Bool, score: Float)] { photo.scores(of: logo, in: scans[logo]) }
+
+        func falseScores(of logo: Int) -> [Float] { photo.falsePeaks(of: logo, in: scans[logo]).map(\.score) }
+    }
+
+    /// Combines photos with their scans; leaves out unreadable photos.
+    private func scannedPhotos(
+        _ items: [DetectorPhotos.Item], _ scans: [[PyramidScanner.Scan]?]
+    ) -> [ScannedPhoto] {
+        zip(items, scans).compactMap { photo, scans in scans.map { ScannedPhoto(photo: photo, scans: $0) } }
+    }
+
     /// Returns the detector head with calibrated outputs.
+    ///
+    /// Training photos calibrate a logo that no validation photo shows and that has no artwork for composites.
     /// - Parameters:
-    ///   - scans: The scans of the validation photos; empty to calibrate on composites.
+    ///   - scans: The scans of the validation photos; empty to calibrate without them.
     ///   - limits: The limits of the false positives of each logo, which at least 20 photos can lower further; empty without limits.
     func head(
         _ network: Network, _ parameters: Parameters, _ patches: DetectorPatches, _ scans: [[PyramidScanner.Scan]?],
         limits: [FalsePositiveLimit] = []
     ) throws -> DetectorHead {
+        func scanned(_ items: [DetectorPhotos.Item]) throws -> [ScannedPhoto] {
+            let scans = try scan(items.map(\.source), network, parameters, peaks: Self.calibrationPeaks)
+            return scannedPhotos(items, scans)
+        }
         // Without validation photos, the calibration uses training photos.
         let usesTraining = photos.validation.isEmpty && photos.hasBoxes
-        let items = usesTraining ? Array(photos.training.prefix(Self.calibrationPhotos)) : photos.validation
-        let scans =
-            usesTraining
-            ? try scan(items.map(\.source), network, parameters, peaks: Self.calibrationPeaks) : scans
+        let main =
+            try usesTraining
+            ? scanned(trainingPhotos(of: Array(logos.indices))) : scannedPhotos(photos.validation, scans)
+        let withoutScores = logosWithoutScores(in: main, patches)
+        let others = try usesTraining || withoutScores.isEmpty ? [] : scanned(trainingPhotos(showing: withoutScores))
         let composites = HeldOutScores { logo, isPositive in
             let composites = try patches.heldOutComposites(compositeCount, of: logo, isPositive: isPositive)
             return try scan(composites, network, parameters, peaks: 0).compactMap { $0?.map(\.score) }
         }
         let outputs = try logos.indices.map { logo in
-            let scores = zip(items, scans).flatMap { photo, scans in
-                scans.map { photo.scores(of: logo, in: $0[logo]) } ?? []
-            }
+            let added = withoutScores.contains(logo) ? others.filter { $0.photo.shows(logo) } : []
+            let scores = (main + added).flatMap { $0.scores(of: logo) }
             let (positives, negatives) = try calibrationScores(logo, scores, composites)
             var curve = PlattScaling(positives: positives, negatives: negatives)
             if !limits.isEmpty {
                 var limit = limits[logo]
-                let falsePeaks = zip(items, scans).compactMap { photo, scans in
-                    scans.map { photo.falsePeaks(of: logo, in: $0[logo]).map(\.score) }
-                }
+                let falseScores = main.map { $0.falseScores(of: logo) }
                 // In a few photos, a single object without a box would decide.
-                if falsePeaks.count >= FalsePositiveLimit.minimumImages { limit.add(falsePeaks) }
+                if falseScores.count >= FalsePositiveLimit.minimumImages { limit.add(falseScores) }
                 curve = limit.applied(to: curve, positives: positives)
             }
             var threshold = threshold(scores, curve)
@@ -190,6 +211,27 @@ struct DetectorEvaluator {
         return head
     }
 
+    /// Returns the logos without a positive score in photos, and without composites.
+    private func logosWithoutScores(in photos: [ScannedPhoto], _ patches: DetectorPatches) -> [Int] {
+        logos.indices.filter { logo in
+            !patches.compositors.contains { $0.logo == logo }
+                && !photos.contains { $0.scores(of: logo).contains(where: \.hasLogo) }
+        }
+    }
+
+    /// Returns training photos for the calibration of logos, balanced over the logos and photos without a logo.
+    private func trainingPhotos(of logos: [Int]) -> [DetectorPhotos.Item] {
+        photos.training.balanced(
+            over: logos, count: max(Self.calibrationPhotos, Self.calibrationPhotosPerLogo * (logos.count + 1)))
+    }
+
+    /// Returns training photos that show logos; empty if so many photos have become unreadable that the run ends.
+    private func trainingPhotos(showing logos: [Int]) -> [DetectorPhotos.Item] {
+        guard photos.unreadable.problem == nil else { return [] }
+        return photos.training.filter { photo in logos.contains(where: photo.shows) }
+            .balanced(over: logos, count: max(Self.calibrationPhotos, Self.calibrationPhotosPerLogo * logos.count))
+    }
+
     /// Returns the minimum confidence of a detection with the highest F1; nil unless there are scores both with and without the logo.
     ///
     /// The thresholds of `Evaluation` are for the confidences of whole photos, which several logos share.
@@ -199,8 +241,10 @@ struct DetectorEvaluator {
         return Ranking(scores.map { (logo.confidence($0.score), $0.hasLogo) }).threshold
     }
 
-    /// The maximum number of training photos for the calibration without validation photos.
+    /// The maximum number of training photos for a calibration of few logos.
     private static let calibrationPhotos = 200
+    /// The number of training photos of each logo that raises the maximum for many logos.
+    private static let calibrationPhotosPerLogo = 10
 
     /// Returns the scores for the Platt scaling of a logo.
     ///

@@ -102,7 +102,7 @@ final class DetectorObjective: TrainingObjective {
             averagePrecision: result.averagePrecision.map(Float.init))
     }
 
-    /// Returns the head, calibrated on composites only.
+    /// Returns the head, calibrated without validation photos.
     func calibratedHead(_ parameters: Parameters) throws -> DetectorHead {
         try evaluator.head(network, parameters, patches, [])
     }

@@ -70,8 +70,8 @@ public struct DetectorPersonalizer: Sendable {
     ///   - artwork: The artwork of new logos by label; several artworks of one label are variants of one logo.
     ///   - annotations: Photos with the boxes of all objects of new logos, with or without artwork. Boxes of logos that the detector knows
     ///     count as negatives.
-    ///   - backgrounds: Photos that show none of the new logos, for composites and as negatives; they may show the other logos. If the
-    ///     array is empty, the personalizer draws patterns.
+    ///   - backgrounds: Photos that show none of the new logos, for composites and as negatives; they may show the other logos. Annotated
+    ///     photos with boxes of new logos are left out. If there are no others, the personalizer draws patterns.
     ///   - configuration: The settings.
     /// - Throws:
     ///   - `ImprintError.notADetector` if the model classifies whole images.
@@ -106,22 +106,29 @@ public struct DetectorPersonalizer: Sendable {
                 name: "artwork", found: "empty", expected: "artwork of a new logo, or photos with its boxes")
         }
         try head.checkLearnsLogos(model.network)
-        (self.logos, self.artwork, self.backgrounds, self.configuration) = (logos, artwork, backgrounds, configuration)
+        (self.logos, self.artwork, self.configuration) = (logos, artwork, configuration)
         workers = Workers(configuration.threads)
         let photos = (annotations?.photos ?? []).map { photo in
             var photo = photo
             photo.objects.removeAll { !logos.contains($0.label) }
             return photo
         }
+        let annotated = BoxAnnotations(
+            labels: logos, photos: photos, skipped: annotations?.skipped ?? [],
+            withoutUsableBoxes: annotations?.withoutUsableBoxes ?? [])
+        let backgrounds = backgrounds.removing(annotated.locationsOfObjects)
+        self.backgrounds = backgrounds
         exampleCounts = Dictionary(
             photos.flatMap { Set($0.objects.filter { !$0.isCrowd }.map(\.label)) }.map { ($0, 1) }
                 + artwork.map { ($0.key, $0.value.count) }, uniquingKeysWith: +)
-        let negatives = backgrounds.map { AnnotatedPhoto(url: $0, width: 1, height: 1, objects: []) }
+        // An annotated photo does not count a second time as a background.
+        let negatives = backgrounds.removing(annotated.locations).map {
+            AnnotatedPhoto(url: $0, width: 1, height: 1, objects: [])
+        }
         self.annotations =
             photos.isEmpty && negatives.isEmpty
             ? nil
-            : BoxAnnotations(
-                uncheckedLabels: logos, photos: photos + negatives, skipped: annotations?.skipped ?? [])
+            : BoxAnnotations(uncheckedLabels: logos, photos: photos + negatives, skipped: annotated.skipped)
     }
 
     /// Trains the heat maps of the new logos.

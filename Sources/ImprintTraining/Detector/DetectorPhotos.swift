@@ -15,6 +15,7 @@ struct DetectorPhotos {
     /// A photo and its label.
     struct Item {
         let url: URL
+        /// The label that represents the photo: of several objects, the label of the largest one.
         let label: String
         /// The logos that it shows.
         let logos: [Int]
@@ -48,13 +49,12 @@ struct DetectorPhotos {
         var rule = configuration.split(logos: logos)
         if let annotated { rule.validation = .source(annotated) }
         let split = try DatasetSplit(folder, rule, earlier: earlier, onEvent: onEvent)
-        let allObjects = folder.objects.merging(annotated?.objects ?? [:]) { first, _ in first }
         SystemMemory.returnFreed()
         let total = split.training.count + split.validation.count
         var room = configuration.memoryLimit ?? min(SystemMemory.available / 2, Self.defaultMemoryLimit)
         func read(
-            _ items: [ImageFolder.Item], after done: Int
-        ) -> (items: [Item], skipped: [SkippedImage], readable: [ImageFolder.Item]) {
+            _ items: [ImageFolder.Item], of photos: DetectorSource, after done: Int
+        ) throws -> (items: [Item], skipped: [SkippedImage], readable: [ImageFolder.Item]) {
             var (read, skipped, readable): ([Item], [SkippedImage], [ImageFolder.Item]) = ([], [], [])
             // Portions bound the memory beyond the limit.
             for start in stride(from: 0, to: items.count, by: 32) {
@@ -73,8 +73,8 @@ struct DetectorPhotos {
                         if fits { room -= image.samples.count }
                         let source =
                             fits ? PatchSource(image) : PatchSource(item.url, width: image.width, height: image.height)
-                        let label = folder.labels[item.label]
-                        let objects = allObjects[item.url]?.compactMap { object in
+                        let label = photos.label(of: item)
+                        let objects = photos.objects[item.url]?.compactMap { object in
                             logos.firstIndex(of: object.label).map {
                                 KnownObject(logo: $0, object.box, in: source, isCrowd: object.isCrowd)
                             }
@@ -94,11 +94,11 @@ struct DetectorPhotos {
             SystemMemory.returnFreed()
             return (read, skipped, readable)
         }
-        let trainingPhotos = read(split.training, after: 0)
+        let trainingPhotos = try read(split.training, of: folder, after: 0)
         try SkippedImage.checkEnoughAreReadable(
             of: split.training, readable: trainingPhotos.readable, skipped: trainingPhotos.skipped,
             labels: folder.labels)
-        let validationPhotos = read(split.validation, after: split.training.count)
+        let validationPhotos = try read(split.validation, of: annotated ?? folder, after: split.training.count)
         (training, validation) = (trainingPhotos.items, validationPhotos.items)
         skippedValidation = validationPhotos.skipped
         skipped = trainingPhotos.skipped + validationPhotos.skipped
@@ -127,8 +127,45 @@ struct DetectorPhotos {
         checkpointImages = Checkpoint.Images(digests: [], training: [], validation: [], leakage: nil)
     }
 
-    /// Returns the labels that no validation photo has; empty without a validation set.
-    func labelsWithoutValidation(_ labels: [String]) -> [String] {
-        validation.isEmpty ? [] : labels.filter { label in !validation.contains { $0.label == label } }
+    /// Returns the labels that no validation photo shows; empty without a validation set.
+    ///
+    /// With boxes, the label of photos without a logo does not count, because every photo has background.
+    func labelsWithoutValidation(_ labels: [String], logos: [String]) -> [String] {
+        guard !validation.isEmpty else { return [] }
+        return labels.filter { label in
+            guard let logo = logos.firstIndex(of: label) else {
+                return !hasBoxes && !validation.contains { $0.label == label }
+            }
+            return !validation.contains { $0.shows(logo) }
+        }
+    }
+}
+
+extension DetectorPhotos.Item {
+    /// Returns whether the photo shows a logo, apart from crowds.
+    func shows(_ logo: Int) -> Bool {
+        objects?.contains { $0.logo == logo && !$0.isCrowd } ?? logos.contains(logo)
+    }
+}
+
+extension [DetectorPhotos.Item] {
+    /// Returns at most `count` of the photos, balanced over logos and photos without a logo, in the same order.
+    ///
+    /// Annotated photos come before photos that only have a label. The choice is random, but always the same.
+    func balanced(over logos: [Int], count: Int) -> [DetectorPhotos.Item] {
+        guard self.count > count else { return self }
+        var random = RandomStream(seed: 0, "calibration")
+        let order = random.permutation(of: self.count)
+        let candidates = order.filter { self[$0].objects != nil } + order.filter { self[$0].objects == nil }
+        let queues =
+            logos.map { logo in candidates.filter { self[$0].shows(logo) } }
+            + [candidates.filter { self[$0].logos.isEmpty }]
+        var chosen: Set<Int> = []
+        for turn in 0..<(queues.map(\.count).max() ?? 0) {
+            for queue in queues where queue.indices.contains(turn) && chosen.count < count {
+                chosen.insert(queue[turn])
+            }
+        }
+        return chosen.sorted().map { self[$0] }
     }
 }

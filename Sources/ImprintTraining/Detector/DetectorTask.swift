@@ -55,6 +55,9 @@ struct DetectorTask: TrainingTask {
         try annotations?.checkEnoughAreReadable()
         try validation?.checkEnoughAreReadable()
         self.artwork = artwork
+        // Photos with objects are not backgrounds, and validation photos must not be trained on.
+        let backgrounds = backgrounds?.removing(
+            (annotations?.locationsOfObjects ?? []).union(validation?.locations ?? []))
         self.backgrounds = backgrounds
         self.configuration = configuration
         workers = Workers(configuration.threads)
@@ -77,7 +80,8 @@ struct DetectorTask: TrainingTask {
         guard others.count == 1 else {
             throw ImprintError.notOneLabelWithoutLogo(found: others, logos: logos, folder: folder.url.path)
         }
-        let source = try DetectorSource(folder, noLogoLabel: others[0], annotations: annotations)
+        let source = try DetectorSource(
+            folder, noLogoLabel: others[0], annotations: annotations, validation: validation)
         self.source = source
         let unknown = (validation?.usedLabels ?? []).filter { !logos.contains($0) }
         if let validation, !unknown.isEmpty {
@@ -140,14 +144,27 @@ struct DetectorTask: TrainingTask {
                 source, validation: validationSource, configuration, logos: logos, earlier: earlier, workers: workers,
                 onEvent: onEvent)
             : DetectorPhotos()
+        try checkLearnsAllLogos(photos)
         let backdrops = try backdrops(photos)
         parts = (photos, backdrops)
         return RunPhotos(
             trainingCount: photos.training.count, validationCount: photos.validation.count,
-            labelsWithoutValidation: photos.labelsWithoutValidation(labels),
+            labelsWithoutValidation: photos.labelsWithoutValidation(labels, logos: logos),
             skipped: photos.skipped + backdrops.skipped, leakage: photos.leakage,
             checkpointImages: photos.checkpointImages,
             unreadable: photos.unreadable)
+    }
+
+    /// Checks that there is an object to train on, or artwork, for each logo.
+    ///
+    /// A random split leaves objects of each label in the training set, but the split of a checkpoint may not.
+    private func checkLearnsAllLogos(_ photos: DetectorPhotos) throws(ImprintError) {
+        for (logo, label) in logos.enumerated() where artwork[label] == nil {
+            guard !photos.training.contains(where: { $0.shows(logo) }) else { continue }
+            throw .invalidSetting(
+                name: "annotations", found: "a training set without objects of \(label)",
+                expected: "at least one. Add photos of it, or start a new run without the checkpoint")
+        }
     }
 
     /// Reads the backgrounds of composites.

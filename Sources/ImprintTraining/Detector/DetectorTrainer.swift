@@ -37,10 +37,10 @@ public struct DetectorTrainer: BlockingTrainer {
     ///   - photos: The photos: exactly one label without artwork, whose photos show none of the logos, and any of the labels with
     ///     artwork; see `ImageFolder.init(at:logos:)`. Nil to train on artwork and drawn backgrounds only.
     ///   - annotations: Photos with the boxes of all objects of all labels, with or without artwork; a photo may show several objects.
-    ///   - validation: The annotated photos of the validation set, with labels of the other photos or of artwork. Nil to hold out a part of
-    ///     the photos, or to use `DetectorConfiguration.validationFolder`.
-    ///   - backgrounds: Photos without a logo, used as backgrounds of composites, or an empty array for drawn patterns. Nil to use the
-    ///     photos without a logo, or drawn patterns if there are no photos.
+    ///   - validation: The annotated photos of the validation set, with labels of the other photos or of artwork; they may be in the folder
+    ///     of the photos. Nil to hold out a part of the photos, or to use `DetectorConfiguration.validationFolder`.
+    ///   - backgrounds: Photos without a logo, used as backgrounds of composites, or an empty array for drawn patterns. Annotated photos
+    ///     with objects and validation photos are left out. Nil to use the photos without a logo, or drawn patterns if there are no photos.
     ///   - configuration: The hyperparameters.
     ///   - checkpoints: The folder and interval of checkpoints, and whether to resume; nil to save no checkpoints.
     public init(
