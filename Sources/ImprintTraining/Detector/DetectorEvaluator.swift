@@ -18,6 +18,13 @@ struct DetectorEvaluator {
     /// The detector head that defines the rules of detection; its logos are not used.
     var detector = DetectorHead.logoDetector(logos: [], regressesBoxes: true)
     var preprocessing = Preprocessing.logoDetector
+    /// Called on the caller's thread after each portion of scanned images; throws if the scan should end.
+    ///
+    /// Processes that train together must not throw, because each one waits for the others.
+    var onPortion: () throws -> Void = {}
+
+    /// The number of images that a thread scans in a portion.
+    private static let portionPerThread = 8
 
     /// Detects logos in images; the threads share the images.
     /// - Returns: The detections of each logo in each image, or nil for an unreadable photo.
@@ -31,18 +38,8 @@ struct DetectorEvaluator {
         }
         let processes = workers.processes
         let (first, step) = (processes?.rank ?? 0, processes?.count ?? 1)
-        let parts = workers.parallelMap(workers.count) { worker in
-            Result { () -> [IndexedScans] in
-                let scanner = PyramidScanner(
-                    network, parameters: parameters, preprocessing: preprocessing, detector: detector, shapes: 1)
-                return try stride(from: first + step * worker, to: order.count, by: step * workers.count).map { turn in
-                    let index = order[turn]
-                    let scans = try image(of: sources[index]).map { try scanner.scan($0, peaks: peaks) }
-                    return IndexedScans(index: index, scans: scans)
-                }
-            }
-        }
-        var scans = try parts.flatMap { try $0.get() }
+        let own = stride(from: first, to: order.count, by: step).map { order[$0] }
+        var scans = try scanPortions(of: own, in: sources, network, parameters, peaks: peaks)
         if let processes {
             // The logits of a diverged network are not finite.
             let (encoder, decoder) = (JSONEncoder(), JSONDecoder())
@@ -56,6 +53,35 @@ struct DetectorEvaluator {
             for scan in scans where scan.scans == nil { try recordUnreadable(sources[scan.index]) }
         }
         return scans.sorted { $0.index < $1.index }.map(\.scans)
+    }
+
+    /// Detects logos in images, in portions.
+    /// - Parameter indices: The indices of the images to scan, sorted by their shape.
+    private func scanPortions(
+        of indices: [Int], in sources: [PatchSource], _ network: Network, _ parameters: Parameters, peaks: Int
+    ) throws -> [IndexedScans] {
+        // Each thread keeps its plans from one portion to the next.
+        let scanners = (0..<workers.count).map { _ in
+            PyramidScanner(
+                network, parameters: parameters, preprocessing: preprocessing, detector: detector, shapes: 1)
+        }
+        let size = Self.portionPerThread * workers.count
+        var all: [IndexedScans] = []
+        for start in stride(from: 0, to: indices.count, by: size) {
+            let end = min(start + size, indices.count)
+            let parts = workers.parallelMap(workers.count) { worker in
+                Result { () -> [IndexedScans] in
+                    try stride(from: start + worker, to: end, by: workers.count).map { turn in
+                        let index = indices[turn]
+                        let scans = try image(of: sources[index]).map { try scanners[worker].scan($0, peaks: peaks) }
+                        return IndexedScans(index: index, scans: scans)
+                    }
+                }
+            }
+            all += try parts.flatMap { try $0.get() }
+            try onPortion()
+        }
+        return all
     }
 
     /// The detections in an image; nil for an unreadable photo.

@@ -134,30 +134,38 @@ public struct DetectorPersonalizer: Sendable {
     /// Trains the heat maps of the new logos.
     /// - Parameters:
     ///   - control: A control to pause or cancel the call from another thread.
-    ///   - onProgress: A closure that receives the number of processed training patches and their total, on the caller's thread.
+    ///   - onProgress: A closure that receives the number of processed training patches and their total, on the caller's thread. The number
+    ///     is 0 while photos are read, and does not change while they are scanned.
     /// - Throws: `ImageError` if too few photos can be read, `ImprintError.personalizationDiverged` if a parameter is not finite,
     ///   `ImprintError.outOfMemory`, `CancellationError` if `control` is cancelled.
     public func run(
         control: PersonalizationControl = PersonalizationControl(),
         onProgress: (_ done: Int, _ of: Int) -> Void = { _, _ in }
     ) throws -> Result {
+        try withoutActuallyEscaping(onProgress) { onProgress in
+            try learn(PersonalizerProgress(total: patchCount, control, onProgress))
+        }
+    }
+
+    private func learn(_ progress: PersonalizerProgress) throws -> Result {
         let clock = RunClock()
-        let photos = try readPhotos()
-        try control.check()
+        let photos = try readPhotos(progress)
         let originals = Dictionary(
             photos.negatives.compactMap { photo in photo.original.map { (photo.url, $0) } },
             uniquingKeysWith: { first, _ in first })
         let backdrops = try Backdrops(
-            backgrounds, size: 224, seed: configuration.seed, workers: workers,
+            backgrounds, size: 224, seed: configuration.seed, workers: workers, onRead: { _ in progress.show() },
             inMemory: { originals[backgrounds[$0]] })
+        try progress.report()
         let patches = patches(photos, backdrops)
-        let evaluator = DetectorEvaluator(
+        var evaluator = DetectorEvaluator(
             labels: model.labels + logos, logos: logos, photos: photos, workers: workers,
             compositeCount: max(Int(100 * configuration.scale), 2), detector: head,
             preprocessing: model.preprocessing)
+        evaluator.onPortion = { try progress.report() }
         let trained: (LogoHeadObjective.Head, DetectorHead)
         do {
-            trained = try train(patches, evaluator, backdrops, hasBoxes: photos.hasObjects, control, onProgress)
+            trained = try train(patches, evaluator, backdrops, hasBoxes: photos.hasObjects, progress)
         } catch is TrainingDivergedError {
             throw ImprintError.personalizationDiverged
         }
@@ -171,7 +179,7 @@ public struct DetectorPersonalizer: Sendable {
     // MARK: Data
 
     /// Reads the annotated photos and the backgrounds.
-    private func readPhotos() throws -> DetectorPhotos {
+    private func readPhotos(_ progress: PersonalizerProgress) throws -> DetectorPhotos {
         guard let annotations else { return DetectorPhotos() }
         let none = model.labels.first { label in !head.logos.contains { $0.label == label } } ?? ImageFolder.noLogoLabel
         let source = try DetectorSource(
@@ -184,7 +192,7 @@ public struct DetectorPersonalizer: Sendable {
         detectorConfiguration.memoryLimit = configuration.memoryLimit
         return try DetectorPhotos(
             source, validation: nil, detectorConfiguration, logos: logos, earlier: nil, workers: workers,
-            onEvent: { _ in })
+            onEvent: { _ in }, checkContinues: { try progress.report() })
     }
 
     /// The number of drawn negatives if there are no background photos.
@@ -232,10 +240,12 @@ public struct DetectorPersonalizer: Sendable {
 
     // MARK: Training
 
-    private func train(
-        _ patches: DetectorPatches, _ evaluator: DetectorEvaluator, _ backdrops: Backdrops, hasBoxes: Bool,
-        _ control: PersonalizationControl, _ onProgress: (Int, Int) -> Void
-    ) throws -> (LogoHeadObjective.Head, DetectorHead) {
+    /// The number of patches of all rounds, which does not depend on whether there are boxes.
+    private var patchCount: Int {
+        rounds(hasBoxes: false).reduce(0) { $0 + $1.batches } * PatchFeatures.batchSize
+    }
+
+    private func rounds(hasBoxes: Bool) -> [Round] {
         let phases = DetectorPhase.standard(
             hasLogoPhotos: false, hasBoxes: hasBoxes, hasArtwork: !artwork.isEmpty, scale: 1)
         // More logos need more patches, as in training.
@@ -244,23 +254,27 @@ public struct DetectorPersonalizer: Sendable {
             Round(
                 phase: phase, batches: max(Int(batches * scale), 1), steps: max(Int(steps * scale.squareRoot()), 1))
         }
-        let rounds = [round(phases[0], batches: 36, steps: 300), round(phases[1], batches: 24, steps: 500)]
+        return [round(phases[0], batches: 36, steps: 300), round(phases[1], batches: 24, steps: 500)]
+    }
+
+    private func train(
+        _ patches: DetectorPatches, _ evaluator: DetectorEvaluator, _ backdrops: Backdrops, hasBoxes: Bool,
+        _ progress: PersonalizerProgress
+    ) throws -> (LogoHeadObjective.Head, DetectorHead) {
+        let rounds = rounds(hasBoxes: hasBoxes)
         let extractor = try PatchFeatures(model, workers: workers)
-        let total = rounds.reduce(0) { $0 + $1.batches } * PatchFeatures.batchSize
         let replay = replay(extractor.shape)
         var samples = HeadSamples(extractor.shape)
         func train(_ round: Round) throws -> LogoHeadObjective.Head {
             for _ in 0..<round.batches {
-                try control.check()
                 try extractor.add(patches, round.phase, step: samples.count / PatchFeatures.batchSize, to: &samples)
-                onProgress(samples.count, total)
+                progress.done = samples.count
+                try progress.report()
             }
             return try LogoHeadObjective(
                 logos: logos.count, samples, replay: replay, seed: configuration.seed, workers: workers
             ).run(steps: round.steps) {
-                // The caller may cancel in its closure.
-                onProgress(samples.count, total)
-                try control.check(waits: false)
+                try progress.report(waits: false)
                 return false
             }
         }
@@ -270,13 +284,10 @@ public struct DetectorPersonalizer: Sendable {
             patches.mined = try evaluator.mine(patches.negatives, network, parameters)
             trained = try train(round)
         }
-        onProgress(samples.count, total)
-        try control.check()
+        try progress.report()
         let (network, parameters) = try newHeadNetwork(trained)
         let limits = try limits(trained, patches, backdrops) { sources in
-            onProgress(samples.count, total)
-            try control.check()
-            return try evaluator.scan(sources, network, parameters, peaks: Self.falsePositivePeaks)
+            try evaluator.scan(sources, network, parameters, peaks: Self.falsePositivePeaks)
         }
         return (trained, try evaluator.head(network, parameters, patches, [], limits: limits))
     }

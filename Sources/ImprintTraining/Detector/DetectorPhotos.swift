@@ -42,9 +42,12 @@ struct DetectorPhotos {
     /// The photos as a checkpoint stores them.
     let checkpointImages: Checkpoint.Images
 
+    /// Splits and reads photos.
+    /// - Parameter checkContinues: Called after each portion of photos; throws if the run should end.
     init(
         _ folder: DetectorSource, validation annotated: DetectorSource?, _ configuration: DetectorConfiguration,
-        logos: [String], earlier: Checkpoint.Images?, workers: Workers, onEvent: (TrainingEvent) -> Void
+        logos: [String], earlier: Checkpoint.Images?, workers: Workers, onEvent: (TrainingEvent) -> Void,
+        checkContinues: () throws -> Void = {}
     ) throws {
         var rule = configuration.split(logos: logos)
         if let annotated { rule.validation = .source(annotated) }
@@ -90,6 +93,7 @@ struct DetectorPhotos {
                     }
                 }
                 onEvent(.reading(done: done + start + portion.count, of: total))
+                try checkContinues()
             }
             SystemMemory.returnFreed()
             return (read, skipped, readable)

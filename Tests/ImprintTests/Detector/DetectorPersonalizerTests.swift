@@ -254,6 +254,59 @@ import Testing
         }
     }
 
+    @Test("A run can be cancelled while it reads photos") func cancelledWhileReading() throws {
+        try withTemporaryFolder { folder in
+            let control = PersonalizationControl()
+            let personalizer = try DetectorPersonalizer(
+                ImageClassifier(model()), artwork: [:], annotations: annotations(in: folder, count: 4, seed: 1),
+                configuration: configuration())
+            var done: [Int] = []
+            #expect(throws: CancellationError.self) {
+                try personalizer.run(control: control) { count, _ in
+                    done.append(count)
+                    if count == 0 { control.cancel() }
+                }
+            }
+            #expect(done == [0])
+        }
+    }
+
+    @Test("A scan reports each portion of photos, and can end after it") func scanPortions() throws {
+        let model = try model()
+        var evaluator = DetectorEvaluator(
+            labels: model.labels, logos: ["crest", "leaf"], photos: DetectorPhotos(), workers: Workers(1),
+            compositeCount: 1, detector: try #require(model.detector))
+        let images = (0..<20).map { PatchSource(noise(UInt64($0), width: 70 + $0 % 2, height: 50)) }
+        let all = try evaluator.scan(images, model.network, model.parameters, peaks: 1)
+        #expect(all.count == 20 && all.allSatisfy { $0 != nil })
+        var portions = 0
+        evaluator.onPortion = {
+            portions += 1
+            if portions == 2 { throw CancellationError() }
+        }
+        #expect(throws: CancellationError.self) {
+            try evaluator.scan(images, model.network, model.parameters, peaks: 1)
+        }
+        #expect(portions == 2)
+    }
+
+    @Test("An annotated photo with a new logo does not also count as a background") func annotatedBackgrounds() throws {
+        try withTemporaryFolder { folder in
+            let detector = try ImageClassifier(model())
+            let annotations = try annotations(in: folder, count: 4, seed: 1)
+            let others = (0..<3).map { folder.appending(path: "other-\($0).png") }
+            for (index, file) in others.enumerated() { try ImageFile.write(noise(UInt64(1000 + index)), to: file) }
+            let shown = annotations.photos.filter { !$0.objects.isEmpty }.map(\.url)
+            let results = try [others, others + shown].map { backgrounds in
+                try DetectorPersonalizer(
+                    detector, artwork: [:], annotations: annotations, backgrounds: backgrounds,
+                    configuration: configuration()
+                ).run()
+            }
+            #expect(results[0].personalization == results[1].personalization)
+        }
+    }
+
     // MARK: Errors
 
     @Test("Known labels, classifiers, other networks and missing data are errors") func errors() throws {
