@@ -31,7 +31,7 @@ import Testing
     private func source(_ photos: [AnnotatedPhoto]) throws -> DetectorSource {
         try DetectorSource(
             ImageFolder(withoutPhotosOf: ["none"]).adding(labels: ["car", "plate"]), noLogoLabel: "none",
-            annotations: BoxAnnotations(labels: ["bus", "car", "plate"], photos: photos))
+            annotations: BoxAnnotations(uncheckedLabels: ["bus", "car", "plate"], photos: photos))
     }
 
     private func task(
@@ -108,7 +108,7 @@ import Testing
                 AnnotatedPhoto(url: photo.url, width: photo.width, height: photo.height, objects: objects)
             }
             let run = try read(
-                task(training, validation: BoxAnnotations(labels: training.labels, photos: validation)))
+                task(training, validation: BoxAnnotations(uncheckedLabels: training.labels, photos: validation)))
             #expect(run.labelsWithoutValidation == (showsFrame ? [] : ["frame"]))
         }
     }
