@@ -50,7 +50,7 @@ import Testing
     {
         try withImages(perLabel: 8) { folder in
             try withTemporaryFolder { scratch in
-                let configuration = quickTraining(epochs: 2)
+                let configuration = try quickTraining(epochs: 2)
                 let task = FailingTask(
                     task: try ClassifierTask(folder: ImageFolder(at: folder), configuration: configuration))
                 #expect(throws: ImprintError.outOfMemory(byteCount: 1)) {

@@ -163,8 +163,9 @@ import Testing
         }
     }
 
-    @Test("Training without photos is an error") func noPhotos() {
-        let trainer = ClassifierTrainer(photos: InMemorySource(labels: ["a", "b"]), configuration: quickTraining())
+    @Test("Training without photos is an error") func noPhotos() throws {
+        let trainer = ClassifierTrainer(
+            photos: InMemorySource(labels: ["a", "b"]), configuration: try quickTraining())
         #expect(throws: ImageError.self) { try trainer.train() }
     }
 

@@ -7,10 +7,13 @@ extension DetectorHead {
     /// The distance between adjacent positions of a heat map, in pixels of a patch.
     package static let heatMapStride = 16
 
-    /// Returns the default head of the logo detector network, with an image pyramid of six levels.
+    /// Returns the default head of the logo detector network, with an image pyramid of five levels.
+    ///
+    /// Adjacent levels differ by a factor of 1.6. An object covers 30 to 62 % of the side of a training patch, so it has such a size on at least
+    /// one level.
     package static func logoDetector(logos: [Logo], regressesBoxes: Bool = false) -> DetectorHead {
         DetectorHead(
-            levels: [96, 136, 192, 272, 384, 544], stride: heatMapStride, span: 44, logos: logos,
+            levels: [96, 152, 240, 384, 608], stride: heatMapStride, span: 44, logos: logos,
             regressesBoxes: regressesBoxes)
     }
 }

@@ -98,9 +98,9 @@ public struct DetectorPersonalizer: Sendable {
         if let label = artwork.keys.sorted(by: precedes).first(where: known.contains) {
             throw ImprintError.labelExists(label, known: known)
         }
-        let annotated = annotations?.usedLabels ?? []
-        let logos = Set(artwork.keys).union(annotated).subtracting(known).sorted(by: precedes)
-        if logos.isEmpty, let label = annotated.first { throw ImprintError.labelExists(label, known: known) }
+        let boxed = annotations?.usedLabels ?? []
+        let logos = Set(artwork.keys).union(boxed).subtracting(known).sorted(by: precedes)
+        if logos.isEmpty, let label = boxed.first { throw ImprintError.labelExists(label, known: known) }
         guard !logos.isEmpty, artwork.values.allSatisfy({ !$0.isEmpty }) else {
             throw ImprintError.invalidSetting(
                 name: "artwork", found: "empty", expected: "artwork of a new logo, or photos with its boxes")
@@ -114,7 +114,7 @@ public struct DetectorPersonalizer: Sendable {
             return photo
         }
         let annotated = BoxAnnotations(
-            labels: logos, photos: photos, skipped: annotations?.skipped ?? [],
+            uncheckedLabels: logos, photos: photos, skipped: annotations?.skipped ?? [],
             withoutUsableBoxes: annotations?.withoutUsableBoxes ?? [])
         let backgrounds = backgrounds.removing(annotated.locationsOfObjects)
         self.backgrounds = backgrounds

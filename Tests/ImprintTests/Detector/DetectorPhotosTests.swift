@@ -144,7 +144,8 @@ import Testing
         try withTemporaryFolder { folder in
             let all = try annotatedFramesAndDiscs(in: folder.appending(path: "a"), count: 12, seed: 1)
             let annotations = BoxAnnotations(
-                labels: all.labels, photos: Array(all.photos.dropFirst()), withoutUsableBoxes: [all.photos[0].url])
+                uncheckedLabels: all.labels, photos: Array(all.photos.dropFirst()),
+                withoutUsableBoxes: [all.photos[0].url])
             let photos = try ImageFolder(at: folder, logos: all.labels)
             let run = try read(task(annotations, photos: photos))
             #expect(run.trainingCount + run.validationCount == 11)
@@ -196,7 +197,7 @@ import Testing
             let training = try annotatedFramesAndDiscs(in: folder.appending(path: "a"), count: 12, seed: 1)
             let others = try annotatedFramesAndDiscs(in: folder.appending(path: "b"), count: 18, seed: 2).photos
             let validation = BoxAnnotations(
-                labels: training.labels,
+                uncheckedLabels: training.labels,
                 photos: others.filter { photo in !photo.objects.contains { $0.label == "frame" } })
             try #require(validation.usedLabels == ["disc"])
             let result = try DetectorTrainer(
