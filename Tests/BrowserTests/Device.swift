@@ -81,12 +81,16 @@ struct Device {
         }
     }
 
-    /// Runs `body` with a studio that is shared on 127.0.0.1, its access, and a folder.
+    /// Runs `body` with a shared studio, its access, and a folder.
+    /// - Parameters:
+    ///   - address: The address of this machine on which the studio is shared.
+    ///   - port: The port of the studio on 127.0.0.1; if nil, the first free default port.
     static func withSharedStudio<Value>(
-        hasModel: Bool = false, _ body: (Studio, SharedAccess, _ folder: URL) async throws -> Value
+        hasModel: Bool = false, on address: String = "127.0.0.1", port: Int? = nil,
+        _ body: (Studio, SharedAccess, _ folder: URL) async throws -> Value
     ) async throws -> Value {
-        try await StudioSamples.withStudio(hasModel: hasModel) { studio, folder in
-            try await body(studio, try studio.share(on: "127.0.0.1"), folder)
+        try await StudioSamples.withStudio(hasModel: hasModel, port: port) { studio, folder in
+            try await body(studio, try studio.share(on: address), folder)
         }
     }
 }

@@ -45,16 +45,12 @@ import Testing
     private struct First: Decodable, Sendable {
         let label: String
         let answered: [Classification]
-        let milliseconds: Double
     }
 
     /// Checks that the studio, a request and `imprint classify` give the same result for a photo.
     private func compare(_ model: URL, _ photo: URL) async throws {
-        let clock = ContinuousClock()
-        let began = clock.now
         let seen: First = try await withTool(["studio", model.path, "--json"]) { process, line in
             #expect(line.event == "serving" && line.url.host() == "127.0.0.1")
-            let seconds = (clock.now - began).seconds
             let bytes = try Data(contentsOf: photo).base64EncodedString()
             let body = "Uint8Array.from(atob('\(bytes)'), c => c.charCodeAt(0))"
             let camera = photo.deletingLastPathComponent().appending(path: "camera.mjpeg")
@@ -62,15 +58,12 @@ import Testing
                 line.url, Browser.View(camera: camera),
                 waitingFor: "document.getElementById('percent')?.textContent.endsWith('%')",
                 steps: [
-                    .note("milliseconds", "performance.now()"),
                     .note("label", "document.getElementById('label').textContent"),
                     .note(
                         "answered",
                         "fetch('classify', { method: 'POST', body: \(body) }).then(one => one.json()).then(one => one.observations)"
                     ),
                 ])
-            let page = sight.values.milliseconds / 1e3
-            print(String(format: "%.2f s until the address, then %.2f s until the first confidence", seconds, page))
             process.interrupt()
             process.waitUntilExit()
             #expect(process.terminationReason == .exit && process.terminationStatus == 0)
@@ -181,8 +174,8 @@ import Testing
     @Test("The studio survives more connections than it may have open files") func crowded()
         async throws
     {
-        // Without a port of its own, another test's studio could take the port during the restart.
-        try await withTool(["studio", "--json", "--port", "8300"], descriptors: 48) { process, line in
+        let port = TestPorts.crowdedStudio
+        try await withTool(["studio", "--json", "--port", "\(port)"], descriptors: 48) { process, line in
             #expect(await status(line.url) == 200)
             // The server refuses connections while it restarts, which may be any number of them.
             var crowd: [RawConnection] = []

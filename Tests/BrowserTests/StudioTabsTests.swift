@@ -103,8 +103,7 @@ import Testing
     }
 
     @Test("A tab of an earlier studio loads the model of the new studio") func restart() async throws {
-        // Not a default port, which another test could take before the new studio starts.
-        let port = 8300
+        let port = TestPorts.restartedStudio
         try await StudioSamples.withStudio(port: port) { first, folder in
             let photo = try StudioSamples.write(.bright, to: folder)
             let signal = folder.appending(path: "restart")
