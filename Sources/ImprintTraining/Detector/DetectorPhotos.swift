@@ -47,7 +47,7 @@ struct DetectorPhotos {
     init(
         _ folder: DetectorSource, validation annotated: DetectorSource?, _ configuration: DetectorConfiguration,
         logos: [String], earlier: Checkpoint.Images?, workers: Workers, onEvent: (TrainingEvent) -> Void,
-        checkContinues: () throws -> Void = {}
+        checkContinues: () throws -> Void
     ) throws {
         var rule = configuration.split(logos: logos)
         if let annotated { rule.validation = .source(annotated) }

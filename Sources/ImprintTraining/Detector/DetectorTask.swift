@@ -142,10 +142,11 @@ struct DetectorTask: TrainingTask {
             hasPhotos
             ? try DetectorPhotos(
                 source, validation: validationSource, configuration, logos: logos, earlier: earlier, workers: workers,
-                onEvent: onEvent)
+                onEvent: onEvent, checkContinues: checkContinues)
             : DetectorPhotos()
         try checkLearnsAllLogos(photos)
         let backdrops = try backdrops(photos)
+        try checkContinues()
         parts = (photos, backdrops)
         return RunPhotos(
             trainingCount: photos.training.count, validationCount: photos.validation.count,

@@ -69,6 +69,31 @@ import Testing
         }
     }
 
+    /// Starts a run and stops it before the first step.
+    private func stopAtStart(
+        _ photos: URL, _ artwork: Artwork, steps: [Int]?, _ checkpoints: CheckpointOptions
+    ) throws {
+        var hasStarted = false
+        _ = try run(
+            photos, artwork, steps: steps, checkpoints: checkpoints,
+            onEvent: { if case .started = $0 { hasStarted = true } }, shouldStop: { hasStarted })
+    }
+
+    @Test("Training can be stopped while the photos are read") func stoppedWhileReading() throws {
+        try withTemporaryFolder { scratch in
+            let artwork = try writeCross(to: scratch)
+            let photos = scratch.appending(path: "photos")
+            try writePhotos(to: photos, labels: ["cross", "other"], count: 6)
+            var portions = 0
+            #expect(throws: ImprintError.stoppedTooEarly(checkpoint: nil)) {
+                try run(
+                    photos, artwork, onEvent: { if case .reading = $0 { portions += 1 } },
+                    shouldStop: { portions == 1 })
+            }
+            #expect(portions == 1)
+        }
+    }
+
     @Test("A run does not resume with changed artwork or backgrounds") func otherArtwork() throws {
         try withTemporaryFolder { scratch in
             let artwork = try writeCross(to: scratch)
@@ -76,7 +101,7 @@ import Testing
             try writePhotos(to: photos, labels: ["other"], count: 6)
             let options = CheckpointOptions(folder: scratch.appending(path: "run"), interval: .zero, resumes: true)
             #expect(throws: ImprintError.self) {
-                try run(photos, artwork, checkpoints: options, shouldStop: { true })
+                try stopAtStart(photos, artwork, steps: [2, 2], options)
             }
             let file = scratch.appending(path: "cross.png")
             var image = try ImageFile.decode(file, keepsAlpha: true)
@@ -154,10 +179,10 @@ import Testing
             let photos = scratch.appending(path: "photos")
             try writePhotos(to: photos, labels: ["cross", "other"], count: 6)
             let options = CheckpointOptions(folder: scratch.appending(path: "run"), interval: .zero, resumes: true)
-            _ = try? run(photos, artwork, steps: nil, checkpoints: options, shouldStop: { true })
+            _ = try? stopAtStart(photos, artwork, steps: nil, options)
             try FileManager.default.removeItem(at: photos.appending(path: "cross"))
             let error = #expect(throws: ImprintError.self) {
-                try run(photos, artwork, steps: nil, checkpoints: options, shouldStop: { true })
+                try stopAtStart(photos, artwork, steps: nil, options)
             }
             #expect(try #require(error).description.contains("photos of the logo: it was some and is now none"))
         }
