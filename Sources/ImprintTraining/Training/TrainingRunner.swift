@@ -44,7 +44,7 @@ final class TrainingRunner<Job: TrainingTask> {
         let loop = try TrainingLoop(objective, options: options, checkpoints: writer)
         let run = Run(loop: loop, photos: photos, writer: writer)
         do {
-            return try self.run(run, options, store)
+            return try self.run(run, store)
         } catch let error as TrainingDivergedError {
             throw ImprintError.diverged(epoch: error.epoch, learningRate: error.learningRate)
         }
@@ -68,7 +68,7 @@ final class TrainingRunner<Job: TrainingTask> {
         let writer: CheckpointWriter
     }
 
-    private func run(_ run: Run, _ options: TrainingLoop.Options, _ store: CheckpointStore?) throws -> TrainingResult {
+    private func run(_ run: Run, _ store: CheckpointStore?) throws -> TrainingResult {
         let (loop, photos, writer) = (run.loop, run.photos, run.writer)
         var resumed: TrainingStart.Resumption?
         if let checkpoint = store?.resumed {
@@ -144,21 +144,26 @@ final class TrainingRunner<Job: TrainingTask> {
     /// Runs the loop; if too few photos are left, the run ends with the best model so far.
     private func train(_ run: Run) throws -> TrainingResult.Ending {
         let loop = run.loop
+        // The number of photos or patches before each round. The plan of a run with a time limit changes, so there are as many as needed.
+        var samplesBefore = [0]
         do {
             let ending = try loop.run(shouldStop: shouldStop) { event in
                 report(run)
                 switch event {
                 case .step:
                     let progress = loop.progress
-                    let counts = (0..<progress.plannedRounds).map(task.sampleCount)
+                    while samplesBefore.count <= progress.plannedRounds {
+                        let round = samplesBefore.count - 1
+                        samplesBefore.append(samplesBefore[round] + task.sampleCount(ofRound: round))
+                    }
                     onEvent(
                         .batch(
                             TrainingBatch(
                                 epoch: progress.round + 1, epochs: progress.plannedRounds,
                                 imagesSeen: progress.sum.count,
-                                imagesPerEpoch: counts[progress.round],
-                                imagesSeenInRun: counts[..<progress.round].reduce(progress.sum.count, +),
-                                imagesPerRun: counts.reduce(0, +),
+                                imagesPerEpoch: task.sampleCount(ofRound: progress.round),
+                                imagesSeenInRun: samplesBefore[progress.round] + progress.sum.count,
+                                imagesPerRun: samplesBefore[progress.plannedRounds],
                                 loss: progress.sum.meanLoss, accuracy: progress.sum.accuracy)))
                 case .round(let metrics, let seconds): onEvent(.epoch(metrics, seconds: seconds))
                 }
