@@ -1,11 +1,11 @@
 internal import Dispatch
 
-/// A thread pool that runs work in fixed chunks.
+/// The number of threads for parallel loops over independent items, which run in fixed chunks.
 ///
 /// The content of a chunk does not depend on the number of threads, and callers add results in the order of the chunks. So results are bitwise
 /// identical for any number of threads.
 ///
-/// Use it for independent items such as photos, patches and files. Each call starts and joins tasks of Dispatch, which takes too
+/// Items are photos, patches or files, for example. Each call starts and joins tasks of Dispatch, which takes too
 /// long for the operations of a network. These run on the `ThreadPool` of their `ExecutionPlan` (ImprintNetwork), whose threads
 /// stay awake between operations; a plan uses `Workers` only for the number of threads.
 package struct Workers: Sendable, Hashable {
@@ -14,18 +14,15 @@ package struct Workers: Sendable, Hashable {
     /// The processes that share the work of a training run; nil for a single process.
     package let processes: ProcessGroup?
 
-    /// Creates a pool of `count` threads (at least one).
+    /// Creates the setting for loops on `count` threads (at least one).
     package init(_ count: Int, processes: ProcessGroup? = nil) {
         precondition(count >= 1, "at least one worker is needed, not \(count)")
         self.count = count
         self.processes = processes
     }
 
-    /// Returns a pool with at most `count` threads in each process.
+    /// Returns the setting for loops on at most `count` threads in each process.
     package func limited(to count: Int) -> Workers { Workers(min(self.count, count), processes: processes) }
-
-    /// Returns a pool of the threads of this process only.
-    package var ofThisProcess: Workers { Workers(count) }
 
     /// Runs `body(chunk, worker)` once for every chunk in `0..<chunks` and returns when all are done.
     ///

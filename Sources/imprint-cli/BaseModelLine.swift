@@ -1,6 +1,7 @@
 internal import Foundation
 internal import ImprintBaseModels
 internal import ImprintCore
+internal import ImprintImages
 internal import ImprintModel
 internal import ImprintTraining
 internal import Synchronization
@@ -49,7 +50,7 @@ struct BaseModelLine: Encodable {
                 let model = try base.model()
                 input = [model.preprocessing.height, model.preprocessing.width]
                 parameters = model.parameters.layout.trainableCount
-                bytes = try Data(contentsOf: base.file, options: .alwaysMapped).count
+                bytes = FileStatus(base.file)?.size
                 kind = model.head.isTrainable ? .base : .detector
                 status = .installed
             } catch {

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import Foundation
 internal import ImprintBaseModels
 internal import ImprintCore
+internal import ImprintImages
 internal import ImprintModel
 internal import ImprintTraining
 
@@ -207,7 +208,7 @@ struct InstallModelCommand: AsyncParsableCommand {
     private func report(_ base: InstalledBase) throws {
         let line = BaseModelLine(base)
         if common.json { return try Terminal.report(line) }
-        let size = TextTable.bytes(try Data(contentsOf: base.file, options: .alwaysMapped).count)
+        let size = TextTable.bytes(FileStatus(base.file)?.size ?? 0)
         Terminal.note(
             "Installed \(base.name) (\(line.parameterText) parameters, \(size)). "
                 + (line.kind == .base

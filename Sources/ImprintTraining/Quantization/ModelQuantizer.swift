@@ -129,8 +129,7 @@ extension ModelFile {
                 name: "errorLimit", found: "\(options.errorLimit)",
                 expected: "a larger number, because the error of each layer in int8 is larger")
         }
-        var model = with(parameters, base: digest ?? base, rehearsal: rehearsal)
-        model.novelty = novelty
+        let model = with(parameters, base: digest ?? base, rehearsal: rehearsal)
         return QuantizedModel(
             model: model, calibrationPhotos: images.count - images.count / 4, measuredPhotos: images.count / 4,
             integerLayers: parameters.quantization?.weights.keys.sorted() ?? [], floatLayers: floatLayers, error: error,
