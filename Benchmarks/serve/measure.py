@@ -54,7 +54,7 @@ class Memory(threading.Thread):
         return {"warm": round(warm, 1), "maximum": round(max(self.samples[len(self.samples) // 10 :], default=0), 1)}
 
 
-def write_request(folder, path, shape, port):
+def write_request(folder, path, shape):
     """Writes the script for wrk that sends one image, and returns its path."""
     count = shape[1] * shape[2] * shape[3]
     header = json.dumps(
@@ -190,7 +190,7 @@ def measure_imprint(options, folder):
         url = server.stdout.readline().strip()
         metadata = json.load(urllib.request.urlopen(f"{url}/v2/models/m"))
         shape = [1] + next(tensor["shape"] for tensor in metadata["inputs"] if tensor["name"] == "values")[1:]
-        script = write_request(folder, "/v2/models/m/infer", shape, port)
+        script = write_request(folder, "/v2/models/m/infer", shape)
         load(url, script, 3, options.connections)
         memory = Memory(server.pid)
         result = load(url, script, options.seconds, options.connections) | {"memoryMB": memory.summary()}

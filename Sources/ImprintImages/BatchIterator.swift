@@ -28,9 +28,9 @@ extension BatchSource {
     /// Calls `body` with each batch of an epoch.
     /// - Throws: `ImageError` if more than half of the images are unreadable, and the errors of `body`.
     package func forEachBatch(
-        epoch: Int, from first: Int = 0, onUnreadable: (SkippedImage) -> Void, _ body: (Batch) throws -> Void
+        epoch: Int, onUnreadable: (SkippedImage) -> Void, _ body: (Batch) throws -> Void
     ) throws {
-        let batches = batches(epoch: epoch, from: first)
+        let batches = batches(epoch: epoch, from: 0)
         while let batch = try batches.next(onUnreadable: onUnreadable) { try body(batch) }
     }
 }

@@ -54,10 +54,7 @@ final class AlignedMemory: @unchecked Sendable {
 
     deinit { munmap(mapping.baseAddress, mapping.count) }
 
-    func floats(at byteOffset: Int = 0) -> UnsafeMutablePointer<Float> {
-        assert((0..<byteCount).contains(byteOffset), "offset \(byteOffset) outside 0..<\(byteCount)")
-        return (base + byteOffset).assumingMemoryBound(to: Float.self)
-    }
+    func floats() -> UnsafeMutablePointer<Float> { base.assumingMemoryBound(to: Float.self) }
 }
 
 /// Returns `count` rounded up to a multiple of `unit`.

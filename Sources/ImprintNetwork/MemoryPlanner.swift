@@ -91,7 +91,7 @@ struct MemoryPlanner {
         var protected = Set<Arena.Buffer>()
         for index in 0..<count {
             let operation = operations[index]
-            let values = valuesBuffer(of: index, input: input, buffers: buffers, protected: protected)
+            let values = valuesBuffer(of: index, buffers: buffers, protected: protected)
             arena.keep(values, at: index)
             for source in operation.sources {
                 arena.keep(source < 0 ? input.values : buffers[source].output.values, at: index)
@@ -141,7 +141,7 @@ struct MemoryPlanner {
 
     /// Returns the output buffer of an operation: the buffer of its first input if it can run in place, otherwise a new one.
     private mutating func valuesBuffer(
-        of index: Int, input: Pair, buffers: [Buffers], protected: Set<Arena.Buffer>
+        of index: Int, buffers: [Buffers], protected: Set<Arena.Buffer>
     ) -> Arena.Buffer {
         let source = operations[index].sources[0]
         let kernel = operations[index].kernel

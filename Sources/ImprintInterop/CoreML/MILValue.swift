@@ -55,7 +55,7 @@ extension MILValue {
             case 1:
                 let (element, shape) = try Self.tensor(type, name)
                 value = try Self.decodeImmediate(field.message(), element, shape, name)
-            case 3: value = .texts(try Self.list(field.message(), name))
+            case 3: value = .texts(try Self.list(field.message()))
             default: break
             }
         }
@@ -185,7 +185,7 @@ extension MILValue {
     }
 
     /// Decodes a list of strings, or of integers as strings.
-    private static func list(_ message: WireMessage, _ name: String) throws -> [String] {
+    private static func list(_ message: WireMessage) throws -> [String] {
         var texts: [String] = []
         func read(_ value: WireMessage) throws {
             try value.forEachField { field in

@@ -192,7 +192,7 @@ public struct Convolution: Layer, LayerKernel {
         case .im2col, .matrixProduct:
             let product = ConvolutionProduct(self, context)
             if let dWeight { product.backwardWeight(dWeight, batch: batch) }
-            if let dx { product.backwardInput(dx, batch: batch) }
+            if let dx { product.backwardInput(dx) }
         }
     }
 }

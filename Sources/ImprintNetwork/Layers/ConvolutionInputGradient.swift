@@ -3,7 +3,7 @@ internal import ImprintCore
 
 extension ConvolutionProduct {
     /// Computes dX = dY·Wᵀ and adds its rows into dx at their windows.
-    func backwardInput(_ dx: UnsafeMutablePointer<Float>, batch: Int) {
+    func backwardInput(_ dx: UnsafeMutablePointer<Float>) {
         let bfloat16 = packedTransposeInBFloat16()
         let panels = bfloat16 == nil ? transposedPanels(rows: totalRows) : nil
         func multiply(_ rows: Range<Int>, group: Int, into result: UnsafeMutablePointer<Float>) {

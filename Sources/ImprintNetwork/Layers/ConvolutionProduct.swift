@@ -199,7 +199,7 @@ struct ConvolutionProduct {
                 return forward(UnsafePointer(panels.assumingMemoryBound(to: UInt16.self)), all, clamp, finish)
             }
             guard Self.fitsPanels(layer) && totalRows >= Self.rowsForPanels else {
-                return forward(plain: weight, all, clamp, finish)
+                return forward(plain: weight, clamp, finish)
             }
             forward(copying: weight, to: context.scratch.assumingMemoryBound(to: Float.self), all, clamp, finish)
         case .scaled(let weight, let factors):
@@ -240,7 +240,7 @@ struct ConvolutionProduct {
     }
 
     private func forward(
-        plain weight: UnsafePointer<Float>, _ all: Range<Int>, _ clamp: Epilogue.Clamp,
+        plain weight: UnsafePointer<Float>, _ clamp: Epilogue.Clamp,
         _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
     ) {
         let epilogue = Epilogue(bias: clamp.bias, floor: clamp.floor, ceiling: clamp.ceiling)

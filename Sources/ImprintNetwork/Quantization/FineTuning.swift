@@ -138,7 +138,7 @@ private final class QuantizedObjective: TrainingObjective {
         var teacherOptions = ExecutionPlan.Options(batchSize: options.batchSize, workers: quantizer.workers)
         teacherOptions.precision = .float32
         teacher = try ExecutionPlan(network, parameters: quantizer.original, options: teacherOptions)
-        tensors = integerOperations.flatMap { Self.tensors(of: $0, in: network, quantized, quantization) }
+        tensors = integerOperations.flatMap { Self.tensors(of: $0, quantized, quantization) }
         masters = [Float](repeating: 0, count: parameters.layout.trainableCount)
         let values = reference.joined()
         let mean = values.reduce(0) { $0 + Double($1) } / Double(max(values.count, 1))
@@ -150,13 +150,13 @@ private final class QuantizedObjective: TrainingObjective {
         self.images = images
         self.reference = reference
         self.options = options
-        setStart(quantized)
+        setStart()
     }
 
     // MARK: Units
 
     private static func tensors(
-        of operation: Operation, in network: Network, _ parameters: Parameters, _ quantization: Quantization
+        of operation: Operation, _ parameters: Parameters, _ quantization: Quantization
     ) -> [Tensor] {
         let entries = operation.entries
         guard let weight = entries.first, let weights = quantization.weights[weight.node] else { return [] }
@@ -187,7 +187,7 @@ private final class QuantizedObjective: TrainingObjective {
     private static let largestRemainder: Float = 0.25
 
     /// Sets the trained parameters: weights that round to the integers of the quantized ones, and are as near as possible to the original ones.
-    private func setStart(_ quantized: Parameters) {
+    private func setStart() {
         for tensor in tensors {
             let original = quantizer.original[tensor.entry.name] ?? []
             plan.parameters.withValues(of: tensor.entry) { values in

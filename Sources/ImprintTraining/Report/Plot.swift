@@ -15,11 +15,11 @@ struct Plot {
         var isPercentage = false
 
         /// Returns an axis from 0 to at least `maximum`, or to 1 if `maximum` is not positive and finite.
-        static func amounts(upTo maximum: Double, name: String = "", ticks count: Int = 5) -> Axis {
+        static func amounts(upTo maximum: Double, ticks count: Int = 5) -> Axis {
             let maximum = maximum > 1e-30 && maximum.isFinite ? maximum : 1
             let step = niceStep(maximum / Double(count))
             let steps = (maximum / step - 1e-9).rounded(.up)
-            return Axis(name: name, range: 0...(step * steps), ticks: (0...Int(steps)).map { step * Double($0) })
+            return Axis(range: 0...(step * steps), ticks: (0...Int(steps)).map { step * Double($0) })
         }
 
         /// Returns an axis of percentages that ends at 1, and begins at 0, 0.5 or 0.8, but not above `minimum`.
