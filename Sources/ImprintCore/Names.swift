@@ -10,3 +10,11 @@ package func clockTime(_ seconds: Double) -> String {
     let (hours, minutes) = (whole / 3600, whole / 60 % 60)
     return hours > 0 ? "\(hours):\(two(minutes)):\(two(whole % 60))" : "\(minutes):\(two(whole % 60))"
 }
+
+/// Returns a file name or path that may not be UTF-8 as text: all bytes except printable ASCII as `\xE9`, and a backslash as `\x5C`.
+package func escapedName(_ bytes: some Sequence<UInt8>) -> String {
+    bytes.map { byte in
+        if (0x20..<0x7F).contains(byte), byte != UInt8(ascii: "\\") { return String(UnicodeScalar(byte)) }
+        return (byte < 0x10 ? "\\x0" : "\\x") + String(byte, radix: 16, uppercase: true)
+    }.joined()
+}

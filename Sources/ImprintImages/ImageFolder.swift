@@ -234,19 +234,11 @@ extension FolderListing {
         // Hidden files are skipped even if their names are not UTF-8.
         for bytes in entries where bytes.first != UInt8(ascii: ".") {
             guard let name = String(validating: bytes, as: UTF8.self) else {
-                throw .undecodableName(folder: url, name: escaped(bytes))
+                throw .undecodableName(folder: url, name: escapedName(bytes))
             }
             names.append(name)
         }
         return names
-    }
-
-    /// Escapes all bytes of a name except printable ASCII as `\xE9`, and a backslash as `\x5C`.
-    private static func escaped(_ name: [UInt8]) -> String {
-        name.map { byte in
-            if (0x20..<0x7F).contains(byte), byte != UInt8(ascii: "\\") { return String(UnicodeScalar(byte)) }
-            return (byte < 0x10 ? "\\x0" : "\\x") + String(byte, radix: 16, uppercase: true)
-        }.joined()
     }
 }
 

@@ -67,7 +67,7 @@ final class PhotoList {
             )
         }
         guard let path = String(validating: line, as: UTF8.self) else {
-            return .invalid(Self.escaped(line), reason: "the path is not UTF-8. Rename the file, or its folder.")
+            return .invalid(escapedName(line), reason: "the path is not UTF-8. Rename the file, or its folder.")
         }
         guard !line.contains(0) else {
             return .invalid(path, reason: "the path contains a NUL. Add --null if NUL separates the paths.")
@@ -120,13 +120,5 @@ final class PhotoList {
         guard count >= 0 else { throw .cannotRead(name, errno: code) }
         isAtEnd = count == 0
         return true
-    }
-
-    /// Escapes all bytes of a path except printable ASCII as `\xE9`, and a backslash as `\x5C`.
-    private static func escaped(_ path: ArraySlice<UInt8>) -> String {
-        path.map { byte in
-            (0x20..<0x7F).contains(byte) && byte != UInt8(ascii: "\\")
-                ? String(UnicodeScalar(byte)) : String(format: "\\x%02X", Int(byte))
-        }.joined()
     }
 }

@@ -10,6 +10,14 @@ import Testing
         ] as [(Double, String)])
     func clock(seconds: Double, text: String) { #expect(clockTime(seconds) == text) }
 
+    @Test(
+        "A name that is not UTF-8 is shown with all bytes but printable ASCII, and with backslashes, as hexadecimal",
+        arguments: [
+            ([0x63, 0xE9, 0x2E, 0x67], "c\\xE9.g"), ([0x5C, 0x78], "\\x5Cx"),
+            ([0x0A, 0x20, 0x7E, 0x7F], "\\x0A ~\\x7F"), ([], ""),
+        ] as [([UInt8], String)])
+    func escaped(name: [UInt8], text: String) { #expect(escapedName(name) == text) }
+
     @Test("Names are sorted by their UTF-8 bytes") func order() {
         #expect(["b", "ä", "a", "Z", "z"].sorted(by: precedes) == ["Z", "a", "b", "z", "ä"])
     }

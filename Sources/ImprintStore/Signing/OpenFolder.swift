@@ -35,7 +35,7 @@ final class OpenFolder {
         return try names.map { bytes in
             guard let name = String(validating: bytes, as: UTF8.self) else {
                 throw SignatureError.unsignable(
-                    path: path(of: escaped(bytes)), reason: "its name is not UTF-8")
+                    path: path(of: escapedName(bytes)), reason: "its name is not UTF-8")
             }
             return name
         }.sorted(by: precedes)
@@ -84,12 +84,4 @@ final class OpenFolder {
         default: FileError.cannotRead(path(of: name), errno: code)
         }
     }
-}
-
-/// Returns a name that is not UTF-8, with `\xE9` for other bytes than printable ASCII.
-private func escaped(_ name: [UInt8]) -> String {
-    name.map { byte in
-        if (0x20...0x7E).contains(byte) { return String(UnicodeScalar(byte)) }
-        return "\\x" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-    }.joined()
 }
