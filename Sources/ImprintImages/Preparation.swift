@@ -175,17 +175,7 @@ package struct Preparation: Sendable, Hashable {
 
     /// Checks that neither folder is inside the other.
     private func checkApart(_ data: URL, _ output: URL) throws(PreparationError) {
-        // A folder that does not exist yet has no links itself, but its parent folders may be links.
-        func resolved(_ url: URL) -> [String] {
-            var (existing, rest): (URL, [String]) = (url.standardizedFileURL.absoluteURL, [])
-            while FileStatus(existing) == nil, existing.pathComponents.count > 1 {
-                rest.insert(existing.lastPathComponent, at: 0)
-                existing.deleteLastPathComponent()
-            }
-            return existing.resolvingSymlinksInPath().pathComponents.filter { $0 != "/" } + rest
-        }
-        let (inner, outer) = (resolved(output), resolved(data))
-        guard !inner.starts(with: outer), !outer.starts(with: inner) else {
+        guard !output.isInside(data), !data.isInside(output) else {
             throw .originalsAtRisk(output: output, data: data)
         }
     }

@@ -8,13 +8,11 @@ internal import ImprintImages
 final class AnnotatedCopies {
     private let folder: URL
     private let path: String
-    private let components: [String]
     private let format: PhotoFormat
     private var written = 0
 
     init(in path: String, _ format: PhotoFormat) {
         (folder, self.path, self.format) = (URL(filePath: path), path, format)
-        components = URL(filePath: resolvedPath(path)).pathComponents
     }
 
     var summary: String { "Wrote \(TextTable.counted(written, "annotated photo")) to \(path)." }
@@ -23,7 +21,7 @@ final class AnnotatedCopies {
     /// - Throws: `PhotoFailure` if the photo is in the folder of the copies, `ImageError` if it cannot be decoded or encoded.
     func copy(of photo: PhotoInput, _ result: PhotoResult) throws -> [UInt8] {
         let source = resolvedPath(photo.path)
-        guard !URL(filePath: source).pathComponents.starts(with: components) else {
+        guard !URL(filePath: source).isInside(folder) else {
             throw PhotoFailure(
                 description:
                     "\(photo.path) is in \(path), the folder of the annotated copies. Annotate into another folder.")

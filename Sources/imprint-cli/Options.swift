@@ -130,9 +130,7 @@ func requirePaths(_ paths: [String]) throws {
 
 /// Checks that an output folder is not inside a folder of photos.
 func requireOutside(_ path: String, _ option: String, of folders: [URL?]) throws {
-    let inside = URL(filePath: path).resolvingSymlinksInPath().standardizedFileURL.pathComponents
-    for folder in folders.compactMap({ $0 })
-    where inside.starts(with: folder.resolvingSymlinksInPath().standardizedFileURL.pathComponents) {
+    for folder in folders.compactMap({ $0 }) where URL(filePath: path).isInside(folder) {
         throw ValidationError(
             "\(option) is \(path), within the photos of \(folder.path(percentEncoded: false)), where it would become a label; "
                 + "choose another folder.")

@@ -58,9 +58,7 @@ struct PhotoOutputOptions: ParsableArguments {
 
     private func check(_ path: String, _ option: String, _ inputs: PhotoInputOptions) throws {
         try requireNoFile(path, option)
-        let components = URL(filePath: resolvedPath(path)).pathComponents
-        for folder in inputs.folders
-        where components.starts(with: URL(filePath: resolvedPath(folder)).pathComponents) {
+        for folder in inputs.folders where URL(filePath: path).isInside(URL(filePath: folder)) {
             throw ValidationError(
                 "\(option): \(path) is in the folder of photos \(folder), where the next run would find the copies. "
                     + "Choose another folder.")

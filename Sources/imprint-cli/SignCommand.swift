@@ -56,9 +56,7 @@ struct SignCommand: ParsableCommand {
 
     /// Returns whether a path leads into the folder of the model.
     private func isInModel(_ path: String) -> Bool {
-        let folder = URL(filePath: resolvedPath(model)).pathComponents
-        let components = URL(filePath: resolvedPath(path)).pathComponents
-        return components.count > folder.count && components.starts(with: folder)
+        URL(filePath: path).isInside(URL(filePath: model), strictly: true)
     }
 
     func run() throws {

@@ -62,16 +62,8 @@ struct CoreMLPackage {
     }
 
     /// Returns a file in the model's folder.
-    ///
-    /// Rejects paths that leave the folder by `..`, an absolute path or a symbolic link. Otherwise, a model could make the importer
-    /// read other files of the user.
     private static func file(_ name: String, from start: URL, within folder: URL) throws -> URL {
-        let folder = folder.resolvingSymlinksInPath().standardizedFileURL
-        let url = start.appending(path: name).resolvingSymlinksInPath().standardizedFileURL
-        let parts = name.split(separator: "/", omittingEmptySubsequences: false)
-        guard !name.isEmpty, !name.hasPrefix("/"), !parts.contains(".."), !name.utf8.contains(0), url != folder,
-            url.pathComponents.starts(with: folder.pathComponents)
-        else {
+        guard let url = referencedFile(name, from: start, within: folder) else {
             throw ImportError.Problem.malformed(
                 reason: "it refers to the file \(name.debugDescription), expected a file in the model's folder")
         }

@@ -138,21 +138,13 @@ extension ONNXModel {
         }
 
         /// Returns the byte range in the external data file, which must be in the model's folder.
-        ///
-        /// Rejects paths that leave the folder by `..`, an absolute path or a symbolic link. Otherwise, a model could make the
-        /// importer read other files of the user.
         func externalFile() throws -> (MappedFile, Range<Int>) {
             guard let location = external["location"], !location.isEmpty else {
                 throw problem("no path of its external data")
             }
             let folder = URL(filePath: message.file.path).deletingLastPathComponent().resolvingSymlinksInPath()
                 .standardizedFileURL
-            let url = folder.appending(path: location).resolvingSymlinksInPath().standardizedFileURL
-            let parts = location.split(separator: "/", omittingEmptySubsequences: false)
-            guard !location.hasPrefix("/"), !parts.contains(".."), !location.utf8.contains(0),
-                url.pathComponents.starts(with: folder.pathComponents),
-                url != folder
-            else {
+            guard let url = referencedFile(location, from: folder, within: folder) else {
                 throw problem("external data in \(location.debugDescription), expected a file in the model's folder")
             }
             let other = try MappedFile(contentsOf: url)

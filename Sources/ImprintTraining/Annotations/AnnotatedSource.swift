@@ -43,10 +43,7 @@ extension BoxAnnotations {
     /// - Parameter validationFolder: The folder that contains the photos of the validation set, directly or in sub-folders.
     /// - Returns: The annotations of both sets; one of them may have no photos.
     public func split(validationFolder: URL) -> (training: BoxAnnotations, validation: BoxAnnotations) {
-        let folder = validationFolder.resolvingSymlinksInPath().standardizedFileURL.pathComponents
-        func isValidation(_ photo: URL) -> Bool {
-            photo.resolvingSymlinksInPath().standardizedFileURL.pathComponents.starts(with: folder)
-        }
+        func isValidation(_ photo: URL) -> Bool { photo.isInside(validationFolder) }
         return (selecting { !isValidation($0) }, selecting(isValidation))
     }
 
