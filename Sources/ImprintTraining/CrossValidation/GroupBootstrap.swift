@@ -107,13 +107,18 @@ struct GroupedPredictions: WeightedPredictions {
 ///
 /// The photos of a group are correlated, so an interval over single photos would be too narrow.
 enum GroupBootstrap {
-    /// The number of resamples.
+    /// The default number of resamples.
     static let resamples = 1000
 
     /// Returns a metric of each resample in which it is defined.
-    /// - Parameter metric: Returns the metric for the weight of each group, or nil if it is undefined.
-    static func samples<Metric>(groupCount: Int, _ metric: ([Int]) -> Metric?) -> [Metric] {
-        var stream = RandomStream(seed: 0, "bootstrap")
+    /// - Parameters:
+    ///   - resamples: The number of resamples.
+    ///   - seed: The random seed.
+    ///   - metric: Returns the metric for the weight of each group, or nil if it is undefined.
+    static func samples<Metric>(
+        groupCount: Int, resamples: Int = GroupBootstrap.resamples, seed: UInt64 = 0, _ metric: ([Int]) -> Metric?
+    ) -> [Metric] {
+        var stream = RandomStream(seed: seed, "bootstrap")
         return (0..<resamples).compactMap { _ in
             var weights = Array(repeating: 0, count: groupCount)
             for _ in 0..<groupCount { weights[stream.index(below: groupCount)] += 1 }

@@ -174,12 +174,9 @@ public struct DetectionMetrics: Sendable {
     /// - Parameter seed: The random seed; equal seeds give equal intervals.
     public func meanAveragePrecision50Interval(seed: UInt64 = 0) -> ClosedRange<Double>? {
         guard let meanAveragePrecision50 else { return nil }
-        var stream = RandomStream(seed: seed, "bootstrap")
-        let samples = (0..<Self.resamples).compactMap { _ in
-            var weights = [Int](repeating: 0, count: predictions.count)
-            for _ in predictions.indices { weights[stream.index(below: predictions.count)] += 1 }
-            return self.meanAveragePrecision50(weights: weights)
-        }
+        let samples = GroupBootstrap.samples(
+            groupCount: predictions.count, resamples: Self.resamples, seed: seed
+        ) { self.meanAveragePrecision50(weights: $0) }
         return GroupBootstrap.interval(samples, meanAveragePrecision50)
     }
 
