@@ -38,7 +38,6 @@ struct StudioBaseModelPageTests {
         let afterReload: Int
     }
 
-    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
     private static let stage = "document.getElementById('training-status').dataset.stage"
     private static func note(_ list: String, _ expression: String) -> Browser.Step {
         .note(list, "(window.\(list) ??= []).push(\(expression)) && window.\(list)")
@@ -62,9 +61,9 @@ struct StudioBaseModelPageTests {
                     studio, Browser.View(width: width),
                     [
                         .note("line", "document.querySelector('#base-offer > p').textContent"),
-                        .note("button", Self.text("base-open")), Self.expanded,
+                        .note("button", Page.text("base-open")), Self.expanded,
                         .click("#base-open"), Self.focus, Self.expanded, Self.overflow,
-                        .note("license", Self.text("base-license")), .note("source", Self.text("base-source")),
+                        .note("license", Page.text("base-license")), .note("source", Page.text("base-source")),
                         .note("faint", Browser.faint), .accessibility("tree"),
                         .note(
                             "small",
@@ -81,11 +80,11 @@ struct StudioBaseModelPageTests {
                         .note("hiddenWhileRunning", "document.getElementById('base-offer').hidden"),
                         .note(
                             "progress",
-                            "(document.getElementById('progress').checkVisibility(), \(Self.text("training-status")))"),
+                            "(document.getElementById('progress').checkVisibility(), \(Page.text("training-status")))"),
                         .wait("\(Self.stage) === 'learned'"), .wait("document.activeElement.id === 'start'"),
                         .wait("document.getAnimations().length === 0"), Self.overflow,
                         .note("faintAfter", Browser.faint),
-                        .note("status", Self.text("training-status")),
+                        .note("status", Page.text("training-status")),
                         .note(
                             "rows",
                             "[...document.querySelectorAll('#gain-bars li')].map(one => one.textContent)"),
@@ -93,15 +92,15 @@ struct StudioBaseModelPageTests {
                             "fractions",
                             "[...document.querySelectorAll('#gain-bars .bar')].map(one => one.style.getPropertyValue('--fraction'))"
                         ),
-                        .note("gain", Self.text("gain-text")), .note("intro", Self.text("teach-intro")),
+                        .note("gain", Page.text("gain-text")), .note("intro", Page.text("teach-intro")),
                         .note("choices", "document.getElementById('base-choice').innerText"),
                         .note("choice", "document.getElementById('base-select').value"),
                         .note(
                             "chosen",
                             "(document.getElementById('base-select').value = 'imprint', "
                                 + "document.getElementById('base-select').dispatchEvent(new Event('change')))"),
-                        .wait("\(Self.text("teach-intro")).endsWith('of Imprint.')"),
-                        .note("introAfterChoice", Self.text("teach-intro")),
+                        .wait("\(Page.text("teach-intro")).endsWith('of Imprint.')"),
+                        .note("introAfterChoice", Page.text("teach-intro")),
                         .note("isOffered", "document.getElementById('base-offer').checkVisibility()"),
                         .reload(), .wait("document.body.dataset.ready === 'true'"), .click("#tab-teach"),
                         .wait("document.getElementById('gain').checkVisibility()"),

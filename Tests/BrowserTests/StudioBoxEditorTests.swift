@@ -8,7 +8,6 @@ import Testing
 /// The editor of boxes: drags and the storage of edits.
 @Suite("Box editor of the studio", .enabled(if: Browser.isAvailable, Browser.skipReason))
 struct StudioBoxEditorTests {
-    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
     private static let labels = "[...document.querySelectorAll('#box-list input')].map(field => field.value)"
     private static let names =
         "[...document.querySelectorAll('#paper .box')].map(box => box.getAttribute('aria-label'))"
@@ -29,7 +28,7 @@ struct StudioBoxEditorTests {
             + photos.enumerated().flatMap { index, photo in
                 [
                     .choose("#box-files", photo),
-                    .wait("\(text("editor-title")) === 'Photo \(index + 1) of \(index + 1)'"),
+                    .wait("\(Page.text("editor-title")) === 'Photo \(index + 1) of \(index + 1)'"),
                 ]
             } + [.wait("document.getElementById('paper-image').naturalWidth === 160")]
     }
@@ -111,7 +110,7 @@ struct StudioBoxEditorTests {
     private static func addBox(_ label: String) -> [Browser.Step] {
         [
             .click("#box-add"), .wait("document.activeElement.placeholder === 'Label'"), .type(label), .key("Enter"),
-            .wait("\(text("editor-state")).startsWith('Saved')"),
+            .wait("\(Page.text("editor-state")).startsWith('Saved')"),
         ]
     }
 
@@ -128,7 +127,7 @@ struct StudioBoxEditorTests {
     @Test("Edits are stored after a pause, on navigation and when the page is closed, and again after a failure")
     func storage() async throws {
         try await StudioSamples.withStudio(hasModel: false) { studio, folder in
-            let isSaved = "\(Self.text("editor-state")) === 'Saved: 1 box.'"
+            let isSaved = "\(Page.text("editor-state")) === 'Saved: 1 box.'"
             let sight: Browser.Sight<Stored> = try await StudioSamples.look(
                 studio, Browser.View(),
                 Self.open(try write(2, to: folder)) + Self.addBox("Leaf") + [
@@ -149,17 +148,17 @@ struct StudioBoxEditorTests {
                     .note("answer", "window.answer"),
                     // Another photo is opened before the end of the pause.
                     .note("more", "(press(1), document.querySelector('#box-photos button').click(), 1)"),
-                    .wait("\(Self.text("editor-title")) === 'Photo 1 of 2'"),
+                    .wait("\(Page.text("editor-title")) === 'Photo 1 of 2'"),
                     .note(
                         "onNavigation",
                         "fetch('boxes').then(one => one.json()).then(one => one.photos[1].objects[0].box.x)"),
                     // The request for an edit fails, and the page repeats it.
                     .click("#box-photos li:last-child button"),
-                    .wait("\(Self.text("editor-title")) === 'Photo 2 of 2'"), .click("#box-list input"), .key("Enter"),
+                    .wait("\(Page.text("editor-title")) === 'Photo 2 of 2'"), .click("#box-list input"), .key("Enter"),
                     .note("cut", "(window.isCut = true, press(1), 1)"),
-                    .wait("\(Self.text("editor-state")) === 'Not saved.'"), .note("said", Self.text("said")),
+                    .wait("\(Page.text("editor-state")) === 'Not saved.'"), .note("said", Page.text("said")),
                     .note("repaired", "(window.isCut = false, 1)"), .wait(isSaved),
-                    .note("retried", Self.text("editor-state")), .note("saidThen", Self.text("said")),
+                    .note("retried", Page.text("editor-state")), .note("saidThen", Page.text("said")),
                     // The page is loaded again before the end of the pause.
                     .note("last", "(press(1), 1)"), .reload(), .wait("document.body.dataset.ready === 'true'"),
                     .click("#tab-annotate"), .click("#box-photos li:last-child button"),
@@ -193,7 +192,7 @@ struct StudioBoxEditorTests {
             func show(_ index: Int) -> [Browser.Step] {
                 [
                     .click("#box-photos li:nth-child(\(index)) button"),
-                    .wait("\(Self.text("editor-title")) === 'Photo \(index) of 2'"),
+                    .wait("\(Page.text("editor-title")) === 'Photo \(index) of 2'"),
                 ]
             }
             let sight: Browser.Sight<Drafts> = try await StudioSamples.look(
@@ -202,7 +201,7 @@ struct StudioBoxEditorTests {
                     .drag("#paper", from: [0.1, 0.1], to: [0.4, 0.5]),
                     .wait("document.activeElement.placeholder === 'Label'"),
                 ] + show(1) + [
-                    .note("said", Self.text("said")), .note("summaries", summaries),
+                    .note("said", Page.text("said")), .note("summaries", summaries),
                 ] + show(2) + [
                     .note("back", Self.names),
                     .reload(), .wait("document.body.dataset.ready === 'true'"), .click("#tab-annotate"),
@@ -210,13 +209,13 @@ struct StudioBoxEditorTests {
                     .note("afterReload", Self.names),
                     // The studio rejects this label. The photo stays, with the edit.
                     .click("#box-list input"), .type("none"), .key("Enter"),
-                    .wait("\(Self.text("editor-state")) === 'Not saved.'"),
+                    .wait("\(Page.text("editor-state")) === 'Not saved.'"),
                     .click("#box-photos li:first-child button"),
-                    .wait("\(Self.text("said")).includes('none')"), .note("invalid", Self.text("said")),
-                    .note("title", Self.text("editor-title")), .note("kept", Self.labels),
+                    .wait("\(Page.text("said")).includes('none')"), .note("invalid", Page.text("said")),
+                    .note("title", Page.text("editor-title")), .note("kept", Self.labels),
                     .note("select", "document.querySelector('#box-list input').select()"),
                     .click("#box-list input"), .note("all", "document.activeElement.select()"), .type("Leaf"),
-                    .key("Enter"), .wait("\(Self.text("editor-state")) === 'Saved: 1 box.'"),
+                    .key("Enter"), .wait("\(Page.text("editor-state")) === 'Saved: 1 box.'"),
                     .note("stored", summaries),
                 ])
             let seen = sight.values
@@ -269,7 +268,7 @@ struct StudioBoxEditorTests {
                     // The label field undoes its own text.
                     .click("#box-list input"), .type("s"), undo, .note("text", "\(Self.names)[0]"),
                     .note("reset", "(document.activeElement.value = 'Leaf', 1)"), .key("Enter"),
-                    .wait("\(Self.text("editor-state")) === 'Saved: 1 box.'"),
+                    .wait("\(Page.text("editor-state")) === 'Saved: 1 box.'"),
                     // Another page replaces the box, and undo brings the own one back.
                     .note(
                         "other",
@@ -282,7 +281,7 @@ struct StudioBoxEditorTests {
                           .then(() => new BroadcastChannel('imprint-boxes').postMessage('changed')).then(() => 1)
                         """),
                     .wait("\(Self.labels)[0] === 'Crest'"), .click("#box-undo"), .note("mine", Self.names),
-                    .wait("\(Self.text("editor-state")) === 'Saved: 1 box.'"),
+                    .wait("\(Page.text("editor-state")) === 'Saved: 1 box.'"),
                     .note(
                         "stored",
                         "fetch('boxes').then(one => one.json()).then(one => one.photos[0].objects.map(one => one.label))"

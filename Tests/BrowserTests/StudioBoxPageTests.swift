@@ -9,8 +9,7 @@ import Testing
 /// Drawing and editing boxes in the page.
 @Suite("Drawing boxes in the studio", .enabled(if: Browser.isAvailable, Browser.skipReason))
 struct StudioBoxPageTests {
-    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
-    private static let isSaved = "\(text("editor-state")).startsWith('Saved')"
+    private static let isSaved = "\(Page.text("editor-state")).startsWith('Saved')"
     private static let focused = "document.activeElement.getAttribute('aria-label')"
     private static let labels = "[...document.querySelectorAll('#box-list input')].map(field => field.value)"
 
@@ -51,7 +50,7 @@ struct StudioBoxPageTests {
                     // A drawn box asks for its label; the next boxes get the same one.
                     .drag("#paper", from: [0.1, 0.1], to: [0.4, 0.5]),
                     .wait("document.activeElement.placeholder === 'Label'"),
-                    .note("unnamed", Self.text("editor-state")),
+                    .note("unnamed", Page.text("editor-state")),
                     .type("Leaf"), .key("Enter"), .wait("document.activeElement.className.includes('box')"),
                     .key("ArrowRight"), .key("ArrowDown", shift: true), .note("moved", Self.focused),
                     .drag("#paper", from: [0.3, 0.3], to: [0.5, 0.4]), .note("dragged", Self.focused),
@@ -62,7 +61,7 @@ struct StudioBoxPageTests {
                     .key("Delete"), .click("#box-add"), .wait("document.querySelectorAll('#box-list li').length === 3"),
                     .note("added", Self.focused), .click("#box-list li:last-child button"),
                     .wait("document.querySelectorAll('#box-list li').length === 2"),
-                    .wait("\(Self.text("editor-state")) === 'Saved: 2 boxes.'"), .note("left", Self.labels),
+                    .wait("\(Page.text("editor-state")) === 'Saved: 2 boxes.'"), .note("left", Self.labels),
                     .note("thumbnail", "document.querySelector('#box-photos button').getAttribute('aria-label')"),
                     .note("overflow", "document.scrollingElement.scrollWidth - innerWidth"),
                     .reload(), .wait("document.body.dataset.ready === 'true'"), .click("#tab-annotate"),
@@ -105,9 +104,9 @@ struct StudioBoxPageTests {
                 [
                     .click("#tab-annotate"), .choose("#box-files", photo), .click("#box-detect"),
                     .wait("\(Self.labels).length > 0"), .note("boxes", Self.labels), .wait(Self.isSaved),
-                    .note("state", Self.text("said")),
+                    .note("state", Page.text("said")),
                     .note("clear", "document.getElementById('said').textContent = ''"),
-                    .click("#box-detect"), .wait("\(Self.text("said")) !== ''"), .note("again", Self.text("said")),
+                    .click("#box-detect"), .wait("\(Page.text("said")) !== ''"), .note("again", Page.text("said")),
                     .note("select", "document.querySelector('#box-list input').select()"),
                     .click("#box-list input"), .note("all", "document.activeElement.select()"), .type("Corrected"),
                     .key("Enter"),
@@ -149,11 +148,11 @@ struct StudioBoxPageTests {
                     .wait("document.getElementById('paper-image').naturalWidth === 160"),
                     .drag("#paper", from: [0.1, 0.1], to: [0.4, 0.5]),
                     .wait("document.activeElement.placeholder === 'Label'"), .type("Leaf"), .key("Enter"),
-                    .wait(Self.isSaved), .note("state", Self.text("boxes-state")),
+                    .wait(Self.isSaved), .note("state", Page.text("boxes-state")),
                     .page(2), ready, .click("#tab-annotate"), .click("#box-photos button"),
                     .wait("\(Self.labels).length === 1"), .drag("#paper", from: [0.6, 0.6], to: [0.9, 0.9]),
                     .wait("document.activeElement.placeholder === 'Label'"), .type("Crest"), .key("Enter"),
-                    .wait("\(Self.text("editor-state")) === 'Saved: 2 boxes.'"),
+                    .wait("\(Page.text("editor-state")) === 'Saved: 2 boxes.'"),
                     .page(1), .wait("\(Self.labels).length === 2"), .note("inOther", Self.labels),
                     // An edit based on older boxes is rejected, and the page shows the boxes of the studio.
                     .note(
@@ -162,15 +161,15 @@ struct StudioBoxPageTests {
                         (() => { const ask = window.fetch; window.fetch = (path, options) => ask(path, options?.method === 'PUT'
                           ? { ...options, body: options.body.replace(/"revision":\\d+/, '"revision":0') } : options); return 1 })()
                         """),
-                    .click("#box-add"), .wait("\(Self.text("said")).includes('another tab')"),
-                    .note("conflict", Self.text("said")), .wait("\(Self.labels).length === 2"),
+                    .click("#box-add"), .wait("\(Page.text("said")).includes('another tab')"),
+                    .note("conflict", Page.text("said")), .wait("\(Self.labels).length === 2"),
                     .note("back", Self.labels),
                     .page(2), .click("#box-delete"), .wait("\(stored) === undefined"),
                     .page(1), .wait("document.getElementById('editor').hidden"),
                     .note("gone", "document.querySelectorAll('#box-photos li').length === 0"),
                     .choose("#box-files", photo), .wait("!document.getElementById('editor').hidden"),
                     .click("#background"),
-                    .wait("\(stored) === 'Photo 1: no objects'"), .note("background", Self.text("boxes-state")),
+                    .wait("\(stored) === 'Photo 1: no objects'"), .note("background", Page.text("boxes-state")),
                 ])
             let seen = sight.values
             #expect(seen.state == "1 box in 1 of 1 photos." && seen.inOther == ["Leaf", "Crest"])

@@ -5,14 +5,13 @@ import Testing
 
 /// The cards of the classes: thumbnails, pickers, undo, names and live confidence bars.
 @Suite("Class cards of the studio", .enabled(if: Browser.isAvailable, Browser.skipReason)) struct StudioClassCardTests {
-    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
     private static let counts =
         "[...document.querySelectorAll('#classes .count')].map(count => parseInt(count.textContent))"
     private static let names = "[...document.querySelectorAll('#classes bdi')].map(name => name.textContent)"
     private static let stage = "document.getElementById('training-status').dataset.stage"
     private static let focus =
         "(window.focused ??= []).push(document.activeElement.getAttribute('aria-label') ?? document.activeElement.tagName) && window.focused"
-    private static let undoText = "(window.undone ??= []).push(\(text("undo-text"))) && window.undone"
+    private static let undoText = "(window.undone ??= []).push(\(Page.text("undo-text"))) && window.undone"
 
     private static func card(_ number: Int, _ part: String) -> String { "#classes > li:nth-child(\(number)) \(part)" }
 
@@ -47,10 +46,10 @@ import Testing
             let sight: Browser.Sight<Trained> = try await StudioSamples.look(
                 studio, Browser.View(),
                 actions.flatMap(\.steps) + [
-                    .note("status", Self.text("training-status")),
-                    .wait("\(Self.text("model")) === 'A new model'"), .note("model", Self.text("model")),
-                    .choose("#file", classes[1][0]), .wait("\(Self.text("percent")) !== '–'"),
-                    .note("best", Self.text("label")),
+                    .note("status", Page.text("training-status")),
+                    .wait("\(Page.text("model")) === 'A new model'"), .note("model", Page.text("model")),
+                    .choose("#file", classes[1][0]), .wait("\(Page.text("percent")) !== '–'"),
+                    .note("best", Page.text("label")),
                 ])
             let seen = sight.values
             #expect(actions.reduce(0) { $0 + $1.count } <= 6)
@@ -107,11 +106,11 @@ import Testing
                     "isDeletable", "[...document.querySelectorAll('#classes .quiet')].map(one => one.checkVisibility())"
                 ),
                 .chooseAll(Self.card(2, ".photos"), Array(photos.prefix(4))),
-                .wait("\(Self.text("said")).includes('4 of 4 photos')"),
+                .wait("\(Page.text("said")).includes('4 of 4 photos')"),
                 .choose(Self.card(1, ".folder"), chosen.deletingLastPathComponent()),
-                .wait("\(Self.text("said")).includes('3 of 3 photos')"), .note("folder", Self.text("said")),
-                .chooseAll(Self.card(2, ".photos"), photos), .wait("\(Self.text("said")).includes('1 of 5 photos')"),
-                .note("copies", Self.text("said")),
+                .wait("\(Page.text("said")).includes('3 of 3 photos')"), .note("folder", Page.text("said")),
+                .chooseAll(Self.card(2, ".photos"), photos), .wait("\(Page.text("said")).includes('1 of 5 photos')"),
+                .note("copies", Page.text("said")),
                 .wait("\(thumbnails).every(one => one.naturalWidth > 0)"),
                 .note("sources", "\(thumbnails).map(one => one.getAttribute('src'))"),
                 .note("sizes", "\(thumbnails).map(one => one.naturalWidth)"),
@@ -136,7 +135,7 @@ import Testing
             ]
             let naming: [Browser.Step] = [
                 .click(Self.card(2, ".rename")), .type("Class 1"), .key("Enter"),
-                .wait("\(Self.text("said")).includes('already')"), .note("taken", Self.text("said")),
+                .wait("\(Page.text("said")).includes('already')"), .note("taken", Page.text("said")),
                 .click(Self.card(2, ".rename")), .type("Cup"), .key("Enter"), .wait("\(Self.names)[1] === 'Cup'"),
                 .note("focused", Self.focus), .note("after", Self.names),
                 .note(
@@ -197,7 +196,7 @@ import Testing
             let scroll = "(scrollTo(0, document.body.scrollHeight), 1)"
             let sight: Browser.Sight<Live> = try await StudioSamples.look(
                 studio, view,
-                [.wait("\(Self.text("label")) === 'Bright'"), .click("#tab-teach")] + add + [
+                [.wait("\(Page.text("label")) === 'Bright'"), .click("#tab-teach")] + add + [
                     .note(
                         "labels",
                         "[...document.querySelectorAll('#classes .confidence')].map(one => one.checkVisibility())"),

@@ -17,6 +17,12 @@ struct StudioClient {
         var error: String? { (try? JSONDecoder().decode([String: String].self, from: body))?["error"] }
     }
 
+    /// Returns the value of a response with status 200.
+    static func decoded<Value: Decodable>(_ answer: Answer) throws -> Value {
+        #expect(answer.status == 200, "\(answer.error ?? "")")
+        return try JSONDecoder().decode(Value.self, from: answer.body)
+    }
+
     let url: URL
     var cookie: String?
     var origin: String?

@@ -8,8 +8,6 @@ import Testing
 /// Detected objects in the studio: their boxes over the image and in saved photos, and their list.
 @Suite("Detected objects in the studio", .enabled(if: Browser.isAvailable, Browser.skipReason))
 struct StudioDetectionTests {
-    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
-    private static func isShown(_ id: String) -> String { "document.getElementById('\(id)').checkVisibility()" }
     private static let items =
         "[...document.querySelectorAll('#objects li')].map(one => one.innerText.replace(/\\s+/g, ' ').trim())"
 
@@ -68,7 +66,7 @@ struct StudioDetectionTests {
                     .wait("\(Self.items).length === 2"), .note("items", Self.items),
                     .wait("\(Self.brightPixels(0.8, 0.65, 0.15, 0.3)) > 20"),
                     .wait("\(Self.brightPixels(0.05, 0.65, 0.2, 0.3)) > 20"),
-                    .wait("\(Self.text("spoken-objects")) !== ''"), .note("spoken", Self.text("spoken-objects")),
+                    .wait("\(Page.text("spoken-objects")) !== ''"), .note("spoken", Page.text("spoken-objects")),
                     .note("edge", Self.brightPixels(0.24, 0.3, 0.02, 0.15)),
                     .note("middle", Self.brightPixels(0.3, 0.35, 0.4, 0.1)),
                     .note(
@@ -78,7 +76,7 @@ struct StudioDetectionTests {
                           whole = document.getElementById('picture').getBoundingClientRect();
                           return [box.width / whole.width, box.height / whole.height] })()
                         """),
-                    .note("alt", Self.text("alt")), .click("#shutter"),
+                    .note("alt", Page.text("alt")), .click("#shutter"),
                     .wait("document.querySelectorAll('#pictures li').length === 1"),
                     .click("#tab-history"), .note("caption", "document.querySelector('#pictures bdi').textContent"),
                     .note("pictureAlt", "document.querySelector('.picture').ariaLabel"), .click(".picture"),
@@ -102,7 +100,7 @@ struct StudioDetectionTests {
                     // An object blocks an image although its label shares the confidence of the classifications with others.
                     .click("#viewer-close"), .click("#tab-look"), .click("#filter-area-title"), .click("#filter-label"),
                     .type("leaf"), .key("Enter"),
-                    .note("covered", "!\(Self.isShown("boxes"))"), .note("state", Self.text("filter-state")),
+                    .note("covered", "!\(Page.isShown("boxes"))"), .note("state", Page.text("filter-state")),
                 ])
             let seen = sight.values
             #expect(seen.items[0] == "leaf centre 95 %" && seen.items[1].hasSuffix("75 %"))
@@ -136,7 +134,7 @@ struct StudioDetectionTests {
                 studio, Browser.View(),
                 [
                     .choose("#file", file), .wait("document.querySelectorAll('#objects .number').length > 0"),
-                    .note("items", Self.items), .note("hasBoxes", Self.isShown("boxes")),
+                    .note("items", Self.items), .note("hasBoxes", Page.isShown("boxes")),
                     .note(
                         "objects",
                         """
@@ -165,8 +163,8 @@ struct StudioDetectionTests {
             let sight: Browser.Sight<Classifier> = try await StudioSamples.look(
                 studio, Browser.View(),
                 [
-                    .choose("#file", file), .wait("\(Self.text("label")) === 'Bright'"),
-                    .note("isListed", Self.isShown("found")), .note("hasBoxes", Self.isShown("boxes")),
+                    .choose("#file", file), .wait("\(Page.text("label")) === 'Bright'"),
+                    .note("isListed", Page.isShown("found")), .note("hasBoxes", Page.isShown("boxes")),
                 ])
             #expect(!sight.values.isListed && !sight.values.hasBoxes)
         }

@@ -11,8 +11,6 @@ import Testing
 /// Training a detector in the studio.
 @Suite("Training a detector in the studio", .enabled(if: Browser.isAvailable, Browser.skipReason))
 struct StudioDetectorTrainingTests {
-    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
-    private static func isShown(_ id: String) -> String { "document.getElementById('\(id)').checkVisibility()" }
     private static let stage = "document.getElementById('detector-status').dataset.stage"
 
     /// A configuration for a few steps with small batches.
@@ -107,9 +105,9 @@ struct StudioDetectorTrainingTests {
                 studio, Browser.View(width: width),
                 [
                     .click("#tab-annotate"), .wait("!document.getElementById('detector-start').disabled"),
-                    .note("shortage", Self.text("detector-shortage")), .click("#detector-start"),
-                    .wait("\(Self.stage) === 'learned'"), .note("status", Self.text("detector-status")),
-                    .note("title", Self.text("sheet-title")),
+                    .note("shortage", Page.text("detector-shortage")), .click("#detector-start"),
+                    .wait("\(Self.stage) === 'learned'"), .note("status", Page.text("detector-status")),
+                    .note("title", Page.text("sheet-title")),
                     .wait("document.getElementById('sheet').complete"),
                     .note(
                         "sheet",
@@ -119,16 +117,16 @@ struct StudioDetectorTrainingTests {
                         "charts",
                         "[...document.querySelectorAll('#detector-curves figure')].map(one => one.getAttribute('aria-label'))"
                     ),
-                    .wait(Self.isShown("detector-file")),
+                    .wait(Page.isShown("detector-file")),
                     .note("file", "document.getElementById('detector-file').download"),
-                    .wait("\(Self.text("model")) === 'A new detector'"), .note("model", Self.text("model")),
+                    .wait("\(Page.text("model")) === 'A new detector'"), .note("model", Page.text("model")),
                     .note("labels", "fetch('model').then(one => one.json()).then(one => one.objectLabels)"),
                     .click("#box-photos button"), .wait("!document.getElementById('editor').hidden"),
-                    .note("canDetect", Self.isShown("box-detect")),
+                    .note("canDetect", Page.isShown("box-detect")),
                     .note("bytes", "fetch('learned').then(file => file.arrayBuffer()).then(bytes => bytes.byteLength)"),
                     .note("overflow", "document.scrollingElement.scrollWidth - innerWidth"),
-                    .click("#detector-revert"), .wait("!\(Self.isShown("detector-file"))"),
-                    .note("reverted", Self.text("detector-status")), .note("revertedModel", Self.text("model")),
+                    .click("#detector-revert"), .wait("!\(Page.isShown("detector-file"))"),
+                    .note("reverted", Page.text("detector-status")), .note("revertedModel", Page.text("model")),
                 ])
             let seen = sight.values
             #expect(seen.shortage == "There is enough to train a detector.")
@@ -173,8 +171,8 @@ struct StudioDetectorTrainingTests {
             let sight: Browser.Sight<Artworks> = try await StudioSamples.look(
                 studio, Browser.View(),
                 [
-                    .click("#tab-annotate"), .wait("\(Self.text("detector-shortage")) !== ''"),
-                    .note("missing", Self.text("detector-shortage")), .click("#artwork-label"), .type("Leaf"),
+                    .click("#tab-annotate"), .wait("\(Page.text("detector-shortage")) !== ''"),
+                    .note("missing", Page.text("detector-shortage")), .click("#artwork-label"), .type("Leaf"),
                     .note(
                         "dropped",
                         """
@@ -185,10 +183,10 @@ struct StudioDetectorTrainingTests {
                         """),
                     .wait("\(items) === 1"),
                     .note("item", "document.querySelector('#artwork-list .name').innerText.replace(/\\s+/g, ' ')"),
-                    .choose("#artwork-files", text), .wait("\(Self.text("said")).startsWith('note.png')"),
-                    .note("refused", Self.text("said")),
+                    .choose("#artwork-files", text), .wait("\(Page.text("said")).startsWith('note.png')"),
+                    .note("refused", Page.text("said")),
                     .click("#detector-start"), .wait("\(Self.stage) === 'learned'"),
-                    .note("status", Self.text("detector-status")), .note("title", Self.text("sheet-title")),
+                    .note("status", Page.text("detector-status")), .note("title", Page.text("sheet-title")),
                     .note("labels", "fetch('model').then(one => one.json()).then(one => one.objectLabels)"),
                     .click("#artwork-list button"), .wait("\(items) === 0"), .note("count", items),
                 ])
@@ -222,12 +220,12 @@ struct StudioDetectorTrainingTests {
                 studio, Browser.View(),
                 [
                     .click("#tab-annotate"), .wait("!document.getElementById('detector-start').disabled"),
-                    .click("#detector-start"), .wait("\(Self.text("detector-status")).startsWith('Phase 1 of 1')"),
+                    .click("#detector-start"), .wait("\(Page.text("detector-status")).startsWith('Phase 1 of 1')"),
                     // The page is ready before the run ends.
                     .reload(), .wait("document.body.dataset.ready === 'true'"), .click("#tab-annotate"),
-                    .wait("\(Self.text("detector-status")).startsWith('Phase 1 of 1')"),
-                    .note("progress", Self.isShown("detector-progress")), .click("#detector-stop"),
-                    .wait("\(Self.stage) === 'stopped'"), .note("status", Self.text("detector-status")),
+                    .wait("\(Page.text("detector-status")).startsWith('Phase 1 of 1')"),
+                    .note("progress", Page.isShown("detector-progress")), .click("#detector-stop"),
+                    .wait("\(Self.stage) === 'stopped'"), .note("status", Page.text("detector-status")),
                     .note("canTrain", "!document.getElementById('detector-start').disabled"),
                 ])
             #expect(sight.values.status == "Stopped; the model did not change.")

@@ -6,7 +6,6 @@ import Testing
 /// Folders that the user drops from a file manager, and the training buttons below many examples.
 @Suite("Dropped folders in the studio", .enabled(if: Browser.isAvailable, Browser.skipReason))
 struct StudioFolderDropTests {
-    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
     private static let counts =
         "[...document.querySelectorAll('#classes .count')].map(count => parseInt(count.textContent))"
 
@@ -31,7 +30,7 @@ struct StudioFolderDropTests {
                 studio, Browser.View(width: 390, height: 700),
                 [
                     .drop("#classes > li:nth-child(1)", [pets.appending(path: "Bright")]),
-                    .wait("\(Self.text("said")).includes('12 of 12 photos')"), .note("taught", Self.text("said")),
+                    .wait("\(Page.text("said")).includes('12 of 12 photos')"), .note("taught", Page.text("said")),
                     .note("isBeside", "document.querySelector('#classes > li:nth-child(1) .message') !== null"),
                     .drop("#classes > li:nth-child(2)", [pets.appending(path: "Dark")]),
                     .wait("\(Self.counts)[1] === 12"), .wait("!document.getElementById('start').disabled"),
@@ -45,16 +44,16 @@ struct StudioFolderDropTests {
                           return document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2).id !== 'start' })()
                         """),
                     .click("#tab-photos"), .drop("#photos .drop", [pets]),
-                    .wait("\(Self.text("photos-state")).startsWith('Added')"),
-                    .note("added", Self.text("photos-state")),
+                    .wait("\(Page.text("photos-state")).startsWith('Added')"),
+                    .note("added", Page.text("photos-state")),
                     .wait("document.querySelectorAll('#photos-labels li').length === 2"),
                     .note(
                         "labels",
                         "[...document.querySelectorAll('#photos-labels bdi')].map(one => one.textContent)"),
                     // The folder of a label has been added, so its photos are not added again.
                     .drop("#photos .drop", [pets.appending(path: "Dark")]),
-                    .wait("\(Self.text("photos-state")).includes('already added')"),
-                    .note("one", Self.text("photos-state")),
+                    .wait("\(Page.text("photos-state")).includes('already added')"),
+                    .note("one", Page.text("photos-state")),
                 ])
             let seen = sight.values
             #expect(seen.taught == "“Class 1”: added 12 of 12 photos." && seen.isBeside)

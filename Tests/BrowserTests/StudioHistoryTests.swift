@@ -7,8 +7,6 @@ import Testing
 
 /// The saved photos and the content filter of the studio.
 @Suite("Studio's history", .enabled(if: Browser.isAvailable, Browser.skipReason)) struct StudioHistoryTests {
-    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
-
     private struct Saved: Decodable, Sendable {
         let none: String
         let state: String
@@ -56,11 +54,11 @@ import Testing
         try await StudioSamples.withStudio { studio, folder in
             let view = Browser.View(width: width, camera: try StudioSamples.camera([.bright], in: folder))
             let count = "document.querySelectorAll('#pictures li').length"
-            let state = Self.text("history-state")
+            let state = Page.text("history-state")
             let sight: Browser.Sight<Saved> = try await StudioSamples.look(
                 studio, view,
                 [
-                    .wait("\(Self.text("label")) === 'Bright'"), .click("#tab-history"),
+                    .wait("\(Page.text("label")) === 'Bright'"), .click("#tab-history"),
                     .wait("\(state) !== ''"), .note("none", state), .click("#shutter"), .wait("\(count) === 1"),
                     .click("#shutter"), .wait("\(count) === 2"),
                     .note("state", state), .note("alt", "document.querySelector('.picture').ariaLabel"),
@@ -134,7 +132,7 @@ import Testing
             let sight: Browser.Sight<Categorized> = try await StudioSamples.look(
                 studio, view,
                 [
-                    .wait("\(Self.text("label")) === 'Bright'"), .click("#tab-history"), .click("#shutter"),
+                    .wait("\(Page.text("label")) === 'Bright'"), .click("#tab-history"), .click("#shutter"),
                     .wait("document.querySelectorAll('#pictures li').length === 1"),
                     .click(".picture"), .note("label", "document.getElementById('viewer-class').value"),
                     .note("categories", options),
@@ -172,16 +170,16 @@ import Testing
             let sight: Browser.Sight<Filter> = try await StudioSamples.look(
                 studio, view,
                 [
-                    .wait("\(Self.text("label")) === 'Bright'"), .note("open", Self.text("filter-state")),
+                    .wait("\(Page.text("label")) === 'Bright'"), .note("open", Page.text("filter-state")),
                     .click("#filter-area-title"), .click("#filter-label"), .type("Unheard of"), .key("Enter"),
                     .note("unknown", "!document.getElementById('filter-label').checkValidity() && !\(isCovered)"),
                     // A label matches without regard to case.
                     .note("all", "document.getElementById('filter-label').select()"), .type("bRIGHT"), .key("Enter"),
                     .wait(isCovered),
-                    .note("curtain", Self.text("curtain")),
+                    .note("curtain", Page.text("curtain")),
                     .note("blur", "getComputedStyle(document.getElementById('video')).filter"),
-                    .note("state", Self.text("filter-state")), .click("#shutter"), .wait("\(Self.text("said")) !== ''"),
-                    .note("said", Self.text("said")), .note("kept", "document.querySelectorAll('#pictures li').length"),
+                    .note("state", Page.text("filter-state")), .click("#shutter"), .wait("\(Page.text("said")) !== ''"),
+                    .note("said", Page.text("said")), .note("kept", "document.querySelectorAll('#pictures li').length"),
                     // The button stays while the camera is classified.
                     .note("before", "(window.before = \(requests), 1)"),
                     .note("focus", "(document.querySelector('#filter-labels button').focus(), 1)"),
@@ -189,13 +187,13 @@ import Testing
                     .note("focused", "document.activeElement.getAttribute('aria-label') ?? ''"),
                     // The content filter survives a reload.
                     .click("#filter-threshold"), .key("Home"), .reload(),
-                    .wait("\(Self.text("curtain")).startsWith('Blocked')"),
-                    .note("again", Self.text("filter-state")), .note("threshold", Self.text("filter-threshold-value")),
+                    .wait("\(Page.text("curtain")).startsWith('Blocked')"),
+                    .note("again", Page.text("filter-state")), .note("threshold", Page.text("filter-threshold-value")),
                     // A label that the model does not have is reported.
                     .note("other", "(\(other), 1)"), .reload(),
-                    .wait("\(Self.text("curtain")).startsWith('Blocked')"),
-                    .note("foreign", Self.text("filter-state")), .click("#filter-labels li:nth-child(2) button"),
-                    .click("#filter-labels button"), .wait("!\(isCovered)"), .note("passed", Self.text("filter-state")),
+                    .wait("\(Page.text("curtain")).startsWith('Blocked')"),
+                    .note("foreign", Page.text("filter-state")), .click("#filter-labels li:nth-child(2) button"),
+                    .click("#filter-labels button"), .wait("!\(isCovered)"), .note("passed", Page.text("filter-state")),
                     .note("chips", "document.querySelectorAll('#filter-labels li').length"),
                 ])
             let seen = sight.values
@@ -229,13 +227,13 @@ import Testing
         try await StudioSamples.withStudio { studio, folder in
             let bright = try StudioSamples.write(.bright, to: folder)
             let dark = try StudioSamples.write(.dark, to: folder)
-            let (said, curtain) = (Self.text("said"), Self.text("curtain"))
+            let (said, curtain) = (Page.text("said"), Page.text("curtain"))
             let sight: Browser.Sight<Covered> = try await StudioSamples.look(
                 studio, Browser.View(),
                 [
-                    .choose("#file", bright), .wait("\(Self.text("label")) === 'Bright'"),
+                    .choose("#file", bright), .wait("\(Page.text("label")) === 'Bright'"),
                     .click("#filter-area-title"), .click("#filter-label"), .type("Dark"), .key("Enter"),
-                    .note("passed", Self.text("filter-state")),
+                    .note("passed", Page.text("filter-state")),
                     .note(
                         "slow",
                         """
@@ -244,7 +242,7 @@ import Testing
                           return 1 })()
                         """),
                     .choose("#file", dark), .wait("\(Self.isCovered) && \(curtain) === 'Classifying …'"),
-                    .note("pending", Self.text("filter-state")), .wait("\(curtain).startsWith('Blocked: Dark ')"),
+                    .note("pending", Page.text("filter-state")), .wait("\(curtain).startsWith('Blocked: Dark ')"),
                     .note("cut", "window.isCut = true"),
                     .choose("#file", bright), .wait("\(said) !== ''"), .note("failed", Self.isCovered),
                     .note("said", said), .click("#shutter"), .wait("\(said).startsWith('The photo was not saved')"),
@@ -258,7 +256,7 @@ import Testing
                     .choose("#file", dark), .click("#shutter"),
                     .wait("\(said).startsWith('The photo was not saved')"),
                     .note("early", said), .wait("\(curtain).startsWith('Blocked: Dark ')"),
-                    .note("later", Self.text("filter-state")),
+                    .note("later", Page.text("filter-state")),
                     .note("kept", "document.querySelectorAll('#pictures li').length"),
                 ])
             let seen = sight.values
@@ -285,11 +283,11 @@ import Testing
     @Test("The content filter also applies to examples and to photos with boxes") func filteredExamples() async throws {
         try await StudioSamples.withStudio { studio, folder in
             let view = Browser.View(camera: try StudioSamples.camera([.bright], in: folder))
-            let (said, count) = (Self.text("said"), "document.querySelector('#classes .count').textContent")
+            let (said, count) = (Page.text("said"), "document.querySelector('#classes .count').textContent")
             let sight: Browser.Sight<Untaught> = try await StudioSamples.look(
                 studio, view,
                 [
-                    .wait("\(Self.text("label")) === 'Bright'"),
+                    .wait("\(Page.text("label")) === 'Bright'"),
                     .click("#filter-area-title"), .click("#filter-label"), .type("Bright"), .key("Enter"),
                     .wait(Self.isCovered),
                     .click("#tab-teach"), .click("#class-name"), .type("Cup"), .key("Enter"),
@@ -338,7 +336,7 @@ import Testing
                         "spy",
                         "(() => { const make = URL.createObjectURL; URL.createObjectURL = blob => { window.made = blob; return make(blob) } })()"
                     ),
-                    .click("#export"), .wait("\(Self.text("history-state")).startsWith('Exported')"),
+                    .click("#export"), .wait("\(Page.text("history-state")).startsWith('Exported')"),
                     .note(
                         "zip",
                         """

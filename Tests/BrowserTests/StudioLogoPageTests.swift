@@ -7,8 +7,6 @@ import Testing
 /// The panel Logo: from artwork to a detector.
 @Suite("Find my logo in the studio", .enabled(if: Browser.isAvailable, Browser.skipReason))
 struct StudioLogoPageTests {
-    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
-    private static func isShown(_ id: String) -> String { "document.getElementById('\(id)').checkVisibility()" }
     private static let items = "document.querySelectorAll('#logo-list li').length"
     private static let stage = "document.getElementById('logo-status').dataset.stage"
     private static let focus = "document.activeElement.id"
@@ -66,7 +64,7 @@ struct StudioLogoPageTests {
                 studio, Browser.View(width: width),
                 [
                     .click("#tab-logo"), .chooseAll("#logo-files", files),
-                    .wait("\(Self.text("logo-state")).startsWith('Added')"), .note("added", Self.text("logo-state")),
+                    .wait("\(Page.text("logo-state")).startsWith('Added')"), .note("added", Page.text("logo-state")),
                     .note("labels", "[...document.querySelectorAll('#logo-list input')].map(one => one.value)"),
                     .note(
                         "warnings",
@@ -76,11 +74,11 @@ struct StudioLogoPageTests {
                     .wait(Self.hasSheet), .note("sheet", "document.getElementById('logo-sheet').getAttribute('src')"),
                     .click("#logo-other"), .wait(Self.hasSheet),
                     .note("other", "document.getElementById('logo-sheet').getAttribute('src')"),
-                    .wait("\(Self.text("model")) === 'Matching of the artwork'"),
-                    .note("text", Self.text("logo-match-text")),
+                    .wait("\(Page.text("model")) === 'Matching of the artwork'"),
+                    .note("text", Page.text("logo-match-text")),
                     .choose("#logo-trials", folder.appending(path: "photo.jpg")),
-                    .wait("\(Self.text("logo-trial-state")).startsWith('Searched')"),
-                    .note("found", Self.text("logo-trial-state")),
+                    .wait("\(Page.text("logo-trial-state")).startsWith('Searched')"),
+                    .note("found", Page.text("logo-trial-state")),
                     .note("tested", "document.querySelector('#logo-results').textContent"),
                     .note("name", "document.querySelector('#logo-results canvas').getAttribute('aria-label')"),
                     .note("overflow", "document.scrollingElement.scrollWidth - innerWidth"),
@@ -98,8 +96,8 @@ struct StudioLogoPageTests {
                           < document.getElementById('logo-steps').getBoundingClientRect().top
                         """),
                     .note("focus", "document.getElementById('logo-unmatch').focus()"), .key("Enter"),
-                    .wait(Self.isShown("logo-match")), .wait("\(Self.focus) === 'logo-match'"),
-                    .note("ended", Self.text("model")), .note("endedFocus", Self.focus),
+                    .wait(Page.isShown("logo-match")), .wait("\(Self.focus) === 'logo-match'"),
+                    .note("ended", Page.text("model")), .note("endedFocus", Self.focus),
                     .click("#logo-list button"), .wait("\(Self.items) === 1"), .click("#logo-list button"),
                     .wait("\(Self.items) === 0"), .note("count", Self.items), .note("lastFocus", Self.focus),
                 ])
@@ -134,19 +132,19 @@ struct StudioLogoPageTests {
     @Test("A new detector searches the photos again, undoing training returns to matching, and a reload keeps the tab")
     func searchAgain() async throws {
         try await withStudio { studio, folder in
-            let isSearched = "\(Self.text("logo-trial-state")).startsWith('Searched 1 photo')"
+            let isSearched = "\(Page.text("logo-trial-state")).startsWith('Searched 1 photo')"
             let photos = "document.querySelectorAll('#logo-results li').length"
             let sight: Browser.Sight<SearchedAgain> = try await StudioSamples.look(
                 studio, Browser.View(),
                 [
                     .click("#tab-logo"), .choose("#logo-files", folder.appending(path: "green_leaf.png")),
-                    .wait("\(Self.text("model")) === 'Matching of the artwork'"),
+                    .wait("\(Page.text("model")) === 'Matching of the artwork'"),
                     .choose("#logo-trials", folder.appending(path: "photo.jpg")), .wait(isSearched),
-                    .click("#logo-start"), .wait(Self.isShown("logo-keep")), .click("#logo-keep"),
-                    .wait("\(Self.stage) === 'learned'"), .wait("\(Self.text("model")) === 'A new detector'"),
-                    .wait(isSearched), .note("model", Self.text("model")), .note("photos", photos),
-                    .click("#logo-revert"), .wait("\(Self.text("model")) === 'Matching of the artwork'"),
-                    .note("reverted", Self.text("logo-status")), .wait(isSearched), .note("matched", photos),
+                    .click("#logo-start"), .wait(Page.isShown("logo-keep")), .click("#logo-keep"),
+                    .wait("\(Self.stage) === 'learned'"), .wait("\(Page.text("model")) === 'A new detector'"),
+                    .wait(isSearched), .note("model", Page.text("model")), .note("photos", photos),
+                    .click("#logo-revert"), .wait("\(Page.text("model")) === 'Matching of the artwork'"),
+                    .note("reverted", Page.text("logo-status")), .wait(isSearched), .note("matched", photos),
                     .reload(), .wait("document.body.dataset.ready === 'true'"),
                     .note("tab", "document.querySelector('[role=tab][aria-selected=true]').id"),
                 ])
@@ -192,12 +190,12 @@ struct StudioLogoPageTests {
                         """),
                     .wait("\(Self.items) === 1"),
                     .note("selected", "document.querySelector('#logo-list input').select()"), .type("Leaf"),
-                    .key("Tab"), .wait("\(Self.text("logo-state")).startsWith('Renamed')"),
+                    .key("Tab"), .wait("\(Page.text("logo-state")).startsWith('Renamed')"),
                     .note("label", "document.querySelector('#logo-list input').value"),
                     .click("#logo-start"), .wait("\(Self.focus) === 'logo-stop'"), .note("focus", Self.focus),
-                    .wait(Self.isShown("logo-keep")),
+                    .wait(Page.isShown("logo-keep")),
                     // The run continues while the page reloads.
-                    .reload(), .wait("document.body.dataset.ready === 'true'"), .wait(Self.isShown("logo-keep")),
+                    .reload(), .wait("document.body.dataset.ready === 'true'"), .wait(Page.isShown("logo-keep")),
                     .note("tab", "document.querySelector('[role=tab][aria-selected=true]').id"),
                     .wait("document.querySelectorAll('#logo-curves figure').length === 2"),
                     .note(
@@ -212,13 +210,13 @@ struct StudioLogoPageTests {
                         """),
                     .note("overflow", "document.scrollingElement.scrollWidth - innerWidth"),
                     .click("#logo-keep"), .wait("\(Self.stage) === 'learned'"),
-                    .note("status", Self.text("logo-status")), .wait(Self.isShown("logo-file")),
+                    .note("status", Page.text("logo-status")), .wait(Page.isShown("logo-file")),
                     .note("file", "document.getElementById('logo-file').download"),
                     .note("bytes", "fetch('learned').then(file => file.arrayBuffer()).then(bytes => bytes.byteLength)"),
                     .note("labels", "fetch('model').then(one => one.json()).then(one => one.objectLabels)"),
                     .note("boxCharts", "document.querySelectorAll('#detector-curves figure').length"),
-                    .click("#logo-revert"), .wait("!\(Self.isShown("logo-file"))"),
-                    .note("reverted", Self.text("logo-status")),
+                    .click("#logo-revert"), .wait("!\(Page.isShown("logo-file"))"),
+                    .note("reverted", Page.text("logo-status")),
                 ])
             let seen = sight.values
             #expect(seen.label == "Leaf" && seen.focus == "logo-stop" && seen.tab == "tab-logo")

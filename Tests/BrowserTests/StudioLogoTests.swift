@@ -40,24 +40,17 @@ import Testing
         }
     }
 
-    private static func decoded<Value: Decodable>(
-        _ answer: StudioClient.Answer, as type: Value.Type = Value.self
-    ) throws -> Value {
-        #expect(answer.status == 200, "\(answer.error ?? "")")
-        return try JSONDecoder().decode(type, from: answer.body)
-    }
-
     @Test("Artwork gets another label, and composites show it") func labels() async throws {
         try await StudioSamples.withStudio(hasModel: false) { studio, _ in
             let client = try await StudioClient.enter(studio).client
             let missing = try await client.ask("GET", "composites", ["seed": "1"])
             #expect(missing.status == 409 && missing.error?.contains("no artwork") == true)
             let small = try LogoSamples.artwork(side: 40)
-            let added: Boxes = try Self.decoded(
+            let added: Boxes = try StudioClient.decoded(
                 try await client.ask("POST", "artwork", ["label": "leaf", "name": "leaf.png"], small))
             #expect(added.artwork.count == 1 && added.artwork[0].notes.contains { $0.hasPrefix("leaf.png: ") })
             let id = "\(added.artwork[0].id)"
-            let renamed: Boxes = try Self.decoded(
+            let renamed: Boxes = try StudioClient.decoded(
                 try await client.ask("PUT", "artwork", ["id": id, "label": "Leaf & <b>"]))
             #expect(renamed.artwork.map(\.label) == ["Leaf & <b>"] && renamed.artwork[0].id == added.artwork[0].id)
             for label in ["", " leaf", ImageFolder.noLogoLabel, "a\nb", String(repeating: "x", count: 101)] {
@@ -84,12 +77,12 @@ import Testing
             #expect(
                 try await client.ask("POST", "artwork", ["label": "leaf"], try LogoSamples.artwork(side: 128)).status
                     == 200)
-            let before: Model = try Self.decoded(try await client.ask("GET", "model"))
+            let before: Model = try StudioClient.decoded(try await client.ask("GET", "model"))
             #expect(before.name == "bright" && !before.isMatching && before.objectLabels == nil)
-            let matching: Model = try Self.decoded(try await client.ask("POST", "matching"))
+            let matching: Model = try StudioClient.decoded(try await client.ask("POST", "matching"))
             #expect(matching.isMatching && matching.name == "Matching of the artwork")
             #expect(matching.labels == ["leaf"] && matching.objectLabels == ["leaf"])
-            let found: Classified = try Self.decoded(
+            let found: Classified = try StudioClient.decoded(
                 try await client.ask("POST", "classify", [:], try LogoSamples.photo()))
             #expect(found.classifications.map(\.label) == ["leaf"] && !found.rejected)
             let objects = try #require(found.objects)
@@ -98,7 +91,7 @@ import Testing
             let box = try #require(objects.first?.box)
             #expect(abs(box.x + box.width / 2 - 0.5) < 0.1 && abs(box.y + box.height / 2 - 0.5) < 0.1)
             #expect(try await client.ask("POST", "classify", [:], Data("no image".utf8)).status == 422)
-            let after: Model = try Self.decoded(try await client.ask("DELETE", "matching"))
+            let after: Model = try StudioClient.decoded(try await client.ask("DELETE", "matching"))
             #expect(after.name == "bright" && !after.isMatching && after.labels == before.labels)
         }
     }
@@ -116,7 +109,7 @@ import Testing
             #expect(try await client.ask("POST", "artwork", ["label": "line"], bytes).status == 200)
             let refused = try await client.ask("POST", "matching")
             #expect(refused.status == 422 && refused.error?.hasPrefix("Matching is not possible: ") == true)
-            let model: Model = try Self.decoded(try await client.ask("GET", "model"))
+            let model: Model = try StudioClient.decoded(try await client.ask("GET", "model"))
             #expect(model.name == nil && !model.isMatching)
         }
     }

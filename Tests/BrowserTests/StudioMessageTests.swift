@@ -7,8 +7,7 @@ import Testing
 
 /// The messages of the page: they agree with what the page shows.
 @Suite("Messages of the studio", .enabled(if: Browser.isAvailable, Browser.skipReason)) struct StudioMessageTests {
-    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
-    private static let said = text("said")
+    private static let said = Page.text("said")
     private static let isReady = "document.body.dataset.ready === 'true'"
 
     private struct Cleared: Decodable, Sendable {
@@ -29,20 +28,20 @@ import Testing
             let sight: Browser.Sight<Cleared> = try await StudioSamples.look(
                 studio, view,
                 [
-                    .wait("\(Self.text("label")) === 'Bright'"),
+                    .wait("\(Page.text("label")) === 'Bright'"),
                     .choose("#file", textFile), .wait("\(Self.said) !== ''"), .note("unreadable", Self.said),
-                    .click("#camera"), .wait("\(Self.text("label")) === 'Bright'"), .note("live", Self.said),
+                    .click("#camera"), .wait("\(Page.text("label")) === 'Bright'"), .note("live", Self.said),
                     .click("#filter-area-title"), .click("#filter-label"), .type("Bright"), .key("Enter"),
-                    .wait("\(Self.text("curtain")).startsWith('Blocked')"),
+                    .wait("\(Page.text("curtain")).startsWith('Blocked')"),
                     .click("#shutter"), .wait("\(Self.said) !== ''"), .note("blocked", Self.said),
                     .click("#filter-labels button"), .note("unblocked", Self.said),
                     // The copied text changes with the threshold.
                     .note("clipboard", "(navigator.clipboard.writeText = async () => {}, 1)"),
                     .click("#alt-area-title"), .click("#alt-threshold"), .key("Home"),
                     .wait("!document.getElementById('copy').disabled"), .click("#copy"),
-                    .wait("\(Self.text("copied")) !== ''"), .note("copied", Self.text("copied")),
+                    .wait("\(Page.text("copied")) !== ''"), .note("copied", Page.text("copied")),
                     .click("#alt-threshold"), .key("End"),
-                    .wait("\(Self.text("alt")).startsWith('No label')"), .note("outdated", Self.text("copied")),
+                    .wait("\(Page.text("alt")).startsWith('No label')"), .note("outdated", Page.text("copied")),
                     .reload(
                         first: """
                             { const ask = window.fetch; let failures = 2; window.fetch = (...parts) =>
@@ -99,19 +98,19 @@ import Testing
             let textFile = folder.appending(path: "note.jpg")
             try Data("This is not an image.".utf8).write(to: textFile)
             let photo = try StudioSamples.write(.bright, to: folder)
-            let notice = Self.text("notice")
+            let notice = Page.text("notice")
             let sight: Browser.Sight<Notices> = try await StudioSamples.look(
                 studio, Browser.View(),
                 [
                     .choose("#file", textFile), .wait("\(notice).startsWith('Neither')"), .note("unreadable", notice),
                     // The browser cannot show a photo that the model can read, such as HEIC.
-                    .choose("#file", photo), .wait("\(Self.text("label")) === 'Bright'"),
+                    .choose("#file", photo), .wait("\(Page.text("label")) === 'Bright'"),
                     .note("shown", "document.getElementById('photo').checkVisibility()"),
                     .note("fail", "document.getElementById('photo').dispatchEvent(new Event('error'))"),
                     .note("readable", notice),
                     // The notice stays if the page was hidden meanwhile.
                     .note("again", "(document.dispatchEvent(new Event('visibilitychange')), 1)"),
-                    .wait("\(Self.text("label")) === 'Bright'"),
+                    .wait("\(Page.text("label")) === 'Bright'"),
                     .note("isHidden", "\(notice) !== '' && !document.getElementById('photo').checkVisibility()"),
                 ])
             let seen = sight.values
@@ -153,7 +152,7 @@ import Testing
             let sight: Browser.Sight<Dropped> = try await StudioSamples.look(
                 studio, Browser.View(),
                 [
-                    drop("body"), .wait("\(Self.text("label")) === 'Bright'"), .note("first", Self.text("label")),
+                    drop("body"), .wait("\(Page.text("label")) === 'Bright'"), .note("first", Page.text("label")),
                     .note("said", Self.said),
                     .click("#tab-teach"), .click("#class-name"), .type("Cup"), .key("Enter"),
                     .wait("document.activeElement.className === 'hold'"), drop("#classes li .name"),

@@ -33,7 +33,6 @@ struct StudioNoveltyTests {
         "A rejected image has no label, also in the history; several confident labels are all shown",
         arguments: [true, false])
     func results(isRejected: Bool) async throws {
-        func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
         try await StudioSamples.withStudio { studio, folder in
             let photo = try StudioSamples.write(.stripes, to: folder)
             let sight: Browser.Sight<Seen> = try await StudioSamples.look(
@@ -42,9 +41,9 @@ struct StudioNoveltyTests {
                     .reload(first: Self.answer(isRejected: isRejected)),
                     .wait("document.body.dataset.ready === 'true'"),
                     .choose("#file", photo), .wait("document.querySelectorAll('#top .number').length === 2"),
-                    .note("label", text("label")), .note("percent", text("percent")),
+                    .note("label", Page.text("label")), .note("percent", Page.text("percent")),
                     .note("meter", "document.getElementById('meter').getAttribute('aria-valuetext')"),
-                    .note("alternativeText", text("alt")),
+                    .note("alternativeText", Page.text("alt")),
                     .note("top", "[...document.querySelectorAll('#top .number')].map(one => one.textContent)"),
                     .click("#tab-teach"), .click("#class-name"), .type("Bright"), .key("Enter"),
                     .wait("document.querySelector('#classes .confidence')?.checkVisibility() === true"),

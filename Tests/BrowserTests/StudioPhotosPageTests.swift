@@ -8,12 +8,10 @@ import Testing
 /// The panel Photos: from a folder to a trained model, its report and its exports.
 @Suite("Any photos in the studio page", .enabled(if: Browser.isAvailable, Browser.skipReason))
 struct StudioPhotosPageTests {
-    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
-    private static func isShown(_ id: String) -> String { "document.getElementById('\(id)').checkVisibility()" }
     private static let stage = "document.getElementById('photos-status').dataset.stage"
     private static let focus = "document.activeElement.id"
     private static let kinds = "[...document.querySelectorAll('#audit-groups h4')].map(one => one.textContent)"
-    private static let isAudited = "\(text("audit-state")).includes('finding')"
+    private static let isAudited = "\(Page.text("audit-state")).includes('finding')"
 
     /// Writes photos with a copy, a photo of another label, an unreadable file, and files that are not photos of a label.
     private static func write(to folder: URL) throws {
@@ -64,9 +62,9 @@ struct StudioPhotosPageTests {
                 studio, Browser.View(width: width),
                 [
                     .click("#tab-photos"), .choose("#photos-folder", photos),
-                    .wait("\(Self.text("photos-state")).startsWith('Added')"),
-                    .note("added", Self.text("photos-state")),
-                    .note("problems", Self.text("photos-problems")), .wait(Self.isAudited),
+                    .wait("\(Page.text("photos-state")).startsWith('Added')"),
+                    .note("added", Page.text("photos-state")),
+                    .note("problems", Page.text("photos-problems")), .wait(Self.isAudited),
                     .note("labels", "[...document.querySelectorAll('#photos-labels li')].map(one => one.innerText)"),
                     .note("kinds", Self.kinds), .note("choices", "[...\(choice).options].map(one => one.value)"),
                     .note(
@@ -97,17 +95,17 @@ struct StudioPhotosPageTests {
                         """
                         (() => { const choice = \(choice); choice.value = 'Bright';
                           choice.dispatchEvent(new Event('change')); return 1 })()
-                        """), .wait(Self.isShown("photos-undo")),
-                    .note("changed", Self.text("photos-undo-text")), .note("fixed", Self.kinds),
+                        """), .wait(Page.isShown("photos-undo")),
+                    .note("changed", Page.text("photos-undo-text")), .note("fixed", Self.kinds),
                     .note(
                         "keep",
                         """
                         [...document.querySelectorAll('#audit-groups .findings > li > button')]
                           .find(one => one.ariaLabel.includes('IMG_0.jpg')).focus()
                         """),
-                    .key("Enter"), .wait("\(Self.text("photos-undo-text")).startsWith('Deleted')"),
-                    .note("afterDelete", Self.text("photos-undo-text")), .note("focusAfterDelete", Self.focus),
-                    .key("Enter"), .wait("\(Self.text("photos-undo-text")).startsWith('Changed')"),
+                    .key("Enter"), .wait("\(Page.text("photos-undo-text")).startsWith('Deleted')"),
+                    .note("afterDelete", Page.text("photos-undo-text")), .note("focusAfterDelete", Self.focus),
+                    .key("Enter"), .wait("\(Page.text("photos-undo-text")).startsWith('Changed')"),
                     .note("focusAfterUndo", Self.focus),
                     // The run may end before the next step.
                     .note(
@@ -117,9 +115,9 @@ struct StudioPhotosPageTests {
                           window.focusOfRun = \(Self.focus) }), 1)
                         """),
                     .click("#photos-start"), .wait("\(Self.stage) === 'learned'"),
-                    .wait(Self.isShown("photos-results")),
+                    .wait(Page.isShown("photos-results")),
                     .note("focusOfRun", "window.focusOfRun"),
-                    .note("status", Self.text("photos-status")),
+                    .note("status", Page.text("photos-status")),
                     .note(
                         "charts",
                         "[...document.querySelectorAll('#photos-curves figure')].map(one => one.getAttribute('aria-label'))"
@@ -128,15 +126,15 @@ struct StudioPhotosPageTests {
                         "report",
                         "fetch(document.getElementById('photos-report').href).then(one => one.text()).then(one => one.slice(0, 15))"
                     ),
-                    .click("#photos-onnx"), .wait("\(Self.text("photos-export-state")).endsWith('model.onnx.')"),
-                    .note("onnx", Self.text("photos-export-state")),
-                    .click("#photos-coreml"), .wait("\(Self.text("photos-export-state")).endsWith('model.mlmodel.')"),
-                    .note("coreML", Self.text("photos-export-state")),
+                    .click("#photos-onnx"), .wait("\(Page.text("photos-export-state")).endsWith('model.onnx.')"),
+                    .note("onnx", Page.text("photos-export-state")),
+                    .click("#photos-coreml"), .wait("\(Page.text("photos-export-state")).endsWith('model.mlmodel.')"),
+                    .note("coreML", Page.text("photos-export-state")),
                     .note("file", "document.getElementById('photos-file').download"),
-                    .click("#photos-revert"), .wait("!\(Self.isShown("photos-results"))"),
+                    .click("#photos-revert"), .wait("!\(Page.isShown("photos-results"))"),
                     .wait("\(Self.focus) === 'photos-start'"), .note("focusAfterRevert", Self.focus),
-                    .click("#photos-clear"), .wait("\(Self.text("photos-state")) === 'Deleted all photos.'"),
-                    .note("end", Self.text("photos-state")), .note("lastFocus", Self.focus),
+                    .click("#photos-clear"), .wait("\(Page.text("photos-state")) === 'Deleted all photos.'"),
+                    .note("end", Page.text("photos-state")), .note("lastFocus", Self.focus),
                 ])
             let seen = sight.values
             #expect(
@@ -187,10 +185,10 @@ struct StudioPhotosPageTests {
                         "open", "document.querySelectorAll('#audit-groups details').forEach(one => { one.open = true })"
                     ),
                     .note("button", "document.querySelector('.keep-all:not([hidden])').textContent"),
-                    .click(".keep-all:not([hidden])"), .wait(Self.isShown("photos-undo")),
-                    .note("deleted", Self.text("photos-undo-text")), .note("kinds", Self.kinds),
-                    .note("focus", Self.focus), .key("Enter"), .wait("!\(Self.isShown("photos-undo"))"),
-                    .note("restored", Self.text("audit-state")),
+                    .click(".keep-all:not([hidden])"), .wait(Page.isShown("photos-undo")),
+                    .note("deleted", Page.text("photos-undo-text")), .note("kinds", Self.kinds),
+                    .note("focus", Self.focus), .key("Enter"), .wait("!\(Page.isShown("photos-undo"))"),
+                    .note("restored", Page.text("audit-state")),
                 ])
             let seen = sight.values
             #expect(seen.button == "Keep only the first photo of 2 findings")
@@ -227,17 +225,17 @@ struct StudioPhotosPageTests {
                           document.getElementById('photos').dispatchEvent(
                             new DragEvent("drop", { dataTransfer: data, cancelable: true, bubbles: true })); return 1 })()
                         """),
-                    .wait("\(Self.text("said")).startsWith('Drop a folder')"), .note("dropped", Self.text("said")),
+                    .wait("\(Page.text("said")).startsWith('Drop a folder')"), .note("dropped", Page.text("said")),
                     .choose("#photos-folder", photos),
-                    .wait("\(Self.text("photos-state")).startsWith('Added')"), .wait(Self.isShown("photos-start")),
-                    .click("#photos-start"), .wait(Self.isShown("photos-keep")),
-                    .reload(), .wait("document.body.dataset.ready === 'true'"), .wait(Self.isShown("photos-keep")),
+                    .wait("\(Page.text("photos-state")).startsWith('Added')"), .wait(Page.isShown("photos-start")),
+                    .click("#photos-start"), .wait(Page.isShown("photos-keep")),
+                    .reload(), .wait("document.body.dataset.ready === 'true'"), .wait(Page.isShown("photos-keep")),
                     .note("tab", "document.querySelector('[role=tab][aria-selected=true]').id"),
                     .wait("document.querySelectorAll('#photos-labels li').length === 2"),
                     .note("labels", "document.querySelectorAll('#photos-labels li').length"),
                     .note("canClear", "!document.getElementById('photos-clear').disabled"),
-                    .click("#photos-keep"), .wait(Self.isShown("photos-results")),
-                    .note("status", Self.text("photos-status")), .note("stage", Self.stage),
+                    .click("#photos-keep"), .wait(Page.isShown("photos-results")),
+                    .note("status", Page.text("photos-status")), .note("stage", Self.stage),
                 ])
             let seen = sight.values
             #expect(

@@ -60,36 +60,29 @@ import Testing
 
     private struct Added: Decodable { let id: Int }
 
-    private static func decoded<Value: Decodable>(
-        _ answer: StudioClient.Answer, as type: Value.Type = Value.self
-    ) throws -> Value {
-        #expect(answer.status == 200, "\(answer.error ?? "")")
-        return try JSONDecoder().decode(type, from: answer.body)
-    }
-
     private static func add(_ photo: Data, _ label: String, _ name: String, _ client: StudioClient) async throws -> Int
     {
-        let added: Added = try decoded(
+        let added: Added = try StudioClient.decoded(
             try await client.ask("POST", "photos", ["label": label, "name": name], photo))
         return added.id
     }
 
     /// Audits the photos, and returns the findings.
     private static func audit(_ client: StudioClient) async throws -> Photos {
-        var progress: AuditProgress = try decoded(try await client.ask("POST", "audit"))
+        var progress: AuditProgress = try StudioClient.decoded(try await client.ask("POST", "audit"))
         while progress.isRunning {
-            progress = try decoded(try await client.ask("GET", "audit", ["after": "\(progress.version)"]))
+            progress = try StudioClient.decoded(try await client.ask("GET", "audit", ["after": "\(progress.version)"]))
         }
-        return try decoded(try await client.ask("GET", "photos"))
+        return try StudioClient.decoded(try await client.ask("GET", "photos"))
     }
 
     /// Trains on the photos, and returns the status at the end.
     private static func train(_ client: StudioClient) async throws -> Status {
-        var status: Status = try decoded(try await client.ask("POST", "photo-training"))
+        var status: Status = try StudioClient.decoded(try await client.ask("POST", "photo-training"))
         #expect(status.stage == "running" && status.panel == "photos")
         while status.stage == "running" {
             try await Task.sleep(for: .milliseconds(100))
-            status = try decoded(try await client.ask("GET", "training"))
+            status = try StudioClient.decoded(try await client.ask("GET", "training"))
         }
         #expect(status.stage == "learned", "\(status.message)")
         return status
@@ -116,26 +109,26 @@ import Testing
             #expect(Set(across.findings.flatMap(\.photos).map(\.name)) == ["2026/IMG_10.jpg", "wrong.png"])
 
             let ids = ["ids": "\(wrong)"]
-            let fixed: Photos = try Self.decoded(
+            let fixed: Photos = try StudioClient.decoded(
                 try await client.ask("PUT", "photos", ["ids": "\(wrong)", "label": "Bright"]))
             #expect(fixed.group(.acrossLabels) == nil && fixed.labels.map(\.count) == [8, 6])
             #expect(fixed.undo == "Changed the label of “wrong.png” to “Bright”.")
-            let undone: Photos = try Self.decoded(try await client.ask("POST", "photos-undo"))
+            let undone: Photos = try StudioClient.decoded(try await client.ask("POST", "photos-undo"))
             #expect(undone.group(.acrossLabels) != nil && undone.labels.map(\.count) == [7, 7] && undone.undo == nil)
-            let deleted: Photos = try Self.decoded(try await client.ask("DELETE", "photos", ids))
+            let deleted: Photos = try StudioClient.decoded(try await client.ask("DELETE", "photos", ids))
             #expect(deleted.count == 13 && deleted.group(.acrossLabels) == nil)
             #expect(deleted.undo == "Deleted “wrong.png”.")
             #expect(try await client.ask("GET", "photo", ["id": "\(wrong)"]).status == 404)
-            let restored: Photos = try Self.decoded(try await client.ask("POST", "photos-undo"))
+            let restored: Photos = try StudioClient.decoded(try await client.ask("POST", "photos-undo"))
             #expect(restored.count == 14)
             let picture = try await client.ask("GET", "photo", ["id": "\(wrong)", "size": "small"])
             #expect(picture.status == 200 && picture.headers["content-type"] == "image/jpeg")
             #expect(try await client.ask("POST", "photos-undo").status == 404)
 
             _ = try await Self.add(try PhotoSamples.jpeg("Dark", 9), "Dark", "new.jpg", client)
-            let later: Photos = try Self.decoded(try await client.ask("GET", "photos"))
+            let later: Photos = try StudioClient.decoded(try await client.ask("GET", "photos"))
             #expect(later.uncheckedCount == 1)
-            let empty: Photos = try Self.decoded(try await client.ask("DELETE", "photos", ["ids": "all"]))
+            let empty: Photos = try StudioClient.decoded(try await client.ask("DELETE", "photos", ["ids": "all"]))
             #expect(empty.count == 0 && !empty.isAudited && empty.groups.isEmpty && empty.shortage != nil)
         }
     }
@@ -162,7 +155,8 @@ import Testing
             #expect(try await status("Bright", "1.jpg", photo) == 409)
             // Another photo with the same name gets a number.
             let other = try await Self.add(try PhotoSamples.jpeg("Bright", 1), "Bright", "1.jpg", client)
-            let removed: Photos = try Self.decoded(try await client.ask("DELETE", "photos", ["ids": "\(other)"]))
+            let removed: Photos = try StudioClient.decoded(
+                try await client.ask("DELETE", "photos", ["ids": "\(other)"]))
             #expect(removed.undo == "Deleted “1 (2).jpg”.")
             for (parameters, expected) in [
                 (["ids": "99"], 404), (["ids": "\(id),99"], 404), (["ids": "x"], 400), (["ids": ""], 400), ([:], 400),
@@ -199,7 +193,7 @@ import Testing
             let status = try await Self.train(client)
             #expect(status.validates)
             #expect(status.message.hasPrefix("Trained on ") && status.message.contains(" validation photos: "))
-            let model: Model = try Self.decoded(try await client.ask("GET", "model"))
+            let model: Model = try StudioClient.decoded(try await client.ask("GET", "model"))
             #expect(model.name == "A new model" && model.labels == PhotoSamples.labels)
             #expect(model.learned == "model" && model.hasReport)
 
@@ -224,7 +218,7 @@ import Testing
             #expect(coreML.status == 200 && coreML.body.range(of: Data("imprint.labels".utf8)) != nil)
             #expect(coreML.headers["content-disposition"] == "attachment; filename=\"model.mlmodel\"")
 
-            let reverted: Model = try Self.decoded(try await client.ask("POST", "revert"))
+            let reverted: Model = try StudioClient.decoded(try await client.ask("POST", "revert"))
             #expect(reverted.name == nil && !reverted.hasReport)
             #expect(try await client.ask("GET", "report").status == 404)
         }
@@ -245,17 +239,17 @@ import Testing
                 }
             }
             _ = try await Self.train(client)
-            let found: Photos = try Self.decoded(try await client.ask("GET", "photos"))
+            let found: Photos = try StudioClient.decoded(try await client.ask("GET", "photos"))
             let group = try #require(found.groups.first { $0.kind == "disagreements" })
             let finding = try #require(group.findings.first)
             let photo = try #require(finding.photos.first)
             let other = try #require(PhotoSamples.labels.first { $0 != photo.label })
             #expect(finding.reason.hasPrefix("The model predicts “\(other)” with ") && finding.reason.hasSuffix(" %."))
-            let fixed: Photos = try Self.decoded(
+            let fixed: Photos = try StudioClient.decoded(
                 try await client.ask("PUT", "photos", ["ids": "\(photo.id)", "label": other]))
             #expect((fixed.groups.first { $0.kind == "disagreements" }?.count ?? 0) == group.count - 1)
             #expect(try await client.ask("POST", "revert").status == 200)
-            let reverted: Photos = try Self.decoded(try await client.ask("GET", "photos"))
+            let reverted: Photos = try StudioClient.decoded(try await client.ask("GET", "photos"))
             #expect(!reverted.groups.contains { $0.kind == "disagreements" })
         }
     }

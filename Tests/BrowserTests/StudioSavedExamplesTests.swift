@@ -6,7 +6,6 @@ import Testing
 /// Examples that are saved as a ZIP file and opened again, and ZIP files of other programs.
 @Suite("Saved examples of the studio", .enabled(if: Browser.isAvailable, Browser.skipReason))
 struct StudioSavedExamplesTests {
-    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
     private static let counts =
         "[...document.querySelectorAll('#classes .count')].map(count => parseInt(count.textContent))"
     private static let names = "[...document.querySelectorAll('#classes bdi')].map(name => name.textContent)"
@@ -77,13 +76,13 @@ struct StudioSavedExamplesTests {
             let saving: Browser.Sight<Saved> = try await StudioSamples.look(
                 studio, Browser.View(width: width),
                 [.note("isDisabled", "document.getElementById('examples-save').disabled")] + collect + [
-                    .note("room", Self.text("room")), .accessibility("tree"),
+                    .note("room", Page.text("room")), .accessibility("tree"),
                     .note(
                         "spy",
                         "(() => { const make = URL.createObjectURL; URL.createObjectURL = blob => { window.made = blob; return make(blob) } })()"
                     ),
                     .note("focus", "(document.getElementById('examples-save').focus(), 1)"), .key("Enter"),
-                    .wait("\(Self.text("said")).startsWith('Saved')"), .note("said", Self.text("said")),
+                    .wait("\(Page.text("said")).startsWith('Saved')"), .note("said", Page.text("said")),
                     .note(
                         "zip",
                         """
@@ -118,11 +117,11 @@ struct StudioSavedExamplesTests {
                 delete + [
                     .wait("\(Self.names).join() === 'Class 1,Class 2'"),
                     .note("focus", "(document.getElementById('examples-file').focus(), 1)"),
-                    .choose("#examples-file", file), .wait("\(Self.text("said")).includes('6 of 6')"),
-                    .note("said", Self.text("said")), .note("focused", "document.activeElement.id"),
+                    .choose("#examples-file", file), .wait("\(Page.text("said")).includes('6 of 6')"),
+                    .note("said", Page.text("said")), .note("focused", "document.activeElement.id"),
                     .wait("\(Self.counts).join() === '3,2,1'"), .note("stored", Self.stored),
-                    .choose("#examples-file", file), .wait("\(Self.text("said")).includes('0 of 6')"),
-                    .note("again", Self.text("said")),
+                    .choose("#examples-file", file), .wait("\(Page.text("said")).includes('0 of 6')"),
+                    .note("again", Page.text("said")),
                     .note("overflow", "document.scrollingElement.scrollWidth - innerWidth"),
                 ])
             let opened = opening.values
@@ -157,7 +156,7 @@ struct StudioSavedExamplesTests {
                     .click("#class-name"), .type("pear"), .key("Enter"), .wait("\(Self.names)[0] === 'pear'"),
                     .choose("#classes > li:nth-child(1) .photos", photos[1]), .wait("\(Self.counts)[0] === 1"),
                     .drop("#classes > li:nth-child(1)", [archive]),
-                    .wait("\(Self.text("said")).includes('3 of 5')"), .note("said", Self.text("said")),
+                    .wait("\(Page.text("said")).includes('3 of 5')"), .note("said", Page.text("said")),
                     .note("stored", Self.stored),
                     .note("isOver", "document.querySelector('.target, .dropping') !== null"),
                     .note("source", "document.body.dataset.source"),
@@ -204,8 +203,8 @@ struct StudioSavedExamplesTests {
             let open = try cases.flatMap { name, _ -> [Browser.Step] in
                 [
                     .choose("#examples-file", try Self.archive(name, photos, folder)),
-                    .wait("\(Self.text("said")).includes('“\(name).zip”')"),
-                    .note("messages", "(window.messages ??= []).push(\(Self.text("said"))) && window.messages"),
+                    .wait("\(Page.text("said")).includes('“\(name).zip”')"),
+                    .note("messages", "(window.messages ??= []).push(\(Page.text("said"))) && window.messages"),
                 ]
             }
             let picker = "#classes > li:nth-child(1) .photos"

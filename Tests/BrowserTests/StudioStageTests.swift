@@ -5,7 +5,6 @@ import Testing
 
 /// The camera image on the stage, steady figures, and messages beside their cause.
 @Suite("Stage of the studio", .enabled(if: Browser.isAvailable, Browser.skipReason)) struct StudioStageTests {
-    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
     private static let isReady = "document.body.dataset.ready === 'true'"
     private static let isLive = "document.body.dataset.source === 'live'"
 
@@ -45,7 +44,7 @@ import Testing
             let sight: Browser.Sight<Steady> = try await StudioSamples.look(
                 studio, view,
                 [
-                    .reload(first: Self.answer + front), .wait(Self.isReady), .wait("\(Self.text("percent")) !== '–'"),
+                    .reload(first: Self.answer + front), .wait(Self.isReady), .wait("\(Page.text("percent")) !== '–'"),
                     .note(
                         "watch",
                         """
@@ -55,7 +54,7 @@ import Testing
                           window.start = window.count; return 1 })()
                         """),
                     .wait("window.count >= window.start + 4"), .note("figures", "[...window.figures]"),
-                    .note("label", Self.text("label")),
+                    .note("label", Page.text("label")),
                     .note("top", "document.getElementById('top').checkVisibility()"),
                     .note("position", "document.querySelector('#objects .small').textContent"),
                     .note(
@@ -158,7 +157,7 @@ import Testing
             let sight: Browser.Sight<Camera> = try await StudioSamples.look(
                 studio, view,
                 [
-                    .reload(first: cameras), .wait(Self.isReady), .wait("\(Self.text("label")) === 'Bright'"),
+                    .reload(first: cameras), .wait(Self.isReady), .wait("\(Page.text("label")) === 'Bright'"),
                     .wait("document.getElementById('camera-choice').checkVisibility()"),
                     .note(
                         "options",
@@ -180,10 +179,10 @@ import Testing
                         """),
                     .wait("window.wish?.video.deviceId !== undefined"),
                     .note("chosen", "window.wish.video.deviceId.exact"), .wait(Self.isLive),
-                    .note("cut", cut), .wait("\(Self.text("notice")).startsWith('The studio has ended')"),
+                    .note("cut", cut), .wait("\(Page.text("notice")).startsWith('The studio has ended')"),
                     .note("released", "document.getElementById('video').srcObject === null"),
                     .note("back", "(window.fetch = window.realFetch, 1)"), .wait(Self.isLive),
-                    .wait("\(Self.text("label")) === 'Bright'"), .note("again", "\(Self.text("said")) === ''"),
+                    .wait("\(Page.text("label")) === 'Bright'"), .note("again", "\(Page.text("said")) === ''"),
                 ])
             let seen = sight.values
             #expect(abs(seen.crop[0] - 1) < 0.02 && seen.crop[1] == 1 && seen.isNoted && seen.fill < 0.02)
@@ -217,11 +216,11 @@ import Testing
                         "collapsed", "['alt', 'filter-label'].map(id => document.getElementById(id).checkVisibility())"),
                     // A class without a name that folders can have.
                     .click("#tab-teach"), .click("#class-name"), .type("a/b"), .key("Enter"),
-                    .wait("\(Self.text("said")) !== ''"), .note("panel", line),
+                    .wait("\(Page.text("said")) !== ''"), .note("panel", line),
                     .key("End"), .note("cleared", "\(line).length === 0"),
-                    .choose("#file", textFile), .wait("\(Self.text("said")) !== ''"), .note("image", line),
+                    .choose("#file", textFile), .wait("\(Page.text("said")) !== ''"), .note("image", line),
                     .click("#tab-look"), .click("#filter-area-title"), .click("#filter-label"), .type("Dark"),
-                    .key("Enter"), .note("summary", Self.text("filter-summary")), .reload(), .wait(Self.isReady),
+                    .key("Enter"), .note("summary", Page.text("filter-summary")), .reload(), .wait(Self.isReady),
                     .note("opened", "document.getElementById('filter-label').checkVisibility()"),
                 ])
             let seen = sight.values

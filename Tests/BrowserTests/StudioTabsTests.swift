@@ -8,7 +8,6 @@ import Testing
 
 /// Several tabs that share the history, and tabs of a studio that has ended.
 @Suite("Studio tabs", .enabled(if: Browser.isAvailable, Browser.skipReason)) struct StudioTabsTests {
-    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
     private static let isReady = "document.body.dataset.ready === 'true'"
     private static let count = "document.querySelectorAll('#pictures li').length"
     /// The records in the browser's store.
@@ -52,19 +51,19 @@ import Testing
             let sight: Browser.Sight<History> = try await StudioSamples.look(
                 studio, Browser.View(width: width),
                 [
-                    .choose("#file", photo), .wait("\(Self.text("label")) === 'Bright'"), .click("#tab-history"),
+                    .choose("#file", photo), .wait("\(Page.text("label")) === 'Bright'"), .click("#tab-history"),
                     .click("#shutter"), .wait("\(Self.count) === 1"), .click("#shutter"), .wait("\(Self.count) === 2"),
                     // Tab 2 shows the newest photo in the viewer while tab 1 deletes it.
                     .page(2), .wait(Self.isReady), .click("#tab-history"), .wait("\(Self.count) === 2"),
-                    .click(".picture"), .wait("\(Self.text("viewer-position")) === '1 of 2'"),
+                    .click(".picture"), .wait("\(Page.text("viewer-position")) === '1 of 2'"),
                     .note("module", "import('./store.js').then(({ store }) => { window.store = store; return 1 })"),
                     .note(
                         "number", "store.all().then(all => { window.number = all.at(-1).id; return window.number })"),
                     .page(1), .note("focus", "document.querySelector('.picture').focus()"), .key("Delete"),
                     .wait("\(Self.count) === 1"), .note("first", Self.count),
                     // Edit a photo that the other tab has deleted, and delete it again.
-                    .page(2), .wait("\(Self.text("viewer-position")) === '1 of 1'"),
-                    .note("said", Self.text("viewer-state")),
+                    .page(2), .wait("\(Page.text("viewer-position")) === '1 of 1'"),
+                    .note("said", Page.text("viewer-state")),
                     .note(
                         "late",
                         "store.update(number, { category: 'Back' }).then(async isKept => [isKept, (await store.remove([number])).length])"
@@ -76,8 +75,8 @@ import Testing
                     .page(1), .wait("document.getElementById('category').options.length === 2"),
                     .wait("document.getElementById('category').options[1].value === 'Mine'"),
                     .note("category", "document.getElementById('category').options[1].value"),
-                    .page(2), .click("#export"), .wait("\(Self.text("history-state")).startsWith('Exported')"),
-                    .note("exported", Self.text("history-state")),
+                    .page(2), .click("#export"), .wait("\(Page.text("history-state")).startsWith('Exported')"),
+                    .note("exported", Page.text("history-state")),
                     .page(1), .click("#delete-all"), .wait("\(Self.count) === 0"),
                     .note("overflow", "document.scrollingElement.scrollWidth - innerWidth"),
                     .page(2), .wait("\(Self.count) === 0"), .note("end", Self.stored),
@@ -117,8 +116,8 @@ import Testing
             let sight: Browser.Sight<Restart> = try await StudioSamples.look(
                 first, Browser.View(),
                 [
-                    .choose("#file", photo), .wait("\(Self.text("label")) === 'Bright'"),
-                    .note("before", Self.text("label")), .click("#tab-teach"), .click("#class-name"), .type("Bright"),
+                    .choose("#file", photo), .wait("\(Page.text("label")) === 'Bright'"),
+                    .note("before", Page.text("label")), .click("#tab-teach"), .click("#class-name"), .type("Bright"),
                     .key("Enter"), .wait("document.querySelector('.hold') !== null"),
                     // Once visible again, the tab classifies its photo and reloads if the studio has changed. Such requests
                     // stay unanswered here, so that only the button below makes the tab detect the new studio.
@@ -131,8 +130,8 @@ import Testing
                     .page(2, signal: signal), .wait(Self.isReady),
                     // The new studio does not carry out requests of the old tab.
                     .page(1), .click(".hold"),
-                    .wait("\(Self.text("said")).startsWith('The studio was restarted')"),
-                    .wait(Self.isReady), .note("said", Self.text("said")), .note("labels", labels),
+                    .wait("\(Page.text("said")).startsWith('The studio was restarted')"),
+                    .wait(Self.isReady), .note("said", Page.text("said")), .note("labels", labels),
                     .note(
                         "examples",
                         "fetch('examples').then(answer => answer.json()).then(all => all.classes.map(one => one.label))"

@@ -9,7 +9,6 @@ import Testing
 
 /// Collecting examples and training in the studio.
 @Suite("Training in the studio", .enabled(if: Browser.isAvailable, Browser.skipReason)) struct StudioTeachingTests {
-    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
     private static let counts =
         "[...document.querySelectorAll('#classes .count')].map(count => parseInt(count.textContent))"
     private static let points = "[...document.querySelectorAll('#curves .line')].map(line => line.points.length)"
@@ -46,34 +45,34 @@ import Testing
             let sight: Browser.Sight<Personalized> = try await StudioSamples.look(
                 studio, view,
                 [
-                    .wait("\(Self.text("percent")) !== '–'"), .note("before", Self.text("label")),
-                    .click("#tab-teach"), .note("start", Self.text("start")),
+                    .wait("\(Page.text("percent")) !== '–'"), .note("before", Page.text("label")),
+                    .click("#tab-teach"), .note("start", Page.text("start")),
                     .click("#class-name"), .type(StudioSamples.Kind.stripes.rawValue), .key("Enter"),
                     .wait("document.activeElement.className === 'hold'"),
                     .note("name", "document.querySelector('#classes bdi').textContent"),
-                    .note("too", Self.text("shortage")),
+                    .note("too", Page.text("shortage")),
                     // By keyboard: a tap, then a held key; then by mouse.
                     .key(" "), .wait("\(Self.counts)[0] === 1"), .note("one", Self.counts),
                     .key(" ", until: "\(Self.counts)[0] >= 6"), .click(".hold", until: "\(Self.counts)[0] >= 12"),
-                    .note("many", Self.counts), .note("room", Self.text("room")),
+                    .note("many", Self.counts), .note("room", Page.text("room")),
                     .click("#start"), .wait("\(Self.stage) === 'learned'"), .note("points", Self.points),
                     .note("losses", "[...document.querySelectorAll('#curves b')].map(now => now.textContent)"),
-                    .note("status", Self.text("training-status")),
+                    .note("status", Page.text("training-status")),
                     // The results of the old model may still be shown when training has ended.
-                    .wait("\(Self.text("model")) !== 'bright'"),
+                    .wait("\(Page.text("model")) !== 'bright'"),
                     .wait(
-                        "\(Self.text("label")) === '\(Self.stripes)' && document.querySelectorAll('#top .name').length === 3"
+                        "\(Page.text("label")) === '\(Self.stripes)' && document.querySelectorAll('#top .name').length === 3"
                     ),
-                    .note("model", Self.text("model")),
-                    .note("after", Self.text("label")),
+                    .note("model", Page.text("model")),
+                    .note("after", Page.text("label")),
                     .note("top", "[...document.querySelectorAll('#top .name')].map(name => name.textContent)"),
                     .note("bytes", "fetch('learned').then(file => file.arrayBuffer()).then(bytes => bytes.byteLength)"),
                     .note("overflow", "document.scrollingElement.scrollWidth - innerWidth"),
-                    .click("#revert"), .wait("\(Self.text("model")) === 'bright'"),
+                    .click("#revert"), .wait("\(Page.text("model")) === 'bright'"),
                     .wait(
-                        "\(Self.text("label")) === '\(StudioSamples.Kind.bright.rawValue)' || \(Self.text("label")) === 'Dark'"
+                        "\(Page.text("label")) === '\(StudioSamples.Kind.bright.rawValue)' || \(Page.text("label")) === 'Dark'"
                     ),
-                    .note("reverted", Self.text("label")), .note("revertedModel", Self.text("model")),
+                    .note("reverted", Page.text("label")), .note("revertedModel", Page.text("model")),
                     .click("#classes .quiet"), .wait("\(Self.counts).length === 0"), .note("gone", Self.counts),
                 ])
             let seen = sight.values
@@ -130,8 +129,8 @@ import Testing
                     .click(button(1), until: "\(Self.counts)[0] >= 3"),
                     .click(button(2), until: "\(Self.counts)[1] >= 3"),
                     // The message of a press appears after its last example.
-                    .wait("\(Self.text("said")).includes('lead')"),
-                    .click(button(1)), .wait("\(Self.text("said")).includes('Cup')"), .note("counts", Self.counts),
+                    .wait("\(Page.text("said")).includes('lead')"),
+                    .click(button(1)), .wait("\(Page.text("said")).includes('Cup')"), .note("counts", Self.counts),
                     .note(
                         "exact",
                         "fetch('examples').then(one => one.json()).then(one => one.classes.map(one => one.label))"),
@@ -150,20 +149,20 @@ import Testing
                         "fetch('classes?label=Third', \(post)).then(() => new BroadcastChannel('imprint-studio').postMessage('taught')).then(() => 1)"
                     ),
                     .wait("\(Self.counts).length === 3"),
-                    .note("arrives", "(window.before = \(Self.text("said")), window.arrive(), 1)"),
-                    .wait("\(Self.text("said")) !== window.before"),
+                    .note("arrives", "(window.before = \(Page.text("said")), window.arrive(), 1)"),
+                    .wait("\(Page.text("said")) !== window.before"),
                     .note("updated", "[...document.querySelectorAll('#classes bdi')].map(name => name.textContent)"),
                     .click("#tab-look"), .click("#filter-area-title"), .click("#filter-label"), .type("lead  line"),
                     .key("Enter"),
                     .note(
                         "chips", "[...document.querySelectorAll('#filter-labels bdi')].map(name => name.textContent)"),
-                    .choose("#file", text), .wait("\(Self.text("said")).includes('expected an image')"),
+                    .choose("#file", text), .wait("\(Page.text("said")).includes('expected an image')"),
                     .choose("#file", text), .choose("#file", text), .choose("#file", text),
-                    .wait("\(Self.text("curtain")) === 'Could not be classified'"),
+                    .wait("\(Page.text("curtain")) === 'Could not be classified'"),
                     .note("before", "(window.before = \(requests), 1)"),
                     .wait("performance.now() > window.since + 2500 || (window.since ??= performance.now(), false)"),
-                    .note("asked", "\(requests) - window.before"), .note("said", Self.text("said")),
-                    .note("curtain", Self.text("curtain")), .note("state", Self.text("filter-state")),
+                    .note("asked", "\(requests) - window.before"), .note("said", Page.text("said")),
+                    .note("curtain", Page.text("curtain")), .note("state", Page.text("filter-state")),
                 ])
             let seen = sight.values
             #expect(seen.counts.count == 2 && seen.counts[0] >= 4 && seen.counts[1] >= 3, "\(seen.counts)")
@@ -219,25 +218,25 @@ import Testing
             let sight: Browser.Sight<Trained> = try await StudioSamples.look(
                 studio, Browser.View(width: width),
                 [
-                    .note("none", Self.text("label")),
+                    .note("none", Page.text("label")),
                     .note("tab", "document.querySelector('[role=tab][aria-selected=true]').textContent"),
-                    .note("start", Self.text("start")), .note("shortage", Self.text("shortage")),
+                    .note("start", Page.text("start")), .note("shortage", Page.text("shortage")),
                     .note("disabled", "document.getElementById('start').disabled"),
                 ] + collect + [
                     // The same photo does not count again.
                     .click("#classes li:nth-child(2) .hold"),
-                    .wait("\(Self.text("said")).startsWith('The photo is already an example')"),
+                    .wait("\(Page.text("said")).startsWith('The photo is already an example')"),
                     .note("counts", Self.counts),
                     .click("#start"), .wait("\(Self.stage) === 'running'"), .click("#stop"),
                     .wait("\(Self.stage) === 'stopped'"),
-                    .note("stopped", Self.text("training-status")),
+                    .note("stopped", Page.text("training-status")),
                     .click("#start"), .wait("\(Self.stage) === 'learned'"), .note("points", Self.points),
-                    .note("status", Self.text("training-status")),
-                    .wait("\(Self.text("model")) === 'A new model'"),
-                    .wait("\(Self.text("label")) === 'desktop.ini'"), .note("second", Self.text("label")),
-                    .note("model", Self.text("model")),
-                    .choose("#file", photos[0][0]), .wait("\(Self.text("label")) === 'Bright'"),
-                    .note("first", Self.text("label")),
+                    .note("status", Page.text("training-status")),
+                    .wait("\(Page.text("model")) === 'A new model'"),
+                    .wait("\(Page.text("label")) === 'desktop.ini'"), .note("second", Page.text("label")),
+                    .note("model", Page.text("model")),
+                    .choose("#file", photos[0][0]), .wait("\(Page.text("label")) === 'Bright'"),
+                    .note("first", Page.text("label")),
                     .note("name", "document.getElementById('learned').download"),
                 ])
             let seen = sight.values

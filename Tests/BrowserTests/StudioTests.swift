@@ -14,10 +14,8 @@ import Testing
 @Suite("Studio in a browser", .enabled(if: Browser.isAvailable, Browser.skipReason)) struct StudioTests {
     static let widths = [1280, 390]
 
-    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
-    private static func isShown(_ id: String) -> String { "document.getElementById('\(id)').checkVisibility()" }
     private static let isLive = "document.body.dataset.source === 'live'"
-    private static let label = text("label")
+    private static let label = Page.text("label")
 
     /// Checks that the page has no errors and sends requests only to the studio.
     private func check<Values>(_ sight: Browser.Sight<Values>, _ studio: Studio) throws {
@@ -55,18 +53,18 @@ import Testing
                 studio, view,
                 [
                     .wait("\(Self.label) === 'Bright'"), .wait("\(count) >= 3"),
-                    .wait("\(Self.text("spoken")).startsWith('Bright, ')"), .note("percent", Self.text("percent")),
+                    .wait("\(Page.text("spoken")).startsWith('Bright, ')"), .note("percent", Page.text("percent")),
                     .note("value", "Number(document.getElementById('meter').getAttribute('aria-valuenow'))"),
-                    .note("spoken", Self.text("spoken")),
+                    .note("spoken", Page.text("spoken")),
                     .note(
                         "top",
                         "[...document.querySelectorAll('#top li')].map(one => one.innerText.replace(/\\s+/g, ' '))"),
                     .note("turn", "document.querySelector('.pointer').style.transform"),
-                    .note("expected", "`rotate(${parseFloat(\(Self.text("percent"))) * 1.8 - 90}deg)`"),
-                    .note("alt", Self.text("alt")),
+                    .note("expected", "`rotate(${parseFloat(\(Page.text("percent"))) * 1.8 - 90}deg)`"),
+                    .note("alt", Page.text("alt")),
                     // Select another label than the best one, and change the threshold by keyboard.
                     .click("#alt-area-title"), .click("#alt-threshold"), .key("End"),
-                    .note("altOfNone", Self.text("alt")),
+                    .note("altOfNone", Page.text("alt")),
                     .note(
                         "chosen",
                         """
@@ -75,12 +73,12 @@ import Testing
                         """),
                     .note("overflow", "document.scrollingElement.scrollWidth - innerWidth"),
                     .click("#pause"), .wait("document.body.dataset.source === 'paused'"),
-                    .note("paused", Self.text("notice")),
+                    .note("paused", Page.text("notice")),
                     .note("tracks", "document.getElementById('video').srcObject === null ? 0 : 1"),
                     .note("before", count), .wait("(window.until ??= performance.now() + 2500) < performance.now()"),
                     .note("after", count), .click("#pause"), .wait(Self.isLive), .wait("\(count) > \(3)"),
                     .behind(true), .wait("document.body.dataset.source === 'paused'"),
-                    .note("hidden", Self.text("notice")),
+                    .note("hidden", Page.text("notice")),
                     .behind(false), .wait(Self.isLive),
                 ])
             let seen = sight.values
@@ -133,7 +131,7 @@ import Testing
             let sight: Browser.Sight<Photo> = try await StudioSamples.look(
                 studio, Browser.View(width: width),
                 [
-                    .wait("\(Self.text("notice")).includes('Choose a photo')"), .note("notice", Self.text("notice")),
+                    .wait("\(Page.text("notice")).includes('Choose a photo')"), .note("notice", Page.text("notice")),
                     .note("shutter", "document.getElementById('shutter').disabled"),
                     .choose("#file", bright), .wait("\(Self.label) === 'Bright'"), .note("first", top),
                     .note(
@@ -150,7 +148,7 @@ import Testing
                         fetch('classify', { method: 'POST', body: Uint8Array.from(atob("\(dropped)"), c => c.charCodeAt(0)) })
                           .then(answer => answer.json()).then(answer => answer.observations)
                         """),
-                    .choose("#file", textFile), .wait("\(Self.text("said")) !== ''"), .note("said", Self.text("said")),
+                    .choose("#file", textFile), .wait("\(Page.text("said")) !== ''"), .note("said", Page.text("said")),
                     .note("labelThen", Self.label),
                 ])
             let seen = sight.values
@@ -208,7 +206,7 @@ import Testing
                     .wait("streams.every(stream => stream.getTracks().every(track => track.readyState === 'ended'))"),
                     .click("#pause"), .wait(Self.isLive),
                     .note("end", "streams[2].getTracks()[0].dispatchEvent(new Event('ended'))"),
-                    .note("gone", Self.text("notice")), .note("source", "document.body.dataset.source"),
+                    .note("gone", Page.text("notice")), .note("source", "document.body.dataset.source"),
                 ])
             #expect(sight.values.calls == 1 && sight.values.source == "none")
             #expect(sight.values.gone.hasPrefix("The camera was disconnected."))

@@ -5,8 +5,7 @@ import Testing
 
 /// The viewer of saved photos.
 @Suite("Photo viewer of the studio", .enabled(if: Browser.isAvailable, Browser.skipReason)) struct StudioViewerTests {
-    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
-    private static let position = text("viewer-position")
+    private static let position = Page.text("viewer-position")
     private static let focused = "document.activeElement.id || document.activeElement.className"
     private static let isOpen = "document.getElementById('viewer').open"
     private static let count = "document.querySelectorAll('#pictures li').length"
@@ -39,7 +38,7 @@ import Testing
             let sight: Browser.Sight<Moves> = try await StudioSamples.look(
                 studio, Browser.View(width: width),
                 [
-                    .choose("#file", photo), .wait("\(Self.text("label")) === 'Bright'"), .click("#tab-history"),
+                    .choose("#file", photo), .wait("\(Page.text("label")) === 'Bright'"), .click("#tab-history"),
                     .click("#shutter"), .wait("\(Self.count) === 1"), .click("#shutter"), .wait("\(Self.count) === 2"),
                     .click("#shutter"), .wait("\(Self.count) === 3"),
                     .note(
@@ -110,11 +109,11 @@ import Testing
     @Test("A saved photo becomes an example, and a deleted photo comes back") func changes() async throws {
         try await StudioSamples.withStudio { studio, folder in
             let photo = try StudioSamples.write(.bright, to: folder)
-            let state = Self.text("viewer-state")
+            let state = Page.text("viewer-state")
             let sight: Browser.Sight<Changes> = try await StudioSamples.look(
                 studio, Browser.View(),
                 [
-                    .choose("#file", photo), .wait("\(Self.text("label")) === 'Bright'"), .click("#tab-history"),
+                    .choose("#file", photo), .wait("\(Page.text("label")) === 'Bright'"), .click("#tab-history"),
                     .click("#shutter"), .wait("\(Self.count) === 1"), .click("#shutter"), .wait("\(Self.count) === 2"),
                     .click(".picture"), .click("#viewer-use"), .wait("\(state) !== ''"), .note("example", state),
                     .note(

@@ -5,8 +5,6 @@ import Testing
 
 /// What the page shows while the studio takes long.
 @Suite("Waiting for the studio", .enabled(if: Browser.isAvailable, Browser.skipReason)) struct StudioWaitingTests {
-    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
-
     private struct Estimated: Decodable, Sendable {
         let early: String
         let late: String
@@ -30,9 +28,9 @@ import Testing
             let sight: Browser.Sight<Estimated> = try await StudioSamples.look(
                 studio, Browser.View(),
                 [
-                    .reload(first: Self.slowRun), .wait("\(Self.text("logo-status")).startsWith('Phase 1')"),
-                    .note("early", Self.text("logo-status")), .wait("\(Self.text("logo-status")).endsWith(' left')"),
-                    .note("late", Self.text("logo-status")),
+                    .reload(first: Self.slowRun), .wait("\(Page.text("logo-status")).startsWith('Phase 1')"),
+                    .note("early", Page.text("logo-status")), .wait("\(Page.text("logo-status")).endsWith(' left')"),
+                    .note("late", Page.text("logo-status")),
                 ])
             #expect(sight.values.early == "Phase 1 of 3")
             #expect(sight.values.late == "Phase 1 of 3, less than a minute left")
@@ -53,7 +51,7 @@ import Testing
                 [
                     .reload(first: busy), .wait("document.body.dataset.ready === 'true'"),
                     .choose("#classes > li:nth-child(1) .photos", try StudioSamples.write(.bright, to: folder)),
-                    .wait("\(Self.text("said")).includes('busy')"), .note("message", Self.text("said")),
+                    .wait("\(Page.text("said")).includes('busy')"), .note("message", Page.text("said")),
                 ])
             #expect(
                 sight.values.message.hasSuffix(
