@@ -7,7 +7,7 @@ import Testing
 
 /// Invalid Caffe models: each is rejected with the expected error, within limits of time and memory.
 @Suite struct HostileCaffeTests {
-    @Test(arguments: texts + architectures + layers + weights)
+    @Test("An invalid Caffe model is rejected with its error", arguments: texts + architectures + layers + weights)
     func refused(_ model: HostileModel) throws { try model.check() }
 
     /// Creates a model of an architecture and weights.

@@ -7,7 +7,8 @@ import Testing
 
 /// Invalid Core ML networks: each is rejected with the expected error, within limits of time and memory.
 @Suite struct HostileCoreMLTests {
-    @Test(arguments: files + weights + windows + shapes + bombs)
+    @Test(
+        "An invalid Core ML network is rejected with its error", arguments: files + weights + windows + shapes + bombs)
     func refused(_ model: HostileModel) throws { try model.check() }
 
     private static func file(

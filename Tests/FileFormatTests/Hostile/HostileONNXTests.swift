@@ -9,10 +9,10 @@ import Testing
 
 /// Invalid ONNX files: each is rejected with the expected error, within limits of time and memory.
 @Suite struct HostileONNXTests {
-    @Test(arguments: bytes + tensors + layers + shapes + bombs)
+    @Test("An invalid ONNX file is rejected with its error", arguments: bytes + tensors + layers + shapes + bombs)
     func refused(_ model: HostileModel) throws { try model.check() }
 
-    @Test(arguments: external)
+    @Test("An ONNX file with invalid external data is rejected with its error", arguments: external)
     func refusedExternalData(_ model: HostileModel) throws { try model.check() }
 
     /// Creates a model with the graph that `make` builds.

@@ -7,10 +7,10 @@ import Testing
 
 /// Invalid Core ML programs and packages: each is rejected with the expected error, within limits of time and memory.
 @Suite struct HostileProgramTests {
-    @Test(arguments: values + stored + operations + bombs)
+    @Test("An invalid Core ML program is rejected with its error", arguments: values + stored + operations + bombs)
     func refused(_ model: HostileModel) throws { try model.check() }
 
-    @Test(arguments: packages)
+    @Test("An invalid Core ML package is rejected with its error", arguments: packages)
     func refusedPackages(_ model: HostileModel) throws { try model.check() }
 
     /// Creates a model with the program that `make` builds, and its weight file.

@@ -71,9 +71,13 @@ import Testing
         }
     }
 
-    @Test func onnx() throws { try mutateFiles("ONNX", SeedModels.onnx(), bitsPerWeight: 8) }
+    @Test("A damaged ONNX file is read or rejected within the limits of time and memory")
+    func onnx() throws {
+        try mutateFiles("ONNX", SeedModels.onnx(), bitsPerWeight: 8)
+    }
 
-    @Test func coreMLNetworks() throws { try mutateFiles("Core ML", SeedModels.coreML(), bitsPerWeight: 1) }
+    @Test("A damaged Core ML network is read or rejected within the limits of time and memory")
+    func coreMLNetworks() throws { try mutateFiles("Core ML", SeedModels.coreML(), bitsPerWeight: 1) }
 
     private let parts = [
         "Data/com.apple.CoreML/model.mlmodel", "Data/com.apple.CoreML/weights/weight.bin", "Manifest.json",
@@ -89,7 +93,8 @@ import Testing
         }
     }
 
-    @Test func coreMLPrograms() throws {
+    @Test("A damaged Core ML program is read or rejected within the limits of time and memory")
+    func coreMLPrograms() throws {
         let seeds = try programs()
         try withTemporaryFolder { folder in
             let copies = try packages.map { package in
@@ -114,7 +119,8 @@ import Testing
         }
     }
 
-    @Test func caffe() throws {
+    @Test("A damaged Caffe model is read or rejected within the limits of time and memory")
+    func caffe() throws {
         let seeds = SeedModels.caffe()
         try withTemporaryFolder { folder in
             let (weights, prototxt) = (folder.appending(path: "weights"), folder.appending(path: "prototxt"))
@@ -143,7 +149,8 @@ import Testing
         }
     }
 
-    @Test func modelFiles() throws {
+    @Test("A damaged model file is read or rejected within the limits of time and memory")
+    func modelFiles() throws {
         let seed = try SeedModels.modelFile()
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "model.imprint")
