@@ -35,6 +35,7 @@ import Testing
     func confidences() {
         let found = twoLogos.confidences([3, -0.5], in: Self.labels)
         let (crest, leaf) = (exp(0.5 * 3 - 1), exp(2 * -0.5 + 0.25))
+        #expect(found.count == Self.labels.count)
         for (confidence, odds) in zip(found, [leaf, crest, 1]) {
             #expect(abs(Double(confidence) - odds / (1 + crest + leaf)) < 1e-7)
         }

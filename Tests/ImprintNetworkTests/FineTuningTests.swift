@@ -91,8 +91,11 @@ import Testing
     }
 
     @Test func fineTuningThatIncreasesTheErrorChangesNothing() throws {
-        let (before, after, _) = try Self.fineTuned(learningRate: 1000, steps: 10)
+        let (before, after, parameters) = try Self.fineTuned(learningRate: 1000, steps: 10)
         #expect(after == before)
+        let (_, unchanged) = try Self.quantized()
+        expectBitwiseEqual(
+            parameters.withValues { Array($0) }, unchanged.withValues { Array($0) }, "parameters")
     }
 
     @Test func theTrainingNetworkComputesTheOutputsOfInt8() throws {

@@ -30,6 +30,7 @@ import Testing
         ] as [(Float, [[Float]])])
     func reference(decay: Float, expected: [[Float]]) {
         let logits = heads([decay])[0].logits(features)
+        #expect(logits.count == rows && logits.allSatisfy { $0.count == 3 })
         for (row, expected) in zip([0, 41], expected) {
             let mean = logits[row].reduce(0, +) / 3
             for (found, expected) in zip(logits[row], expected) { #expect(abs(found - mean - expected) < 0.03) }
@@ -39,6 +40,7 @@ import Testing
     @Test("A search that starts from the result of a larger penalty finds the same head") func path() {
         let alone = heads([0.01])[0].logits(features)
         let path = heads([1, 0.1, 0.01])[2].logits(features)
+        #expect(alone.map(\.count) == Array(repeating: 3, count: rows) && path.map(\.count) == alone.map(\.count))
         for (left, right) in zip(alone.joined(), path.joined()) { #expect(abs(left - right) < 0.05) }
     }
 
@@ -52,6 +54,7 @@ import Testing
             features: features, targets: (0..<rows).map { [$0 % 2] }, labels: 2, workers: Workers(2)
         ).heads(weightDecays: [0.01])[0]
         let logits = head.logits(features)
+        #expect(logits.count == rows)
         for (row, logits) in logits.enumerated() {
             #expect(logits.allSatisfy { $0.isFinite })
             #expect((logits[1] > logits[0]) == (row % 2 == 1))
@@ -69,6 +72,7 @@ import Testing
         let both = logits(sets, labels: 2)
         for label in 0..<2 {
             let alone = logits(sets.map { $0.contains(label) ? [0] : [] }, labels: 1)
+            #expect(both.count == rows && alone.count == rows)
             for (row, expected) in zip(both, alone) { #expect(abs(row[label] - expected[0]) < 0.05) }
         }
     }
