@@ -36,6 +36,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from folds import parse_arguments
+from intervals import percentiles
 
 NONE = "none"
 
@@ -265,8 +266,7 @@ def interval(measure, form, resamples=200):
     estimate = measure(lambda file: 1)
     if estimate is None:
         return "–"
-    values = sorted(measure(lambda file, seed=seed: bootstrap_weight(seed, file)) for seed in range(resamples))
-    low, high = values[int(0.025 * resamples)], values[int(0.975 * resamples)]
+    low, high = percentiles(measure(lambda file, seed=seed: bootstrap_weight(seed, file)) for seed in range(resamples))
     return f"{form.format(estimate)} ({form.format(low)} to {form.format(high)})"
 
 

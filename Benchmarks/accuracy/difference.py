@@ -14,13 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from folds import audit_groups, read_groups
-from intervals import Prediction, auc, bootstrap
-
-
-class Gain(NamedTuple):
-    """1 if only ONE classifies a photo correctly, -1 if only OTHER does, else 0."""
-    group: int
-    value: int
+from intervals import Gain, Prediction, auc, bootstrap, mean_gain
 
 
 def main():
@@ -40,6 +34,7 @@ def main():
     name = args.one
     if args.together:
         name, one = f"{args.one} and {args.other} together", {key: ensemble(one[key], other[key]) for key in one}
+    # 1 if only ONE classifies a photo correctly, -1 if only OTHER does, else 0.
     gains = [Gain(group[file], one[seed, file].is_correct - other[seed, file].is_correct) for seed, file in one]
     mean, low, high = bootstrap(mean_gain, [gains])
     print(
@@ -86,12 +81,6 @@ def pooled_auc(found):
     scores = (one.logits[labels[0]] - one.logits[labels[1]] for one in found.values())
     binary = [Prediction(score, one.label == labels[0], one.is_correct, 0) for score, one in zip(scores, found.values())]
     return auc(sorted(binary), {0: 1})
-
-
-def mean_gain(gains, weights):
-    """Returns the mean gain, weighted by group."""
-    total = sum(weights[gain.group] for gain in gains)
-    return sum(weights[gain.group] * gain.value for gain in gains) / total if total else None
 
 
 if __name__ == "__main__":

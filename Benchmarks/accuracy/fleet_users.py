@@ -33,6 +33,7 @@ from pathlib import Path
 
 from drawn_users import draw
 from folds import parse_arguments, run_json
+from intervals import percentiles
 from recorded_requests import RecordingProxy, check_requests
 
 PACKAGE = Path(__file__).resolve().parents[2]
@@ -220,10 +221,10 @@ def print_accuracy(args, model):
         print(f"| {name} | " + " | ".join(f"{measure(column):.1%}" for column in columns) + " |")
     gains = [row[2] - row[0] for row in rows]
     generator = random.Random(1)
-    means = sorted(statistics.mean(generator.choices(gains, k=len(gains))) for _ in range(10_000))
+    low, high = percentiles(statistics.mean(generator.choices(gains, k=len(gains))) for _ in range(10_000))
     print(f"\nThe fleet's model is better than BASE for {sum(gain > 0 for gain in gains)} users and worse for "
           f"{sum(gain < 0 for gain in gains)}. The mean gain is {100 * statistics.mean(gains):+.1f} points (95 % interval over "
-          f"users {100 * means[250]:+.1f} to {100 * means[9750]:+.1f}).")
+          f"users {100 * low:+.1f} to {100 * high:+.1f}).")
 
 
 if __name__ == "__main__":

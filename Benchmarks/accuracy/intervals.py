@@ -14,6 +14,12 @@ class Prediction(NamedTuple):
     group: int
 
 
+class Gain(NamedTuple):
+    """A gain, such as that of a user or a photo, and its group."""
+    group: int
+    value: float
+
+
 def accuracy(predictions, weights):
     """Returns the accuracy, weighted by group; None if the sum of the weights is 0."""
     correct = sum(weights[prediction.group] for prediction in predictions if prediction.is_correct)
@@ -55,6 +61,12 @@ def bootstrap_difference(measure, runs, others, resamples=1000):
         lambda weights: mean(difference(pair, weights) for pair in pairs), [run for run, _ in pairs], resamples)
 
 
+def mean_gain(gains, weights):
+    """Returns the mean gain, weighted by group."""
+    total = sum(weights[gain.group] for gain in gains)
+    return sum(weights[gain.group] * gain.value for gain in gains) / total if total else None
+
+
 def mean(values):
     """Returns the mean of the values that are not None; None if there are none."""
     values = [value for value in values if value is not None]
@@ -66,6 +78,12 @@ def resampled(statistic, runs, resamples):
     groups = sorted({prediction.group for run in runs for prediction in run})
     generator = random.Random(1)
     samples = (statistic(Counter(generator.choices(groups, k=len(groups)))) for _ in range(resamples))
-    samples = sorted(value for value in samples if value is not None)
+    samples = [value for value in samples if value is not None]
     estimate = statistic(Counter(groups))
-    return None if estimate is None else (estimate, samples[int(0.025 * len(samples))], samples[int(0.975 * len(samples))])
+    return None if estimate is None else (estimate, *percentiles(samples))
+
+
+def percentiles(samples):
+    """Returns the 2.5th and the 97.5th percentile of samples."""
+    ordered = sorted(samples)
+    return ordered[int(0.025 * len(ordered))], ordered[int(0.975 * len(ordered))]

@@ -11,15 +11,11 @@ existing images are not drawn again, so it may be the output folder of drawn_use
 
 import argparse
 import statistics
-from collections import namedtuple
 from pathlib import Path
 
 from drawn_users import draw
 from folds import parse_arguments, run_json
-from intervals import bootstrap
-
-# 1 if only the merged model classifies an image correctly, -1 if only the base model does, else 0.
-Gain = namedtuple("Gain", "group value")
+from intervals import Gain, bootstrap, mean_gain
 
 
 def main():
@@ -54,6 +50,7 @@ def main():
 
     def compare(data, group):
         before, after = correctness(args.base, data), correctness(merged, data)
+        # 1 if only the merged model classifies an image correctly, -1 if only the base model does, else 0.
         gains = [Gain(group, int(after[file]) - int(before[file])) for file in before]
         return accuracy(before), accuracy(after), gains
 
@@ -86,12 +83,6 @@ def main():
 
 def accuracy(correctness):
     return sum(correctness.values()) / len(correctness)
-
-
-def mean_gain(gains, weights):
-    """Returns the mean gain, weighted by group."""
-    total = sum(weights[gain.group] for gain in gains)
-    return sum(weights[gain.group] * gain.value for gain in gains) / total if total else None
 
 
 def text(row):
