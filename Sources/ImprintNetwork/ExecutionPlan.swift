@@ -38,7 +38,7 @@ public final class ExecutionPlan {
         public var precision = Precision.float32
         /// Whether `ExecutionPlan.headInput` can be read after a pass; its memory is then not reused.
         package var keepsHeadInput = false
-        /// A pool for the threads of `workers`, which other plans use at other times; nil for a pool of this plan alone.
+        /// A thread pool shared with plans that never run at the same time; nil if the plan creates its own.
         package var threadPool: ThreadPool?
 
         /// Creates options.

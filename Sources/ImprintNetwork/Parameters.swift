@@ -163,6 +163,9 @@ public final class Parameters: @unchecked Sendable {
     /// `layout` has the names and shapes. The weights of a `Convolution` are [height, width, input channels / groups, output channels], and those of
     /// a `Dense` layer are [inputs, outputs]. Do not set values while a plan runs. If the parameters are quantized, they lose the quantization, which
     /// fits only the old values.
+    ///
+    /// To change the weights of a model that was read from a file, set the values of a `copy()`, and create a new model with it: the identity of
+    /// the model, which a personalization contains, does not change with its parameters.
     /// - Parameter values: The values; the last axis of the shape is contiguous.
     /// - Throws: `NetworkError.unknownParameter` or `NetworkError.parameterCount`; the parameters do not change then.
     public func setValues(_ values: [Float], of name: String) throws(NetworkError) {

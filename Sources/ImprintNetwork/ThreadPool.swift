@@ -51,8 +51,10 @@ public struct Worker {
 /// All workers run the same operation at the same time and meet at barriers. There is no task queue between operations, and a run
 /// does not allocate memory. Between runs the threads sleep.
 ///
-/// An `ExecutionPlan` has its own pool, unless it shares one with plans that never run at the same time. The pool exists besides `Workers` (ImprintCore), which runs independent items such as photos, because an
-/// operation can take less time than starting and joining tasks: here, the threads stay in their loop and a barrier takes about 1 µs.
+/// An `ExecutionPlan` has its own pool, unless it shares one with plans that never run at the same time.
+///
+/// The pool exists besides `Workers` (ImprintCore), which runs independent items such as photos, because an operation can take less time
+/// than starting and joining tasks: here, the threads stay in their loop and a barrier takes about 1 µs.
 package final class ThreadPool: @unchecked Sendable {
     /// The number of workers, including the calling thread.
     package private(set) var count = 1

@@ -131,7 +131,7 @@ extension ExampleTrainer {
         }
         guard let result, !Task.isCancelled else { throw CancellationError() }
         let note = await use(try ImageClassifier(result.model, threads: threads), .detector(result.model))
-        return Self.message(about: result, data) + note
+        return Self.message(about: result, data) + note + result.featureNote
     }
 
     /// Returns a message about a finished run.

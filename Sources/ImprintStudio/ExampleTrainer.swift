@@ -326,8 +326,9 @@ final class ExampleTrainer: Sendable {
             let note = await use(classifier, .personalization(personalization))
             return "Learned from \(examples.count) examples.\(note)"
         }
-        let (model, base) = try await trainNewModel(examples)
-        let note = await use(try ImageClassifier(model, threads: threads), .classifier(model))
+        let (result, base) = try await trainNewModel(examples)
+        let model = result.model
+        let note = await use(try ImageClassifier(model, threads: threads), .classifier(model)) + result.featureNote
         let start = base.map { ", starting from \(BaseModelOffer.title(of: $0.name))" } ?? ""
         return "Learned from \(examples.count) examples\(start).\(note)"
     }
@@ -354,7 +355,7 @@ final class ExampleTrainer: Sendable {
     /// Trains a new model, which starts from the first installed base model.
     ///
     /// It starts from the base model that comes with Imprint if none is installed, or if `usesBuiltInBase` is true.
-    private func trainNewModel(_ examples: Examples) async throws -> (ModelFile, InstalledBase?) {
+    private func trainNewModel(_ examples: Examples) async throws -> (TrainingResult, InstalledBase?) {
         try await withPrivateTemporaryFolder(in: temporaryFolder) { folder in
             let photos = try examples.write(to: folder.appending(path: "examples", directoryHint: .isDirectory))
             let base = usesBuiltInBase ? nil : try findBase()
@@ -368,7 +369,7 @@ final class ExampleTrainer: Sendable {
             }
             guard let result, !Task.isCancelled else { throw CancellationError() }
             if let error = result.photoError { throw error }
-            return (result.model, base)
+            return (result, base)
         }
     }
 }

@@ -98,3 +98,14 @@ extension Studio {
             ], body: try await trainer.file(of: learned))
     }
 }
+
+extension TrainingResult {
+    /// A sentence about features that the model lacks, after a space; empty if it has all of them.
+    var featureNote: String {
+        guard let featureFailure else { return "" }
+        let reason = "\(featureFailure)".sentence
+        return model.rehearsal == nil
+            ? " The model may forget when it is personalized, because it has no features of its training photos. \(reason)"
+            : " The model does not recognize photos that are unlike the training photos. \(reason)"
+    }
+}

@@ -64,7 +64,10 @@ extension ExampleTrainer {
         let note = await use(try ImageClassifier(result.model, threads: threads), .classifier(result.model))
         let start = base.map { ", starting from \(BaseModelOffer.title(of: $0.name))" } ?? ""
         let early = result.ending == .stopped ? "Stopped early, and kept the best model so far. " : ""
-        return (result, "\(early)Trained on \(count) photos\(start). \(Self.text(result.evaluation))\(note)")
+        return (
+            result,
+            "\(early)Trained on \(count) photos\(start). \(Self.text(result.evaluation))\(note)\(result.featureNote)"
+        )
     }
 
     /// Returns the accuracy on the validation set as a sentence.
@@ -126,7 +129,7 @@ extension Studio {
         guard let model = learned.model else {
             throw RequestError("A personalization cannot be exported. Train a new model first.", .conflict)
         }
-        let exported = try await withPrivateTemporaryFolder { folder in
+        let exported = try await withPrivateTemporaryFolder(in: trainer.temporaryFolder) { folder in
             let file = folder.appending(path: name)
             do {
                 if format == "onnx" { try model.writeONNX(to: file) } else { try model.writeCoreML(to: file) }

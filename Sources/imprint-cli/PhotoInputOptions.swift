@@ -129,10 +129,14 @@ final class PhotoSource {
     private let shard: Shard
     let isStrict: Bool
     private var index = 0
+    private var isListAtEnd = false
 
     init(_ named: [PhotoInput], list: PhotoList?, shard: Shard, isStrict: Bool) {
         (self.named, self.list, self.shard, self.isStrict) = (named, list, shard, isStrict)
     }
+
+    /// Whether all photos were returned.
+    var isAtEnd: Bool { index >= named.count && (list == nil || isListAtEnd) }
 
     /// Whether photos come from a list.
     var hasList: Bool { list != nil }
@@ -150,7 +154,10 @@ final class PhotoSource {
             guard
                 let photo = index < named.count
                     ? named[index] : try list?.next(isStopped: isStopped).map(PhotoInput.init)
-            else { return nil }
+            else {
+                isListAtEnd = !isStopped()
+                return nil
+            }
             defer { index += 1 }
             if shard.contains(index) { return photo }
         }

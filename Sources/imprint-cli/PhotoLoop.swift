@@ -55,7 +55,7 @@ func forEachPhoto(
         throw error
     }
     progress.clear()
-    for line in try output.finish(isComplete: !Interrupt.isRequested) { Terminal.note(line) }
+    for line in try output.finish(isComplete: photos.isAtEnd) { Terminal.note(line) }
     if Interrupt.isRequested {
         Terminal.note(
             "Interrupted after \(TextTable.counted(progress.done, "photo")); all results until then are complete.")

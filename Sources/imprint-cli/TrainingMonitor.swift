@@ -227,9 +227,12 @@ struct TrainingMonitor {
             )
         }
         if let reason = result.featureFailure {
+            let effect =
+                result.model.rehearsal == nil
+                ? "has no features of its training photos to replay, so imprint personalize may make it forget"
+                : "does not recognize photos that are unlike the training photos"
             Terminal.warn(
-                "Error: \(output) has no features of its training photos to replay, so imprint personalize may make it forget: "
-                    + "\(reason)" + (savesCheckpoints ? " Then run again with --resume." : ""))
+                "Error: \(output) \(effect): \(reason)" + (savesCheckpoints ? " Then run again with --resume." : ""))
         }
         if !json, let evaluation = result.multiLabelEvaluation {
             Terminal.noteLines("\n" + MultiLabelTable(evaluation).text)

@@ -50,7 +50,7 @@ import Testing
         let object = AnnotatedPhoto.Object(label: "leaf", box: NormalizedRectangle(x: 0, y: 0, width: 1, height: 1))
         let data = DetectorData(
             annotations: BoxAnnotations(
-                labels: ["leaf"], photos: [AnnotatedPhoto(url: photo, width: 9, height: 9, objects: [object])]),
+                uncheckedLabels: ["leaf"], photos: [AnnotatedPhoto(url: photo, width: 9, height: 9, objects: [object])]),
             artwork: [:])
         func message(_ ending: TrainingResult.Ending, _ error: ImageError? = nil) -> String {
             let result = TrainingResult(

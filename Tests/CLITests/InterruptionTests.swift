@@ -138,7 +138,7 @@ import Testing
                 """
                 touch lines
                 $imprint train photos --output m.imprint --epochs 100000 --input-size 16 --width 0.25 --json > lines &
-                while [ $(wc -l < lines) -lt 3 ]; do sleep 0.05; done
+                while [ $(wc -l < lines) -lt 3 ] && kill -0 $!; do sleep 0.05; done
                 kill -\(signal) $!
                 wait $!
                 """, folder: folder)
@@ -154,7 +154,7 @@ import Testing
     }
 
     @Test(
-        "In a terminal, the first signal says that the command stops, unless it is quiet",
+        "In a terminal, the first signal reports that the command stops, unless it is quiet",
         .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/script")), arguments: ["", "--quiet"])
     func interruptNote(option: String) throws {
         try withTemporaryFolder { folder in
@@ -162,7 +162,7 @@ import Testing
             try #"""
             touch lines
             $imprint train photos --output m.imprint --epochs 100000 --input-size 16 --width 0.25 --json $1 > lines &
-            while [ $(wc -l < lines) -lt 3 ]; do sleep 0.05; done
+            while [ $(wc -l < lines) -lt 3 ] && kill -0 $!; do sleep 0.05; done
             kill -INT $!
             wait $!
             """#.write(to: folder.appending(path: "run"), atomically: true, encoding: .utf8)
@@ -200,7 +200,7 @@ import Testing
                 """
                 touch lines
                 $imprint train photos --output m.imprint --epochs 100000 --input-size 16 --width 0.25 --memory 0 --json > lines &
-                while [ $(wc -l < lines) -lt 3 ]; do sleep 0.05; done
+                while [ $(wc -l < lines) -lt 3 ] && kill -0 $!; do sleep 0.05; done
                 mv photos away
                 wait $!
                 """, folder: folder)
@@ -225,7 +225,7 @@ import Testing
                 touch lines
                 $imprint train photos --output m.imprint --report r.html --checkpoint run --checkpoint-interval 0.1 --epochs 100000 \\
                     --input-size 16 --width 0.25 --time-limit 6s --json > lines &
-                while [ $(wc -l < lines) -lt 3 ]; do sleep 0.05; done
+                while [ $(wc -l < lines) -lt 3 ] && kill -0 $!; do sleep 0.05; done
                 echo mine | tee m.imprint > r.html
                 echo mine > mine && mv mine run/checkpoint.safetensors
                 wait $!
@@ -270,7 +270,12 @@ import Testing
                     os.set_blocking(writer, True)
                 process = subprocess.Popen(sys.argv[1:], stdout=writer, stderr=writer)
                 os.close(writer)
-                time.sleep(3)
+                # The command has checked its outputs once it waits for the pipe: then it uses no more processor time.
+                before, used = -1, 0
+                while used != before or used == 0:
+                    time.sleep(1)
+                    before = used
+                    used = sum(map(int, open(f"/proc/{process.pid}/stat").read().rsplit(")")[1].split()[11:13]))
                 assert process.poll() is None, process.returncode
                 with open("\(chosen)", "w") as file:
                     file.write("mine")

@@ -50,7 +50,8 @@ extension PersonalizationSession {
     ///   it, and the result has a `cacheFailure`.
     /// - Throws:
     ///   - `ImageError` if more than half of the photos, or all photos of a label, cannot be read.
-    ///   - `ImprintError` if a label cannot be added, or the memory limit is too low for one photo.
+    ///   - `ImprintError` if a label cannot be added, or the memory limit is too low for one photo; `ImprintError.sessionIsTraining` in a
+    ///     progress closure during training.
     ///   - `CancellationError` if `control` is cancelled.
     ///   - The errors of reading the cache file, and of creating it.
     public func teach(
@@ -60,6 +61,7 @@ extension PersonalizationSession {
     ) throws -> PersonalizationResult {
         precondition(
             folder != nil || !corrections.isEmpty, "a session learns from a folder, from corrections or from both")
+        try training.checkIsNotHeldByThisThread()
         func learn() throws -> PersonalizationResult {
             try self.learn(folder, corrections, cache, control, onProgress)
         }

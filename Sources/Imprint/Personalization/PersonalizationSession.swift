@@ -23,8 +23,8 @@ internal import Synchronization
 /// A session is thread-safe. The methods that change it run one after another. Reading `classifier`, `personalization` or `exampleCount` does not
 /// wait for training: until a call has finished training, they return the previous state. The session never changes the base model.
 ///
-/// A progress closure can read the session, but must not change it: during training, `teach`, `correct`, `forget` and `undo()` then throw
-/// `ImprintError.sessionIsTraining`.
+/// A progress closure can read the session, but must not change it. During training, `teach`, `correct`, `forget` and `undo()` then throw
+/// `ImprintError.sessionIsTraining`. While `teach` reads photos, the session is not locked, and a change by the closure would mix with its call.
 ///
 /// Methods that train throw `ImprintError.personalizationDiverged` if a parameter becomes NaN or infinite, and `NetworkError.outOfMemory`.
 public final class PersonalizationSession: Sendable {
@@ -33,7 +33,7 @@ public final class PersonalizationSession: Sendable {
     /// The hyperparameters and limits.
     public let configuration: PersonalizationConfiguration
     /// Held while a call changes the session, including its training.
-    private let training = TrainingLock()
+    let training = TrainingLock()
     /// The training data, locked only to read it or to commit a change.
     private let history: Mutex<TrainingHistory>
     private let published: LiveClassifier

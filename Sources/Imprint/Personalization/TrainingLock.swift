@@ -19,4 +19,14 @@ final class TrainingLock: @unchecked Sendable {
         defer { isHeld = false }
         return try body()
     }
+
+    /// Throws if this thread holds the lock.
+    ///
+    /// A call that continues on another thread checks this first: the other thread would wait forever for the lock of a caller that waits for it.
+    func checkIsNotHeldByThisThread() throws(ImprintError) {
+        // It fails only if another thread holds the lock.
+        guard lock.try() else { return }
+        defer { lock.unlock() }
+        if isHeld { throw .sessionIsTraining }
+    }
 }

@@ -152,17 +152,22 @@ struct BoxCollector {
             case .failure(let error): skipped.append(SkippedImage(url: url, reason: error))
             case .success(let header):
                 if entries.count > 1 { warnings.add(.repeatedPhoto, url.lastPathComponent) }
-                let size = header.uprightSize
                 let found = entries.flatMap { objects(of: $0, header) }
-                // The photo shows objects at unknown positions, so it is not background.
-                guard !found.isEmpty || entries.allSatisfy(\.boxes.isEmpty) else {
-                    warnings.add(.withoutUsableBoxes, url.lastPathComponent)
-                    withoutUsableBoxes.append(url)
-                    continue
-                }
-                photos.append(AnnotatedPhoto(url: url, width: size.width, height: size.height, objects: found))
+                add(url, header.uprightSize, found, hasBoxes: !entries.allSatisfy(\.boxes.isEmpty))
             }
         }
+    }
+
+    /// Adds a photo, unless all its boxes were dropped: it then shows objects at unknown positions, so it is not background.
+    private mutating func add(
+        _ url: URL, _ size: (width: Int, height: Int), _ objects: [AnnotatedPhoto.Object], hasBoxes: Bool
+    ) {
+        guard !objects.isEmpty || !hasBoxes else {
+            warnings.add(.withoutUsableBoxes, url.lastPathComponent)
+            withoutUsableBoxes.append(url)
+            return
+        }
+        photos.append(AnnotatedPhoto(url: url, width: size.width, height: size.height, objects: objects))
     }
 
     /// Adds annotated photos without reading their files.
@@ -193,10 +198,8 @@ struct BoxCollector {
                         label: object.label, x: Double(box.x), y: Double(box.y), width: Double(box.width),
                         height: Double(box.height), isCrowd: object.isCrowd, entry: entry))
             }
-            photos.append(
-                AnnotatedPhoto(
-                    url: photo.url, width: photo.width, height: photo.height,
-                    objects: objects(of: stated, in: (Double(photo.width), Double(photo.height), .up))))
+            let found = objects(of: stated, in: (Double(photo.width), Double(photo.height), .up))
+            add(photo.url, (photo.width, photo.height), found, hasBoxes: !stated.boxes.isEmpty)
         }
     }
 

@@ -163,8 +163,9 @@ struct DetectorTask: TrainingTask {
         for (logo, label) in logos.enumerated() where artwork[label] == nil {
             guard !photos.training.contains(where: { $0.shows(logo) }) else { continue }
             throw .invalidSetting(
-                name: "annotations", found: "a training set without objects of \(label)",
-                expected: "at least one. Add photos of it, or start a new run without the checkpoint")
+                name: "the number of objects of \(label.debugDescription) in the training set of the checkpoint",
+                found: "0",
+                expected: "at least 1. Add photos of \(label.debugDescription), or start a new run")
         }
     }
 

@@ -175,7 +175,8 @@ public struct TrainingResult: Sendable {
     public let checkpointFailure: FileError?
     /// The reason why the model lacks features of training photos, such as `ImprintError.outOfMemory`; nil if it does not.
     ///
-    /// The model then has no features for replay, so a personalization may forget. A classifier may also have no novelty rule.
+    /// `TrainingResult.model` then has no features for replay (`ModelFile.rehearsal`), so a personalization may forget, or no novelty rule
+    /// (`ModelFile.novelty`), or neither.
     public let featureFailure: ImprintError?
     /// Whether a new run with the same images and configuration gives the same model.
     public let isRepeatable: Bool

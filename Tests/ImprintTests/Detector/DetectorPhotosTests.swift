@@ -89,7 +89,7 @@ import Testing
             let task = try task(annotations)
             let error = #expect(throws: ImprintError.self) { _ = try read(task, earlier: earlier) }
             let text = try #require(error).description
-            #expect(text.contains("annotations is a training set without objects of frame"), "\(text)")
+            #expect(text.contains("objects of \"frame\" in the training set of the checkpoint is 0"), "\(text)")
         }
     }
 

@@ -69,6 +69,31 @@ import Testing
         }
     }
 
+    @Test(
+        "A progress closure cannot train with a folder, which may continue on another thread", .timeLimit(.minutes(2)),
+        arguments: [false, true])
+    func changingWithFolder(isBackground: Bool) throws {
+        try withTemporaryFolder { folder in
+            try write(photos, label: "stripes", in: folder)
+            let images = try ImageFolder(at: folder, minimumClasses: 1)
+            var configuration = PersonalizationConfiguration()
+            configuration.isBackground = isBackground
+            let session = try PersonalizationSession(leftOrRightClassifier(), configuration: configuration)
+            var errors: [(any Error)?] = []
+            _ = try session.teach(images) { done, total in
+                guard done == total else { return }
+                do {
+                    // The first call comes before training, in which the closure must not change the session.
+                    if errors.isEmpty { errors.append(nil) } else { _ = try session.teach(images) }
+                } catch {
+                    errors.append(error)
+                }
+            }
+            #expect(errors.count > 1)
+            #expect(errors.dropFirst().allSatisfy { $0 as? ImprintError == .sessionIsTraining })
+        }
+    }
+
     @Test("Calls from several threads change the session one after another")
     func severalThreads() throws {
         let session = try PersonalizationSession(leftOrRightClassifier())
