@@ -3,6 +3,7 @@ internal import Foundation
 internal import Imprint
 internal import ImprintCore
 internal import ImprintModel
+internal import ImprintTraining
 
 /// A learned model, which stays in memory.
 ///
