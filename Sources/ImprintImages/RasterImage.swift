@@ -10,12 +10,16 @@ public struct RasterImage: Sendable, Hashable {
     public let channels: Int
     /// The `height * width * channels` samples, row by row, with interleaved channels.
     ///
-    /// You can change their values, but not their number: a different number is a programming error. To change many samples, change a local
-    /// array and then create an image from it, because the number is checked after each access.
+    /// You can change their values, but not their number: a different number is a programming error.
     public var samples: [UInt8] {
-        // Without the old value, so that a change of single samples does not copy the array.
-        didSet { checkSampleCount() }
+        @inlinable get { values }
+        // With an observer (`didSet`), each change of a sample by another module copies the array.
+        @inlinable _modify {
+            defer { checkSampleCount() }
+            yield &values
+        }
     }
+    @usableFromInline var values: [UInt8]
 
     /// Creates an image from the given samples.
     public init(width: Int, height: Int, channels: Int, samples: [UInt8]) {
@@ -24,14 +28,14 @@ public struct RasterImage: Sendable, Hashable {
         self.width = width
         self.height = height
         self.channels = channels
-        self.samples = samples
+        values = samples
         checkSampleCount()
     }
 
-    private func checkSampleCount() {
+    @usableFromInline func checkSampleCount() {
         precondition(
-            samples.count == width * height * channels,
-            "\(width)x\(height)x\(channels) needs \(width * height * channels) samples, not \(samples.count)")
+            values.count == width * height * channels,
+            "\(width)x\(height)x\(channels) needs \(width * height * channels) samples, not \(values.count)")
     }
 
     /// Creates an image in which every sample has the same value.
