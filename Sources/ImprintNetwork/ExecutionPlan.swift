@@ -1,4 +1,4 @@
-package import ImprintCore
+internal import ImprintCore
 internal import Synchronization
 
 /// A network compiled for a batch size and a mode: fused operations, their order of execution and one memory arena.
@@ -13,76 +13,6 @@ public final class ExecutionPlan {
         case prediction
         /// Forward and backward passes.
         case training
-    }
-
-    /// The options of compilation.
-    public struct Options: Sendable {
-        /// The largest number of images per pass.
-        public var batchSize: Int
-        /// The purpose of the plan.
-        public var mode: Mode
-        /// The threads that share the work; the results do not depend on their number.
-        package var workers: Workers
-        /// The names of the frozen nodes: training does not change their parameters and statistics.
-        public var frozen: Set<String>
-        /// Whether the backward pass computes the gradient with respect to the network's input.
-        public var inputGradient: Bool
-        /// The seed of the random numbers in a pass (dropout).
-        public var seed: UInt64
-        /// The precision of matrix products.
-        ///
-        /// In predictions, `int8` requires quantized parameters. In training, `int8` and `automatic` mean float32, and `bfloat16` is mixed precision:
-        /// convolutions that are matrix products compute y = x·W and dx = dy·Wᵀ with operands that are rounded to bfloat16, except for few rows.
-        /// Sums, the gradients of the weights, the parameters and all other layers are float32 (Kalamkar et al., "A study of BFLOAT16 for deep
-        /// learning training", 2019).
-        public var precision = Precision.float32
-        /// Whether `ExecutionPlan.headInput` can be read after a pass; its memory is then not reused.
-        package var keepsHeadInput = false
-        /// A thread pool shared with plans that never run at the same time; nil if the plan creates its own.
-        package var threadPool: ThreadPool?
-
-        /// Creates options.
-        /// - Parameters:
-        ///   - batchSize: The largest number of images per pass, at least 1.
-        ///   - mode: The purpose of the plan.
-        ///   - threads: The number of threads that share the work.
-        ///   - frozen: The names of the frozen nodes.
-        ///   - inputGradient: Whether the backward pass computes the gradient with respect to the network's input.
-        ///   - seed: The seed of the random numbers in a pass.
-        public init(
-            batchSize: Int, mode: Mode = .prediction, threads: Int = 1, frozen: Set<String> = [],
-            inputGradient: Bool = false, seed: UInt64 = 0
-        ) {
-            self.init(
-                batchSize: batchSize, mode: mode, workers: Workers(threads), frozen: frozen,
-                inputGradient: inputGradient, seed: seed)
-        }
-
-        /// Creates options with the given workers.
-        package init(
-            batchSize: Int, mode: Mode = .prediction, workers: Workers, frozen: Set<String> = [],
-            inputGradient: Bool = false, seed: UInt64 = 0
-        ) {
-            precondition(batchSize >= 1, "batchSize is \(batchSize), expected at least 1")
-            self.batchSize = batchSize
-            self.mode = mode
-            self.workers = workers
-            self.frozen = frozen
-            self.inputGradient = inputGradient
-            self.seed = seed
-        }
-
-        /// Whether weights are packed before the second pass instead of the first.
-        ///
-        /// A pass over one image reads each weight only once or twice. Packing takes about half as long as such a pass, and as much memory
-        /// as the parameters, so it pays off only if more passes follow. The results are the same.
-        var delaysPacking: Bool { mode == .prediction && batchSize == 1 }
-
-        /// Whether products of convolutions use bfloat16.
-        var usesBFloat16: Bool { precision == .bfloat16 }
-
-        /// Whether quantized layers compute in int8.
-        var usesInt8: Bool { mode == .prediction && (precision == .int8 || precision == .automatic) }
     }
 
     /// An operation with the buffers it runs on.
