@@ -20,23 +20,6 @@ public import ImprintSynthesis
 ///
 /// The same detector, data and seed give a bitwise equal personalization, for any number of threads.
 public struct DetectorPersonalizer: Sendable {
-    /// The settings.
-    public struct Configuration: Hashable, Sendable {
-        /// The random seed.
-        public var seed: UInt64 = 0
-        /// The number of threads, 1…256; the result does not depend on it.
-        public var threads = Processors.coreCount
-        /// The maximum memory for photos, in bytes.
-        ///
-        /// Nil means half of the available memory, at most 512 MB. The result does not depend on it.
-        public var memoryLimit: Int?
-        /// The amount of training, relative to the default.
-        package var scale = 1.0
-
-        /// Creates the default configuration.
-        public init() {}
-    }
-
     /// The result of adding logos.
     public struct Result: Sendable {
         /// The personalization with the new logos, added to the detector's personalization if it has one.
@@ -385,16 +368,6 @@ public struct DetectorPersonalizer: Sendable {
         return Personalization(
             base: base, addedLabels: (earlier?.addedLabels ?? []) + logos, columns: (earlier?.columns ?? []) + columns,
             factors: earlier?.factors ?? [], record: record)
-    }
-}
-
-extension DetectorPersonalizer.Configuration {
-    fileprivate func check() throws(ImprintError) {
-        let problem = HyperparameterProblem.first(of: [
-            .init("threads", threads, in: Processors.threadRange),
-            .init("memoryLimit", memoryLimit ?? 0, memoryLimit ?? 0 >= 0, "at least 0"),
-        ])
-        if let problem { throw problem.error }
     }
 }
 
