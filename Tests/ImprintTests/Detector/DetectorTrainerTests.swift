@@ -391,15 +391,4 @@ import Testing
         case .failure(let error): #expect(expected.map(error.reason.contains) == true, "\(error.reason)")
         }
     }
-
-    @Test("The number of cached execution plans is limited for images of many sizes") func sizes() throws {
-        let network = try Network.logoDetector()
-        let scanner = PyramidScanner(
-            network, parameters: try Parameters(network, seed: 1), preprocessing: .logoDetector,
-            detector: DetectorHead(levels: [48, 96], stride: 16, span: 44, logos: []))
-        for width in stride(from: 20, to: 400, by: 20) {
-            #expect(try scanner.scan(RasterImage(width: width, height: 60), peaks: 0).allSatisfy { $0.score.isFinite })
-            #expect(scanner.plans.count <= 8)
-        }
-    }
 }

@@ -9,6 +9,27 @@ import ImprintImages
 @testable import ImprintSynthesis
 @testable import ImprintTraining
 
+/// Returns the nodes of a network with one heat map that needs 300 activations at the same time, each with `channels` channels.
+///
+/// At a pyramid level of 26,000 pixels with 3 channels, or 6,000 pixels with 59, each activation needs about 8 GB.
+func nodesBeyondMemory(channels: Int) -> [Network.Node] {
+    let count = 300
+    var nodes = (1...count).map { index in
+        Network.Node(
+            name: "\(index)", layer: Convolution(outputChannels: channels, kernelSize: 1),
+            inputs: [index == 1 ? "input" : "\(index - 1)"])
+    }
+    // The sums need the activations in reverse order, so all of them are live at once.
+    for index in (1..<count).reversed() {
+        nodes.append(
+            Network.Node(
+                name: "sum \(index)", layer: AddLayer(),
+                inputs: [index == count - 1 ? "\(count)" : "sum \(index + 1)", "\(index)"]))
+    }
+    nodes.append(Network.Node(name: "head", layer: Convolution(outputChannels: 1, kernelSize: 1), inputs: ["sum 1"]))
+    return nodes
+}
+
 /// Writes artwork: a red cross on a transparent background.
 func writeCross(to folder: URL) throws -> Artwork {
     var image = RasterImage(width: 48, height: 48, channels: 4)

@@ -34,27 +34,12 @@ import Testing
 
     @Test("A pyramid level that needs too much memory is an error with the required size")
     func outOfMemory() {
-        // Each of the 300 activations needs 8 GB, and all are live at once.
-        let count = 300
-        var nodes = (1...count).map { index in
-            Network.Node(
-                name: "\(index)", layer: Convolution(outputChannels: 3, kernelSize: 1),
-                inputs: [index == 1 ? "input" : "\(index - 1)"])
-        }
-        for index in (1..<count).reversed() {
-            nodes.append(
-                Network.Node(
-                    name: "sum \(index)", layer: AddLayer(),
-                    inputs: [index == count - 1 ? "\(count)" : "sum \(index + 1)", "\(index)"]))
-        }
-        nodes.append(
-            Network.Node(name: "head", layer: Convolution(outputChannels: 1, kernelSize: 1), inputs: ["sum 1"]))
-        let error = #expect(throws: ImprintError.self) { try scan(nodes, level: 26_000) }
+        let error = #expect(throws: ImprintError.self) { try scan(nodesBeyondMemory(channels: 3), level: 26_000) }
         guard case .outOfMemory(let byteCount) = error else {
             Issue.record("unexpected: \(String(describing: error))")
             return
         }
-        #expect(byteCount > count * 8_000_000_000)
+        #expect(byteCount > 300 * 8_000_000_000)
     }
 
     @Test("Parameters whose shapes depend on the size of the image are reported, not an output that is not finite")
@@ -97,6 +82,17 @@ import Testing
         for width in [300, 400] { _ = try scanner.scan(RasterImage(width: width, height: 300), peaks: 1) }
         #expect(scanner.plans.count == 4)
         #expect(Set(scanner.plans.values.map { ObjectIdentifier($0.threadPool) }).count == 1)
+    }
+
+    @Test("The number of cached execution plans is limited for images of many sizes") func sizes() throws {
+        let network = try Network.logoDetector()
+        let scanner = PyramidScanner(
+            network, parameters: try Parameters(network, seed: 1), preprocessing: .logoDetector,
+            detector: DetectorHead(levels: [48, 96], stride: 16, span: 44, logos: []))
+        for width in stride(from: 20, to: 400, by: 20) {
+            #expect(try scanner.scan(RasterImage(width: width, height: 60), peaks: 0).allSatisfy { $0.score.isFinite })
+            #expect(scanner.plans.count <= 8)
+        }
     }
 
     @Test("A detector whose scores are not finite cannot be personalized") func overflow() throws {
