@@ -17,7 +17,7 @@ public struct PersonalizationResult: Sendable {
     /// The accuracy on the photos before personalization, and after it by cross-validation; nil if there are too few photos or the time
     /// limit was reached.
     public let accuracy: Accuracy?
-    /// The error of the cache file; nil if it was written, or if there is none.
+    /// The error of writing the cache file; nil if it was written, or if the call had no cache.
     public let cacheFailure: FileError?
 
     /// The reason why training ended.
