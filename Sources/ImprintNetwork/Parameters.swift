@@ -166,7 +166,9 @@ public final class Parameters: @unchecked Sendable {
     ///
     /// To change the weights of a model that was read from a file, set the values of a `copy()`, and create a new model with it: the identity of
     /// the model, which a personalization contains, does not change with its parameters.
-    /// - Parameter values: The values; the last axis of the shape is contiguous.
+    /// - Parameters:
+    ///   - values: The values; the last axis of the shape is contiguous.
+    ///   - name: The name of the parameter, such as `layers.0.weight`.
     /// - Throws: `NetworkError.unknownParameter` or `NetworkError.parameterCount`; the parameters do not change then.
     public func setValues(_ values: [Float], of name: String) throws(NetworkError) {
         guard let entry = layout[name] else { throw .unknownParameter(name: name) }

@@ -21,7 +21,9 @@ public protocol Optimizer: AnyObject {
     /// Takes a step with the gradients of a training plan after `backward`.
     ///
     /// Change the parameters with `ExecutionPlan.updateParameters(_:)`, and only those in `ExecutionPlan.trainableRanges`.
-    /// - Parameter learningRate: The learning rate of this step, ≥ 0.
+    /// - Parameters:
+    ///   - plan: The training plan, with the gradients of a batch.
+    ///   - learningRate: The learning rate of this step, ≥ 0.
     func step(_ plan: ExecutionPlan, learningRate: Float)
 
     /// Resets the optimizer to its initial state, at the start of a phase.
