@@ -29,10 +29,10 @@ struct Example: Sendable {
     var byteCount: Int { views.reduce(0) { $0 + $1.count * MemoryLayout<Float>.stride } }
 }
 
-extension [Example] {
-    /// The labels of the positive examples, in the order of their first photos.
+extension [Evidence] {
+    /// The labels that photos have, in the order of their first photos.
     var positiveLabels: [String] {
         var seen: Set<String> = []
-        return map(\.evidence).filter { $0.isPositive && seen.insert($0.label).inserted }.map(\.label)
+        return filter { $0.isPositive && seen.insert($0.label).inserted }.map(\.label)
     }
 }

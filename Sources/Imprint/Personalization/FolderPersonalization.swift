@@ -81,6 +81,7 @@ extension PersonalizationSession {
         }
         let all = interleaved(
             (labelled ?? []) + corrections.map { (photo: $0.photo, evidence: Evidence.isNot($0.isNot)) })
+        try checkLabels(of: all.map(\.evidence))
         var saved = clock.seconds
         let store = try cache.map {
             try FeatureCache(
@@ -166,7 +167,7 @@ extension PersonalizationSession {
     ///
     /// A limit may omit all readable photos of a label, but not its corrections.
     private func learnable(_ examples: [Example], _ folder: ImageFolder?) -> [Example] {
-        let missing = Set(folder?.labels ?? []).subtracting(classifier.labels + examples.positiveLabels)
+        let missing = Set(folder?.labels ?? []).subtracting(classifier.labels + examples.map(\.evidence).positiveLabels)
         return examples.filter { !missing.contains($0.evidence.label) }
     }
 

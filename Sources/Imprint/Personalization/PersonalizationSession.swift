@@ -83,7 +83,7 @@ public final class PersonalizationSession: Sendable {
     /// If the model does not have the label, the session adds it.
     /// - Throws: `ImageError` if the file cannot be read as an image, `ImprintError` if the label cannot be added or the memory limit is
     ///   exceeded.
-    public func teach(_ photo: URL, as label: String) throws { try add([example(.file(photo), .isLabel(label))]) }
+    public func teach(_ photo: URL, as label: String) throws { try add(.file(photo), .isLabel(label)) }
 
     /// Adds an image of a label and trains.
     ///
@@ -93,13 +93,13 @@ public final class PersonalizationSession: Sendable {
     ///   - label: The label.
     /// - Throws: `ImprintError` if the label cannot be added or the memory limit is exceeded.
     public func teach(_ image: RasterImage, as label: String) throws {
-        try add([example(.image(image), .isLabel(label))])
+        try add(.image(image), .isLabel(label))
     }
 
     /// Adds a photo that does not have a label, for example because the classifier was wrong about it, and trains.
     /// - Throws: `ImageError` if the file cannot be read as an image, `ImprintError` if the model does not know the label or the memory
     ///   limit is exceeded.
-    public func correct(_ photo: URL, isNot label: String) throws { try add([example(.file(photo), .isNot(label))]) }
+    public func correct(_ photo: URL, isNot label: String) throws { try add(.file(photo), .isNot(label)) }
 
     /// Adds an image that does not have a label, for example because the classifier was wrong about it, and trains.
     /// - Parameters:
@@ -107,7 +107,7 @@ public final class PersonalizationSession: Sendable {
     ///   - label: The label.
     /// - Throws: `ImprintError` if the model does not know the label or the memory limit is exceeded.
     public func correct(_ image: RasterImage, isNot label: String) throws {
-        try add([example(.image(image), .isNot(label))])
+        try add(.image(image), .isNot(label))
     }
 
     /// Adds several photos and trains once.
@@ -123,6 +123,7 @@ public final class PersonalizationSession: Sendable {
         _ photos: [(photo: ImageSource, label: String)], control: PersonalizationControl = PersonalizationControl(),
         onProgress: @escaping (PersonalizationProgress) -> Void = { _ in }
     ) throws {
+        try checkLabels(of: photos.map { .isLabel($0.label) })
         let workers = Workers(configuration.threads)
         var examples: [Example] = []
         for start in stride(from: 0, to: photos.count, by: 2 * workers.count) {
@@ -188,6 +189,19 @@ public final class PersonalizationSession: Sendable {
     }
 
     // MARK: Training
+
+    /// Checks the labels of further photos and corrections, before the session reads the photos.
+    /// - Throws: `ImprintError.unknownLabel` or `ImprintError.cannotAddLabel`.
+    func checkLabels(of evidence: [Evidence]) throws(ImprintError) {
+        let data = history.withLock { $0.data }
+        _ = try PersonalizationTrainer.newLabels(of: data.examples.map(\.evidence) + evidence, base, data.initial)
+    }
+
+    /// Adds a photo and trains.
+    private func add(_ photo: ImageSource, _ evidence: Evidence) throws {
+        try checkLabels(of: [evidence])
+        try add([example(photo, evidence)])
+    }
 
     /// Extracts the features of a photo.
     func example(_ photo: ImageSource, _ evidence: Evidence) throws -> Example {

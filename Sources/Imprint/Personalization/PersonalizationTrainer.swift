@@ -21,16 +21,29 @@ struct PersonalizationTrainer {
         self.data = data
         self.configuration = configuration
         model = base.model
-        let known = model.labels + (data.initial?.addedLabels ?? [])
+        newLabels = try Self.newLabels(of: data.examples.map(\.evidence), base, data.initial)
+        outputs = model.headLabels + (data.initial?.addedLabels ?? []) + newLabels
+    }
+
+    /// Returns the labels that photos add to a model, in the order of the first photo of each.
+    /// - Parameters:
+    ///   - evidence: The labels of all photos and corrections.
+    ///   - base: The model.
+    ///   - initial: The personalization of the model; nil for none.
+    /// - Throws: `ImprintError.unknownLabel` if neither the model nor a photo has the label of a correction, `ImprintError.cannotAddLabel` if
+    ///   photos cannot add labels to the model.
+    static func newLabels(
+        of evidence: [Evidence], _ base: ImageClassifier, _ initial: Personalization?
+    ) throws(ImprintError) -> [String] {
+        let known = base.model.labels + (initial?.addedLabels ?? [])
         // A correction may precede the first photo of its label.
-        let new = data.examples.positiveLabels.filter { !known.contains($0) }
+        let new = evidence.positiveLabels.filter { !known.contains($0) }
         let all = Set(known + new)
-        if let unknown = data.examples.first(where: { !all.contains($0.evidence.label) }) {
-            throw ImprintError.unknownLabel(unknown.evidence.label, known: known)
+        if let unknown = evidence.first(where: { !all.contains($0.label) }) {
+            throw .unknownLabel(unknown.label, known: known)
         }
-        if let label = new.first, !base.learnsNewLabels { throw ImprintError.cannotAddLabel(label, known: known) }
-        newLabels = new
-        outputs = model.headLabels + (data.initial?.addedLabels ?? []) + new
+        if let label = new.first, !base.learnsNewLabels { throw .cannotAddLabel(label, known: known) }
+        return new
     }
 
     /// Trains a personalization.

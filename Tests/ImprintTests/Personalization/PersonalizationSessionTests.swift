@@ -349,4 +349,24 @@ import Testing
             try session.teach(images[0], as: "tree")
         }
     }
+
+    @Test("A label that cannot be added is an error before a photo is read")
+    func unknownDetectorLabel() throws {
+        let missing = URL(filePath: "/nowhere/photo.png")
+        let session = try PersonalizationSession(ImageClassifier(detectorModel(logos: ["logo"])))
+        let error = ImprintError.cannotAddLabel("tree", known: ["nothing", "logo"])
+        #expect(throws: error) { try session.teach(missing, as: "tree") }
+        #expect(throws: error) { try session.teach([(photo: ImageSource.file(missing), label: "tree")]) }
+        #expect(throws: ImprintError.unknownLabel("tree", known: ["nothing", "logo"])) {
+            try session.correct(missing, isNot: "tree")
+        }
+        try withTemporaryFolder { folder in
+            try write(stripes(2, count: 2), label: "tree", in: folder)
+            let photos = try ImageFolder(at: folder, minimumClasses: 1)
+            var readCount = 0
+            #expect(throws: error) { _ = try session.teach(photos, onProgress: { done, _ in readCount = done }) }
+            #expect(readCount == 0)
+        }
+        #expect(session.exampleCount == 0)
+    }
 }
