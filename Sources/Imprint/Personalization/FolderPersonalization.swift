@@ -37,8 +37,8 @@ public struct PersonalizationResult: Sendable {
 extension PersonalizationSession {
     /// Trains with the photos of a folder that has one sub-folder per label.
     ///
-    /// The session reads one photo of each label in turn, so that a time or memory limit affects all labels equally. If the call throws,
-    /// the session and its classifier do not change.
+    /// The session reads one photo of each label in turn, so that a time or memory limit affects all labels equally. If it cannot learn from any
+    /// of the photos that it reads before the time limit, it reads a few more. If the call throws, the session and its classifier do not change.
     /// - Parameters:
     ///   - folder: The photos by label, or nil if there are only corrections. The session adds labels that the model does not have.
     ///   - corrections: Photos, each with a label that it does not have.
@@ -49,7 +49,8 @@ extension PersonalizationSession {
     /// - Returns: The result; its `accuracy` compares the classifier before and after. If the cache cannot be written, the session learns without
     ///   it, and the result has a `cacheFailure`.
     /// - Throws:
-    ///   - `ImageError` if more than half of the photos, or all photos of a label, cannot be read.
+    ///   - `ImageError` if more than half of the photos, or all photos of a label, cannot be read, or if a time limit passes before the session
+    ///     has read a photo that it can learn from.
     ///   - `ImprintError` if a label cannot be added, or the memory limit is too low for one photo; `ImprintError.sessionIsTraining` in a
     ///     progress closure during training.
     ///   - `CancellationError` if `control` is cancelled.
@@ -67,6 +68,9 @@ extension PersonalizationSession {
         }
         return configuration.isBackground ? try onBackgroundThread(learn) : try learn()
     }
+
+    /// The number of photos that a session reads after the time limit if it cannot learn from the photos so far.
+    private static let lateCount = 16
 
     private func learn(
         _ folder: ImageFolder?, _ corrections: [(photo: URL, isNot: String)], _ cache: URL?,
@@ -102,13 +106,20 @@ extension PersonalizationSession {
         var examples: [Example] = []
         var skipped: [SkippedImage] = []
         var ending = PersonalizationResult.Ending.completed
+        var readCount = 0
+        /// The number of photos that were read in time; nil until the time is up.
+        var countInTime: Int?
         let workers = Workers(configuration.isBackground ? 1 : configuration.threads)
         let chunkSize = 2 * workers.count
         for start in stride(from: 0, to: all.count, by: chunkSize) {
             try control.check()
-            if isTimeUp(0.8) && !learnable(examples, folder).isEmpty {
-                ending = .timeLimit
-                break
+            if isTimeUp(0.8) {
+                let inTime = countInTime ?? readCount
+                countInTime = inTime
+                if readCount - inTime >= Self.lateCount || !learnable(examples, folder).isEmpty {
+                    ending = .timeLimit
+                    break
+                }
             }
             let next = Array(all[start..<min(start + chunkSize, all.count)])
             for (item, outcome) in zip(next, try features(next, store, workers)) {
@@ -118,7 +129,8 @@ extension PersonalizationSession {
                 case .failure(let reason): skipped.append(SkippedImage(url: item.photo, reason: reason))
                 }
             }
-            onProgress(min(start + chunkSize, all.count), all.count)
+            readCount += next.count
+            onProgress(readCount, all.count)
             // If the process is killed, at most five seconds of work are lost.
             if clock.seconds - saved > 5, cacheFailure == nil {
                 saveCache()
@@ -137,14 +149,16 @@ extension PersonalizationSession {
             throw ImprintError.featuresExceedMemoryLimit(
                 byteCount: configuration.memoryLimit + 1, limit: configuration.memoryLimit)
         }
-        if ending == .completed, let folder {
+        // If nothing was learned in time, the error concerns the photos that were read.
+        if ending == .completed || examples.isEmpty, let folder {
+            let (read, unreadable) = (Set(all[..<readCount].map(\.photo)), Set(skipped.map(\.url)))
+            let items = folder.items.filter { read.contains($0.url) }
             try SkippedImage.checkEnoughAreReadable(
-                of: folder.items,
-                readable: folder.items.filter { item in !skipped.contains { $0.url == item.url } }, skipped: skipped,
+                of: items, readable: items.filter { !unreadable.contains($0.url) }, skipped: skipped,
                 labels: folder.labels)
         }
         guard !examples.isEmpty, !SkippedImage.areTooMany(skipped.count, of: all.count) else {
-            throw ImageError.tooManyUnreadable(images: all.count, skipped: skipped)
+            throw ImageError.tooManyUnreadable(images: readCount, skipped: skipped)
         }
         func shouldStop() throws -> Bool {
             onProgress(all.count, all.count)

@@ -100,6 +100,35 @@ import Testing
         }
     }
 
+    @Test("Unreadable photos of a new label do not extend the time limit", arguments: [false, true])
+    func unreadableLabel(hasCorrections: Bool) throws {
+        try withPhotos { folder in
+            let others = folder.appending(path: "others")
+            let label = others.appending(path: "new")
+            try FileManager.default.createDirectory(at: label, withIntermediateDirectories: true)
+            for index in 0..<(hasCorrections ? 3 : 60) {
+                try Data("no image".utf8).write(to: label.appending(path: "\(index).png"))
+            }
+            let photo = try ImageFolder.images(in: folder.appending(path: "photos/left"))[0]
+            let corrections = Array(repeating: (photo: photo, isNot: "new"), count: hasCorrections ? 60 : 0)
+            var configuration = PersonalizationConfiguration()
+            configuration.timeLimit = .nanoseconds(1)
+            configuration.threads = 1
+            let session = try PersonalizationSession(leftOrRightClassifier(), configuration: configuration)
+            let photos = try ImageFolder(at: others, minimumClasses: 1)
+            var readCount = 0
+            let error = #expect(throws: ImageError.self) {
+                _ = try session.teach(photos, corrections: corrections, onProgress: { done, _ in readCount = done })
+            }
+            #expect((1...20).contains(readCount), "\(readCount)")
+            guard case .noReadableImages("new", let skipped)? = error else {
+                Issue.record("unexpected: \(String(describing: error))")
+                return
+            }
+            #expect(skipped.count == (hasCorrections ? 3 : readCount))
+        }
+    }
+
     @Test("Personalization can be paused, resumed and cancelled")
     func control() throws {
         try withPhotos { folder in
