@@ -67,9 +67,14 @@ final class FeatureCache {
     }
 
     /// Writes the file if there are new features.
-    /// - Throws: `FileError` if the file cannot be written.
+    /// - Throws: `FileError` if the file cannot be written, or if another program has put another file there in the meantime.
     func save() throws(FileError) {
         guard !isSaved else { return }
+        guard OutputFile.canReplace(url, ifRecognizedBy: { OutputFile.hasMetadata(Self.formatKey, $0) }) else {
+            throw .cannotWrite(
+                path: url.path, reason: "it now contains a file that Imprint did not write as a feature cache",
+                remedy: "Choose another file.")
+        }
         let tensors = views.map { Safetensors.Tensor(name: $0.key, shape: [$0.value.count], values: $0.value) }
         do {
             try Safetensors.write(tensors, to: url) { [Self.formatKey: "1", Self.keyKey: key, Self.digestKey: $0] }

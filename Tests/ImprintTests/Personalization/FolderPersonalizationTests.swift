@@ -210,6 +210,22 @@ import Testing
         }
     }
 
+    @Test("The cache does not replace a file that another program wrote in the meantime")
+    func occupiedCache() throws {
+        try withPhotos { folder in
+            let cache = folder.appending(path: "features")
+            let notes = Data("notes".utf8)
+            let (result, session) = try personalize(
+                folder, cache: cache, onProgress: { _, _ in try? notes.write(to: cache) })
+            guard case .cannotWrite(cache.path, _, _)? = result.cacheFailure else {
+                Issue.record("unexpected: \(String(describing: result.cacheFailure))")
+                return
+            }
+            #expect(try Data(contentsOf: cache) == notes)
+            #expect(session.exampleCount == 10)
+        }
+    }
+
     @Test("Computing the name of a photo in the cache takes less memory than the file")
     func cacheNames() throws {
         try withTemporaryFolder { folder in
