@@ -13,6 +13,8 @@ final class BoxStore: Sendable {
     static let photoLimit = 2000
 
     let folder: URL
+    /// The number of threads that read the sizes of the photos.
+    private let threads: Int
     private let state = Mutex(State())
 
     private struct State {
@@ -36,7 +38,7 @@ final class BoxStore: Sendable {
         let problems: [String]
     }
 
-    init(folder: URL) { self.folder = folder }
+    init(folder: URL, threads: Int) { (self.folder, self.threads) = (folder, threads) }
 
     /// The annotation file.
     var file: URL { folder.appending(path: "boxes.json") }
@@ -44,7 +46,7 @@ final class BoxStore: Sendable {
     private func url(_ name: String) -> URL { images.appending(path: name, directoryHint: .notDirectory) }
 
     /// The photos and their boxes.
-    /// - Throws: `RequestError` if another studio uses the folder; the errors of `BoxAnnotations.init(contentsOf:photos:recordsProblems:)`.
+    /// - Throws: `RequestError` if another studio uses the folder; the errors of `BoxAnnotations.init(contentsOf:photos:recordsProblems:threads:)`.
     var content: Content {
         get throws {
             try state.withLock { state in
@@ -116,7 +118,7 @@ final class BoxStore: Sendable {
         guard FileStatus(file) != nil else { return ([:], []) }
         let annotations: BoxAnnotations
         do {
-            annotations = try BoxAnnotations(contentsOf: file)
+            annotations = try BoxAnnotations(contentsOf: file, threads: threads)
         } catch let error as BoxAnnotationsError {
             switch error {
             // The file is valid, but has nothing to show. The first edit keeps a copy of it.

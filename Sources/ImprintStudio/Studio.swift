@@ -45,7 +45,7 @@ package final class Studio: Sendable {
     ///   - classifier: The initial model; if nil, the user trains a new one in the page.
     ///   - name: The name of the model in the page.
     ///   - port: The port, 1…65,535; if nil, the default port or the next free one.
-    ///   - threads: The number of threads for training; nil for one per core.
+    ///   - threads: The number of threads for training and for reading photos; nil for one per core.
     ///   - installer: The installer of the pretrained base models that new models start from.
     ///   - boxes: The folder of the photos with boxes; nil for the folder `studio` beside that of the base models.
     ///   - detectorConfiguration: The configuration of new detectors.
@@ -60,9 +60,11 @@ package final class Studio: Sendable {
         removeStaleFolders()
         server = try await LocalServer(port: port, defaultPort: Self.defaultPort)
         access = Access(port: server.url.port ?? 80)
-        trainer = ExampleTrainer(classifier, threads: threads ?? Processors.coreCount, installer: installer)
+        let threads = threads ?? Processors.coreCount
+        trainer = ExampleTrainer(classifier, threads: threads, installer: installer)
         self.boxes = BoxStore(
-            folder: boxes ?? installer.bases.folder.deletingLastPathComponent().appending(path: "studio"))
+            folder: boxes ?? installer.bases.folder.deletingLastPathComponent().appending(path: "studio"),
+            threads: threads)
         self.detectorConfiguration = detectorConfiguration
         self.photoConfiguration = photoConfiguration
         self.name = name

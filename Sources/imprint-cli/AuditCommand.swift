@@ -97,7 +97,8 @@ struct AuditCommand: ParsableCommand {
     }
 
     private func read(_ annotations: URL, photos: URL?) throws -> BoxAnnotations {
-        try BoxAnnotations(contentsOf: annotations, photos: photos, recordsProblems: true)
+        try BoxAnnotations(
+            contentsOf: annotations, photos: photos, recordsProblems: true, threads: common.threadCount)
     }
 
     /// Reads the annotations of a validation set.

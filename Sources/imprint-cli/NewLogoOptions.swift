@@ -67,7 +67,7 @@ struct NewLogoOptions: ParsableArguments {
 
     /// Reads the data.
     func personalizer(_ detector: ImageClassifier, threads: Int) throws -> DetectorPersonalizer {
-        let boxes = try annotations.map { try BoxAnnotations(contentsOf: URL(filePath: $0)) }
+        let boxes = try annotations.map { try BoxAnnotations(contentsOf: URL(filePath: $0), threads: threads) }
         for warning in boxes?.warnings ?? [] { Terminal.warn("Note: \(warning)") }
         var configuration = DetectorPersonalizer.Configuration()
         configuration.threads = threads

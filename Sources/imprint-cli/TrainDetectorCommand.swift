@@ -162,7 +162,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
     private func readAnnotations() throws -> (training: BoxAnnotations?, validation: BoxAnnotations?) {
         guard let annotations else { return (nil, nil) }
         let split = try AnnotatedSplit(URL(filePath: annotations), validation: dataset.validationFolder) { file, _ in
-            let boxes = try BoxAnnotations(contentsOf: file)
+            let boxes = try BoxAnnotations(contentsOf: file, threads: runOptions.common.threadCount)
             for warning in boxes.warnings { Terminal.warn("Note: \(warning)") }
             for image in boxes.skipped { Terminal.warn("Skipped: \(image.reason)") }
             return boxes

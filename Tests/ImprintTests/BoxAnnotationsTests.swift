@@ -20,6 +20,18 @@ import Testing
         }
     }
 
+    @Test("The annotations do not depend on the number of threads that read the photos", arguments: [1, 2, 7])
+    func threads(count: Int) throws {
+        let images = (0..<9).map { "{\"id\": \($0 + 7), \"file_name\": \"\($0).png\"}" }.joined(separator: ",")
+        let boxes = (0..<9).map { cocoBox("\($0), 10, 40, 20", image: "\($0 + 7)", id: $0 + 1) }
+        try withAnnotatedPhotos(["set.json": cocoText(boxes.joined(separator: ","), images: images)]) { folder in
+            for index in 0..<9 where index != 4 { try writeAnnotatedPhoto(folder.appending(path: "\(index).png")) }
+            let annotations = try BoxAnnotations(contentsOf: folder, threads: count)
+            #expect(annotations.photos.map(boxTexts) == [0, 1, 2, 3, 5, 6, 7, 8].map { ["cat \($0) 10 40 20"] })
+            #expect(annotations.skipped.map(\.url.lastPathComponent) == ["4.png"])
+        }
+    }
+
     @Test("The photos can be in another folder", arguments: AnnotationFormat.allCases)
     func photoFolder(format: AnnotationFormat) throws {
         try withAnnotatedPhotos(format.files, photoFolder: "elsewhere") { folder in

@@ -101,9 +101,13 @@ public struct BoxAnnotations: Sendable {
     ///     the folder `images` in it or, for a file in a folder `annotations`, the parent folder. For YOLO, the
     ///     parameter selects the photos to read, such as those in `images/val`; nil selects all photos of the data set.
     ///   - recordsProblems: Whether to record each problem of a box or photo for an `Audit`, instead of in `warnings`.
+    ///   - threads: The number of threads that read the sizes of photos, at least 1; nil for one thread per core. The result does not depend
+    ///     on it.
     /// - Throws: `BoxAnnotationsError` if a file is invalid, no photo can be read, or no box can be used; `ImageError`
     ///   if the folder of the photos cannot be read.
-    public init(contentsOf url: URL, photos: URL? = nil, recordsProblems: Bool = false) throws {
+    public init(
+        contentsOf url: URL, photos: URL? = nil, recordsProblems: Bool = false, threads: Int? = nil
+    ) throws {
         if let photos {
             let status = FileStatus(photos)
             guard status?.isFolder == true else {
@@ -114,7 +118,7 @@ public struct BoxAnnotations: Sendable {
         let (source, contents) = try Self.contents(of: url, photos: photos)
         guard !contents.photos.isEmpty else { throw BoxAnnotationsError.noPhotos(file: source) }
         var collector = BoxCollector(source: source, warnings: contents.warnings, recordsProblems: recordsProblems)
-        collector.add(contents.photos)
+        collector.add(contents.photos, workers: Workers(threads ?? Processors.coreCount))
         // Without usable boxes, the error below names the first box.
         guard !collector.photos.isEmpty || collector.firstDropped != nil else {
             throw BoxAnnotationsError.noReadablePhotos(

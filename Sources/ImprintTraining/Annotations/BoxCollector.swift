@@ -140,10 +140,10 @@ struct BoxCollector {
     }
 
     /// Adds photos; reads the header of each of their files once.
-    mutating func add(_ stated: [StatedPhoto]) {
+    mutating func add(_ stated: [StatedPhoto], workers: Workers) {
         let groups = Dictionary(grouping: stated) { $0.url.standardizedFileURL.displayPath }
             .sorted { precedes($0.key, $1.key) }.map(\.value)
-        let headers = Workers(Processors.count).parallelMap(groups.count) { index in
+        let headers = workers.parallelMap(groups.count) { index in
             Result { () throws(ImageError) in try ImageFile.information(of: groups[index][0].url) }
         }
         for (entries, header) in zip(groups, headers) {
