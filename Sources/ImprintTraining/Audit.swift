@@ -55,6 +55,9 @@ public struct Audit: Sendable {
     public let randomSplit: Leakage?
 
     /// The number of photos.
+    ///
+    /// Of annotated photos, it counts those that training can use: without missing and unreadable photos, and without photos whose boxes were all
+    /// dropped.
     public let images: Int
     /// The colour profiles from the most to the least frequent; empty if no photo has a profile.
     package var profilesByFrequency: [(name: String, count: Int)] {

@@ -39,6 +39,23 @@ import Testing
         }
     }
 
+    @Test("A photo whose boxes were all dropped is not counted, but its boxes are findings, and a warning names it")
+    func withoutUsableBoxes() throws {
+        let images = "{\"id\": 7, \"file_name\": \"a.png\"}, {\"id\": 8, \"file_name\": \"sub/b.png\"}"
+        let boxes =
+            "\(Self.valid), \(cocoBox("5, 5, 0, 4", image: "8")), \(cocoBox("200, 5, 3, 4", image: "8", id: 13))"
+        try withAnnotatedPhotos(["set.json": cocoText(boxes, images: images)]) { folder in
+            let audit = try audit(folder)
+            #expect(audit.images == 1 && audit.objects.map(\.photos) == [1])
+            #expect(Set(audit.findings.map(\.kind)) == [.emptyBoxes, .outsideBoxes, .fewObjects])
+            for kind in [Audit.Finding.Kind.emptyBoxes, .outsideBoxes] {
+                #expect(findings(audit, kind).map { $0.files.map(\.lastPathComponent) } == [["b.png"]])
+            }
+            let warnings = try BoxAnnotations(contentsOf: folder, recordsProblems: true).warnings
+            #expect(warnings.count == 1 && warnings[0].hasSuffix("photos whose boxes were all dropped: 1 (b.png)"))
+        }
+    }
+
     @Test(
         "Almost equal boxes, and boxes that a detector cannot see, are findings",
         arguments: [
