@@ -56,14 +56,24 @@ enum CommandLineArguments {
         }
     }
 
-    /// Returns the error message for an unknown verb; nil if the verb exists, or if the first argument is an option.
+    /// Returns the error message for an unknown verb, or for an unknown verb of a verb such as models; nil if all verbs exist, or if an option
+    /// precedes them.
     static func problemWithVerb(_ arguments: [String]) -> String? {
-        let verbs = ImprintCommand.configuration.subcommands.compactMap { $0.configuration.commandName }
-        let words = arguments.first == "help" ? arguments.dropFirst() : arguments[...]
-        guard let verb = words.first, !verb.hasPrefix("-"), !(verbs + ["help"]).contains(verb) else { return nil }
-        let suggestion = suggestion(for: verb, from: verbs).map { " Did you mean \($0)?" } ?? ""
-        return "imprint \(shown(verb)): there is no such verb.\(suggestion) The verbs are "
-            + verbs.joined(separator: ", ") + "; imprint --help describes them."
+        var command: any ParsableCommand.Type = ImprintCommand.self
+        var path = "imprint"
+        for word in arguments.first == "help" ? arguments.dropFirst() : arguments[...] {
+            let subcommands = command.configuration.subcommands
+            let isHelp = path == "imprint" && word == "help"
+            guard !subcommands.isEmpty, !word.hasPrefix("-"), !isHelp else { return nil }
+            guard let next = subcommands.first(where: { $0.configuration.commandName == word }) else {
+                let verbs = subcommands.compactMap { $0.configuration.commandName }
+                let suggestion = suggestion(for: word, from: verbs).map { " Did you mean \($0)?" } ?? ""
+                return "\(path) \(shown(word)): there is no such verb.\(suggestion) The verbs are "
+                    + verbs.joined(separator: ", ") + "; \(path) --help describes them."
+            }
+            (command, path) = (next, "\(path) \(word)")
+        }
+        return nil
     }
 
     /// Returns the error message for an option that the verb does not have; nil if it has all of them.

@@ -143,6 +143,19 @@ import Testing
         #expect(run.errors.contains("studio, bench; imprint --help describes them."))
     }
 
+    @Test(
+        "A misspelt verb of models is an error that suggests the nearest verb",
+        arguments: [
+            ("models lst", "imprint models lst: there is no such verb. Did you mean list? The verbs are"),
+            ("help models instal", "imprint models instal: there is no such verb. Did you mean install?"),
+            ("models show logonet", "imprint models show: there is no such verb. The verbs are"),
+        ])
+    func misspeltSubcommands(command: String, message: String) throws {
+        let run = try shell("$imprint \(command)", folder: packageFolder)
+        #expect(run.status == 64 && run.output.isEmpty && run.errors.contains(message), "\(run.errors)")
+        #expect(run.errors.contains("list, install, remove; imprint models --help describes them."))
+    }
+
     @Test("A misspelt option is an error that suggests the nearest option")
     func misspeltOptions() throws {
         let run = try imprint("classify", "m", "x", "--treshold", "0.5")
