@@ -79,10 +79,20 @@ enum Main {
     /// Prints the message if it is not empty, and ends the process with the exit code of the error.
     private static func end(_ error: any Error, _ message: String) -> Never {
         let code = ImprintCommand.exitCode(for: error)
-        // Help is a result, so it goes to standard output.
-        if code.isSuccess { ImprintCommand.exit(withError: error) }
+        if code.isSuccess { endWithHelp(ImprintCommand.fullMessage(for: error)) }
         TrainingProcesses.fail(message, code: code.rawValue)
         exit(code.rawValue)
+    }
+
+    /// Prints help, a version or a completion script to standard output, and ends the process.
+    private static func endWithHelp(_ text: String) -> Never {
+        do {
+            if !text.isEmpty { try Terminal.help(text) }
+            exit(ExitCode.success.rawValue)
+        } catch {
+            TrainingProcesses.fail("Error: \(error)", code: ExitCode.failure.rawValue)
+            exit(ExitCode.failure.rawValue)
+        }
     }
 }
 

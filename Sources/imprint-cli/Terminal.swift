@@ -104,6 +104,14 @@ enum Terminal {
         if try !print(isTerminal ? visible(lines, keepsLines: true) : lines) { endBySIGPIPE() }
     }
 
+    /// Prints a text of the program, such as help, to standard output without escaping.
+    ///
+    /// If the reader has closed the pipe, the process ends with SIGPIPE, as other command-line tools do.
+    /// - Throws: `FileError` if writing fails.
+    static func help(_ text: String) throws {
+        if try !print(text) { endBySIGPIPE() }
+    }
+
     /// Prints one JSON object as a line to standard output.
     ///
     /// If the reader has closed the pipe, the process ends with SIGPIPE, as other command-line tools do.

@@ -115,6 +115,15 @@ import Testing
         }
     }
 
+    @Test(
+        "Help that cannot be written is an error",
+        arguments: ["--help", "--version", "help train", "models --help", "--generate-completion-script bash"])
+    func unwritableHelp(arguments: String) throws {
+        let run = try shell("$imprint \(arguments) > /dev/full", folder: packageFolder)
+        #expect(run.status == 1)
+        #expect(run.errors.hasPrefix("Error: standard output: cannot be written"), "\(run.errors)")
+    }
+
     @Test("Results that cannot be written are an error", arguments: ["", "--json"])
     func unwritableResults(option: String) throws {
         try withTemporaryFolder { folder in
