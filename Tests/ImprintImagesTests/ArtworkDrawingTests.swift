@@ -77,10 +77,22 @@ import Testing
     @Test(
         "A damaged or empty drawing has a clear error", .enabled(if: SVG.isAvailable, "librsvg is not installed"),
         arguments: [
-            ("<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 9 9'><rect", "XML parse error"),
-            ("<svg xmlns='http://www.w3.org/2000/svg'/>", "the image contains no logo"),
-            ("<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 nan 9'><rect/></svg>", "the image contains no logo"),
-            ("<svg xmlns='http://www.w3.org/2000/svg' width='1e-320' height='1e-320'/>", "the image contains no logo"),
+            (
+                "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 9 9'><rect",
+                "the SVG drawing is damaged: found an error (librsvg: XML parse error"
+            ),
+            (
+                "<svg xmlns='http://www.w3.org/2000/svg'/>",
+                "found an SVG drawing that is fully transparent or has only one colour"
+            ),
+            (
+                "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 nan 9'><rect/></svg>",
+                "found an SVG drawing that is fully transparent or has only one colour"
+            ),
+            (
+                "<svg xmlns='http://www.w3.org/2000/svg' width='1e-320' height='1e-320'/>",
+                "found an SVG drawing that is fully transparent or has only one colour"
+            ),
         ])
     func damaged(text: String, reason: String) throws {
         let error = try withDrawing(text) { file in
@@ -88,6 +100,7 @@ import Testing
         }
         let description = "\(try #require(error))"
         #expect(description.contains("leaf.svg") && description.contains(reason) && !description.contains("\n"))
+        #expect(description.contains("PNG"))
     }
 
     @Test("A drawing of more than 16 MiB is refused") func large() throws {

@@ -10,7 +10,7 @@ public enum ArtworkError: DescribedError, Equatable, Sendable {
     case unreadable(ImageError)
     /// The file is neither an image nor an SVG drawing; `found` describes its content ("text", "an empty file").
     case notArtwork(file: URL, found: String)
-    /// The file is named like an SVG drawing, but its content is not a drawing; `found` describes it.
+    /// The file is an SVG drawing with an error, or it is named like a drawing, but its content is not one; `found` describes it.
     case damagedDrawing(file: URL, found: String)
     /// The file is an SVG drawing, but librsvg 2.52 or newer is not installed, or the build leaves out the package trait `SVG`.
     case unsupportedDrawing(file: URL)
@@ -36,6 +36,9 @@ extension ArtworkError {
         case .unsupportedDrawing(let file):
             "\(file.displayPath): found an SVG drawing, and this program cannot use librsvg 2.52 or newer, which reads SVG. Install "
                 + "librsvg2-2 (Debian, Ubuntu) or librsvg (Homebrew), or convert the drawing to PNG."
+        case .empty(let file) where file.pathExtension.lowercased() == "svg":
+            "\(file.displayPath): found an SVG drawing that is fully transparent or has only one colour, expected a logo. Check that its "
+                + "shapes have colours and are within its view box, or export the logo as a PNG with a transparent background."
         case .empty(let file):
             "\(file.displayPath): the image contains no logo, because it is fully transparent or has only one colour. "
                 + "Save the logo as a PNG with a transparent background."

@@ -90,16 +90,22 @@ extension ArtworkImage {
     private static let renderedSide = 4 * longestSide
 
     private static func decode(_ file: URL) throws(ArtworkError) -> RasterImage {
+        let isDrawing = SVG.isDrawing(file)
         do throws(ImageError) {
-            guard SVG.isDrawing(file) else {
+            guard isDrawing else {
                 return try ImageFile.decode(
                     file, coveringShortSide: ImageFile.shortSideToDecode(covering: longestSide), keepsAlpha: true)
             }
             if let drawing = try SVG.render(file, longerSide: renderedSide) { return drawing }
         } catch {
-            guard case .notAnImage(_, let found) = error else { throw .unreadable(error) }
-            throw file.pathExtension.lowercased() == "svg"
-                ? .damagedDrawing(file: file, found: found) : .notArtwork(file: file, found: found)
+            switch error {
+            case .truncated(_, let reason) where isDrawing:
+                throw .damagedDrawing(file: file, found: "an error (\(reason))")
+            case .notAnImage(_, let found) where file.pathExtension.lowercased() == "svg":
+                throw .damagedDrawing(file: file, found: found)
+            case .notAnImage(_, let found): throw .notArtwork(file: file, found: found)
+            default: throw .unreadable(error)
+            }
         }
         throw .unsupportedDrawing(file: file)
     }
