@@ -58,7 +58,9 @@ struct QuantizeCommand: ParsableCommand {
     func validate() throws {
         try requirePaths([model, photos])
         try require(limit, "--limit", in: 4...10_000)
-        try require(errorLimit, "--error-limit", in: 0...1)
+        guard errorLimit > 0, errorLimit <= 1 else {
+            throw ValidationError("--error-limit is \(errorLimit), expected more than 0 and at most 1.")
+        }
         if let steps {
             try require(steps, "--steps", in: 1...1_000_000)
             guard fineTunes else { throw ValidationError("--steps needs --fine-tune.") }

@@ -64,7 +64,7 @@ import Testing
             let quantized = try model.quantized(for: photos, options: QuantizationOptions(errorLimit: 1)).model
             #expect(throws: ImprintError.self) { try quantized.quantized(for: photos) }
             #expect(throws: ImprintError.self) {
-                try model.quantized(for: photos, options: QuantizationOptions(errorLimit: 0))
+                try model.quantized(for: photos, options: QuantizationOptions(errorLimit: 1e-9))
             }
             #expect(throws: ImprintError.self) { try model.quantized(for: Array(photos.prefix(3))) }
         }
@@ -75,6 +75,13 @@ import Testing
     ) throws {
         let error = ImprintError.invalidSetting(name: "photos", found: "\(photos)", expected: "at least 4")
         #expect(throws: error) { try Self.model().quantized(for: [], options: QuantizationOptions(photos: photos)) }
+    }
+
+    @Test(
+        "An error limit that is not more than 0 is an error before photos are read", arguments: [0, -0.1, Double.nan])
+    func invalidErrorLimit(limit: Double) throws {
+        let error = ImprintError.invalidSetting(name: "errorLimit", found: "\(limit)", expected: "more than 0")
+        #expect(throws: error) { try Self.model().quantized(for: [], options: QuantizationOptions(errorLimit: limit)) }
     }
 
     @Test("Unreadable photos are skipped, unless there are too few others") func unreadable() throws {

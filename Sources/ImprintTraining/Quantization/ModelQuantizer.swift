@@ -11,7 +11,7 @@ public struct QuantizationOptions: Hashable, Sendable {
     public var photos: Int
     /// The largest `QuantizationError.relativeError` of the outputs before a softmax, on photos that were not used for calibration.
     ///
-    /// Layers with large errors stay in float32 until the error is at most this. Default: 0.06.
+    /// Layers with large errors stay in float32 until the error is at most this. More than 0, and 0.06 by default.
     public var errorLimit: Double
     /// The hyperparameters of fine-tuning after quantization; nil, the default, for no fine-tuning.
     public var fineTuning: Quantizer.FineTuning?
@@ -54,7 +54,8 @@ extension ModelFile {
     ///   - threads: The number of threads; the result does not depend on it.
     ///   - onProgress: Called with a description of the step, and the number of finished and of all its parts.
     /// - Throws: `ImageError` if more than half of the photos cannot be read, `ImprintError.invalidSetting` if there are fewer than four
-    ///   photos or the options allow fewer, if the model is already quantized, or if no layer has an error within the limit,
+    ///   photos or the options allow fewer, if the error limit is not more than 0, if the model is already quantized, or if no layer has an
+    ///   error within the limit,
     ///   `ImprintError.nonFiniteOutput` if an output in float32 is not finite, `NetworkError` if there is not enough memory.
     public func quantized(
         for photos: [URL], options: QuantizationOptions = QuantizationOptions(), threads: Int = 1,
@@ -67,6 +68,10 @@ extension ModelFile {
         guard options.photos >= Self.minimumPhotos else {
             throw ImprintError.invalidSetting(
                 name: "photos", found: "\(options.photos)", expected: "at least \(Self.minimumPhotos)")
+        }
+        guard options.errorLimit > 0 else {
+            throw ImprintError.invalidSetting(
+                name: "errorLimit", found: "\(options.errorLimit)", expected: "more than 0")
         }
         let count = min(photos.count, options.photos)
         let chosen = (0..<count).map { photos[$0 * photos.count / count] }
@@ -127,7 +132,8 @@ extension ModelFile {
         guard parameters.quantization?.weights.isEmpty == false else {
             throw ImprintError.invalidSetting(
                 name: "errorLimit", found: "\(options.errorLimit)",
-                expected: "a larger number, because the error of each layer in int8 is larger")
+                expected:
+                    "a larger number: the outputs differ by more than this even if only one layer computes in int8")
         }
         let model = with(parameters, base: digest ?? base, rehearsal: rehearsal)
         return QuantizedModel(
