@@ -113,7 +113,7 @@ struct PersonalizeCommand: ParsableCommand {
         let result = try teach(session, folder, corrections)
         let path = vacantPath(output, .personalization)
         let bytes = try session.save(to: URL(filePath: path))
-        try report(result, session, bytes: bytes, output: path)
+        try report(result, session, newLabels: added, bytes: bytes, output: path)
         if let error = result.cacheFailure {
             Terminal.fail(
                 "Error: \("\(error)".sentence) The personalization is complete, but the next run computes all features again."
@@ -225,9 +225,12 @@ struct PersonalizeCommand: ParsableCommand {
     }
 
     /// Prints the result.
-    /// - Parameter output: The file that was written.
+    /// - Parameters:
+    ///   - newLabels: The labels that the model did not have before.
+    ///   - output: The file that was written.
     private func report(
-        _ result: PersonalizationResult, _ session: PersonalizationSession, bytes: Int, output: String
+        _ result: PersonalizationResult, _ session: PersonalizationSession, newLabels: [String], bytes: Int,
+        output: String
     ) throws {
         for image in result.skipped { Terminal.warn("Skipped: \(image.reason)") }
         let personalization = session.personalization
@@ -252,11 +255,15 @@ struct PersonalizeCommand: ParsableCommand {
             "Learned from \(TextTable.counted(result.exampleCount, "photo")) in \(seconds) s. Wrote \(output), \(TextTable.bytes(bytes))."
         )
         if let accuracy = result.accuracy {
+            let unknown =
+                newLabels.isEmpty
+                ? "" : " The model did not know \(shown(newLabels)) before, so these photos counted as mistakes."
+            let optimistic =
+                earlier != nil || accuracy.before >= accuracy.after
+                ? " The accuracy before is too high if the model was trained on these photos." : ""
             Terminal.always(
                 "Accuracy on these photos: \(Terminal.percent(accuracy.before)) before, \(Terminal.percent(accuracy.after)) after "
-                    + "(5-fold cross-validation)."
-                    + (earlier != nil || accuracy.before >= accuracy.after
-                        ? " The accuracy before is too high if the model was trained on these photos." : ""))
+                    + "(5-fold cross-validation).\(unknown)\(optimistic)")
         }
     }
 }

@@ -51,6 +51,22 @@ import Testing
         }
     }
 
+    @Test("The accuracy before states that the model did not know new labels", arguments: [false, true])
+    func accuracyOfNewLabels(isNew: Bool) throws {
+        try withModel { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 24)
+            if isNew {
+                try FileManager.default.moveItem(
+                    at: folder.appending(path: "photos/dark"), to: folder.appending(path: "photos/dusk"))
+            }
+            let run = try imprint("personalize", "m.imprint", "photos", "--output", "me", folder: folder)
+            #expect(run.status == 0 && run.errors.contains("(5-fold cross-validation)."), "\(run.errors)")
+            let isExplained = run.errors.contains(
+                " The model did not know dusk before, so these photos counted as mistakes.")
+            #expect(isExplained == isNew, "\(run.errors)")
+        }
+    }
+
     @Test("--not corrects mistakes without a folder of photos")
     func onlyCorrections() throws {
         try withModel { folder in
