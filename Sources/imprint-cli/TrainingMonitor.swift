@@ -234,6 +234,12 @@ struct TrainingMonitor {
             Terminal.warn(
                 "Error: \(output) \(effect): \(reason)" + (savesCheckpoints ? " Then run again with --resume." : ""))
         }
+        if !result.uncalibratedLabels.isEmpty, result.photoError == nil {
+            Terminal.warn(
+                "The confidences of \(shown(result.uncalibratedLabels)) are not calibrated: the detector found none of these objects in the "
+                    + "photos, or all photos show them. Add photos with and without them, add --artwork, or train with more --epochs."
+            )
+        }
         if !json, let evaluation = result.multiLabelEvaluation {
             Terminal.noteLines("\n" + MultiLabelTable(evaluation).text)
         }

@@ -26,6 +26,9 @@ public struct DetectorHead: Codable, Hashable, Sendable {
             self.threshold = threshold
         }
 
+        /// Whether the confidence is calibrated: a slope of 1 and an offset of 0 are the values without a calibration.
+        package var isCalibrated: Bool { slope != 1 || offset != 0 }
+
         /// Returns the probability that a peak of the heat map shows the logo: 1 / (1 + e⁻ᶻ) with z = slope · logit + offset.
         /// - Parameter logit: The logit of the peak.
         public func confidence(_ logit: Float) -> Float { 1 / (1 + expf(-(slope * logit + offset))) }

@@ -180,6 +180,12 @@ public struct TrainingResult: Sendable {
     public let featureFailure: ImprintError?
     /// Whether a new run with the same images and configuration gives the same model.
     public let isRepeatable: Bool
+    /// The labels of a detector whose confidences are not calibrated; empty for a classifier.
+    ///
+    /// A calibration needs artwork of the logo, or photos in which the detector finds objects of the label and photos without the label.
+    public var uncalibratedLabels: [String] {
+        model.detector?.logos.filter { !$0.isCalibrated }.map(\.label) ?? []
+    }
 
     /// Creates a result, for a trainer of your own.
     public init(

@@ -287,4 +287,25 @@ import Testing
             #expect(both[logo].peaks.map(\.y) == expected.peaks.map(\.y))
         }
     }
+
+    @Test("A training result names the labels whose confidences are not calibrated")
+    func uncalibratedLabels() throws {
+        func result(_ logos: [DetectorHead.Logo]) throws -> TrainingResult {
+            let network = try Network.logoDetector(logos: logos.count)
+            return TrainingResult(
+                model: ModelFile(
+                    network: network, parameters: try Parameters(network, seed: 2),
+                    labels: logos.map(\.label) + ["none"], preprocessing: .logoDetector,
+                    detector: DetectorHead(levels: [96], stride: 16, span: 44, logos: logos)))
+        }
+        let calibrated = DetectorHead.Logo(label: "crest", slope: 0.5, offset: -1)
+        #expect(try result([calibrated, DetectorHead.Logo(label: "leaf")]).uncalibratedLabels == ["leaf"])
+        #expect(try result([calibrated]).uncalibratedLabels == [])
+        // The calibration of a label without any score with the logo, or without any other score.
+        for (positives, negatives) in [([], [1, 2]), ([1, 2], [])] as [([Float], [Float])] {
+            let curve = PlattScaling(positives: positives, negatives: negatives)
+            let logo = DetectorHead.Logo(label: "leaf", slope: Float(curve.slope), offset: Float(curve.offset))
+            #expect(try result([logo]).uncalibratedLabels == ["leaf"])
+        }
+    }
 }
