@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import ImprintNetwork
@@ -273,6 +274,56 @@ private final class MemoryCheckpoints: CheckpointPolicy {
         state.optimizer["sum"] = [0, 0]
         let error = #expect(throws: TrainingStateError.self) { try frozen.restore(state) }
         #expect(error?.reason == "found 2 values in the optimizer's sum, expected 1")
+    }
+
+    /// Returns options of a run with a time limit in which four epochs fit, because each of their eight steps takes 1/8 s.
+    private func timeLimited(_ clock: ManualClock) -> TrainingLoop.Options {
+        var options = options(epochs: 100_000)
+        options.timeLimit = .seconds(4.75)
+        options.now = { clock.now }
+        return options
+    }
+
+    /// Runs a loop whose steps take 1/8 s, until the time limit or a number of steps.
+    private func run(_ loop: TrainingLoop, _ clock: ManualClock, steps limit: Int = .max) throws -> TrainingLoop.Ending
+    {
+        var steps = 0
+        return try loop.run(
+            shouldStop: { steps == limit },
+            onEvent: { event in
+                guard case .step = event else { return }
+                steps += 1
+                clock.advance(by: .milliseconds(125))
+            })
+    }
+
+    @Test("A time limit shortens the learning-rate schedule: the run equals one of the epochs that fit")
+    func timeLimit() throws {
+        let expected = try TrainingLoop(LineFit(), options: options(epochs: 4))
+        _ = try expected.run()
+        let clock = ManualClock()
+        let loop = try TrainingLoop(LineFit(), options: timeLimited(clock))
+        #expect(try run(loop, clock) == .timeLimit)
+        #expect(loop.progress.history.count == 4 && loop.progress.history == expected.progress.history)
+        #expect(values(loop.parameters) == values(expected.parameters))
+        #expect(abs(loop.seconds - 4) < 1e-6)
+    }
+
+    @Test("The time limit applies to the total time of all parts of a run, without the time between them")
+    func resumedTimeLimit() throws {
+        let clock = ManualClock()
+        let uninterrupted = try TrainingLoop(LineFit(), options: timeLimited(clock))
+        _ = try run(uninterrupted, clock)
+        let first = try TrainingLoop(LineFit(), options: timeLimited(clock))
+        #expect(try run(first, clock, steps: 20) == .stopped)
+        let state = try first.state()
+        #expect(abs(state.progress.seconds - 2.5) < 1e-6 && abs(state.progress.secondsInRounds - 2) < 1e-6)
+        clock.advance(by: .seconds(100))
+        let second = try TrainingLoop(LineFit(), options: timeLimited(clock))
+        try second.restore(state)
+        #expect(try run(second, clock) == .timeLimit)
+        #expect(second.progress.history.count == 4 && second.progress.history == uninterrupted.progress.history)
+        #expect(abs(second.seconds - 4) < 1e-6)
     }
 
     @Test("The exponential moving average follows its formula") func movingAverage() throws {

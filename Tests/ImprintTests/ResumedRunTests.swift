@@ -94,25 +94,33 @@ import Testing
         }
     }
 
-    @Test("The time limit applies to the total time of all parts of a run") func time() throws {
+    @Test("The time limit includes the time before a run was resumed") func time() throws {
         try withImages(perLabel: 8) { folder in
             try withTemporaryFolder { scratch in
-                func result(limit: Duration?) throws -> TrainingResult {
+                func result(epochs: Int, limit: Duration) throws -> TrainingResult {
                     try ClassifierTrainer(
                         photos: ImageFolder(at: folder),
-                        configuration: quickTraining(epochs: limit == nil ? 3 : 100_000) { $0.timeLimit = limit },
+                        configuration: quickTraining(epochs: epochs) { $0.timeLimit = limit },
                         checkpoints: CheckpointOptions(folder: scratch, resumes: true)
                     ).train()
                 }
-                let first = try result(limit: .seconds(1))
-                #expect(first.ending == .timeLimit && first.seconds >= 0.8)
-                let progress = try Checkpoint(contentsOf: scratch.appending(path: CheckpointOptions.fileName)).state
-                    .progress
-                #expect(progress.secondsInRounds > 0.3 && progress.secondsInRounds < progress.seconds)
-                let again = try result(limit: .seconds(1))
-                // The checkpoint has the time before it was written, which the first result includes.
-                #expect(again.ending == .timeLimit && again.seconds > progress.seconds)
-                #expect(again.model.training?.history.count == first.model.training?.history.count)
+                let first = try result(epochs: 3, limit: .nanoseconds(1))
+                #expect(first.ending == .timeLimit && first.model.training?.history.count == 1)
+                // The checkpoint of a run that has taken 1000 s.
+                let file = scratch.appending(path: CheckpointOptions.fileName)
+                let checkpoint = try Checkpoint(contentsOf: file)
+                var state = checkpoint.state
+                state.progress.seconds = 1000
+                try Checkpoint(
+                    network: checkpoint.network, labels: checkpoint.labels, settings: checkpoint.settings,
+                    images: checkpoint.images, state: state
+                ).write(to: file)
+                let again = try result(epochs: 3, limit: .seconds(999))
+                #expect(again.ending == .timeLimit && again.model.training?.history.count == 1)
+                #expect(again.seconds >= 1000 && again.seconds < 100_000)
+                let longer = try result(epochs: 3, limit: .seconds(1_000_000))
+                #expect(longer.ending == .completed && longer.model.training?.history.count == 3)
+                #expect(longer.seconds >= again.seconds)
             }
         }
     }

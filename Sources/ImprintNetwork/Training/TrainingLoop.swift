@@ -20,7 +20,7 @@ public final class TrainingLoop {
     private let options: Options
     private let checkpoints: (any CheckpointPolicy)?
     private let optimizer: any Optimizer
-    private var clock = RunClock()
+    private var clock: RunClock
     private var isStopped = false
     /// Whether to validate the best round again: photos were unreadable before the run was resumed, and may be readable now.
     private var validatesBestAgain = false
@@ -36,6 +36,7 @@ public final class TrainingLoop {
         self.objective = objective
         self.options = options
         self.checkpoints = checkpoints
+        clock = RunClock(now: options.now)
         let parameters = objective.plan.parameters
         optimizer = try options.optimizer.makeOptimizer(
             for: parameters.layout, learningRateFactors: options.learningRateFactors)

@@ -21,6 +21,8 @@ extension TrainingLoop {
         public var firstPatientRound = 0
         /// The time after which training stops, including the time before a resume; nil for no limit.
         public var timeLimit: Duration?
+        /// Returns the current time.
+        package var now: @Sendable () -> ContinuousClock.Instant = { .now }
         /// Whether to keep a snapshot of the parameters of the best round.
         public var keepsBest = true
         /// Whether to validate the initial parameters, and to keep them unless a round is at least as accurate; see
