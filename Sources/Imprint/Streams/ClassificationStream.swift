@@ -32,16 +32,19 @@ public struct ClassificationStream: AsyncSequence, Sendable {
     private let request: ClassificationRequest
     private let interval: Duration
     private let smoothing: Float
+    private let clock: FrameClock
     private let pause = StreamPause()
     /// Starts to read frames.
     private let begin: @Sendable (StreamPause) -> FrameFeed
 
     init<Frames: AsyncSequence & Sendable>(
-        _ request: ClassificationRequest, frames: Frames, interval: Duration, smoothing: Float
+        _ request: ClassificationRequest, frames: Frames, interval: Duration, smoothing: Float,
+        clock: FrameClock = FrameClock()
     ) where Frames.Element == ImageSource {
         self.request = request
         self.interval = interval
         self.smoothing = smoothing
+        self.clock = clock
         begin = { FrameFeed(frames, $0) }
     }
 
@@ -56,7 +59,7 @@ public struct ClassificationStream: AsyncSequence, Sendable {
 
     /// Creates an iterator, which starts to read frames.
     public func makeAsyncIterator() -> Iterator {
-        Iterator(request, FrameReader(begin(pause), pause, interval: interval), smoothing: smoothing)
+        Iterator(request, FrameReader(begin(pause), pause, interval: interval, clock: clock), smoothing: smoothing)
     }
 
     /// An iterator over the classifications of frames.

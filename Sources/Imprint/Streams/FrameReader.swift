@@ -22,6 +22,7 @@ struct FrameReader {
     private var frames: AsyncThrowingStream<FrameFeed.Frame, any Error>.Iterator
     private let pause: StreamPause
     private let interval: Duration
+    private let clock: FrameClock
     /// The earliest time for the next frame.
     private var due: ContinuousClock.Instant?
     /// The pause generation of the last frame.
@@ -29,8 +30,8 @@ struct FrameReader {
     /// The index after the frame of the last result.
     private var next = 0
 
-    init(_ feed: FrameFeed, _ pause: StreamPause, interval: Duration) {
-        (self.feed, self.pause, self.interval) = (feed, pause, interval)
+    init(_ feed: FrameFeed, _ pause: StreamPause, interval: Duration, clock: FrameClock = FrameClock()) {
+        (self.feed, self.pause, self.interval, self.clock) = (feed, pause, interval, clock)
         frames = feed.frames.makeAsyncIterator()
     }
 
@@ -46,7 +47,7 @@ struct FrameReader {
         }
         var (unreadable, unreadableCount): ([ImageError], Int) = ([], 0)
         while true {
-            if let due { try await Task.sleep(until: due, clock: .continuous) }
+            if let due { try await clock.sleep(due) }
             guard let frame = try await frames.next(isolation: actor) else {
                 try Task.checkCancellation()
                 // The stream ended without a readable frame: throw the reason.
@@ -55,7 +56,7 @@ struct FrameReader {
             }
             // The frame arrived before or during a pause.
             guard pause.isCurrent(frame.generation) else { continue }
-            due = .now + interval
+            due = clock.now() + interval
             do {
                 let result = try await process(frame.source)
                 defer { (next, generation) = (frame.index + 1, frame.generation) }
@@ -69,6 +70,16 @@ struct FrameReader {
                 unreadable = unreadable.suffix(15) + [error]
             }
         }
+    }
+}
+
+/// The clock of a frame reader.
+struct FrameClock: Sendable {
+    /// Returns the current time.
+    var now: @Sendable () -> ContinuousClock.Instant = { .now }
+    /// Waits until a time.
+    var sleep: @Sendable (ContinuousClock.Instant) async throws -> Void = {
+        try await Task.sleep(until: $0, clock: .continuous)
     }
 }
 

@@ -7,7 +7,7 @@ import Testing
 @testable import Imprint
 
 /// Identities of objects over the frames of a video.
-@Suite struct DetectionStreamTests {
+@Suite(.timeLimit(.minutes(5))) struct DetectionStreamTests {
     /// Returns an object with a box of 0.2 x 0.2.
     private func object(_ label: String, _ x: Float, _ y: Float = 0.5) -> DetectedObject {
         DetectedObject(label: label, confidence: 0.9, box: NormalizedRectangle(x: x, y: y, width: 0.2, height: 0.2))
@@ -90,15 +90,14 @@ import Testing
     }
 
     @Test("A paused detection stream drops frames, and a classifier is an error") func pause() async throws {
-        let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
-        let stream = DetectionRequest(try detector()).detections(for: frames, every: .zero)
+        let camera = TestCamera()
+        let stream = DetectionRequest(try detector()).detections(for: camera, every: .zero)
         stream.isPaused = true
         #expect(stream.isPaused)
         var iterator = stream.makeAsyncIterator()
-        camera.yield(.image(testImage(1)))
-        try await Task.sleep(for: .milliseconds(50))
+        try await camera.deliver(.image(testImage(1)))
         stream.isPaused = false
-        camera.yield(.image(testImage(2)))
+        try await camera.deliver(.image(testImage(2)))
         let element = try #require(try await iterator.next())
         #expect(element.frame == 1 && element.droppedCount == 1)
         camera.finish()

@@ -1,17 +1,26 @@
 import Foundation
-import Imprint
 import ImprintImages
 import ImprintModel
 import ImprintSynthesis
-import Synchronization
 import Testing
 
-@Suite("Streams of classifications") struct StreamTests {
+@testable import Imprint
+
+@Suite("Streams of classifications", .timeLimit(.minutes(5))) struct StreamTests {
     private func frames(_ count: Int) -> AsyncStream<ImageSource> {
         AsyncStream { frames in
             for number in 0..<count { frames.yield(.image(testImage(number))) }
             frames.finish()
         }
+    }
+
+    /// Returns a stream that waits 0.1 s between frames.
+    private func stream(
+        _ camera: TestCamera, _ clock: StreamClock, _ classifier: ImageClassifier? = nil, smoothing: Float = 0
+    ) throws -> ClassificationStream {
+        ClassificationStream(
+            ClassificationRequest(try classifier ?? smallModel()), frames: camera, interval: .milliseconds(100),
+            smoothing: smoothing, clock: clock.frameClock)
     }
 
     @Test("Frames that arrive one by one are all classified, in order")
@@ -45,26 +54,21 @@ import Testing
 
     @Test("The interval between classified frames is at least the given duration")
     func rate() async throws {
-        let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
-        let task = Task {
-            var number = 0
-            while !Task.isCancelled {
-                camera.yield(.image(testImage(number)))
-                number += 1
-                try? await Task.sleep(for: .milliseconds(5))
-            }
-            camera.finish()
+        let (camera, clock) = (TestCamera(), StreamClock())
+        let stream = try stream(camera, clock)
+        // Three frames arrive in each interval.
+        clock.onWait { number in
+            for index in (3 * number - 2)...(3 * number) { try await camera.deliver(.image(testImage(index))) }
         }
+        camera.send(.image(testImage(0)))
         var times: [ContinuousClock.Instant] = []
-        var dropped = 0
-        for try await element in try smallModel().classifications(for: frames, every: .milliseconds(100)) {
-            times.append(.now)
-            dropped += element.droppedCount
+        for try await element in stream {
+            #expect(element.frame == 3 * times.count && element.droppedCount == (times.isEmpty ? 0 : 2))
+            times.append(clock.now)
             if times.count == 5 { break }
         }
-        task.cancel()
-        #expect(times[4] - times[0] >= .milliseconds(360))
-        #expect(dropped > 0)
+        for (number, time) in times.enumerated() { #expect(time - times[0] == .milliseconds(100 * number)) }
+        #expect(times.count == 5)
     }
 
     @Test(
@@ -124,70 +128,61 @@ import Testing
 
     @Test("A paused stream drops frames, and continues with the next frame after the pause")
     func pause() async throws {
-        let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
-        let stream = try smallModel().classifications(for: frames, every: .zero)
-        stream.isPaused = true
-        let classified = Mutex<[Int]>([])
-        let task = Task {
-            for try await element in stream { classified.withLock { $0.append(element.frame) } }
+        let (camera, clock) = (TestCamera(), StreamClock())
+        let stream = try stream(camera, clock)
+        clock.onWait { number in
+            guard number <= 11 else { return }
+            stream.isPaused = number <= 10
+            #expect(stream.isPaused == (number <= 10))
+            try await camera.deliver(.image(testImage(number)))
+            if number == 11 { camera.finish() }
         }
-        for number in 0..<10 {
-            camera.yield(.image(testImage(number)))
-            try await Task.sleep(for: .milliseconds(10))
-        }
-        #expect(classified.withLock { $0 }.isEmpty && stream.isPaused)
-        stream.isPaused = false
-        camera.yield(.image(testImage(10)))
-        camera.finish()
-        try await task.value
-        #expect(classified.withLock { $0 } == [10])
+        camera.send(.image(testImage(0)))
+        var elements: [ClassificationStream.Element] = []
+        for try await element in stream { elements.append(element) }
+        #expect(elements.map(\.frame) == [0, 11] && elements.map(\.droppedCount) == [0, 10])
     }
 
-    @Test("A frame that arrived before or during a pause is not classified after it")
-    func waitingFrame() async throws {
-        let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
-        let classifier = try smallModel()
-        let stream = classifier.classifications(for: frames, every: .milliseconds(300), smoothing: 0.9)
-        camera.yield(.image(testImage(0)))
-        var classified: [Int] = []
-        for try await element in stream {
-            classified.append(element.frame)
-            // Smoothing restarts after the pause.
-            #expect(try element.classifications == classifier.classify(testImage(element.frame)))
-            guard classified.count == 1 else { continue }
-            // This frame and the pause are within the interval.
-            camera.yield(.image(testImage(1)))
-            try await Task.sleep(for: .milliseconds(30))
-            stream.isPaused = true
-            camera.yield(.image(testImage(2)))
-            try await Task.sleep(for: .milliseconds(30))
-            stream.isPaused = false
-            Task {
-                try await Task.sleep(for: .milliseconds(500))
-                camera.yield(.image(testImage(3)))
+    @Test(
+        "A frame that arrived before or during a pause is not classified after it, and smoothing restarts",
+        arguments: [true, false])
+    func waitingFrame(arrivesBefore: Bool) async throws {
+        let (camera, clock, classifier) = (TestCamera(), StreamClock(), try smallModel())
+        let stream = try stream(camera, clock, classifier, smoothing: 0.9)
+        clock.onWait { number in
+            if number == 1 {
+                // The frame and the pause are within the interval.
+                if arrivesBefore { try await camera.deliver(.image(testImage(1))) }
+                stream.isPaused = true
+                if !arrivesBefore { try await camera.deliver(.image(testImage(1))) }
+                stream.isPaused = false
+            } else if number == 2 {
+                try await camera.deliver(.image(testImage(2)))
                 camera.finish()
             }
         }
-        #expect(classified == [0, 3])
+        camera.send(.image(testImage(0)))
+        var classified: [Int] = []
+        for try await element in stream {
+            classified.append(element.frame)
+            #expect(try element.classifications == classifier.classify(testImage(element.frame)))
+        }
+        #expect(classified == [0, 2])
     }
 
     @Test("Unreadable frames are skipped and reported; a stream without a readable frame is an error")
     func unreadable() async throws {
         let broken = ImageSource.data(Data("no image".utf8))
-        let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
-        camera.yield(.image(testImage(0)))
-        var elements: [ClassificationStream.Element] = []
-        for try await element in try smallModel().classifications(for: frames, every: .milliseconds(20)) {
-            elements.append(element)
-            if elements.count == 1 {
-                camera.yield(broken)
-                Task {
-                    try await Task.sleep(for: .milliseconds(200))
-                    camera.yield(.image(testImage(2)))
-                    camera.finish()
-                }
-            }
+        let (camera, clock) = (TestCamera(), StreamClock())
+        clock.onWait { number in
+            if number == 1 { try await camera.deliver(broken) }
+            guard number == 2 else { return }
+            try await camera.deliver(.image(testImage(2)))
+            camera.finish()
         }
+        camera.send(.image(testImage(0)))
+        var elements: [ClassificationStream.Element] = []
+        for try await element in try stream(camera, clock) { elements.append(element) }
         #expect(elements.map(\.frame) == [0, 2] && elements.map(\.droppedCount) == [0, 0])
         #expect(elements.map(\.unreadable.count) == [0, 1] && elements.map(\.unreadableCount) == [0, 1])
         let none = AsyncStream<ImageSource> { frames in
@@ -201,24 +196,18 @@ import Testing
 
     @Test("All unreadable frames are counted, and the latest ones are reported")
     func manyUnreadable() async throws {
-        let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
-        camera.yield(.image(testImage(0)))
-        var elements: [ClassificationStream.Element] = []
-        for try await element in try smallModel().classifications(for: frames, every: .zero) {
-            elements.append(element)
-            guard elements.count == 1 else { continue }
-            Task {
-                for _ in 0..<100 {
-                    camera.yield(.data(Data("no image".utf8)))
-                    try await Task.sleep(for: .milliseconds(5))
-                }
-                camera.yield(.image(testImage(1)))
-                camera.finish()
-            }
+        let (camera, clock) = (TestCamera(), StreamClock())
+        clock.onWait { number in
+            if number <= 100 { try await camera.deliver(.data(Data("no image".utf8))) }
+            guard number == 101 else { return }
+            try await camera.deliver(.image(testImage(1)))
+            camera.finish()
         }
-        try #require(elements.map(\.frame) == [0, 101])
-        #expect(elements[1].unreadableCount + elements[1].droppedCount == 100)
-        #expect(elements[1].unreadable.count == min(elements[1].unreadableCount, 16))
+        camera.send(.image(testImage(0)))
+        var elements: [ClassificationStream.Element] = []
+        for try await element in try stream(camera, clock) { elements.append(element) }
+        #expect(elements.map(\.frame) == [0, 101] && elements.map(\.droppedCount) == [0, 0])
+        #expect(elements.map(\.unreadableCount) == [0, 100] && elements.map(\.unreadable.count) == [0, 16])
     }
 
     private struct CameraError: Error {}
@@ -240,20 +229,24 @@ import Testing
     @Test("Leaving the loop or cancelling the task stops the camera", arguments: [true, false])
     func ends(byLeaving: Bool) async throws {
         let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
-        let isStopped = Mutex(false)
-        camera.onTermination = { _ in isStopped.withLock { $0 = true } }
+        let (ends, end) = AsyncStream.makeStream(of: Void.self)
+        camera.onTermination = { _ in end.yield() }
         camera.yield(.image(testImage(0)))
         let stream = try smallModel().classifications(for: frames, every: .zero)
+        let (results, result) = AsyncStream.makeStream(of: Void.self)
         let task = Task {
-            for try await _ in stream where byLeaving { return }
+            defer { result.finish() }
+            for try await _ in stream {
+                if byLeaving { return }
+                result.yield()
+            }
         }
         if !byLeaving {
-            try await Task.sleep(for: .milliseconds(50))
+            for await _ in results { break }
             task.cancel()
         }
         _ = await task.result
-        let deadline = ContinuousClock.now + .seconds(10)
-        while !isStopped.withLock({ $0 }), .now < deadline { try await Task.sleep(for: .milliseconds(5)) }
-        #expect(isStopped.withLock { $0 })
+        // The time limit of the suite ends this wait if the camera does not stop.
+        for await _ in ends { break }
     }
 }
