@@ -248,11 +248,7 @@ private final class Shared: @unchecked Sendable {
     /// takes longer than most waits.
     /// - Parameter measured: Whether the time of a sleep counts in `sleepNanoseconds`.
     private func wait(_ spins: borrowing SpinBudget, measured: Bool, _ isOver: () -> Bool) {
-        for _ in 0..<spins.next {
-            if isOver() { return spins.recordSuccess() }
-            imprint_pause()
-        }
-        spins.recordFailure()
+        if spins.spin(until: isOver) { return }
         let start = measured ? ContinuousClock.now : nil
         defer {
             if let start {
@@ -299,6 +295,20 @@ struct SpinBudget: ~Copyable, Sendable {
     var next: Int {
         let isProbe = failures.load(ordering: .relaxed) % Self.failuresPerProbe == Self.failuresPerProbe - 1
         return isProbe ? longest : budget.load(ordering: .relaxed)
+    }
+
+    /// Checks until `isOver` returns true, at most `next` times, and adapts the budget.
+    /// - Returns: Whether it returned true.
+    func spin(until isOver: () -> Bool) -> Bool {
+        for _ in 0..<next {
+            if isOver() {
+                recordSuccess()
+                return true
+            }
+            imprint_pause()
+        }
+        recordFailure()
+        return false
     }
 
     /// Records that the wait ended during the spin.

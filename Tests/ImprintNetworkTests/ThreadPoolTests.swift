@@ -76,32 +76,17 @@ import Testing
         #expect(SpinBudget(longest: 0).next == 0)
     }
 
-    /// The first worker sleeps repeatedly while the others wait for it.
-    private final class SlowTask: ThreadPoolTask, @unchecked Sendable {
-        /// The processor time of each wait of the second worker.
-        var seconds: [Double] = []
-
-        func run(_ worker: Worker) {
-            for _ in 0..<100 {
-                let start = Self.processorSeconds
-                worker.onFirstThread { usleep(1000) }
-                if worker.index == 1 { seconds.append(Self.processorSeconds - start) }
+    @Test("Threads that always wait long check rarely") func longWaits() {
+        let spins = SpinBudget(longest: 4000)
+        var checks = 0
+        for _ in 0..<100 {
+            let isOver = spins.spin {
+                checks += 1
+                return false
             }
+            #expect(!isOver)
         }
-
-        private static var processorSeconds: Double {
-            var time = timespec()
-            clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-            return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
-        }
-    }
-
-    @Test("Threads that wait long take little processor time", .enabled(if: Processors.count >= 2))
-    func longWaits() throws {
-        let task = SlowTask()
-        ThreadPool(count: 2).run(task)
-        // If every wait started with a full spin, 100 waits would take about 100 times as long as one.
-        let longest = try #require(task.seconds.max())
-        #expect(task.seconds.reduce(0, +) < 40 * longest)
+        // The first waits check 4000, 2000, 1000 … 1 times, and every 32nd wait 4000 times.
+        #expect(checks == 7994 + 3 * 4000)
     }
 }
