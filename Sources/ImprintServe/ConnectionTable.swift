@@ -40,6 +40,9 @@ final class ConnectionTable: Sendable {
     /// The number of open connections.
     var count: Int { state.withLock { $0.entries.count } }
 
+    /// Returns the number of open connections in a phase.
+    func count(in phase: Phase) -> Int { state.withLock { $0.entries.values.count(where: { $0.phase == phase }) } }
+
     /// The result of adding a connection.
     enum Admission: Equatable {
         /// The connection has a number; `evicts` is true if it replaces another one.

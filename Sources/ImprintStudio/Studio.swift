@@ -35,6 +35,8 @@ package final class Studio: Sendable {
     let detectorConfiguration: DetectorConfiguration
     /// The configuration of classifiers that the panel Photos trains.
     let photoConfiguration: ClassifierConfiguration
+    /// The number of requests that wait for a new training status.
+    let waitingRequests = Atomic(0)
     private let name: String?
     /// The identifier of this run in requests and responses, so that a page of an earlier studio at the same address
     /// detects the restart.
@@ -135,6 +137,9 @@ package final class Studio: Sendable {
         sharedAccess.withLock { $0 = access }
         return access
     }
+
+    /// The number of requests that wait for a new training status.
+    package var waitingRequestCount: Int { waitingRequests.load(ordering: .relaxed) }
 
     /// The reason why the server ended unexpectedly; nil while it runs.
     package var failure: LocalServerError? { server.failure }

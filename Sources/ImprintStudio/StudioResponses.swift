@@ -4,6 +4,7 @@ internal import Imprint
 internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
+internal import Synchronization
 
 /// The response with the properties of the model in use.
 struct ModelResponse: Encodable {
@@ -137,6 +138,8 @@ extension Studio {
     /// Returns the training status as soon as it is newer than the status on the page, after ten seconds, or when the studio ends.
     func trainingStatus(_ request: HTTPRequest) async throws -> HTTPResponse {
         let known = request.parameter("after").flatMap { Int($0) } ?? -1
+        waitingRequests.add(1, ordering: .relaxed)
+        defer { waitingRequests.subtract(1, ordering: .relaxed) }
         let deadline = ContinuousClock().now + .seconds(10)
         while trainer.status.version <= known, !trainer.hasEnded, .now < deadline {
             try await Task.sleep(for: .milliseconds(30))

@@ -185,11 +185,12 @@ import Testing
         let learnsNewLabels: Bool
     }
 
-    @Test("Requests that wait for training progress are answered when the studio ends") func ending() async throws {
+    @Test("Requests that wait for training progress are answered when the studio ends", .timeLimit(.minutes(5)))
+    func ending() async throws {
         try await StudioSamples.withStudio { studio, _ in
             let client = try await enter(studio).client
             async let progress = client.ask("GET", "training", ["after": "1000"])
-            try await Task.sleep(for: .milliseconds(300))
+            try await studio.waitForRequest()
             await studio.stop()
             #expect(try await progress.status == 200)
         }

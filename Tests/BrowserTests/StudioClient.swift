@@ -6,6 +6,13 @@ import Testing
     import FoundationNetworking
 #endif
 
+extension Studio {
+    /// Waits until a request waits for a new training status.
+    func waitForRequest() async throws {
+        while waitingRequestCount == 0 { try await Task.sleep(for: .milliseconds(5)) }
+    }
+}
+
 /// A client of the studio without redirects that sends only the given cookies and headers.
 struct StudioClient {
     /// A response of the studio.

@@ -179,7 +179,7 @@ import Testing
             #expect(await status(line.url) == 200)
             // The server refuses connections while it restarts, which may be any number of them.
             var crowd: [RawConnection] = []
-            for _ in 0..<400 where crowd.count < 60 {
+            for _ in 0..<2400 where crowd.count < 60 {
                 if let connection = try? RawConnection(to: line.url) {
                     crowd.append(connection)
                 } else {
@@ -190,7 +190,7 @@ import Testing
             try await Task.sleep(for: .seconds(1))
             for connection in crowd { connection.close() }
             var answer = 0
-            for _ in 0..<100 where answer != 200 {
+            for _ in 0..<600 where answer != 200 {
                 try await Task.sleep(for: .milliseconds(100))
                 answer = await status(line.url)
             }

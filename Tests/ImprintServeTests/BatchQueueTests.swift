@@ -47,13 +47,6 @@ private final class HeldPredictor: BatchPredictor {
         return options
     }
 
-    /// Waits until a condition is true, at most ten seconds.
-    private func wait(for condition: () -> Bool) {
-        let deadline = ContinuousClock.now + .seconds(10)
-        while !condition() && .now < deadline { usleep(1000) }
-        #expect(condition())
-    }
-
     @Test(
         "Images that arrive during a batch form the next one, up to the maximum size, and each request gets its results"
     )
@@ -71,10 +64,10 @@ private final class HeldPredictor: BatchPredictor {
             }
         }
         request(0, [10])
-        wait { predictor.batches.withLock { $0.count } == 1 }
+        expectSoon { predictor.batches.withLock { $0.count } == 1 }
         for (number, greys) in [[20], [30, 31, 32], [40, 41]].enumerated() as EnumeratedSequence<[[UInt8]]> {
             request(number + 1, greys)
-            wait { metrics.queueLength.load(ordering: .relaxed) == [1, 4, 6][number] }
+            expectSoon { metrics.queueLength.load(ordering: .relaxed) == [1, 4, 6][number] }
         }
         predictor.release(3)
         group.wait()
@@ -93,7 +86,7 @@ private final class HeldPredictor: BatchPredictor {
         for count in 1...2 {
             Thread.detachNewThread(in: group) { _ = try? queue.predict([image]) { false } }
             if count == 1 {
-                wait { metrics.queueLength.load(ordering: .relaxed) == 1 }
+                expectSoon { metrics.queueLength.load(ordering: .relaxed) == 1 }
                 #expect(predictor.batches.withLock { $0.isEmpty })
             }
         }
@@ -122,14 +115,14 @@ private final class HeldPredictor: BatchPredictor {
         let group = DispatchGroup()
         let (first, waiting) = (image(1), [image(2), image(3)])
         Thread.detachNewThread(in: group) { _ = try? queue.predict([first]) { false } }
-        wait { predictor.batches.withLock { $0.count } == 1 }
+        expectSoon { predictor.batches.withLock { $0.count } == 1 }
         let hasFailed = Atomic(false)
         withExtendedLifetime(isAbandoned) {
             Thread.detachNewThread(in: group) {
                 let results = try? queue.predict(waiting) { isAbandoned.load(ordering: .relaxed) }
                 hasFailed.store(results?.allSatisfy { (try? $0.get()) == nil } == true, ordering: .relaxed)
             }
-            wait { metrics.queueLength.load(ordering: .relaxed) == 2 }
+            expectSoon { metrics.queueLength.load(ordering: .relaxed) == 2 }
             #expect { try queue.predict([image(4)]) { false } } throws: {
                 ($0 as? HTTPError)?.fields["Retry-After"] == "1" && ($0 as? HTTPError)?.status == .serviceUnavailable
             }
@@ -158,9 +151,9 @@ private final class HeldPredictor: BatchPredictor {
                 counts.withLock { $0 += (try? results?[0].get()) == nil ? 0 : 1 }
             }
         }
-        wait { predictor.batches.withLock { $0.count } == 1 && metrics.queueLength.load(ordering: .relaxed) == 1 }
+        expectSoon { predictor.batches.withLock { $0.count } == 1 && metrics.queueLength.load(ordering: .relaxed) == 1 }
         Thread.detachNewThread(in: group) { queue.close() }
-        wait {
+        expectSoon {
             // Two more images are always too many.
             do { _ = try queue.predict([image, image]) { false } } catch {
                 return (error as? HTTPError)?.message == "the server is stopping"

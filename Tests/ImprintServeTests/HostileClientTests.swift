@@ -112,9 +112,7 @@ import Testing
                 }
             }
             #expect(try isHealthy(port))
-            let deadline = ContinuousClock.now + .seconds(10)
-            while server.connections.count > 0 && .now < deadline { usleep(1000) }
-            #expect(server.connections.count == 0)
+            expectSoon { server.connections.count == 0 }
             // All bytes of the bodies have been given back.
             #expect(server.bodies.take(8 * server.options.maximumRequestByteCount))
         }
@@ -172,10 +170,8 @@ import Testing
         let (idle, busy) = (try TestClient(port: port), try TestClient(port: port))
         #expect(try idle.request("GET", "/v2/health/ready", ["Host": "a"]).fields["connection"] == "keep-alive")
         busy.send("POST /v2/models/light/infer HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nContent-Length: 2\r\n\r\n{")
-        // The server waits for the rest of the body.
-        let deadline = ContinuousClock.now + .seconds(10)
-        while server.connections.count < 2 && .now < deadline { usleep(1000) }
-        usleep(100_000)
+        // The server waits for the next request of one client, and for the rest of the body of the other.
+        expectSoon { server.connections.count(in: .idle) == 1 && server.connections.count(in: .transfer) == 1 }
         let group = DispatchGroup()
         Thread.detachNewThread(in: group) { server.stop() }
         #expect(idle.isClosedByServer)

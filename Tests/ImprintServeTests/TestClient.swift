@@ -3,6 +3,18 @@ import Testing
 
 @testable import ImprintServe
 
+/// Waits until a condition is true, and records an issue if it is still false after a minute.
+func expectSoon(sourceLocation: SourceLocation = #_sourceLocation, _ condition: () -> Bool) {
+    let deadline = ContinuousClock.now + .seconds(60)
+    while !condition() {
+        guard .now < deadline else {
+            Issue.record("the condition is still false", sourceLocation: sourceLocation)
+            return
+        }
+        usleep(1000)
+    }
+}
+
 /// A connection to a server on this machine that sends raw bytes.
 final class TestClient {
     private let descriptor: Int32
